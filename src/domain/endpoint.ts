@@ -1,0 +1,84 @@
+import { Schema } from "effect"
+import { PositiveDuration } from "./duration.ts"
+import { RetryPolicy } from "./retry-policy.ts"
+import { Token } from "./token.ts"
+import { TypeFilter } from "./type-filter.ts"
+
+const isHttpUrl = (text: string): string | undefined => {
+  if (!URL.canParse(text)) return "must be a URL such as https://example.com/hooks"
+  const url = new URL(text)
+  if (url.protocol !== "https:" && url.protocol !== "http:")
+    return "must be an http or https URL such as https://example.com/hooks"
+  if (url.username !== "" || url.password !== "")
+    return "must not carry a user or password; send them as a header of your own"
+  return undefined
+}
+
+/** Headers that Petrel or HTTP itself sets: an endpoint's own headers may not use them. */
+const reserved =
+  /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|user-agent|traceparent|tracestate|webhook-.*|petrel-.*|x-hub-signature-256)$/
+
+const HeaderName = Schema.String.check(
+  Schema.makeFilter((name: string) => {
+    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return "must be a valid header name"
+    if (reserved.test(name.toLowerCase())) return "is a header that Petrel or HTTP sets itself"
+    return undefined
+  })
+)
+const HeaderValue = Schema.String.check(
+  Schema.makeFilter((value: string) =>
+    /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : "must be a valid header value"
+  )
+)
+
+/** How requests are signed: Standard Webhooks v1 or v1a, Stripe style, GitHub style, or not at all. */
+export const Scheme = Schema.Literals(["standard", "standard-ed25519", "stripe", "github", "none"])
+export type Scheme = typeof Scheme.Type
+
+/** A signing secret. `until` (ms since the epoch) is set on one that a rotation has replaced. */
+export const Secret = Schema.Struct({
+  value: Schema.String,
+  createdAt: Schema.Number,
+  until: Schema.optionalKey(Schema.Number)
+})
+export type Secret = typeof Secret.Type
+
+/** Why and since when (ms since the epoch) an endpoint takes no deliveries. */
+export const Disabled = Schema.Struct({
+  at: Schema.Number,
+  reason: Schema.String,
+  by: Schema.String
+})
+export type Disabled = typeof Disabled.Type
+
+/** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
+export const Endpoint = Schema.Struct({
+  v: Schema.Literal(1),
+  tenant: Token,
+  id: Token,
+  /** Made anew each time an endpoint of this name is added: old work does not pass to a new endpoint. */
+  generation: Schema.String,
+  url: Schema.String.check(Schema.makeFilter(isHttpUrl)),
+  /** Event types it wants, as NATS wildcards. (Default: all) */
+  types: Schema.NonEmptyArray(TypeFilter),
+  sign: Scheme,
+  /** Name of the signature header in Stripe style. (Default: petrel-signature) */
+  signatureHeader: Schema.optionalKey(HeaderName),
+  /** Newest first. Empty only for `sign: none`. */
+  secrets: Schema.Array(Secret),
+  /** The name of a preset, or a policy of its own. (Default: "default") */
+  retry: Schema.Union([Schema.String, RetryPolicy]),
+  /** Requests at the same time. (Default: 10) */
+  maxInFlight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
+  /** Limit for a whole attempt, redirects included. (Default: the policy's, else 30 seconds) */
+  timeout: Schema.optionalKey(PositiveDuration),
+  /** Redirects followed before the attempt fails; 0 follows none. (Default: 3) */
+  redirects: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
+  /** Sent with every request, but not across a redirect to another origin. */
+  headers: Schema.Record(HeaderName, HeaderValue),
+  disabled: Schema.optionalKey(Disabled),
+  createdAt: Schema.Number,
+  updatedAt: Schema.Number
+})
+export type Endpoint = typeof Endpoint.Type
+export type EndpointJson = typeof Endpoint.Encoded

@@ -1,0 +1,83 @@
+import { Schema } from "effect"
+import { DeadReason, ErrorClass, Response } from "./outcome.ts"
+
+/** Facts that are news but not bad news. */
+export const okKinds = ["routed", "delivered", "endpoint-enabled"] as const
+/** Facts that alerts are made of: the broker republishes them on the failure subjects. */
+export const failureKinds = [
+  "attempt-failed",
+  "dead-lettered",
+  "endpoint-disabled",
+  "unroutable"
+] as const
+export const factKinds = [...okKinds, ...failureKinds] as const
+export type FactKind = (typeof factKinds)[number]
+
+/** The part of a history subject that says whether the broker republishes the fact. */
+export const moodOf = (kind: FactKind): "ok" | "failure" =>
+  (okKinds as ReadonlyArray<string>).includes(kind) ? "ok" : "failure"
+
+/** A message in a stream. */
+export const Place = Schema.Struct({ stream: Schema.String, seq: Schema.Int })
+export type Place = typeof Place.Type
+
+/** An endpoint as a plan names it: which configuration the router saw. */
+export const Planned = Schema.Struct({
+  id: Schema.String,
+  generation: Schema.String,
+  revision: Schema.Int,
+  /** Give-up deadline of the delivery, ms since the epoch. */
+  deadline: Schema.Number
+})
+export type Planned = typeof Planned.Type
+
+/**
+ * A part of the plan for one event. Parts follow each other in the order of endpoint ids;
+ * the part with `last` ends the plan.
+ */
+export const Plan = Schema.Struct({
+  part: Schema.Int,
+  last: Schema.Boolean,
+  endpoints: Schema.Array(Planned),
+  skipped: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String }))
+})
+export type Plan = typeof Plan.Type
+
+/** One record of the history stream. Times in ms since the epoch, durations in ms. */
+export const Fact = Schema.Struct({
+  v: Schema.Literal(1),
+  kind: Schema.Literals(factKinds),
+  at: Schema.Number,
+  tenant: Schema.String,
+  /** `_` where no endpoint is meant. */
+  endpoint: Schema.String,
+  /** The event's id, a label. */
+  event: Schema.optionalKey(Schema.String),
+  /** The event's sequence in EVENTS, its identity. */
+  eventSeq: Schema.optionalKey(Schema.Int),
+  type: Schema.optionalKey(Schema.String),
+  /** `<event id>.<endpoint id>` */
+  delivery: Schema.optionalKey(Schema.String),
+  round: Schema.optionalKey(Schema.String),
+  attempt: Schema.optionalKey(Schema.Int),
+  /** The message that this fact settles, or whose attempt it tells of. */
+  from: Schema.optionalKey(Place),
+  status: Schema.optionalKey(Schema.Int),
+  error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
+  durationMs: Schema.optionalKey(Schema.Number),
+  connectMs: Schema.optionalKey(Schema.Number),
+  firstByteMs: Schema.optionalKey(Schema.Number),
+  response: Schema.optionalKey(Response),
+  nextAttemptAt: Schema.optionalKey(Schema.Number),
+  /** How a retry waits: as a NAK of the same message, or as a schedule of the broker. */
+  wait: Schema.optionalKey(Schema.Literals(["nak", "schedule"])),
+  deadline: Schema.optionalKey(Schema.Number),
+  reason: Schema.optionalKey(Schema.Union([DeadReason, Schema.String])),
+  /** Sequence of the dead letter in DEAD. */
+  dead: Schema.optionalKey(Schema.Int),
+  plan: Schema.optionalKey(Plan),
+  worker: Schema.optionalKey(Schema.String),
+  /** The event's traceparent. */
+  trace: Schema.optionalKey(Schema.String)
+})
+export type Fact = typeof Fact.Type

@@ -1,0 +1,91 @@
+/** Names of streams, buckets and subjects: the only place that puts one together or takes one apart. */
+
+export interface Names {
+  /** First token(s) of the subjects that platforms publish to. */
+  readonly eventRoot: string
+  readonly events: string
+  readonly history: string
+  readonly dead: string
+  readonly deliveries: (partition: number) => string
+  readonly buckets: {
+    readonly endpoints: string
+    readonly health: string
+    readonly retries: string
+    readonly workers: string
+  }
+  readonly routerConsumer: string
+  readonly deliverConsumer: string
+  readonly subjects: {
+    readonly allEvents: string
+    readonly delivery: (partition: number, tenant: string, endpoint: string) => string
+    readonly deliveriesOf: (partition: number) => string
+    readonly later: (partition: number, id: string) => string
+    readonly laterOf: (partition: number) => string
+    readonly fact: (
+      tenant: string,
+      endpoint: string,
+      mood: "ok" | "failure",
+      kind: string
+    ) => string
+    readonly allFacts: string
+    readonly dead: (tenant: string, endpoint: string) => string
+    readonly allDead: string
+    readonly failures: (tenant: string, endpoint: string, kind: string) => string
+    readonly failuresSource: string
+    readonly failuresTarget: string
+  }
+}
+
+/**
+ * The names for an installation.
+ *
+ * @param prefix of streams ("PETREL_"); in lower case of buckets ("petrel_"), and without the
+ *   trailing underscore the root of the subjects ("petrel").
+ * @param eventRoot what platforms publish under ("events").
+ */
+export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
+  const lower = prefix.toLowerCase()
+  const root = lower.replace(/_+$/, "")
+  return {
+    eventRoot,
+    events: `${prefix}EVENTS`,
+    history: `${prefix}HISTORY`,
+    dead: `${prefix}DEAD`,
+    deliveries: (partition) => `${prefix}DELIVERIES_${partition}`,
+    buckets: {
+      endpoints: `${lower}endpoints`,
+      health: `${lower}health`,
+      retries: `${lower}retries`,
+      workers: `${lower}workers`
+    },
+    routerConsumer: "router",
+    deliverConsumer: "deliver",
+    subjects: {
+      allEvents: `${eventRoot}.>`,
+      delivery: (partition, tenant, endpoint) =>
+        `${root}.deliveries.${partition}.${tenant}.${endpoint}`,
+      deliveriesOf: (partition) => `${root}.deliveries.${partition}.>`,
+      later: (partition, id) => `${root}.later.${partition}.${id}`,
+      laterOf: (partition) => `${root}.later.${partition}.>`,
+      fact: (tenant, endpoint, mood, kind) =>
+        `${root}.history.${tenant}.${endpoint}.${mood}.${kind}`,
+      allFacts: `${root}.history.>`,
+      dead: (tenant, endpoint) => `${root}.dead.${tenant}.${endpoint}`,
+      allDead: `${root}.dead.>`,
+      failures: (tenant, endpoint, kind) => `${root}.failures.${tenant}.${endpoint}.${kind}`,
+      failuresSource: `${root}.history.*.*.failure.*`,
+      failuresTarget: `${root}.failures.{{wildcard(1)}}.{{wildcard(2)}}.{{wildcard(3)}}`
+    }
+  }
+}
+
+/**
+ * The partition an endpoint lives in: FNV-1a (32 bit) of `tenant.endpoint`, modulo P.
+ * Part of the stored layout: changing it strands what waits.
+ */
+export const partitionOf = (tenant: string, endpoint: string, partitions: number): number => {
+  const key = `${tenant}.${endpoint}`
+  let hash = 0x811c9dc5
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
+  return (hash >>> 0) % partitions
+}

@@ -1,0 +1,63 @@
+import { Effect, Schema } from "effect"
+import { PositiveDuration } from "./duration.ts"
+
+const Factor = Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
+
+/** How the nominal delay before the next attempt grows with the number of attempts made. */
+export const Backoff = Schema.Union([
+  /** `min(base × factor^(n−1), cap)` after attempt n. */
+  Schema.Struct({
+    kind: Schema.Literal("exponential"),
+    base: PositiveDuration,
+    factor: Factor,
+    cap: PositiveDuration
+  }),
+  /** `min(step × n, cap)` after attempt n. */
+  Schema.Struct({ kind: Schema.Literal("linear"), step: PositiveDuration, cap: PositiveDuration }),
+  /** The same delay each time. */
+  Schema.Struct({ kind: Schema.Literal("fixed"), delay: PositiveDuration }),
+  /** The n-th delay after attempt n; the last one repeats. */
+  Schema.Struct({
+    kind: Schema.Literal("list"),
+    delays: Schema.NonEmptyArray(PositiveDuration)
+  }),
+  /** Random between base and three times the delay before, at most cap. Brings its own jitter. */
+  Schema.Struct({
+    kind: Schema.Literal("decorrelated"),
+    base: PositiveDuration,
+    cap: PositiveDuration
+  })
+])
+export type Backoff = typeof Backoff.Type
+
+/** How a nominal delay d is spread: none d, full 0..d, equal d/2..d, scaled d × 0.5..1.5. */
+export const Jitter = Schema.Literals(["none", "full", "equal", "scaled"])
+export type Jitter = typeof Jitter.Type
+
+/** What an HTTP answer means for the delivery. */
+export const Verdict = Schema.Literals(["delivered", "retry", "fail"])
+export type Verdict = typeof Verdict.Type
+
+const StatusKey = Schema.String.check(
+  Schema.makeFilter((key: string) =>
+    /^([1-5]\d\d|[1-5]xx)$/.test(key) ? undefined : 'must be a status ("404") or a class ("4xx")'
+  )
+)
+
+/** When to try again and when to stop, as data: a value in an endpoint's configuration. */
+export const RetryPolicy = Schema.Struct({
+  backoff: Backoff,
+  jitter: Jitter,
+  /** Requests in a round, the first included. */
+  maxAttempts: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
+  /** From the start of the round to its give-up deadline. */
+  window: PositiveDuration,
+  /** The longest Retry-After that is obeyed; a longer one is cut to it. (Default: 24 hours) */
+  retryAfterCap: PositiveDuration.pipe(Schema.withDecodingDefaultKey(Effect.succeed("24 hours"))),
+  /** The sender's time-out for a whole attempt, where the endpoint sets none. */
+  timeout: Schema.optionalKey(PositiveDuration),
+  /** Overrides of the classification, by status or class: `{"404":"fail","5xx":"retry"}`. */
+  statuses: Schema.optionalKey(Schema.Record(StatusKey, Verdict))
+})
+export type RetryPolicy = typeof RetryPolicy.Type
+export type RetryPolicyJson = typeof RetryPolicy.Encoded
