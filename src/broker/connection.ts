@@ -1,0 +1,161 @@
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
+import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream"
+import type { KV } from "@nats-io/kv"
+import { Kvm } from "@nats-io/kv"
+import type { NatsConnection } from "@nats-io/transport-node"
+import { connect } from "@nats-io/transport-node"
+import { Context, Effect, Layer, Schema } from "effect"
+import type { Names } from "../domain/names.ts"
+import { makeNames } from "../domain/names.ts"
+import { Publisher } from "./publisher.ts"
+
+const oldestServer = [2, 12] as const
+
+/** A broker that cannot be used at all: unreachable, too old, or without JetStream. */
+export class BrokerUnusable extends Schema.TaggedError<BrokerUnusable>()("BrokerUnusable", {
+  message: Schema.String
+}) {}
+
+/** One request to the broker failed. */
+export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
+  operation: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+  /** JetStream's err_code (10059: stream not found), where it answered with one. */
+  get code(): number | undefined {
+    return this.cause instanceof JetStreamApiError ? this.cause.code : undefined
+  }
+}
+
+/** How to reach a broker, and the names of the installation on it. */
+export interface BrokerOptions {
+  /** One URL or several with commas, `nats://127.0.0.1:4222`. */
+  readonly url: string
+  /** Of streams; buckets and subjects follow from it. (Default: "PETREL_") */
+  readonly prefix?: string | undefined
+  /** The first token of event subjects. (Default: "events") */
+  readonly eventRoot?: string | undefined
+  /** Shown in the broker's list of connections. (Default: "petrel") */
+  readonly clientName?: string | undefined
+  /** How long an acknowledgement of a publish may take, ms. (Default: 5000) */
+  readonly publishTimeoutMs?: number | undefined
+}
+
+/** A connection to NATS with everything that is made from it, and the installation's names. */
+export class Broker extends Context.Service<
+  Broker,
+  {
+    readonly connection: NatsConnection
+    readonly js: JetStreamClient
+    readonly jsm: JetStreamManager
+    readonly publisher: Publisher
+    readonly names: Names
+    /** Runs a request, its rejection as a BrokerError that names the operation. */
+    readonly ask: <A>(operation: string, run: () => Promise<A>) => Effect.Effect<A, BrokerError>
+    readonly bucket: (name: string) => Effect.Effect<KV, BrokerError>
+    /** Calls `listener` on each reconnect, until the returned function is called. */
+    readonly onReconnect: (listener: () => void) => () => void
+  }
+>()("petrel/broker/Broker") {
+  static readonly layer = (options: BrokerOptions): Layer.Layer<Broker, BrokerUnusable> =>
+    Layer.effect(Broker, open(options))
+}
+
+const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
+  Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
+
+const open = Effect.fnUntraced(function* (options: BrokerOptions) {
+  const connection = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        connect({
+          servers: options.url.split(","),
+          name: options.clientName ?? "petrel",
+          maxReconnectAttempts: -1,
+          reconnectTimeWait: 250,
+          reconnectJitter: 250,
+          pingInterval: 10_000,
+          maxPingOut: 2,
+          timeout: 5_000
+        }),
+      catch: (cause) => unreachable(options.url, cause)
+    }),
+    (connection) =>
+      Effect.promise(() => connection.drain()).pipe(
+        Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.void }),
+        Effect.andThen(Effect.promise(() => connection.close())),
+        Effect.ignoreCause
+      )
+  )
+  yield* checkServer(connection)
+  const jsm = yield* Effect.tryPromise({
+    try: () => jetstreamManager(connection, { timeout: 10_000 }),
+    catch: (cause) =>
+      new BrokerUnusable({
+        message: `the broker at ${options.url} has no JetStream for this account (start nats-server with -js, or see nats.conf): ${String(cause)}`
+      })
+  })
+  const js = jetstream(connection)
+  const publisher = yield* Effect.acquireRelease(
+    Effect.sync(() => new Publisher(connection, options.publishTimeoutMs)),
+    (publisher) => Effect.sync(() => publisher.close())
+  )
+  const listeners = yield* watchStatus(connection, options.url)
+  const kvm = new Kvm(connection)
+  return Broker.of({
+    connection,
+    js,
+    jsm,
+    publisher,
+    names: makeNames(options.prefix, options.eventRoot),
+    ask,
+    bucket: (name) => ask(`open the bucket ${name}`, () => kvm.open(name, { allow_direct: false })),
+    onReconnect: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    }
+  })
+})
+
+const unreachable = (url: string, cause: unknown) =>
+  new BrokerUnusable({
+    message: `no NATS server answers at ${url} (${cause instanceof Error ? cause.message : String(cause)}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL`
+  })
+
+const checkServer = (connection: NatsConnection) => {
+  const version = connection.info?.version ?? "0"
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  const fits = major > oldestServer[0] || (major === oldestServer[0] && minor >= oldestServer[1])
+  return fits
+    ? Effect.void
+    : Effect.fail(
+        new BrokerUnusable({
+          message: `nats-server ${version} is too old: Petrel needs ${oldestServer.join(".")} or newer (message schedules, TTLs)`
+        })
+      )
+}
+
+/** Says once that the broker is gone and once that it is back, and tells those who must re-read. */
+const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, url: string) {
+  const listeners = new Set<() => void>()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  let gone = false
+  const follow = async () => {
+    for await (const status of connection.status()) {
+      if (status.type === "disconnect" && !gone && !connection.isDraining()) {
+        gone = true
+        run(Effect.logWarning("the broker is gone; waiting for it", { nats: url }))
+      }
+      if (status.type === "reconnect") {
+        gone = false
+        run(Effect.logInfo("the broker is back", { nats: url }))
+        for (const listener of listeners) listener()
+      }
+    }
+  }
+  follow().catch(() => undefined)
+  return listeners
+})

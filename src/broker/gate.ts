@@ -1,0 +1,48 @@
+import { Deferred, Effect } from "effect"
+import type { PubAck, PublishError } from "./publisher.ts"
+
+/** Pause between tries to store what the broker does not take, ms. */
+const pause = 500
+
+/** Stores messages however long it takes, and tells whether the broker takes any. */
+export interface Gate {
+  /** Repeats the publish (give it a `Nats-Msg-Id`) until the broker has acknowledged it. */
+  readonly through: (publish: Effect.Effect<PubAck, PublishError>) => Effect.Effect<PubAck>
+  /** True while nothing is being refused. */
+  readonly isOpen: () => boolean
+  /** Waits until nothing is being refused; at once while nothing is. */
+  readonly ready: Effect.Effect<void>
+}
+
+/**
+ * A gate that says once when it closes and once when it opens again, however many messages wait.
+ *
+ * @param closed what to say when the broker refuses or does not answer.
+ * @param opened what to say when it has taken all that waited.
+ */
+export const makeGate = (closed: string, opened: string): Gate => {
+  let refused = 0
+  let opening = Deferred.makeUnsafe<void>()
+
+  const close = (error: PublishError) => {
+    if (refused++ > 0) return Effect.void
+    opening = Deferred.makeUnsafe()
+    return Effect.logWarning(closed, { why: error.message })
+  }
+  const reopen = Effect.suspend(() => {
+    if (--refused > 0) return Effect.void
+    return Effect.andThen(Effect.logInfo(opened), Deferred.succeed(opening, undefined))
+  })
+
+  const insist = (publish: Effect.Effect<PubAck, PublishError>): Effect.Effect<PubAck> =>
+    Effect.catch(Effect.delay(publish, pause), () => insist(publish))
+
+  return {
+    through: (publish) =>
+      Effect.catch(publish, (error) =>
+        Effect.andThen(close(error), Effect.ensuring(insist(publish), reopen))
+      ),
+    isOpen: () => refused === 0,
+    ready: Effect.suspend(() => (refused === 0 ? Effect.void : Deferred.await(opening)))
+  }
+}

@@ -1,0 +1,154 @@
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
+import { headers as makeHeaders } from "@nats-io/transport-node"
+import { Effect, Schema } from "effect"
+
+/** Headers of a message, in order. */
+export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
+
+/** Where a message was stored, and whether it was there already under its `Nats-Msg-Id`. */
+export interface PubAck {
+  readonly stream: string
+  readonly seq: number
+  readonly duplicate: boolean
+}
+
+/** The broker refused to store a message, or did not answer in time (it may have stored it). */
+export class PublishError extends Schema.TaggedError<PublishError>()("PublishError", {
+  subject: Schema.String,
+  reason: Schema.Literals(["timeout", "no-stream", "rejected", "closed"]),
+  /** JetStream's err_code, 0 where there is none. */
+  code: Schema.Number,
+  detail: Schema.String
+}) {
+  override get message() {
+    return `could not store on ${this.subject}: ${this.detail}`
+  }
+}
+
+interface Outstanding {
+  readonly subject: string
+  readonly deadline: number
+  readonly settle: (result: PubAck | PublishError) => void
+}
+
+interface AckBody {
+  readonly stream?: string
+  readonly seq?: number
+  readonly duplicate?: boolean
+  readonly error?: { readonly err_code?: number; readonly description?: string }
+}
+
+/**
+ * Publishes to streams and awaits their acknowledgements, all on one reply inbox:
+ * 2–3 µs a message where a request of its own each costs 15.
+ * What is outstanding is bounded by the callers: each awaits its acknowledgement.
+ */
+export class Publisher {
+  readonly #connection: NatsConnection
+  readonly #inbox: string
+  readonly #subscription: Subscription
+  readonly #outstanding = new Map<string, Outstanding>()
+  readonly #timeoutMs: number
+  readonly #sweeper: NodeJS.Timeout
+  #last = 0
+
+  constructor(connection: NatsConnection, timeoutMs = 5_000) {
+    this.#connection = connection
+    this.#timeoutMs = timeoutMs
+    const inbox = `_INBOX.petrel.${crypto.randomUUID().replaceAll("-", "")}`
+    this.#inbox = `${inbox}.`
+    this.#subscription = connection.subscribe(`${inbox}.*`, {
+      callback: (error, message) => {
+        if (error === null) this.#settle(message)
+      }
+    })
+    this.#sweeper = setInterval(() => this.#expire(), Math.min(500, timeoutMs / 2))
+    this.#sweeper.unref()
+  }
+
+  /**
+   * Stores one message. A time-out does not mean that it was not stored: give it a
+   * `Nats-Msg-Id` and publish again.
+   */
+  publish(
+    subject: string,
+    body: Uint8Array | string,
+    headers: HeaderList
+  ): Effect.Effect<PubAck, PublishError> {
+    return Effect.callback((resume) => {
+      this.send(subject, body, headers, (result) =>
+        resume(result instanceof PublishError ? Effect.fail(result) : Effect.succeed(result))
+      )
+    })
+  }
+
+  /** `publish` for callers without a fiber: `settle` is called once. */
+  send(
+    subject: string,
+    body: Uint8Array | string,
+    headers: HeaderList,
+    settle: (result: PubAck | PublishError) => void
+  ): void {
+    const token = (this.#last++).toString(36)
+    const list = makeHeaders()
+    for (const [name, value] of headers) list.set(name, value)
+    this.#outstanding.set(token, { subject, deadline: performance.now() + this.#timeoutMs, settle })
+    try {
+      this.#connection.publish(subject, body, { reply: this.#inbox + token, headers: list })
+    } catch (error) {
+      this.#outstanding.delete(token)
+      const closed = this.#connection.isClosed() || this.#connection.isDraining()
+      settle(
+        new PublishError({
+          subject,
+          reason: closed ? "closed" : "rejected",
+          code: 0,
+          detail: error instanceof Error ? error.message : String(error)
+        })
+      )
+    }
+  }
+
+  /** Stops listening. What is outstanding fails as closed. */
+  close(): void {
+    clearInterval(this.#sweeper)
+    this.#subscription.unsubscribe()
+    for (const { subject, settle } of this.#outstanding.values())
+      settle(
+        new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
+      )
+    this.#outstanding.clear()
+  }
+
+  #settle(message: Msg): void {
+    const token = message.subject.slice(this.#inbox.length)
+    const waiting = this.#outstanding.get(token)
+    if (waiting === undefined) return
+    this.#outstanding.delete(token)
+    const { subject, settle } = waiting
+    if (message.headers?.code === 503) {
+      const detail = "no stream takes this subject; has `petrel init` been run?"
+      settle(new PublishError({ subject, reason: "no-stream", code: 503, detail }))
+      return
+    }
+    const body = message.json<AckBody>()
+    if (body.error !== undefined || body.stream === undefined || body.seq === undefined) {
+      const detail = body.error?.description ?? "the answer is not an acknowledgement"
+      const code = body.error?.err_code ?? 0
+      settle(new PublishError({ subject, reason: "rejected", code, detail }))
+      return
+    }
+    settle({ stream: body.stream, seq: body.seq, duplicate: body.duplicate === true })
+  }
+
+  /** All have the same time-out, so the map's order is the order of their deadlines. */
+  #expire(): void {
+    const now = performance.now()
+    for (const [token, { subject, deadline, settle }] of this.#outstanding) {
+      if (deadline > now) return
+      this.#outstanding.delete(token)
+      const detail = `no acknowledgement within ${this.#timeoutMs} ms`
+      settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
+    }
+  }
+}

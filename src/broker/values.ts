@@ -1,0 +1,59 @@
+import { JetStreamApiError } from "@nats-io/jetstream"
+import type { KV, KvEntry } from "@nats-io/kv"
+import { Effect } from "effect"
+import type { BrokerError } from "./connection.ts"
+import { Broker } from "./connection.ts"
+import type { HeaderList, PubAck } from "./publisher.ts"
+import { PublishError } from "./publisher.ts"
+
+/** JetStream's answer when a compare-and-set finds another revision than expected. */
+const wrongLastSequence = 10071
+
+/** True where a write lost against another: read again and decide anew. */
+export const isConflict = (error: BrokerError | PublishError): boolean =>
+  error instanceof PublishError
+    ? error.code === wrongLastSequence
+    : error.cause instanceof JetStreamApiError && error.cause.code === wrongLastSequence
+
+/** The value under a key, read from the leader; undefined where there is none or it was deleted. */
+export const readValue = Effect.fnUntraced(function* (bucket: KV, key: string) {
+  const { ask } = yield* Broker
+  const entry: KvEntry | null = yield* ask(`read ${key}`, () => bucket.get(key))
+  return entry === null || entry.operation !== "PUT" ? undefined : entry
+})
+
+/** How a value is written: with a life of its own (ms), and only over this revision (0: only if there is none). */
+export interface WriteOptions {
+  readonly ttl?: number
+  readonly expected?: number
+}
+
+/**
+ * Writes a value that may end by itself. The client's `put` knows no TTL, so this publishes to the
+ * key's subject as it would.
+ */
+export const writeValue = Effect.fnUntraced(function* (
+  bucket: string,
+  key: string,
+  value: string,
+  options: WriteOptions = {}
+): Effect.fn.Return<PubAck, PublishError, Broker> {
+  const { publisher } = yield* Broker
+  const headers: Array<readonly [string, string]> = []
+  if (options.ttl !== undefined) headers.push(["Nats-TTL", `${Math.ceil(options.ttl / 1000)}s`])
+  if (options.expected !== undefined)
+    headers.push(["Nats-Expected-Last-Subject-Sequence", String(options.expected)])
+  return yield* publisher.publish(`$KV.${bucket}.${key}`, value, headers)
+})
+
+const eraseHeaders: HeaderList = [
+  ["KV-Operation", "PURGE"],
+  ["Nats-Rollup", "sub"],
+  ["Nats-TTL", "60s"]
+]
+
+/** Removes a value; the marker that says so ends by itself after a minute. */
+export const eraseValue = Effect.fnUntraced(function* (bucket: string, key: string) {
+  const { publisher } = yield* Broker
+  return yield* publisher.publish(`$KV.${bucket}.${key}`, "", eraseHeaders)
+})

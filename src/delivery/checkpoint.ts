@@ -1,0 +1,21 @@
+import { Context } from "effect"
+
+/** The moments between two steps of which the second must not be lost or done twice. */
+export type Step =
+  | "plan-stored"
+  | "delivery-stored"
+  | "event-routed"
+  | "answered"
+  | "decided"
+  | "dead-stored"
+  | "outcome-stored"
+  | "end-stored"
+  | "moved"
+
+/**
+ * Called at each such moment. Does nothing; a test kills the process there.
+ * A plain function: on the path of every delivery.
+ */
+export const Checkpoint = Context.Reference<(step: Step) => void>("petrel/delivery/Checkpoint", {
+  defaultValue: () => () => undefined
+})

@@ -1,0 +1,156 @@
+import type { KvEntry } from "@nats-io/kv"
+import { Effect, Result, Schema } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
+import { isConflict, readValue } from "../broker/values.ts"
+import type { EndpointJson } from "../domain/endpoint.ts"
+import { Endpoint } from "../domain/endpoint.ts"
+import { resolveRetry } from "../policy/presets.ts"
+
+/** An endpoint's configuration as the bucket holds it, with the revision it has there. */
+export interface StoredEndpoint {
+  readonly endpoint: Endpoint
+  readonly revision: number
+}
+
+/** There is no endpoint of this name. */
+export class EndpointNotFound extends Schema.TaggedError<EndpointNotFound>()("EndpointNotFound", {
+  tenant: Schema.String,
+  id: Schema.String
+}) {
+  override get message() {
+    return `there is no endpoint ${this.tenant}/${this.id}: \`petrel endpoint list\` shows those there are`
+  }
+}
+
+/** There is an endpoint of this name already. */
+export class EndpointExists extends Schema.TaggedError<EndpointExists>()("EndpointExists", {
+  tenant: Schema.String,
+  id: Schema.String
+}) {
+  override get message() {
+    return `there is an endpoint ${this.tenant}/${this.id} already: change it with \`petrel endpoint set\``
+  }
+}
+
+/** A stored configuration that is not one: written by something else than Petrel. */
+export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()(
+  "EndpointUnreadable",
+  { key: Schema.String, problem: Schema.String }
+) {
+  override get message() {
+    return `the configuration of endpoint ${this.key} does not parse: ${this.problem}`
+  }
+}
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Endpoint))
+const encode = Schema.encodeSync(Endpoint)
+
+/** The configuration in a value of the endpoints bucket. Its retry policy is known to resolve. */
+export const decodeEndpoint = Effect.fnUntraced(function* (key: string, value: string) {
+  const endpoint = yield* decode(value).pipe(
+    Effect.mapError(({ message }) => new EndpointUnreadable({ key, problem: oneLine(message) }))
+  )
+  const policy = resolveRetry(endpoint.retry)
+  if (Result.isFailure(policy))
+    return yield* new EndpointUnreadable({ key, problem: policy.failure.message })
+  return endpoint
+})
+
+const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*/g, " ")
+
+/** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
+export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
+
+const decodeEntry = Effect.fnUntraced(function* (entry: KvEntry) {
+  const endpoint = yield* decodeEndpoint(entry.key, entry.string())
+  return { endpoint, revision: entry.revision } satisfies StoredEndpoint
+})
+
+const openBucket = Effect.gen(function* () {
+  const { bucket, names } = yield* Broker
+  return yield* bucket(names.buckets.endpoints)
+})
+
+/** An endpoint's configuration from the leader. */
+export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: string) {
+  const entry = yield* readValue(yield* openBucket, endpointKey(tenant, id))
+  if (entry === undefined) return yield* new EndpointNotFound({ tenant, id })
+  return yield* decodeEntry(entry)
+})
+
+/** All endpoints, or a tenant's, in the order of their names. */
+export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
+  const { ask } = yield* Broker
+  const bucket = yield* openBucket
+  const keys = yield* ask("list the endpoints", async () => {
+    const list: Array<string> = []
+    for await (const key of await bucket.keys(tenant === undefined ? ">" : `${tenant}.*`))
+      list.push(key)
+    return list.sort()
+  })
+  const entries = yield* Effect.forEach(keys, (key) => readValue(bucket, key), { concurrency: 32 })
+  return yield* Effect.forEach(
+    entries.filter((entry) => entry !== undefined),
+    decodeEntry
+  )
+})
+
+const write = (key: string, endpoint: EndpointJson, expected: number) =>
+  Effect.gen(function* () {
+    const { ask } = yield* Broker
+    const bucket = yield* openBucket
+    const value = JSON.stringify(endpoint)
+    return yield* ask(`write ${key}`, () =>
+      expected === 0 ? bucket.create(key, value) : bucket.update(key, value, expected)
+    )
+  })
+
+/** Stores a new endpoint. Fails with EndpointExists where there is one of that name. */
+export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint) {
+  const revision = yield* write(
+    endpointKey(endpoint.tenant, endpoint.id),
+    encode(endpoint),
+    0
+  ).pipe(
+    Effect.catchIf(
+      isConflict,
+      () => new EndpointExists({ tenant: endpoint.tenant, id: endpoint.id })
+    )
+  )
+  return { endpoint, revision } satisfies StoredEndpoint
+})
+
+/**
+ * Changes an endpoint by compare-and-set: `change` is asked again with what is there now when
+ * somebody else was faster. It returns undefined to leave the endpoint as it is.
+ */
+export const changeEndpoint = <E, R>(
+  tenant: string,
+  id: string,
+  change: (endpoint: Endpoint) => Effect.Effect<Endpoint | undefined, E, R>
+): Effect.Effect<
+  StoredEndpoint,
+  E | BrokerError | EndpointNotFound | EndpointUnreadable,
+  R | Broker
+> =>
+  Effect.gen(function* () {
+    const stored = yield* getEndpoint(tenant, id)
+    const endpoint = yield* change(stored.endpoint)
+    if (endpoint === undefined) return stored
+    const written = yield* write(endpointKey(tenant, id), encode(endpoint), stored.revision).pipe(
+      Effect.catchIf(isConflict, () => Effect.succeed(undefined))
+    )
+    if (written === undefined) return yield* changeEndpoint(tenant, id, change)
+    return { endpoint, revision: written } satisfies StoredEndpoint
+  })
+
+/** Removes an endpoint; what waits for it ends as dead letters in the worker that owns it. */
+export const removeEndpoint = Effect.fnUntraced(function* (tenant: string, id: string) {
+  const { ask } = yield* Broker
+  const stored = yield* getEndpoint(tenant, id)
+  const bucket = yield* openBucket
+  const key = endpointKey(tenant, id)
+  yield* ask(`remove ${key}`, () => bucket.delete(key, { previousSeq: stored.revision }))
+  return stored
+})

@@ -1,0 +1,61 @@
+import type { Consumer, JsMsg } from "@nats-io/jetstream"
+import { Effect } from "effect"
+
+/**
+ * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
+ * none stranded: it waits for the open request to end instead of hanging up on the broker.
+ */
+const expires = 1_000
+
+/** Where messages come from and go to. */
+export interface Pull {
+  readonly name: string
+  readonly consumer: Effect.Effect<Consumer, { readonly message: string }>
+  /** Waits until something may be taken, and says how many messages and bytes; 0 to ask again. */
+  readonly room: Effect.Effect<{ readonly messages: number; readonly bytes: number }>
+  /** Gets each message at once. Must not throw. */
+  readonly take: (message: JsMsg) => void
+  /** Once true, no more is asked for and the loop ends within a second. */
+  readonly stopping: () => boolean
+}
+
+/**
+ * Takes messages in batches no larger than there is room for, for as long as it is not stopped.
+ * A broker that does not answer is asked again every second.
+ */
+export const pull = Effect.fnUntraced(function* (options: Pull) {
+  let failing = false
+  const once = Effect.gen(function* () {
+    const consumer = yield* options.consumer
+    while (!options.stopping()) {
+      const room = yield* options.room
+      if (room.messages === 0) continue
+      yield* fetch(consumer, room.messages, room.bytes, options.take)
+      failing = false
+    }
+  })
+  while (!options.stopping()) {
+    yield* Effect.catch(once, (error) =>
+      Effect.gen(function* () {
+        if (!failing)
+          yield* Effect.logWarning(`${options.name} gets no messages`, { why: error.message })
+        failing = true
+        yield* Effect.sleep("1 second")
+      })
+    )
+  }
+})
+
+const fetch = (
+  consumer: Consumer,
+  messages: number,
+  bytes: number,
+  take: (message: JsMsg) => void
+) =>
+  Effect.tryPromise({
+    try: async () => {
+      const batch = await consumer.fetch({ max_messages: messages, max_bytes: bytes, expires })
+      for await (const message of batch) take(message)
+    },
+    catch: (cause) => ({ message: cause instanceof Error ? cause.message : String(cause) })
+  })

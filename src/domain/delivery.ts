@@ -1,0 +1,121 @@
+import { Schema } from "effect"
+import type { Content, GetHeader } from "./event.ts"
+import { contentOf } from "./event.ts"
+import { ErrorClass } from "./outcome.ts"
+
+/** What is known of a delivery from its attempts so far. Times in ms since the epoch. */
+export const Progress = Schema.Struct({
+  /** Requests made in this round. */
+  attempts: Schema.Int,
+  firstAttemptAt: Schema.optionalKey(Schema.Number),
+  lastAttemptAt: Schema.optionalKey(Schema.Number),
+  nextAttemptAt: Schema.optionalKey(Schema.Number),
+  lastStatus: Schema.optionalKey(Schema.Int),
+  lastErrorClass: Schema.optionalKey(ErrorClass),
+  lastError: Schema.optionalKey(Schema.String)
+})
+export type Progress = typeof Progress.Type
+
+export const untried: Progress = { attempts: 0 }
+
+/** One event for one endpoint, as a message carries it beside the event's bytes. */
+export interface Delivery {
+  readonly tenant: string
+  readonly endpoint: string
+  /** The event's id. */
+  readonly event: string
+  readonly eventSeq: number
+  readonly type: string
+  readonly round: string
+  /** When the round began, ms since the epoch. */
+  readonly began: number
+  /** When it is given up, ms since the epoch; fixed when the round begins. */
+  readonly deadline: number
+  /** The endpoint as routing saw it. */
+  readonly generation: string
+  readonly revision: number
+  readonly content: Content
+  readonly progress: Progress
+  /** Where it was moved from: `<stream>:<sequence>`. */
+  readonly origin?: string
+}
+
+/** `<event id>.<endpoint id>`: how a delivery is shown. */
+export const deliveryId = (delivery: Pick<Delivery, "event" | "endpoint">): string =>
+  `${delivery.event}.${delivery.endpoint}`
+
+/** The round that routing begins. */
+export const firstRound = "0"
+
+type Pair = readonly [name: string, value: string]
+
+/** The headers of a delivery's message: built anew at every hop, never copied from the last one. */
+export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pair> => {
+  const headers: Array<Pair> = [
+    ["Nats-Msg-Id", messageId],
+    ["petrel-event", delivery.event],
+    ["petrel-event-seq", String(delivery.eventSeq)],
+    ["petrel-type", delivery.type],
+    ["petrel-round", delivery.round],
+    ["petrel-began", String(delivery.began)],
+    ["petrel-deadline", String(delivery.deadline)],
+    ["petrel-generation", delivery.generation],
+    ["petrel-revision", String(delivery.revision)]
+  ]
+  const { content, progress } = delivery
+  if (content.contentType !== undefined) headers.push(["content-type", content.contentType])
+  if (content.traceparent !== undefined) headers.push(["traceparent", content.traceparent])
+  if (content.tracestate !== undefined) headers.push(["tracestate", content.tracestate])
+  if (delivery.origin !== undefined) headers.push(["petrel-origin", delivery.origin])
+  if (progress.attempts > 0) headers.push(["petrel-progress", JSON.stringify(progress)])
+  return headers
+}
+
+const decodeProgress = Schema.decodeUnknownOption(Schema.fromJsonString(Progress))
+
+/**
+ * Reads a delivery from its message.
+ *
+ * @param subject of which the last two tokens are tenant and endpoint.
+ * @returns undefined where the message is none of ours.
+ */
+export const parseDelivery = (subject: string, get: GetHeader): Delivery | undefined => {
+  const tokens = subject.split(".")
+  const [tenant, endpoint] = tokens.slice(-2)
+  const event = get("petrel-event")
+  const type = get("petrel-type")
+  const round = get("petrel-round")
+  const generation = get("petrel-generation")
+  const eventSeq = Number(get("petrel-event-seq"))
+  const began = Number(get("petrel-began"))
+  const deadline = Number(get("petrel-deadline"))
+  const revision = Number(get("petrel-revision"))
+  if (tenant === undefined || endpoint === undefined || event === undefined) return undefined
+  if (type === undefined || round === undefined || generation === undefined) return undefined
+  if (!Number.isSafeInteger(eventSeq) || !Number.isSafeInteger(revision)) return undefined
+  if (!Number.isFinite(began) || !Number.isFinite(deadline)) return undefined
+  const stored = get("petrel-progress")
+  const progress = stored === undefined ? untried : progressOf(stored)
+  if (progress === undefined) return undefined
+  const origin = get("petrel-origin")
+  return {
+    tenant,
+    endpoint,
+    event,
+    eventSeq,
+    type,
+    round,
+    began,
+    deadline,
+    generation,
+    revision,
+    content: contentOf(get),
+    progress,
+    ...(origin === undefined ? {} : { origin })
+  }
+}
+
+const progressOf = (text: string): Progress | undefined => {
+  const decoded = decodeProgress(text)
+  return decoded._tag === "Some" ? decoded.value : undefined
+}

@@ -1,0 +1,69 @@
+import { isToken } from "./token.ts"
+import { eventTypeProblem } from "./type-filter.ts"
+
+/** What a message header look-up needs: the first value of a name, in any case, or undefined. */
+export type GetHeader = (name: string) => string | undefined
+
+/** An event as it lies in EVENTS, without its bytes. */
+export interface Event {
+  /** Sequence in EVENTS: its identity. */
+  readonly seq: number
+  readonly tenant: string
+  readonly type: string
+  /** Label for receivers: the publisher's `Nats-Msg-Id`, else `evt_` + sequence. */
+  readonly id: string
+  /** When the broker stored it, ms since the epoch. */
+  readonly at: number
+  readonly content: Content
+}
+
+/** Headers of a publisher that go along to the receiver. */
+export interface Content {
+  readonly contentType?: string
+  readonly traceparent?: string
+  readonly tracestate?: string
+}
+
+/** Who and what a published subject names, or why it names nobody. */
+export type EventSubject =
+  | { readonly tenant: string; readonly type: string }
+  | { readonly problem: string; readonly tenant: string | undefined }
+
+/** Takes `<root>.<tenant>.<type…>` apart. */
+export const parseEventSubject = (subject: string, root: string): EventSubject => {
+  const [tenant = "", ...type] = subject.slice(root.length + 1).split(".")
+  if (!isToken(tenant))
+    return {
+      tenant: undefined,
+      problem: `the tenant ${JSON.stringify(tenant.slice(0, 80))} must be 1 to 64 letters, digits, - or _ (and not a lone _)`
+    }
+  if (type.length === 0)
+    return { tenant, problem: `${subject} names no type: publish to ${root}.<tenant>.<type>` }
+  const problem = eventTypeProblem(type.join("."))
+  return problem === undefined ? { tenant, type: type.join(".") } : { tenant, problem }
+}
+
+const idPattern = /^[\x21-\x7e]{1,255}$/
+
+/** The id receivers see. One that HTTP could not carry as a header gives way to the sequence. */
+export const eventId = (messageId: string | undefined, seq: number): string =>
+  messageId !== undefined && idPattern.test(messageId) ? messageId : `evt_${seq}`
+
+const contentTypePattern = /^[\x20-\x7e]{1,255}$/
+const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
+const tracestatePattern = /^[\x20-\x7e]{1,512}$/
+
+/** The allow-list: what of a publisher's headers is taken along. Anything else ends here. */
+export const contentOf = (get: GetHeader): Content => {
+  const contentType = get("content-type")
+  const traceparent = get("traceparent")
+  const tracestate = get("tracestate")
+  const traced = traceparent !== undefined && traceparentPattern.test(traceparent)
+  return {
+    ...(contentType !== undefined && contentTypePattern.test(contentType) ? { contentType } : {}),
+    ...(traced ? { traceparent } : {}),
+    ...(traced && tracestate !== undefined && tracestatePattern.test(tracestate)
+      ? { tracestate }
+      : {})
+  }
+}

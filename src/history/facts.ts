@@ -1,0 +1,48 @@
+import { Context, Effect, Layer } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { makeGate } from "../broker/gate.ts"
+import type { PubAck } from "../broker/publisher.ts"
+import type { Fact } from "../domain/fact.ts"
+import { moodOf } from "../domain/fact.ts"
+
+/**
+ * Appends facts to the history, and says whether it takes any. No fact, no attempt: while the
+ * history refuses or does not answer, `ready` waits, and nothing new is to be sent.
+ */
+export class Facts extends Context.Service<
+  Facts,
+  {
+    /**
+     * Appends a fact and waits until the broker has it, however long that takes: what has happened
+     * must be told. Under the same id it is stored once (inside the history's dedupe window).
+     */
+    readonly append: (fact: Fact, id: string) => Effect.Effect<PubAck>
+    /** True while the history takes facts. */
+    readonly isOpen: () => boolean
+    /** Waits until the history takes facts; at once while it does. */
+    readonly ready: Effect.Effect<void>
+  }
+>()("petrel/history/Facts") {
+  static readonly layer = Layer.effect(
+    Facts,
+    Effect.gen(function* () {
+      const { names, publisher } = yield* Broker
+      const gate = makeGate(
+        "the history takes no facts: nothing new is sent until it does",
+        "the history takes facts again"
+      )
+      return Facts.of({
+        append: (fact, id) =>
+          gate.through(
+            publisher.publish(
+              names.subjects.fact(fact.tenant, fact.endpoint, moodOf(fact.kind), fact.kind),
+              JSON.stringify(fact),
+              [["Nats-Msg-Id", id]]
+            )
+          ),
+        isOpen: gate.isOpen,
+        ready: gate.ready
+      })
+    })
+  )
+}
