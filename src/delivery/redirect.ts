@@ -1,0 +1,38 @@
+/** Where a request goes, taken apart once per endpoint and not at each attempt. */
+export interface Target {
+  readonly url: string
+  readonly origin: string
+  readonly path: string
+  readonly secure: boolean
+}
+
+/** @param url an absolute http or https URL. */
+export const targetOf = (url: string | URL): Target => {
+  const { href, origin, pathname, search, protocol } = new URL(url)
+  return { url: href, origin, path: pathname + search, secure: protocol === "https:" }
+}
+
+const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
+
+/**
+ * True for the redirects that are followed, all with the same POST: 303 asks for a GET, which
+ * would not deliver anything, and 300 and 304 name no one place to go to.
+ */
+export const isFollowed = (status: number): boolean => followed.has(status)
+
+/**
+ * Where a redirect leads, or in words why nobody should go there. Whether the address is allowed
+ * is not known yet: that is asked when the connection is made, as for any other request.
+ */
+export const redirected = (from: Target, location: unknown): Target | string => {
+  if (location === undefined) return "a redirect without a location"
+  if (typeof location !== "string" || !URL.canParse(location, from.url))
+    return "a redirect whose location is no URL"
+  const url = new URL(location, from.url)
+  if (url.protocol !== "https:" && url.protocol !== "http:")
+    return `a redirect to ${url.protocol} instead of http or https`
+  const shown = `a redirect to ${url.origin}${url.pathname}`
+  if (from.secure && url.protocol === "http:") return `${shown}, from https to http`
+  if (url.username !== "" || url.password !== "") return `${shown} with credentials`
+  return targetOf(url)
+}

@@ -1,0 +1,219 @@
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type RequestListener,
+  type ServerResponse
+} from "node:http"
+import { createServer as createTlsServer } from "node:https"
+import { createServer as createTcpServer, type Server, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+
+/** A request as it came, body byte for byte. */
+export interface Received {
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+  /** Which connection it came over, counted from 1. */
+  readonly connection: number
+  /** ms since the epoch. */
+  readonly at: number
+}
+
+export interface Answer {
+  /** (Default: 200) */
+  readonly status?: number
+  readonly headers?: OutgoingHttpHeaders
+  readonly body?: string | Uint8Array
+}
+
+/** What a receiver says: always the same, or decided per request. Undefined leaves the response to the script. */
+export type Script =
+  | Answer
+  | ((request: Received, response: ServerResponse) => Answer | undefined | Promise<Answer>)
+
+interface Listening {
+  readonly port: number
+  /** `127.0.0.1:<port>`, or with the host that was asked for. */
+  readonly host: string
+  /** Connections made so far. */
+  readonly connections: () => number
+  /** Succeeds when none of the connections made so far is open. */
+  readonly quiet: Effect.Effect<void>
+}
+
+export interface Receiver extends Listening {
+  /** Scheme, host and port, without a path. */
+  readonly url: string
+  /** In the order in which their bodies were complete. */
+  readonly requests: ReadonlyArray<Received>
+  /** Changes what it answers from now on. */
+  readonly answer: (script: Script) => void
+  /** Succeeds when so many requests have come, counted from the start. */
+  readonly received: (count: number) => Effect.Effect<void>
+}
+
+/** Waiting for conditions: each change looks again. */
+const makeConditions = () => {
+  const waiting = new Set<() => void>()
+  return {
+    changed: () => {
+      for (const look of waiting) look()
+    },
+    until: (holds: () => boolean) =>
+      Effect.callback<void>((resume) => {
+        const look = () => {
+          if (!holds()) return
+          waiting.delete(look)
+          resume(Effect.void)
+        }
+        waiting.add(look)
+        look()
+        return Effect.sync(() => waiting.delete(look))
+      })
+  }
+}
+
+const listen = (server: Server, host: string, conditions: ReturnType<typeof makeConditions>) =>
+  Effect.acquireRelease(
+    Effect.callback<Listening>((resume) => {
+      let connections = 0
+      const open = new Set<Socket>()
+      server.on("connection", (socket: Socket) => {
+        connections++
+        open.add(socket)
+        socket.on("error", () => {})
+        socket.on("close", () => {
+          open.delete(socket)
+          conditions.changed()
+        })
+        conditions.changed()
+      })
+      server.on("stop", () => {
+        for (const socket of open) socket.destroy()
+      })
+      server.listen(0, host, () => {
+        const address = server.address()
+        const port = typeof address === "object" && address !== null ? address.port : 0
+        resume(
+          Effect.succeed({
+            port,
+            host: `${host.includes(":") ? `[${host}]` : host}:${port}`,
+            connections: () => connections,
+            quiet: conditions.until(() => connections > 0 && open.size === 0)
+          })
+        )
+      })
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.emit("stop")
+        server.close(() => resume(Effect.void))
+      })
+  )
+
+export interface ReceiverOptions {
+  readonly answer?: Script
+  /** (Default: 127.0.0.1) */
+  readonly host?: string
+  /** Makes it an https server. */
+  readonly certificate?: Certificate
+}
+
+/** An HTTP server on a free port that records what it gets and answers as its script says. */
+export const receiver = Effect.fnUntraced(function* (options: ReceiverOptions = {}) {
+  const conditions = makeConditions()
+  const requests: Array<Received> = []
+  const numbers = new WeakMap<Socket, number>()
+  let script: Script = options.answer ?? {}
+  let connections = 0
+
+  const handle: RequestListener = (incoming, response) => {
+    const chunks: Array<Buffer> = []
+    const number = numbers.get(incoming.socket) ?? ++connections
+    numbers.set(incoming.socket, number)
+    incoming.on("error", () => {})
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk))
+    incoming.on("end", async () => {
+      const request: Received = {
+        method: incoming.method ?? "",
+        path: incoming.url ?? "",
+        headers: incoming.headers,
+        body: Buffer.concat(chunks),
+        connection: number,
+        at: Date.now()
+      }
+      requests.push(request)
+      const decided = typeof script === "function" ? script(request, response) : script
+      conditions.changed()
+      const answer = await decided
+      if (answer !== undefined) {
+        response.writeHead(answer.status ?? 200, answer.headers)
+        response.end(answer.body)
+      }
+    })
+  }
+  const server =
+    options.certificate === undefined
+      ? createServer(handle)
+      : createTlsServer(options.certificate, handle)
+  // Only the client decides when a connection is not kept alive any longer.
+  server.keepAliveTimeout = 0
+  const listening = yield* listen(server, options.host ?? "127.0.0.1", conditions)
+  const made: Receiver = {
+    ...listening,
+    url: `${options.certificate === undefined ? "http" : "https"}://${listening.host}`,
+    requests,
+    answer: (next) => {
+      script = next
+    },
+    received: (count) => conditions.until(() => requests.length >= count)
+  }
+  return made
+})
+
+/** A TCP server on a free port that does to each connection what it is told, HTTP or not. */
+export const tcpServer = (onConnection: (socket: Socket) => void, host = "127.0.0.1") => {
+  const conditions = makeConditions()
+  const server = createTcpServer(onConnection)
+  return Effect.map(listen(server, host, conditions), (listening) => ({
+    ...listening,
+    connected: (count: number) => conditions.until(() => listening.connections() >= count)
+  }))
+}
+
+/** PEM. */
+export interface Certificate {
+  readonly key: string
+  readonly cert: string
+}
+
+/**
+ * A certificate made on the spot, its own authority.
+ *
+ * @param names what it is for, as openssl's subjectAltName: "IP:127.0.0.1", "DNS:example.test".
+ */
+export const selfSigned = (...names: ReadonlyArray<string>): Certificate => {
+  const directory = mkdtempSync(join(tmpdir(), "petrel-certificate-"))
+  const key = join(directory, "key.pem")
+  const cert = join(directory, "cert.pem")
+  try {
+    execFileSync(
+      "openssl",
+      [
+        ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
+        ...["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=petrel test"],
+        ...["-addext", `subjectAltName=${names.join(",")}`]
+      ],
+      { stdio: "pipe" }
+    )
+    return { key: readFileSync(key, "utf8"), cert: readFileSync(cert, "utf8") }
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
