@@ -1,0 +1,135 @@
+import { Duration, Effect, Pull, Random, Schedule } from "effect"
+import type { Backoff, Jitter, RetryPolicy } from "../domain/retry-policy.ts"
+
+/**
+ * A round as a schedule. The first step is the round's beginning, whose request goes out at once;
+ * the step after it is the wait after the first attempt, and so on. Only so does a schedule that
+ * is stepped after the first attempt know when its round began, which is where its window starts.
+ */
+export type RetrySchedule = Schedule.Schedule<unknown, unknown>
+
+/** The least and the greatest part of a nominal delay that a jitter lets through. */
+const spreads: Record<Jitter, readonly [number, number]> = {
+  none: [1, 1],
+  full: [0, 1],
+  equal: [0.5, 1],
+  scaled: [0.5, 1.5]
+}
+
+/** Never zero and never a fraction: a broker that is asked for a fraction of a wait does not wait. */
+const wholeMillis = (millis: number): Duration.Duration =>
+  Duration.millis(Math.max(1, Math.ceil(millis)))
+
+const decorrelated = (
+  base: Duration.Duration,
+  cap: Duration.Duration
+): Schedule.Schedule<unknown, unknown> =>
+  Schedule.fromStep(
+    Effect.sync(() => {
+      let previous = Duration.toMillis(base)
+      return () =>
+        Effect.map(
+          Random.nextBetween(Duration.toMillis(base), previous * 3),
+          (millis): [unknown, Duration.Duration] => {
+            previous = Math.min(millis, Duration.toMillis(cap))
+            return [undefined, Duration.millis(previous)]
+          }
+        )
+    })
+  )
+
+const nominal = (backoff: Backoff): Schedule.Schedule<unknown, unknown> => {
+  switch (backoff.kind) {
+    case "exponential":
+      return Schedule.min([
+        Schedule.exponential(backoff.base, backoff.factor),
+        Schedule.spaced(backoff.cap)
+      ])
+    case "linear":
+      return Schedule.min([
+        Schedule.spaced(backoff.step).pipe(
+          Schedule.modifyDelay(({ attempt, duration }) =>
+            Effect.succeed(Duration.times(duration, attempt))
+          )
+        ),
+        Schedule.spaced(backoff.cap)
+      ])
+    case "fixed":
+      return Schedule.spaced(backoff.delay)
+    case "list": {
+      const { delays } = backoff
+      return Schedule.forever.pipe(
+        Schedule.modifyDelay(({ attempt }) =>
+          Effect.succeed(delays[Math.min(attempt, delays.length) - 1] ?? delays[0])
+        )
+      )
+    }
+    case "decorrelated":
+      return decorrelated(backoff.base, backoff.cap)
+  }
+}
+
+/**
+ * The policy as an Effect Schedule, with its jitter, its cap and both its ends. The cap holds the
+ * nominal delay; `scaled` jitter may exceed it by half. `decorrelated` is its own jitter, so the
+ * policy's is not laid over it. Delays are whole milliseconds, at least 1.
+ */
+export const toSchedule = ({
+  backoff,
+  jitter,
+  maxAttempts,
+  window
+}: RetryPolicy): RetrySchedule => {
+  const [least, most] = spreads[backoff.kind === "decorrelated" ? "none" : jitter]
+  const waits = nominal(backoff).pipe(
+    Schedule.modifyDelay(({ duration }) => {
+      const millis = Duration.toMillis(duration)
+      return least === most
+        ? Effect.succeed(wholeMillis(millis))
+        : Effect.map(Random.next, (random) =>
+            wholeMillis(millis * (least + (most - least) * random))
+          )
+    })
+  )
+  return Schedule.duration(Duration.zero).pipe(
+    Schedule.concat(waits),
+    Schedule.upTo({ times: maxAttempts, duration: window })
+  )
+}
+
+/**
+ * The schedule's steps from its beginning: each call takes the time of a step (ms since the epoch)
+ * and gives the delay in whole ms, or undefined at the end. It never waits itself.
+ *
+ * @param schedule from {@link toSchedule}.
+ */
+export const stepsOf = (
+  schedule: RetrySchedule
+): Effect.Effect<(now: number) => Effect.Effect<number | undefined>> =>
+  Effect.map(
+    Schedule.toStep(schedule),
+    (step) => (now) =>
+      Pull.matchEffect(step(now, undefined), {
+        onSuccess: ([, delay]) => Effect.succeed(Duration.toMillis(delay)),
+        onFailure: Effect.failCause,
+        onDone: () => Effect.undefined
+      })
+  )
+
+/**
+ * The wait in whole ms after an attempt; undefined when the policy is spent. The schedule is
+ * replayed from its beginning, so that no state is kept between attempts.
+ *
+ * @param schedule from {@link toSchedule}.
+ * @param round `attempts` made so far, `began` and `now` in ms since the epoch.
+ */
+export const delayAfter = Effect.fnUntraced(function* (
+  schedule: RetrySchedule,
+  round: { readonly attempts: number; readonly began: number; readonly now: number }
+) {
+  const step = yield* stepsOf(schedule)
+  for (let made = 0; made < round.attempts; made++) {
+    if ((yield* step(round.began)) === undefined) return undefined
+  }
+  return yield* step(round.now)
+})

@@ -1,0 +1,31 @@
+import { Duration, Effect, Random } from "effect"
+import type { RetryPolicy } from "../domain/retry-policy.ts"
+import { stepsOf, toSchedule } from "./backoff.ts"
+
+const climb = Effect.fnUntraced(function* (policy: RetryPolicy) {
+  const window = Duration.toMillis(policy.window)
+  const step = yield* stepsOf(toSchedule({ ...policy, jitter: "none" }))
+  const rungs: Array<number> = []
+  let elapsed = yield* step(0)
+  while (elapsed !== undefined) {
+    const delay = yield* step(elapsed)
+    if (delay === undefined || elapsed + delay > window) break
+    rungs.push(delay)
+    elapsed += delay
+  }
+  return rungs
+})
+
+/** Decorrelated delays have no nominal value; the middle of their range stands for it. */
+const middle: Random.Random = { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 }
+
+/**
+ * The nominal waits in ms between the requests of a round, without jitter and as if requests took
+ * no time: as many as the policy's attempts and its window let through.
+ */
+export const ladder = (policy: RetryPolicy): ReadonlyArray<number> =>
+  Effect.runSync(Effect.provideService(climb(policy), Random.Random, middle))
+
+/** From the first to the last request of a round, ms: the sum of its {@link ladder}. */
+export const totalTime = (policy: RetryPolicy): number =>
+  ladder(policy).reduce((sum, delay) => sum + delay, 0)
