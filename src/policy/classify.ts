@@ -1,0 +1,61 @@
+import type { ErrorClass } from "../domain/outcome.ts"
+import type { Verdict } from "../domain/retry-policy.ts"
+
+/** What an answer means, by status or class of statuses, where a policy says nothing else. */
+export const defaultStatuses: Readonly<Record<string, Verdict>> = {
+  "1xx": "retry",
+  "2xx": "delivered",
+  "3xx": "fail",
+  "404": "retry",
+  "408": "retry",
+  "410": "fail",
+  "425": "retry",
+  "429": "retry",
+  "4xx": "fail",
+  "5xx": "retry"
+}
+
+/** What it means that there was no usable answer. */
+export const defaultErrors: Readonly<Record<ErrorClass, Verdict>> = {
+  timeout: "retry",
+  "connect-timeout": "retry",
+  connection: "retry",
+  dns: "retry",
+  tls: "retry",
+  address: "retry",
+  protocol: "retry",
+  redirect: "fail"
+}
+
+const ofStatus = (status: number, statuses: Readonly<Record<string, Verdict>>): Verdict => {
+  const exact = String(status)
+  const family = `${exact.charAt(0)}xx`
+  return (
+    statuses[exact] ??
+    statuses[family] ??
+    defaultStatuses[exact] ??
+    defaultStatuses[family] ??
+    // RFC 9110, 15: a status outside 100 to 599 is to be treated as a 5xx.
+    "retry"
+  )
+}
+
+/**
+ * What an attempt came to. `gone` says that the receiver wants no more of anything (a 410 that no
+ * override turned into something else): the endpoint is to be disabled.
+ *
+ * An error decides before the status, since an answer that broke off is no answer; except a
+ * redirect that is not followed, where the redirect itself is the answer.
+ *
+ * @param statuses the policy's overrides; an exact status beats a class, a class beats the table.
+ */
+export const classify = (
+  result: { readonly status?: number; readonly error?: { readonly class: ErrorClass } },
+  statuses: Readonly<Record<string, Verdict>> = {}
+): { readonly verdict: Verdict; readonly gone: boolean } => {
+  const { error, status } = result
+  if (status === undefined || (error !== undefined && error.class !== "redirect"))
+    return { verdict: error === undefined ? "retry" : defaultErrors[error.class], gone: false }
+  const verdict = ofStatus(status, statuses)
+  return { verdict, gone: status === 410 && verdict === "fail" }
+}
