@@ -1,0 +1,25 @@
+/** Insertions, deletions and replacements that turn one text into the other. */
+const distance = (from: string, to: string): number => {
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at)
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1]
+    for (let j = 0; j < to.length; j++) {
+      const replaced = (row[j] ?? 0) + (letter === to[j] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[to.length] ?? 0
+}
+
+/** The name that was most likely meant, whatever its case; undefined only where there are none. */
+export const nearestName = (name: string, names: ReadonlyArray<string>): string | undefined =>
+  names
+    .map((candidate) => ({
+      candidate,
+      edits: distance(name.toLowerCase(), candidate.toLowerCase())
+    }))
+    .reduce<{ readonly candidate: string; readonly edits: number } | undefined>(
+      (best, next) => (best === undefined || next.edits < best.edits ? next : best),
+      undefined
+    )?.candidate

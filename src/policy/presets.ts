@@ -1,0 +1,210 @@
+import { Result, Schema } from "effect"
+import { RetryPolicy, type RetryPolicyJson, type Verdict } from "../domain/retry-policy.ts"
+import { nearestName } from "./nearest-name.ts"
+
+/** A retry policy with a name, after the sender it imitates. */
+export interface Preset {
+  readonly name: string
+  /** Which published guide the figures are from, and which of them are ours. */
+  readonly source: string
+  readonly policy: RetryPolicy
+}
+
+/** Guide 1: no other 4xx than 408 and 429 is tried again. */
+const guide1: Record<string, Verdict> = { "404": "fail", "425": "fail" }
+/** Guide 2 has a column for it, and guide 4 says so: no 4xx is tried again, not even a 429. */
+const no4xx: Record<string, Verdict> = { "4xx": "fail" }
+
+/** Guide 1 counts retries, so its figures are one lower than `maxAttempts`. */
+const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
+  default: {
+    source: "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter",
+    backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "1 hour" },
+    jitter: "equal",
+    maxAttempts: 16,
+    window: "72 hours"
+  },
+  stripe: {
+    source: "guide 1: ~15 retries, 72 h, 30 s; guide 2: cap 12 h; ours: base, jitter",
+    backoff: { kind: "exponential", base: "30 seconds", factor: 2, cap: "12 hours" },
+    jitter: "equal",
+    maxAttempts: 16,
+    window: "72 hours",
+    timeout: "30 seconds",
+    statuses: guide1
+  },
+  github: {
+    source: "guide 1: 3 retries at fixed intervals, ~4 h, 10 s; ours: interval, jitter",
+    backoff: { kind: "fixed", delay: "75 minutes" },
+    jitter: "equal",
+    maxAttempts: 4,
+    window: "4 hours",
+    timeout: "10 seconds",
+    statuses: guide1
+  },
+  shopify: {
+    source: "guide 1: 19 retries, 48 h, 5 s; guide 2: cap 12 h; ours: base, factor, jitter",
+    backoff: { kind: "exponential", base: "40 seconds", factor: 1.5, cap: "12 hours" },
+    jitter: "equal",
+    maxAttempts: 20,
+    window: "48 hours",
+    timeout: "5 seconds",
+    statuses: guide1
+  },
+  twilio: {
+    source: "guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter",
+    backoff: { kind: "fixed", delay: "5 seconds" },
+    jitter: "equal",
+    maxAttempts: 2,
+    window: "15 seconds",
+    timeout: "15 seconds",
+    statuses: guide1
+  },
+  sendgrid: {
+    source: "guide 1: several retries, 72 h, 10 s; ours: attempts, base, cap, jitter",
+    backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "10 hours" },
+    jitter: "equal",
+    maxAttempts: 16,
+    window: "72 hours",
+    timeout: "10 seconds",
+    statuses: guide1
+  },
+  slack: {
+    source: "guide 1: 3 retries, ~30 min, 5 s; ours: base, cap, jitter",
+    backoff: { kind: "exponential", base: "4 minutes", factor: 2, cap: "30 minutes" },
+    jitter: "equal",
+    maxAttempts: 4,
+    window: "30 minutes",
+    timeout: "5 seconds",
+    statuses: guide1
+  },
+  paypal: {
+    source:
+      "guide 1: several retries, 4 d, 20 s; guide 2: ~8 attempts; ours: base, factor, cap, jitter",
+    backoff: { kind: "exponential", base: "20 minutes", factor: 3, cap: "24 hours" },
+    jitter: "equal",
+    maxAttempts: 8,
+    window: "4 days",
+    timeout: "20 seconds",
+    statuses: guide1
+  },
+  discord: {
+    source: "guide 1: 5 retries, ~30 min, 10 s; ours: base, cap, jitter",
+    backoff: { kind: "exponential", base: "50 seconds", factor: 2, cap: "30 minutes" },
+    jitter: "equal",
+    maxAttempts: 6,
+    window: "30 minutes",
+    timeout: "10 seconds",
+    statuses: guide1
+  },
+  square: {
+    source: "guide 2: 10 attempts, 3 d, no 4xx; ours: base, cap, jitter",
+    backoff: { kind: "exponential", base: "10 minutes", factor: 2, cap: "24 hours" },
+    jitter: "equal",
+    maxAttempts: 10,
+    window: "3 days",
+    statuses: no4xx
+  },
+  mailgun: {
+    source: "guide 2: 5 attempts, 8 h, linear, no 4xx; ours: step, cap, jitter",
+    backoff: { kind: "linear", step: "45 minutes", cap: "8 hours" },
+    jitter: "equal",
+    maxAttempts: 5,
+    window: "8 hours",
+    statuses: no4xx
+  },
+  recuro: {
+    source:
+      "guide 1: 8 retries, 30 s doubling, full jitter, 30 s; its ~2 h are the sum; ours: window",
+    backoff: { kind: "exponential", base: "30 seconds", factor: 2, cap: "64 minutes" },
+    jitter: "full",
+    maxAttempts: 9,
+    window: "150 minutes",
+    timeout: "30 seconds",
+    statuses: guide1
+  },
+  "recuro-list": {
+    source: "guide 1: its list of 8 delays (34.7 h), jitter 0.5 to 1; ours: window",
+    backoff: {
+      kind: "list",
+      delays: [
+        "10 seconds",
+        "30 seconds",
+        "2 minutes",
+        "10 minutes",
+        "30 minutes",
+        "2 hours",
+        "8 hours",
+        "24 hours"
+      ]
+    },
+    jitter: "equal",
+    maxAttempts: 9,
+    window: "36 hours",
+    statuses: guide1
+  },
+  sendpromptly: {
+    source:
+      "guide 3: 1 min doubling, cap 15 min, full jitter, all but 2xx retried; ours: attempts, window",
+    backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "15 minutes" },
+    jitter: "full",
+    maxAttempts: 16,
+    window: "72 hours",
+    statuses: { "3xx": "retry", "4xx": "retry" }
+  },
+  formspring: {
+    source:
+      "guide 4: 8 attempts, its 7 delays (9 h), 24 h, jitter 0.5 to 1.5, only 5xx and network errors; 30 s + 30 s as one time-out is ours",
+    backoff: {
+      kind: "list",
+      delays: [
+        "30 seconds",
+        "90 seconds",
+        "270 seconds",
+        "810 seconds",
+        "2430 seconds",
+        "7290 seconds",
+        "21600 seconds"
+      ]
+    },
+    jitter: "scaled",
+    maxAttempts: 8,
+    window: "24 hours",
+    timeout: "60 seconds",
+    statuses: no4xx
+  }
+}
+
+const decode = Schema.decodeSync(RetryPolicy)
+
+/** Every preset by its name. */
+export const presets: ReadonlyMap<string, Preset> = new Map(
+  Object.entries(table).map(([name, { source, ...policy }]) => [
+    name,
+    { name, source, policy: decode(policy) }
+  ])
+)
+
+export const presetNames: ReadonlyArray<string> = [...presets.keys()]
+
+export const findPreset = (name: string): Preset | undefined => presets.get(name)
+
+/** An endpoint names a preset that does not exist. */
+export class UnknownPreset extends Schema.TaggedError<UnknownPreset>()("UnknownPreset", {
+  name: Schema.String
+}) {
+  override get message() {
+    return `there is no retry preset ${JSON.stringify(this.name)}; did you mean ${JSON.stringify(nearestName(this.name, presetNames))}? There are: ${presetNames.join(", ")}`
+  }
+}
+
+/** The policy that an endpoint's `retry` stands for. */
+export const resolveRetry = (
+  retry: string | RetryPolicy
+): Result.Result<RetryPolicy, UnknownPreset> => {
+  if (typeof retry !== "string") return Result.succeed(retry)
+  const preset = findPreset(retry)
+  return preset === undefined
+    ? Result.fail(new UnknownPreset({ name: retry }))
+    : Result.succeed(preset.policy)
+}
