@@ -3,7 +3,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { findNatsServer } from "../src/broker/binary.ts"
@@ -46,8 +46,10 @@ const end = async (child: ChildProcess, signal: NodeJS.Signals) => {
   await exited
 }
 
-const launch = async (binary: string, config: string, env: NodeJS.ProcessEnv) => {
+/** Starts `binary` with a configuration file, in that file's directory, and waits until it is ready. */
+export const launch = async (binary: string, config: string, env: NodeJS.ProcessEnv = {}) => {
   const child = spawn(binary, ["-c", config], {
+    cwd: dirname(config),
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, ...env }
   })
@@ -66,7 +68,7 @@ const launch = async (binary: string, config: string, env: NodeJS.ProcessEnv) =>
       .once("close", () => failed(new Error(`nats-server did not start:\n${said.join("\n")}`)))
     child.once("error", failed)
   })
-  return { child, port }
+  return { child, port, end: () => end(child, "SIGTERM") }
 }
 
 /** Starts a server for tests; whoever starts it stops it. */
@@ -83,7 +85,7 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
       ""
     ]
     await writeFile(file, lines.join("\n"))
-    return launch(binary.path, file, options.env ?? {})
+    return launch(binary.path, file, options.env)
   }
   const first = await start(-1)
   const { port } = first
