@@ -259,6 +259,15 @@ describe("an answer", () => {
 })
 
 describe("no answer", () => {
+  it.live("is what a hint of one is, when nothing comes after it", () =>
+    Effect.gen(function* () {
+      const to = yield* tcpServer(answered("HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"))
+      const result = yield* attempt(yield* client(), post(`http://${to.host}`, { timeoutMs: 60 }))
+      assert.strictEqual(errorOf(result).message, "no answer within 60 ms")
+      assert.isUndefined(result.status)
+    })
+  )
+
   it.live("because nobody listens is a connection error", () =>
     Effect.gen(function* () {
       const to = yield* Effect.scoped(receiver())
