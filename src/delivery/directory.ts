@@ -12,6 +12,8 @@ import { toSchedule } from "../policy/backoff.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import type { EndpointUnreadable } from "./endpoint-store.ts"
 import { decodeEndpoint, endpointKey } from "./endpoint-store.ts"
+import type { Target } from "./redirect.ts"
+import { targetOf } from "./redirect.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
 
@@ -26,6 +28,9 @@ export interface LiveEndpoint {
   readonly window: number
   readonly timeout: number
   readonly retryAfterCap: number
+  readonly target: Target
+  /** Names and values in turn. */
+  readonly ownHeaders: ReadonlyArray<string>
   /** Made on first use: most of many endpoints are idle. */
   readonly signer: () => Signer
   readonly schedule: () => RetrySchedule
@@ -37,8 +42,8 @@ export type Standing =
   | { readonly _tag: "Disabled"; readonly endpoint: LiveEndpoint }
   | { readonly _tag: "Removed" }
 
-/** Told when an endpoint stops taking deliveries; `endpoint` is undefined when it is gone. */
-export type UnavailableListener = (key: string, endpoint: LiveEndpoint | undefined) => void
+/** Told when an endpoint is disabled, removed, or replaced by another of its name. */
+export type UnavailableListener = (tenant: string, endpoint: string) => void
 
 /**
  * All endpoints, kept current by a watch on their bucket. Matching reads memory only; a delivery
@@ -53,7 +58,8 @@ export class Directory extends Context.Service<
       delivery: Delivery
     ) => Effect.Effect<Standing, BrokerError | EndpointUnreadable>
     readonly find: (key: string) => LiveEndpoint | undefined
-    readonly onUnavailable: (listener: UnavailableListener) => void
+    /** Calls the listener until the returned function is called. */
+    readonly onUnavailable: (listener: UnavailableListener) => () => void
   }
 >()("petrel/delivery/Directory") {
   /** Ready when every endpoint has been read once. */
@@ -68,8 +74,9 @@ const open = Effect.fnUntraced(function* () {
   const bucket = yield* broker.bucket(broker.names.buckets.endpoints)
   const state = new DirectoryState()
   const listeners = new Set<UnavailableListener>()
-  yield* keepReading(state, (key, endpoint) => {
-    for (const listener of listeners) listener(key, endpoint)
+  yield* keepReading(state, (key) => {
+    const [tenant = "", endpoint = ""] = key.split(".")
+    for (const listener of listeners) listener(tenant, endpoint)
   })
 
   const readFromLeader = Effect.fnUntraced(function* (key: string) {
@@ -92,7 +99,10 @@ const open = Effect.fnUntraced(function* () {
     match: (tenant, type) => state.match(tenant, type),
     find: (key) => state.find(key),
     standing,
-    onUnavailable: (listener) => listeners.add(listener)
+    onUnavailable: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    }
   })
 })
 
@@ -118,6 +128,8 @@ const prepare = (key: string, config: Endpoint, revision: number): LiveEndpoint 
     config,
     revision,
     policy,
+    target: targetOf(config.url),
+    ownHeaders: Object.entries(config.headers).flat(),
     window: Duration.toMillis(policy.window),
     timeout: timeout === undefined ? defaultTimeout : Duration.toMillis(timeout),
     retryAfterCap: Duration.toMillis(policy.retryAfterCap),
@@ -194,7 +206,7 @@ class DirectoryState {
  */
 const keepReading = Effect.fnUntraced(function* (
   state: DirectoryState,
-  unavailable: UnavailableListener
+  unavailable: (key: string) => void
 ) {
   const { ask, bucket, jsm, names, onReconnect } = yield* Broker
   const complete = yield* Deferred.make<void>()
@@ -204,7 +216,7 @@ const keepReading = Effect.fnUntraced(function* (
     if (entry.revision <= state.revisionOf(entry.key)) return
     if (entry.operation !== "PUT") {
       state.remove(entry.key, entry.revision)
-      unavailable(entry.key, undefined)
+      unavailable(entry.key)
       return
     }
     const decoded = yield* Effect.result(decodeEndpoint(entry.key, entry.string()))
@@ -216,7 +228,7 @@ const keepReading = Effect.fnUntraced(function* (
     const endpoint = prepare(entry.key, decoded.success, entry.revision)
     state.put(endpoint)
     const replaced = before !== undefined && before.config.generation !== endpoint.config.generation
-    if (replaced || endpoint.config.disabled !== undefined) unavailable(entry.key, endpoint)
+    if (replaced || endpoint.config.disabled !== undefined) unavailable(entry.key)
   })
 
   const readOnce = Effect.scoped(
@@ -236,7 +248,7 @@ const keepReading = Effect.fnUntraced(function* (
         reading = false
         for (const key of state.absent(seen)) {
           state.remove(key, info.state.last_seq)
-          unavailable(key, undefined)
+          unavailable(key)
         }
         return Deferred.succeed(complete, undefined)
       })

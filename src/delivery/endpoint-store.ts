@@ -1,10 +1,11 @@
 import type { KvEntry } from "@nats-io/kv"
-import { Effect, Result, Schema } from "effect"
+import { Clock, Effect, Result, Schema } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { isConflict, readValue } from "../broker/values.ts"
 import type { EndpointJson } from "../domain/endpoint.ts"
 import { Endpoint } from "../domain/endpoint.ts"
+import { Facts } from "../history/facts.ts"
 import { resolveRetry } from "../policy/presets.ts"
 
 /** An endpoint's configuration as the bucket holds it, with the revision it has there. */
@@ -153,4 +154,68 @@ export const removeEndpoint = Effect.fnUntraced(function* (tenant: string, id: s
   const key = endpointKey(tenant, id)
   yield* ask(`remove ${key}`, () => bucket.delete(key, { previousSeq: stored.revision }))
   return stored
+})
+
+/**
+ * Takes an endpoint out of service and says so in the history. Leaves one alone that is disabled
+ * already, or is not the one that is meant.
+ *
+ * @param generation of the endpoint that is meant, where that matters.
+ * @param by who decided: a worker's id, or `cli`.
+ */
+export const disableEndpoint = Effect.fnUntraced(function* (
+  target: { readonly tenant: string; readonly endpoint: string; readonly generation?: string },
+  reason: string,
+  by: string
+) {
+  const at = yield* Clock.currentTimeMillis
+  let changed = false
+  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
+    const meant = target.generation === undefined || target.generation === endpoint.generation
+    changed = meant && endpoint.disabled === undefined
+    return Effect.succeed(
+      changed ? { ...endpoint, disabled: { at, reason, by }, updatedAt: at } : undefined
+    )
+  })
+  if (changed) yield* tell("endpoint-disabled", stored, at, by, reason)
+  return { ...stored, changed }
+})
+
+/** Puts a disabled endpoint back to work and says so in the history. */
+export const enableEndpoint = Effect.fnUntraced(function* (
+  target: { readonly tenant: string; readonly endpoint: string },
+  by: string
+) {
+  const at = yield* Clock.currentTimeMillis
+  let changed = false
+  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
+    changed = endpoint.disabled !== undefined
+    const { disabled: _, ...enabled } = endpoint
+    return Effect.succeed(changed ? { ...enabled, updatedAt: at } : undefined)
+  })
+  if (changed) yield* tell("endpoint-enabled", stored, at, by)
+  return { ...stored, changed }
+})
+
+const tell = Effect.fnUntraced(function* (
+  kind: "endpoint-disabled" | "endpoint-enabled",
+  { endpoint, revision }: StoredEndpoint,
+  at: number,
+  by: string,
+  reason?: string
+) {
+  const facts = yield* Facts
+  const { id, tenant } = endpoint
+  yield* facts.append(
+    {
+      v: 1,
+      kind,
+      at,
+      tenant,
+      endpoint: id,
+      worker: by,
+      ...(reason === undefined ? {} : { reason })
+    },
+    `${kind}.${endpointKey(tenant, id)}.${revision}`
+  )
 })

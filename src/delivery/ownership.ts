@@ -1,0 +1,108 @@
+import { Deferred, Effect, Option, Schema } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+
+/** How long ownership outlives its holder's last sign of life, ms. */
+const ttl = 10_000
+const renewal = ttl / 5
+
+const Owner = Schema.Struct({ worker: Schema.String })
+const decodeOwner = Schema.decodeUnknownOption(Schema.fromJsonString(Owner))
+
+/** The right to deliver, for as long as it is renewed. */
+export interface Ownership {
+  /** True while nobody else can be owner: it was renewed within half its life, by a monotonic clock. */
+  readonly holds: () => boolean
+  /** Waits until it has passed to somebody else. */
+  readonly lost: Effect.Effect<void>
+}
+
+/**
+ * Waits until this worker may deliver, and keeps the right until the scope closes, which gives it
+ * back at once. There is one owner for all partitions; another worker says so and stands by.
+ */
+export const own = Effect.fnUntraced(function* (worker: string) {
+  const { ask, jsm, names, onReconnect } = yield* Broker
+  const bucket = names.buckets.workers
+  const key = "owner.all"
+  const value = JSON.stringify({ worker })
+  /** After a gap the old owner comes first: nobody else knows whether it is still there. */
+  let notBefore = 0
+  const forget = onReconnect(() => {
+    notBefore = performance.now() + ttl
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
+
+  /** Who owns now, and the revision to write over. */
+  const look = Effect.gen(function* () {
+    const subject = `$KV.${bucket}.${key}`
+    const message = yield* ask("look for the owner", () =>
+      jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subject })
+    )
+    const revision = message?.seq ?? 0
+    const ended = message === null || message.data.length === 0
+    const holder = ended ? undefined : Option.getOrUndefined(decodeOwner(message.string()))?.worker
+    return { revision, holder }
+  })
+
+  const take = Effect.gen(function* () {
+    const { holder, revision } = yield* look
+    if (holder !== undefined || performance.now() < notBefore)
+      return { holder, revision: undefined }
+    const ack = yield* writeValue(bucket, key, value, { ttl, expected: revision }).pipe(
+      Effect.catchIf(isConflict, () => Effect.succeed(undefined))
+    )
+    return { holder: undefined, revision: ack?.seq }
+  })
+
+  let said = false
+  const waitForIt: Effect.Effect<number, never, Broker> = Effect.gen(function* () {
+    const taken = yield* Effect.option(take)
+    if (Option.isSome(taken)) {
+      if (taken.value.revision !== undefined) return taken.value.revision
+      if (taken.value.holder !== undefined && !said) {
+        said = true
+        yield* Effect.logInfo("another worker delivers; this one stands by", {
+          owner: taken.value.holder
+        })
+      }
+    }
+    yield* Effect.sleep(renewal / 2)
+    return yield* waitForIt
+  })
+
+  let revision = yield* waitForIt
+  let renewedAt = performance.now()
+  const lost = yield* Deferred.make<void>()
+
+  const renew = Effect.gen(function* () {
+    const began = performance.now()
+    const written = yield* Effect.result(
+      writeValue(bucket, key, value, { ttl, expected: revision })
+    )
+    if (written._tag === "Success") {
+      revision = written.success.seq
+      renewedAt = began
+      return
+    }
+    if (!isConflict(written.failure)) return
+    // An own write whose answer was lost, an end by time, or another owner: look which.
+    const now = yield* look
+    if (now.holder !== undefined && now.holder !== worker) {
+      renewedAt = Number.NEGATIVE_INFINITY
+      yield* Effect.logWarning("another worker delivers now", { owner: now.holder })
+      yield* Deferred.succeed(lost, undefined)
+      return
+    }
+    revision = now.revision
+  }).pipe(Effect.ignore)
+
+  yield* Effect.addFinalizer(() =>
+    Deferred.isDoneUnsafe(lost) ? Effect.void : Effect.ignore(eraseValue(bucket, key))
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(renewal), renew)))
+  return {
+    holds: () => performance.now() - renewedAt < ttl / 2,
+    lost: Deferred.await(lost)
+  } satisfies Ownership
+})

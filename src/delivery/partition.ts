@@ -1,0 +1,232 @@
+import type { JsMsg } from "@nats-io/jetstream"
+import { Cause, Clock, Effect, FiberSet } from "effect"
+import type { Agent } from "undici"
+import { Broker } from "../broker/connection.ts"
+import { parseDelivery } from "../domain/delivery.ts"
+import type { DeadReason } from "../domain/outcome.ts"
+import type { Facts } from "../history/facts.ts"
+import { Checkpoint } from "./checkpoint.ts"
+import type { Standing } from "./directory.ts"
+import { Directory } from "./directory.ts"
+import { disableEndpoint, endpointKey } from "./endpoint-store.ts"
+import type { Held } from "./held.ts"
+import { holdMessage, nakFor } from "./held.ts"
+import { InHand } from "./in-hand.ts"
+import { Lanes } from "./lane.ts"
+import { headerOf } from "./messages.ts"
+import { pull } from "./pull.ts"
+import { isOf, readRecord } from "./retry-record.ts"
+import { send } from "./sender.ts"
+import type { PartitionMemory, Settlement, Waiting } from "./settlement.ts"
+
+/** What one partition holds at most, in flight and in its lanes' lines. */
+const capacity = { messages: 256, bytes: 16 * 1024 * 1024 }
+const none = { messages: 0, bytes: 0 }
+/** How long a delivery may stand in line, ms, before it goes back for a while. */
+const patience = 1_000
+const goBackFor = [2_000, 4_000] as const
+/** A delivery that is early by no more than this is made at once, ms. */
+const early = 25
+
+export interface PartitionOptions {
+  readonly memory: PartitionMemory
+  readonly settlement: Settlement
+  readonly agent: Agent
+  readonly worker: string
+  /** ms */
+  readonly ackWait: number
+  /** No attempt begins while this is false. */
+  readonly mayAttempt: () => boolean
+  readonly stopping: () => boolean
+}
+
+interface Job {
+  readonly key: string
+  readonly held: Held
+}
+
+/**
+ * Delivers what lies in one partition.
+ *
+ * For each message: what was decided about it earlier is carried out; a delivery whose endpoint is
+ * gone or whose time is over ends; one that comes too early goes back; else one attempt is made,
+ * and settled. The consumer never waits for an endpoint.
+ */
+export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
+  const { agent, memory, settlement } = options
+  const { suspicion } = memory
+  const broker = yield* Broker
+  const directory = yield* Directory
+  const reached = yield* Checkpoint
+  const fibers = yield* FiberSet.make<void>()
+  const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
+  const inHand = new InHand()
+  yield* inHand.keepAlive(options.ackWait)
+  const working = new Set<number>()
+
+  const lanes: Lanes<Job> = new Lanes((job) => {
+    run(deliver(job.held)).addObserver(() => {
+      letGo(job.held)
+      lanes.leave(job.key)
+    })
+  }, patience)
+
+  const letGo = (held: Held) => {
+    working.delete(held.place.seq)
+    if (held.message !== undefined) inHand.release(held.message)
+  }
+
+  /** What was decided about a message: from memory or, where a former owner did, from the leader. */
+  const recall = Effect.fnUntraced(function* (held: Held) {
+    const { seq, stream } = held.place
+    const known = memory.waiting.get(seq)
+    if (known !== undefined || !memory.recorded.has(seq)) return known
+    const record = yield* readRecord(stream, seq)
+    memory.recorded.delete(seq)
+    if (record === undefined || !isOf(record, held.delivery)) return undefined
+    const told = memory.told.get(seq) === record.progress.attempts
+    const waiting: Waiting = { record, told }
+    memory.waiting.set(seq, waiting)
+    return waiting
+  })
+
+  const handle = Effect.fnUntraced(function* (held: Held) {
+    const now = yield* Clock.currentTimeMillis
+    const waiting = yield* recall(held)
+    if (waiting !== undefined && !isDue(waiting, now))
+      return yield* settlement.resume(held, waiting)
+    const progress = waiting?.record.progress ?? held.delivery.progress
+    const standing = yield* directory.standing(held.delivery)
+    if (progress.attempts === 0) {
+      const pause = suspicion.of(held)
+      if (pause > 0 && now < held.delivery.deadline) return held.nak(pause)
+    }
+    if (standing._tag !== "Live") return yield* settlement.end(held, progress, endReason(standing))
+    if (now >= held.delivery.deadline) {
+      const reason = suspicion.isSuspect(held) ? "defect" : "deadline"
+      return yield* settlement.end(held, progress, reason)
+    }
+    yield* settlement.ready
+    if (!options.mayAttempt()) return held.nak(patience)
+    const sent = yield* send(agent, held, standing.endpoint, progress.attempts + 1)
+    reached("answered")
+    yield* sent.verdict === "delivered"
+      ? settlement.succeeded(held, progress, sent)
+      : settlement.failed(held, progress, sent, standing.endpoint)
+    if (sent.gone)
+      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker)
+  })
+
+  /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */
+  const deliver = (held: Held) =>
+    handle(held).pipe(
+      Effect.onInterrupt(() => Effect.sync(() => held.nak(1))),
+      Effect.catchCauseIf(
+        (cause) => !Cause.hasInterrupts(cause),
+        (cause) => afterDefect(held, cause)
+      )
+    )
+
+  const afterDefect = Effect.fnUntraced(function* (held: Held, cause: Cause.Cause<unknown>) {
+    const { seq, stream } = held.place
+    const pause = suspicion.afterDefect(held)
+    yield* Effect.logError("a delivery met a defect and comes back later", cause, {
+      stream,
+      seq,
+      pause
+    })
+    const now = yield* Clock.currentTimeMillis
+    if (now < held.delivery.deadline) return held.nak(pause)
+    const progress = memory.waiting.get(seq)?.record.progress ?? held.delivery.progress
+    yield* Effect.catchCause(settlement.end(held, progress, "defect"), () =>
+      Effect.sync(() => held.nak(pause))
+    )
+  })
+
+  const take = (message: JsMsg) => {
+    const { seq } = message
+    if (working.has(seq)) return
+    if (memory.settled.has(seq)) return message.ack()
+    const delivery = parseDelivery(message.subject, headerOf(message))
+    if (delivery === undefined) {
+      run(Effect.logError("a message that is no delivery", { stream: memory.stream, seq }))
+      return nakFor(message, suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
+    }
+    working.add(seq)
+    inHand.take(message)
+    const key = endpointKey(delivery.tenant, delivery.endpoint)
+    const held = holdMessage(memory.stream, message, delivery)
+    lanes.enter(key, directory.find(key)?.config.maxInFlight ?? 1, { key, held })
+  }
+
+  const goBack = (jobs: ReadonlyArray<Job>, delay: () => number) => {
+    for (const { held } of jobs) {
+      suspicion.clear(held)
+      held.nak(delay())
+      letGo(held)
+    }
+  }
+  const [least, most] = goBackFor
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      setInterval(
+        () => goBack(lanes.overdue(), () => least + Math.random() * (most - least)),
+        patience / 4
+      )
+    ),
+    (timer) => Effect.sync(() => clearInterval(timer))
+  )
+
+  const deliverAll = Effect.gen(function* () {
+    yield* pull({
+      name: memory.stream,
+      consumer: broker.ask(`open the consumer of ${memory.stream}`, () =>
+        broker.js.consumers.get(memory.stream, broker.names.deliverConsumer)
+      ),
+      stopping: options.stopping,
+      take,
+      room: Effect.gen(function* () {
+        if (!settlement.isOpen()) {
+          yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
+          return none
+        }
+        if (inHand.size >= capacity.messages || inHand.bytes >= capacity.bytes) {
+          yield* inHand.released
+          return none
+        }
+        return { messages: capacity.messages - inHand.size, bytes: capacity.bytes }
+      })
+    })
+    goBack(lanes.drain(), () => 1)
+    yield* FiberSet.awaitEmpty(fibers)
+  })
+
+  return {
+    memory,
+    deliverAll,
+    inFlight: () => inHand.size,
+    /** Ends a waiting delivery that was found in the stream, unless it is in hand. */
+    endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
+      const { seq } = held.place
+      if (working.has(seq) || memory.settled.has(seq)) return
+      working.add(seq)
+      yield* Effect.ensuring(
+        Effect.gen(function* () {
+          const waiting = yield* recall(held)
+          const progress = waiting?.record.progress ?? held.delivery.progress
+          yield* settlement.end(held, progress, reason)
+        }),
+        Effect.sync(() => letGo(held))
+      )
+    })
+  }
+})
+
+export type Partition = Effect.Success<ReturnType<typeof makePartition>>
+
+/** An attempt is next, and not too early. */
+const isDue = ({ record: { decision }, told }: Waiting, now: number): boolean =>
+  told && decision._tag === "Nak" && decision.at - now <= early
+
+const endReason = (standing: Exclude<Standing, { readonly _tag: "Live" }>): DeadReason =>
+  standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled"

@@ -1,0 +1,354 @@
+import { Clock, Effect } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
+import type { Gate } from "../broker/gate.ts"
+import type { PublishError } from "../broker/publisher.ts"
+import type { Layout } from "../broker/topology.ts"
+import type { Progress } from "../domain/delivery.ts"
+import { deliveryHeaders, deliveryId } from "../domain/delivery.ts"
+import type { Fact, FactKind } from "../domain/fact.ts"
+import type { AttemptResult, DeadReason } from "../domain/outcome.ts"
+import { Facts } from "../history/facts.ts"
+import { nextStep } from "../policy/next-step.ts"
+import { waitBy } from "../policy/wait.ts"
+import { Checkpoint } from "./checkpoint.ts"
+import type { LiveEndpoint } from "./directory.ts"
+import type { Held } from "./held.ts"
+import { placeName } from "./held.ts"
+import type { Decision, RetryRecord } from "./retry-record.ts"
+import { eraseRecord, writeRecord } from "./retry-record.ts"
+import { findDeadLetter, findMoved } from "./search.ts"
+import type { Sent } from "./sender.ts"
+import type { Settled } from "./settled.ts"
+import type { Suspicion } from "./suspicion.ts"
+
+/** How long a dead letter that DEAD does not take waits before it is tried again, ms. */
+const deadRetry = 30_000
+
+/** A delivery that failed and waits, as its owner remembers it. */
+export interface Waiting {
+  readonly record: RetryRecord
+  /** Its last attempt's fact is in the history. */
+  told: boolean
+}
+
+/** What a partition's owner knows of its messages, by their sequence. */
+export interface PartitionMemory {
+  readonly index: number
+  readonly stream: string
+  readonly waiting: Map<number, Waiting>
+  /** Messages whose record was in the bucket when this owner began, not yet read. */
+  readonly recorded: Set<number>
+  /** By message, the last attempt the history tells of; only of those a former owner had in hand. */
+  readonly told: Map<number, number>
+  readonly settled: Settled
+  readonly suspicion: Suspicion
+}
+
+export interface SettlementOptions {
+  readonly worker: string
+  readonly layout: Layout
+  readonly memory: PartitionMemory
+  /** Through which retry records are written, shared by all partitions. */
+  readonly records: Gate
+  /** A new id for each request really made. */
+  readonly nextId: () => string
+  /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
+  readonly maxWaiting?: number | undefined
+}
+
+/**
+ * What is done about the outcome of an attempt: the fact first, then the release.
+ *
+ * Success: fact `delivered`, ack. Anything else is decided once and written down (`RetryRecord`)
+ * before it is carried out: the attempt's fact, then the NAK; or the schedule, then the ack; or
+ * the dead letter, its fact, then the ack. Each step may be repeated after a crash.
+ */
+export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOptions) {
+  const { layout, memory, records, worker } = options
+  const context = yield* Effect.context<Broker>()
+  const { names, publisher } = yield* Broker
+  const facts = yield* Facts
+  const reached = yield* Checkpoint
+  const factOf = (held: Held, kind: FactKind, at: number): Fact => ({
+    v: 1,
+    kind,
+    at,
+    tenant: held.delivery.tenant,
+    endpoint: held.delivery.endpoint,
+    event: held.delivery.event,
+    eventSeq: held.delivery.eventSeq,
+    type: held.delivery.type,
+    delivery: deliveryId(held.delivery),
+    round: held.delivery.round,
+    from: held.place,
+    deadline: held.delivery.deadline,
+    worker,
+    ...(held.delivery.content.traceparent === undefined
+      ? {}
+      : { trace: held.delivery.content.traceparent })
+  })
+
+  const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
+    const { seq } = yield* facts.append(fact, id)
+    memory.settled.stored(seq)
+  })
+
+  /** Keeps the floor of the history below the facts of `work` until it has let go of its message. */
+  const unsettled = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+    Effect.suspend(() => {
+      const mark = memory.settled.open()
+      return Effect.ensuring(
+        work,
+        Effect.sync(() => memory.settled.close(mark))
+      )
+    })
+
+  const finish = (held: Held) => {
+    held.ack()
+    memory.settled.add(held.place.seq)
+    memory.suspicion.forget(held.place.seq)
+    const known = memory.waiting.delete(held.place.seq)
+    const recorded = memory.recorded.delete(held.place.seq)
+    return known || recorded
+      ? Effect.provideContext(eraseRecord(held.place.stream, held.place.seq), context)
+      : Effect.void
+  }
+
+  const succeeded = Effect.fnUntraced(function* (
+    held: Held,
+    progress: Progress,
+    { at, result }: Sent
+  ) {
+    const attempt = progress.attempts + 1
+    const fact = { ...factOf(held, "delivered", at), attempt, ...told(result) }
+    yield* append(fact, options.nextId())
+    reached("outcome-stored")
+    yield* finish(held)
+    yield* logged(fact)
+  }, unsettled)
+
+  const decide = Effect.fnUntraced(function* (
+    held: Held,
+    decided: Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
+  ) {
+    const { endpoint, eventSeq, round, tenant } = held.delivery
+    const record: RetryRecord = { v: 1, eventSeq, tenant, endpoint, round, ...decided }
+    const { seq, stream } = held.place
+    yield* records.through(
+      Effect.provideContext(writeRecord(stream, seq, record, held.delivery.deadline), context)
+    )
+    const waiting: Waiting = { record, told: false }
+    memory.waiting.set(seq, waiting)
+    reached("decided")
+    yield* carryOut(held, waiting)
+  }, unsettled)
+
+  /** Does what was decided, from wherever it was left off. */
+  const carryOut = Effect.fnUntraced(function* (held: Held, waiting: Waiting) {
+    const { decision, outcome } = waiting.record
+    if (outcome !== undefined && !waiting.told) {
+      yield* append(outcome.fact, outcome.id)
+      reached("outcome-stored")
+      yield* logged(outcome.fact)
+    }
+    const kept = memory.waiting.get(held.place.seq)
+    if (kept !== undefined) memory.waiting.set(held.place.seq, forgetOutcome(kept.record))
+    switch (decision._tag) {
+      case "Nak": {
+        const now = yield* Clock.currentTimeMillis
+        held.nak(decision.at - now)
+        return
+      }
+      case "Schedule":
+        return yield* schedule(held, waiting.record, decision.at)
+      case "Dead":
+        return yield* bury(held, waiting.record, decision.reason)
+    }
+  })
+
+  const mayBeForgotten = Effect.fnUntraced(function* (record: RetryRecord) {
+    const now = yield* Clock.currentTimeMillis
+    return now - record.decidedAt > layout.moveDedupe / 2
+  })
+
+  const schedule = Effect.fnUntraced(function* (held: Held, record: RetryRecord, at: number) {
+    const { seq } = held.place
+    const { endpoint, tenant } = held.delivery
+    const moved = (yield* mayBeForgotten(record)) && (yield* findMoved(held, memory.index, record))
+    if (!moved) {
+      const delivery = {
+        ...held.delivery,
+        progress: record.progress,
+        origin: placeName(held.place)
+      }
+      const target = names.subjects.delivery(memory.index, tenant, endpoint)
+      yield* records.through(
+        publisher.publish(names.subjects.later(memory.index, String(seq)), held.body, [
+          ...deliveryHeaders(delivery, `${held.place.stream}.${seq}.later`),
+          ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
+          ["Nats-Schedule-Target", target]
+        ])
+      )
+    }
+    reached("moved")
+    yield* finish(held)
+  })
+
+  const bury = Effect.fnUntraced(function* (held: Held, record: RetryRecord, reason: DeadReason) {
+    const before = (yield* mayBeForgotten(record))
+      ? yield* findDeadLetter(held, record.decidedAt)
+      : undefined
+    const dead = before ?? (yield* storeDead(held, record, reason))
+    reached("dead-stored")
+    const { lastError, lastErrorClass, lastStatus, attempts } = record.progress
+    const fact: Fact = {
+      ...factOf(held, "dead-lettered", yield* Clock.currentTimeMillis),
+      reason,
+      dead,
+      attempt: attempts,
+      ...(lastStatus === undefined ? {} : { status: lastStatus }),
+      ...(lastErrorClass === undefined
+        ? {}
+        : { error: { class: lastErrorClass, message: lastError ?? "" } })
+    }
+    yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
+    reached("end-stored")
+    yield* finish(held)
+    yield* logged(fact)
+  })
+
+  const storeDead = Effect.fnUntraced(function* (
+    held: Held,
+    record: RetryRecord,
+    reason: DeadReason
+  ) {
+    const { endpoint, tenant } = held.delivery
+    const delivery = { ...held.delivery, progress: record.progress, origin: placeName(held.place) }
+    const { seq } = yield* publisher.publish(names.subjects.dead(tenant, endpoint), held.body, [
+      ...deliveryHeaders(delivery, `${held.place.stream}.${held.place.seq}.dead`),
+      ["petrel-reason", reason],
+      ["petrel-dead-at", String(record.decidedAt)]
+    ])
+    return seq
+  })
+
+  /** DEAD may be full: the decision stands, and the delivery comes back to be buried later. */
+  const patiently =
+    (held: Held) =>
+    <R>(work: Effect.Effect<void, PublishError | BrokerError, R>): Effect.Effect<void, never, R> =>
+      Effect.catch(work, (error) =>
+        Effect.andThen(
+          Effect.logError("a delivery has ended but could not be moved; it is tried again", {
+            delivery: deliveryId(held.delivery),
+            why: error.message
+          }),
+          Effect.sync(() => held.nak(deadRetry))
+        )
+      )
+
+  const failed = Effect.fnUntraced(function* (
+    held: Held,
+    progress: Progress,
+    { at, result, verdict }: Sent,
+    endpoint: LiveEndpoint
+  ) {
+    const attempts = progress.attempts + 1
+    const step = yield* nextStep({
+      schedule: endpoint.schedule(),
+      retryAfterCap: endpoint.retryAfterCap,
+      verdict: verdict === "fail" ? "fail" : "retry",
+      attempts,
+      deadline: held.delivery.deadline,
+      now: at,
+      retryAfter: result.retryAfter
+    })
+    const decision: Decision =
+      step._tag === "Dead"
+        ? step
+        : {
+            _tag:
+              waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting) === "nak"
+                ? "Nak"
+                : "Schedule",
+            at: step.at
+          }
+    const next = decision._tag === "Dead" ? {} : { nextAttemptAt: decision.at }
+    const wait =
+      decision._tag === "Dead"
+        ? {}
+        : { wait: decision._tag === "Nak" ? ("nak" as const) : ("schedule" as const) }
+    const fact: Fact = {
+      ...factOf(held, "attempt-failed", at),
+      attempt: attempts,
+      ...told(result),
+      ...next,
+      ...wait
+    }
+    yield* decide(held, {
+      decision,
+      decidedAt: at,
+      outcome: { fact, id: options.nextId() },
+      progress: {
+        attempts,
+        firstAttemptAt: progress.firstAttemptAt ?? at,
+        lastAttemptAt: at,
+        ...next,
+        ...(result.status === undefined ? {} : { lastStatus: result.status }),
+        ...(result.error === undefined
+          ? {}
+          : { lastErrorClass: result.error.class, lastError: result.error.message })
+      }
+    }).pipe(patiently(held), Effect.provideContext(context))
+  })
+
+  return {
+    succeeded,
+    failed,
+    /** Ends a delivery without an attempt. */
+    end: (held: Held, progress: Progress, reason: DeadReason) =>
+      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
+        decide(held, { decision: { _tag: "Dead", reason }, decidedAt, progress })
+      ).pipe(patiently(held), Effect.provideContext(context)),
+    /** Goes on with what was decided earlier. */
+    resume: (held: Held, waiting: Waiting) =>
+      unsettled(carryOut(held, waiting)).pipe(patiently(held), Effect.provideContext(context)),
+    isOpen: () => facts.isOpen() && records.isOpen(),
+    ready: Effect.andThen(facts.ready, records.ready)
+  }
+})
+
+export type Settlement = Effect.Success<ReturnType<typeof makeSettlement>>
+
+/** In memory a decision is enough; the outcome's fact is in the history and may be large. */
+const forgetOutcome = (record: RetryRecord): Waiting => {
+  const { outcome: _, ...rest } = record
+  return { record: rest, told: true }
+}
+
+/** What a fact tells of an attempt. */
+const told = (result: AttemptResult): Partial<Fact> => ({
+  durationMs: result.durationMs,
+  ...(result.status === undefined ? {} : { status: result.status }),
+  ...(result.error === undefined ? {} : { error: result.error }),
+  ...(result.connectMs === undefined ? {} : { connectMs: result.connectMs }),
+  ...(result.firstByteMs === undefined ? {} : { firstByteMs: result.firstByteMs }),
+  ...(result.response === undefined ? {} : { response: result.response })
+})
+
+/** One line per outcome. Neither bodies nor headers. */
+const logged = (fact: Fact) =>
+  Effect.logInfo(fact.kind, {
+    tenant: fact.tenant,
+    endpoint: fact.endpoint,
+    event: fact.event,
+    type: fact.type,
+    attempt: fact.attempt,
+    ...(fact.status === undefined ? {} : { status: fact.status }),
+    ...(fact.error === undefined ? {} : { error: fact.error.class, why: fact.error.message }),
+    ...(fact.durationMs === undefined ? {} : { ms: fact.durationMs }),
+    ...(fact.reason === undefined ? {} : { reason: fact.reason }),
+    ...(fact.nextAttemptAt === undefined
+      ? {}
+      : { next: new Date(fact.nextAttemptAt).toISOString() })
+  })

@@ -1,0 +1,75 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { readStream } from "../broker/scan.ts"
+import { readValue, writeValue } from "../broker/values.ts"
+import { Fact } from "../domain/fact.ts"
+import { listRecords } from "./retry-record.ts"
+import { Settled } from "./settled.ts"
+import type { PartitionMemory } from "./settlement.ts"
+import { Suspicion } from "./suspicion.ts"
+
+const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
+
+/** Key of a partition's floor: the HISTORY sequence below which all of its facts are settled. */
+const floorKey = (partition: number) => `floor.${partition}`
+
+/** Stores a partition's floor. Behind the truth it costs a new owner time; ahead it must never be. */
+export const writeFloor = Effect.fnUntraced(function* (partition: number, floor: number) {
+  const { names } = yield* Broker
+  yield* writeValue(names.buckets.workers, floorKey(partition), String(floor))
+})
+
+const readFloor = Effect.fnUntraced(function* (partition: number) {
+  const { bucket, names } = yield* Broker
+  const entry = yield* readValue(yield* bucket(names.buckets.workers), floorKey(partition))
+  const floor = Number(entry?.string() ?? 0)
+  return Number.isSafeInteger(floor) ? floor : 0
+})
+
+/**
+ * Asks the history first: what a new owner must know of its partitions before its first attempt.
+ * Facts above the lowest floor say which messages have ended though the broker may hand them out
+ * again; the list of records says which have failed before.
+ */
+export const takeOver = Effect.fnUntraced(function* (partitions: number) {
+  const { ask, jsm, names } = yield* Broker
+  const indexes = Array.from({ length: partitions }, (_, index) => index)
+  const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const memories = new Map<string, PartitionMemory>()
+  yield* Effect.forEach(indexes, (index) =>
+    Effect.gen(function* () {
+      const stream = names.deliveries(index)
+      memories.set(stream, {
+        index,
+        stream,
+        waiting: new Map(),
+        recorded: yield* listRecords(stream),
+        told: new Map(),
+        settled: new Settled(history.state.last_seq),
+        suspicion: new Suspicion()
+      })
+    })
+  )
+  const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
+  const { subjects } = names
+  yield* readStream({
+    stream: names.history,
+    subjects: [
+      subjects.fact("*", "*", "ok", "delivered"),
+      subjects.fact("*", "*", "failure", "attempt-failed"),
+      subjects.fact("*", "*", "failure", "dead-lettered")
+    ],
+    fromSeq: Math.min(...floors) + 1
+  }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const fact = Option.getOrUndefined(decodeFact(message.string()))
+        const memory = memories.get(fact?.from?.stream ?? "")
+        if (memory === undefined || fact?.from === undefined) return
+        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq)
+        else memory.told.set(fact.from.seq, fact.attempt ?? 0)
+      })
+    )
+  )
+  return [...memories.values()]
+})

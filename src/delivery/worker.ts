@@ -1,0 +1,226 @@
+import { Deferred, Effect, Fiber, Layer, Queue, Random } from "effect"
+import type { IpNetwork } from "effect/net"
+import { Broker } from "../broker/connection.ts"
+import { makeGate } from "../broker/gate.ts"
+import type { Layout } from "../broker/topology.ts"
+import { readLayout } from "../broker/topology.ts"
+import { partitionOf } from "../domain/names.ts"
+import { Facts } from "../history/facts.ts"
+import { isAllowedAddress } from "../policy/address.ts"
+import { agent as makeAgent } from "./connector.ts"
+import { Directory } from "./directory.ts"
+import { endpointKey } from "./endpoint-store.ts"
+import type { Ownership } from "./ownership.ts"
+import { own } from "./ownership.ts"
+import type { Partition } from "./partition.ts"
+import { makePartition } from "./partition.ts"
+import { runRouter } from "./router.ts"
+import type { PartitionMemory } from "./settlement.ts"
+import { makeSettlement } from "./settlement.ts"
+import { sweepEndpoint, waitingEndpoints } from "./sweep.ts"
+import { takeOver, writeFloor } from "./takeover.ts"
+
+/** What a worker does: route events, deliver them, or both. */
+export type Role = "router" | "deliver"
+
+export interface WorkerOptions {
+  /** Shown in facts, logs and the lease. */
+  readonly id: string
+  readonly roles: ReadonlyArray<Role>
+  /** Networks that requests may go to though they are private, loopback or link-local. */
+  readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
+  /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
+  readonly stopWithin?: number | undefined
+  /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
+  readonly maxWaiting?: number | undefined
+}
+
+/** A worker that runs. */
+export interface Worker {
+  /**
+   * Stops politely: takes no more, finishes what is in flight, gives back the rest. What is not
+   * finished in time is cut off; its messages come back to the next worker.
+   */
+  readonly stop: Effect.Effect<void>
+  /** Waits until the worker has begun to deliver (one that stands by has not). */
+  readonly delivering: Effect.Effect<void>
+}
+
+const defaultStopWithin = 30_000
+/** Pause before a worker that could not begin to deliver tries again, ms. */
+const retryPause = 1_000
+
+/** Starts a worker, which runs until it is stopped or the scope closes. */
+export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
+  const layout = yield* readLayout
+  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  const asked = yield* Deferred.make<void>()
+  const delivering = yield* Deferred.make<void>()
+  const node: Node = {
+    options,
+    layout,
+    stopping: () => Deferred.isDoneUnsafe(asked),
+    stopAsked: Deferred.await(asked),
+    begun: Deferred.succeed(delivering, undefined)
+  }
+  const parts = [
+    ...(options.roles.includes("router")
+      ? [runRouter({ worker: options.id, layout, stopping: node.stopping })]
+      : []),
+    ...(options.roles.includes("deliver") ? [deliverWhileOwner(node)] : [])
+  ]
+  const fibers = yield* Effect.forEach(parts, (part) =>
+    Effect.forkScoped(Effect.scoped(part).pipe(Effect.provideContext(services)))
+  )
+  const within = options.stopWithin ?? defaultStopWithin
+  const stop = Effect.gen(function* () {
+    yield* Deferred.succeed(asked, undefined)
+    yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
+      Effect.timeoutOrElse({
+        duration: within,
+        orElse: () => Effect.logWarning("requests in flight were cut off", { after: within })
+      })
+    )
+  })
+  yield* Effect.addFinalizer(() => stop)
+  return { stop, delivering: Deferred.await(delivering) } satisfies Worker
+})
+
+interface Node {
+  readonly options: WorkerOptions
+  readonly layout: Layout
+  readonly stopping: () => boolean
+  readonly stopAsked: Effect.Effect<void>
+  readonly begun: Effect.Effect<unknown>
+}
+
+/** Becomes owner, delivers while it is, and stands by again when it is not. */
+const deliverWhileOwner = Effect.fnUntraced(function* (node: Node) {
+  const once = Effect.gen(function* () {
+    const ownership = yield* Effect.raceFirst(
+      own(node.options.id),
+      Effect.as(node.stopAsked, undefined)
+    )
+    if (ownership !== undefined) yield* deliverAll(node, ownership)
+  })
+  while (!node.stopping()) {
+    yield* Effect.scoped(once).pipe(
+      Effect.catch((error) =>
+        Effect.andThen(
+          Effect.logWarning("cannot deliver yet", { why: error.message }),
+          Effect.raceFirst(Effect.sleep(retryPause), node.stopAsked)
+        )
+      )
+    )
+  }
+})
+
+const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership) {
+  const { layout, options, stopping } = node
+  const agent = yield* makeAgent({
+    allows: (address) => isAllowedAddress(address, options.allowNetworks)
+  })
+  const instance = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
+  let requests = 0
+  let lost = false
+  yield* Effect.forkScoped(
+    Effect.andThen(
+      ownership.lost,
+      Effect.sync(() => {
+        lost = true
+      })
+    )
+  )
+  const memories = yield* takeOver(layout.partitions)
+  const records = makeGate(
+    "the broker takes no retry records: nothing new is sent until it does",
+    "the broker takes retry records again"
+  )
+  const partitions = yield* Effect.forEach(memories, (memory) =>
+    Effect.gen(function* () {
+      const settlement = yield* makeSettlement({
+        worker: options.id,
+        layout,
+        memory,
+        records,
+        nextId: () => `${instance}.${requests++}`,
+        maxWaiting: options.maxWaiting
+      })
+      return yield* makePartition({
+        memory,
+        settlement,
+        agent,
+        worker: options.id,
+        ackWait: layout.ackWait,
+        mayAttempt: ownership.holds,
+        stopping: () => stopping() || lost
+      })
+    })
+  )
+  yield* Effect.forkScoped(sweepUnavailable(partitions))
+  yield* Effect.forkScoped(raiseFloors(memories, layout.ackWait))
+  yield* node.begun
+  yield* Effect.forEach(partitions, ({ deliverAll }) => deliverAll, {
+    concurrency: "unbounded",
+    discard: true
+  })
+})
+
+/** Ends what waits for endpoints that are disabled or removed, now and when it happens. */
+const sweepUnavailable = Effect.fnUntraced(function* (partitions: ReadonlyArray<Partition>) {
+  const directory = yield* Directory
+  const queue = yield* Queue.unbounded<readonly [tenant: string, endpoint: string]>()
+  const stop = directory.onUnavailable((tenant, endpoint) =>
+    Queue.offerUnsafe(queue, [tenant, endpoint])
+  )
+  yield* Effect.addFinalizer(() => Effect.sync(stop))
+
+  const sweep = Effect.fnUntraced(
+    function* (tenant: string, endpoint: string) {
+      const partition = partitions[partitionOf(tenant, endpoint, partitions.length)]
+      if (partition === undefined) return
+      yield* sweepEndpoint(partition.memory, tenant, endpoint, partition.endWaiting)
+    },
+    Effect.catchCause((cause) => Effect.logError("a sweep failed", cause))
+  )
+
+  const found = yield* Effect.forEach(partitions, ({ memory }) => waitingEndpoints(memory))
+  for (const [tenant = "", endpoint = ""] of found.flat()) {
+    const live = directory.find(endpointKey(tenant, endpoint))
+    if (live === undefined || live.config.disabled !== undefined) yield* sweep(tenant, endpoint)
+  }
+  return yield* Effect.forever(
+    Effect.flatMap(Queue.take(queue), ([tenant, endpoint]) => sweep(tenant, endpoint))
+  )
+}, Effect.scoped)
+
+/**
+ * Lets what has ended be forgotten, and stores from where a new owner must read the history. Only
+ * after whole ack_waits in which the broker was there and could hand out again what it missed.
+ */
+const raiseFloors = Effect.fnUntraced(function* (
+  memories: ReadonlyArray<PartitionMemory>,
+  ackWait: number
+) {
+  const { onReconnect } = yield* Broker
+  const facts = yield* Facts
+  const stored = new Map<number, number>()
+  let disturbed = false
+  const forget = onReconnect(() => {
+    disturbed = true
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
+  return yield* Effect.forever(
+    Effect.gen(function* () {
+      disturbed = false
+      yield* Effect.sleep(ackWait)
+      if (disturbed || !facts.isOpen()) return
+      for (const { index, settled } of memories) {
+        const floor = settled.rotate()
+        if (floor === undefined || stored.get(index) === floor) continue
+        yield* Effect.ignore(writeFloor(index, floor))
+        stored.set(index, floor)
+      }
+    })
+  )
+}, Effect.scoped)
