@@ -12,6 +12,7 @@ import { createServer as createTcpServer, type Server, type Socket } from "node:
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { makeConditions } from "./conditions.ts"
 
 /** A request as it came, body byte for byte. */
 export interface Received {
@@ -56,27 +57,6 @@ export interface Receiver extends Listening {
   readonly answer: (script: Script) => void
   /** Succeeds when so many requests have come, counted from the start. */
   readonly received: (count: number) => Effect.Effect<void>
-}
-
-/** Waiting for conditions: each change looks again. */
-const makeConditions = () => {
-  const waiting = new Set<() => void>()
-  return {
-    changed: () => {
-      for (const look of waiting) look()
-    },
-    until: (holds: () => boolean) =>
-      Effect.callback<void>((resume) => {
-        const look = () => {
-          if (!holds()) return
-          waiting.delete(look)
-          resume(Effect.void)
-        }
-        waiting.add(look)
-        look()
-        return Effect.sync(() => waiting.delete(look))
-      })
-  }
 }
 
 const listen = (server: Server, host: string, conditions: ReturnType<typeof makeConditions>) =>

@@ -1,6 +1,15 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 
+/** What may be in hand at the same time: messages, and bytes of their bodies. */
+export interface Capacity {
+  readonly messages: number
+  readonly bytes: number
+}
+
+/** Messages asked for at a time, however much room there is: their sizes are not known before. */
+const largestBatch = 128
+
 /**
  * The messages a process has taken and not settled. The broker would hand them to somebody else
  * after ack_wait; while they are in hand it is told, three times as often, that work goes on.
@@ -8,21 +17,35 @@ import { Effect } from "effect"
 export class InHand {
   readonly #since = new Map<JsMsg, number>()
   #bytes = 0
+  /** Of the bodies taken lately; a guess until there were any. */
+  #usualSize = 16 * 1024
+  readonly #capacity: Capacity
   #waiting: Array<() => void> = []
+
+  constructor(capacity: Capacity) {
+    this.#capacity = capacity
+  }
+
+  /**
+   * How many more may be asked for: as many as there are places, and as will fit if they are
+   * about as large as the last ones (the client cannot limit a request by number and by bytes).
+   */
+  get room(): number {
+    if (this.size === 0) return largestBatch
+    const { bytes, messages } = this.#capacity
+    const fitting = Math.floor((bytes - this.#bytes) / this.#usualSize)
+    return Math.max(0, Math.min(messages - this.size, fitting, largestBatch))
+  }
 
   /** Messages in hand. */
   get size(): number {
     return this.#since.size
   }
 
-  /** Bytes of their bodies. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
   take(message: JsMsg): void {
     this.#since.set(message, performance.now())
     this.#bytes += message.data.length
+    this.#usualSize += (Math.max(512, message.data.length) - this.#usualSize) / 16
   }
 
   release(message: JsMsg): void {

@@ -21,7 +21,6 @@ import type { PartitionMemory, Settlement, Waiting } from "./settlement.ts"
 
 /** What one partition holds at most, in flight and in its lanes' lines. */
 const capacity = { messages: 256, bytes: 16 * 1024 * 1024 }
-const none = { messages: 0, bytes: 0 }
 /** How long a delivery may stand in line, ms, before it goes back for a while. */
 const patience = 1_000
 const goBackFor = [2_000, 4_000] as const
@@ -60,7 +59,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const reached = yield* Checkpoint
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
-  const inHand = new InHand()
+  const inHand = new InHand(capacity)
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
 
@@ -188,13 +187,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       room: Effect.gen(function* () {
         if (!settlement.isOpen()) {
           yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
-          return none
+          return 0
         }
-        if (inHand.size >= capacity.messages || inHand.bytes >= capacity.bytes) {
-          yield* inHand.released
-          return none
-        }
-        return { messages: capacity.messages - inHand.size, bytes: capacity.bytes }
+        if (inHand.room === 0) yield* inHand.released
+        return inHand.room
       })
     })
     goBack(lanes.drain(), () => 1)

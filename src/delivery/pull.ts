@@ -11,8 +11,8 @@ const expires = 1_000
 export interface Pull {
   readonly name: string
   readonly consumer: Effect.Effect<Consumer, { readonly message: string }>
-  /** Waits until something may be taken, and says how many messages and bytes; 0 to ask again. */
-  readonly room: Effect.Effect<{ readonly messages: number; readonly bytes: number }>
+  /** Waits until something may be taken, and says how many messages; 0 to be asked again. */
+  readonly room: Effect.Effect<number>
   /** Gets each message at once. Must not throw. */
   readonly take: (message: JsMsg) => void
   /** Once true, no more is asked for and the loop ends within a second. */
@@ -29,8 +29,8 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
     const consumer = yield* options.consumer
     while (!options.stopping()) {
       const room = yield* options.room
-      if (room.messages === 0) continue
-      yield* fetch(consumer, room.messages, room.bytes, options.take)
+      if (room === 0) continue
+      yield* fetch(consumer, room, options.take)
       failing = false
     }
   })
@@ -46,15 +46,10 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
   }
 })
 
-const fetch = (
-  consumer: Consumer,
-  messages: number,
-  bytes: number,
-  take: (message: JsMsg) => void
-) =>
+const fetch = (consumer: Consumer, messages: number, take: (message: JsMsg) => void) =>
   Effect.tryPromise({
     try: async () => {
-      const batch = await consumer.fetch({ max_messages: messages, max_bytes: bytes, expires })
+      const batch = await consumer.fetch({ max_messages: messages, expires })
       for await (const message of batch) take(message)
     },
     catch: (cause) => ({ message: cause instanceof Error ? cause.message : String(cause) })

@@ -27,15 +27,12 @@ import {
 } from "./plan.ts"
 import { pull } from "./pull.ts"
 
-/** Events routed at the same time: a wide fan-out leaves room for the others. */
-const concurrency = 64
+/** Routed at the same time: a wide fan-out leaves room for the others. */
+const capacity = { messages: 64, bytes: 32 * 1024 * 1024 }
 /** Deliveries of one event that await their acknowledgement at the same time. */
 const fanOut = 64
-const bytesAtOnce = 32 * 1024 * 1024
 /** Pause before an event that could not be routed is tried again, ms. */
 const retryPause = 5_000
-
-const none = { messages: 0, bytes: 0 }
 
 export interface RouterOptions {
   readonly worker: string
@@ -52,7 +49,7 @@ export interface RouterOptions {
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const broker = yield* Broker
   const { ask, js, names, onReconnect } = broker
-  const inHand = new InHand()
+  const inHand = new InHand(capacity)
   yield* inHand.keepAlive(options.layout.ackWait)
   const route = yield* makeRoute(options)
   const fibers = yield* FiberSet.make<void>()
@@ -85,13 +82,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       )
       if (unfinished === undefined) {
         yield* Effect.sleep("1 second")
-        return none
+        return 0
       }
-      if (inHand.size >= concurrency || inHand.bytes >= bytesAtOnce) {
-        yield* inHand.released
-        return none
-      }
-      return { messages: concurrency - inHand.size, bytes: bytesAtOnce }
+      if (inHand.room === 0) yield* inHand.released
+      return inHand.room
     })
   })
   yield* FiberSet.awaitEmpty(fibers)

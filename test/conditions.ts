@@ -1,0 +1,22 @@
+import { Effect } from "effect"
+
+/** Waiting for conditions: each change looks again. */
+export const makeConditions = () => {
+  const waiting = new Set<() => void>()
+  return {
+    changed: () => {
+      for (const look of waiting) look()
+    },
+    until: (holds: () => boolean) =>
+      Effect.callback<void>((resume) => {
+        const look = () => {
+          if (!holds()) return
+          waiting.delete(look)
+          resume(Effect.void)
+        }
+        waiting.add(look)
+        look()
+        return Effect.sync(() => waiting.delete(look))
+      })
+  }
+}

@@ -1,0 +1,200 @@
+import { headers as makeHeaders } from "@nats-io/transport-node"
+import { Clock, Context, Effect, Layer, Result, Schema, type Scope, Stream } from "effect"
+import { Broker } from "../src/broker/connection.ts"
+import { readStream, scanQueue } from "../src/broker/scan.ts"
+import type { TopologyOptions } from "../src/broker/topology.ts"
+import { defaultTopology, init } from "../src/broker/topology.ts"
+import { addEndpoint } from "../src/delivery/endpoint-store.ts"
+import type { WorkerOptions } from "../src/delivery/worker.ts"
+import { startWorker } from "../src/delivery/worker.ts"
+import type { EndpointJson } from "../src/domain/endpoint.ts"
+import { Endpoint } from "../src/domain/endpoint.ts"
+import type { Fact, FactKind } from "../src/domain/fact.ts"
+import { Fact as FactSchema } from "../src/domain/fact.ts"
+import type { RetryPolicyJson } from "../src/domain/retry-policy.ts"
+import { Facts } from "../src/history/facts.ts"
+import { parseNetwork } from "../src/policy/address.ts"
+import { makeConditions } from "./conditions.ts"
+import type { TestServer } from "./nats-server.ts"
+
+/** Fast enough for tests: short time-outs, few partitions. */
+export const testTopology: TopologyOptions = {
+  ...defaultTopology,
+  partitions: 2,
+  ackWait: 1_000,
+  deadBytes: 64 * 1024 * 1024
+}
+
+export const loopback = ["127.0.0.0/8", "::1"].map((text) => Result.getOrThrow(parseNetwork(text)))
+
+export const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+
+/** A policy with delays of some tens of ms. */
+export const quickRetry = (changes: Partial<RetryPolicyJson> = {}): RetryPolicyJson => ({
+  backoff: { kind: "fixed", delay: "50 millis" },
+  jitter: "none",
+  maxAttempts: 5,
+  window: "1 minute",
+  retryAfterCap: "24 hours",
+  ...changes
+})
+
+const decodeEndpoint = Schema.decodeUnknownSync(Endpoint)
+const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
+
+let installations = 0
+
+/** A new installation on a server, under a prefix of its own. */
+export const installation = (server: TestServer, topology: Partial<TopologyOptions> = {}) => {
+  const name = `t${process.pid}x${installations++}`
+  const options = {
+    url: server.url,
+    prefix: `${name.toUpperCase()}_`,
+    eventRoot: `${name}e`,
+    publishTimeoutMs: 1_000
+  }
+  const broker = Broker.layer(options)
+  return {
+    ...options,
+    /** Runs with a connection of its own, after `petrel init`. */
+    run: <A, E>(
+      effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
+    ): Effect.Effect<A, unknown> =>
+      init({ ...testTopology, ...topology }).pipe(
+        Effect.andThen(effect),
+        Effect.scoped,
+        Effect.provide(Facts.layer.pipe(Layer.provideMerge(broker)))
+      ),
+    /** A further connection, as another process would have. */
+    connection: Effect.map(Layer.build(broker), Context.get(Broker))
+  }
+}
+
+export type Installation = ReturnType<typeof installation>
+
+export const endpoint = (changes: Partial<EndpointJson> = {}) =>
+  Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    return yield* addEndpoint(
+      decodeEndpoint({
+        v: 1,
+        tenant: "acme",
+        id: "hook",
+        generation: crypto.randomUUID(),
+        url: "http://127.0.0.1:9/",
+        types: [">"],
+        sign: "standard",
+        secrets: [{ value: secret, createdAt: now }],
+        retry: quickRetry(),
+        maxInFlight: 10,
+        redirects: 3,
+        headers: {},
+        createdAt: now,
+        updatedAt: now,
+        ...changes
+      } satisfies EndpointJson)
+    )
+  })
+
+/** Publishes as any NATS client would, and gives the event's sequence. */
+export const publish = (
+  type: string,
+  body: string | Uint8Array = "{}",
+  headers: Record<string, string> = {}
+) => publishTo(`acme.${type}`, body, headers)
+
+export const publishTo = (
+  rest: string,
+  body: string | Uint8Array = "{}",
+  headers: Record<string, string> = {}
+) =>
+  Effect.gen(function* () {
+    const { ask, js, names } = yield* Broker
+    const list = makeHeaders()
+    for (const [name, value] of Object.entries(headers)) list.set(name, value)
+    const subject = `${names.eventRoot}.${rest}`
+    return yield* ask("publish", () => js.publish(subject, body, { headers: list }))
+  })
+
+/** A worker in this process that may talk to loopback. */
+export const worker = (options: Partial<WorkerOptions> = {}) =>
+  startWorker({
+    id: "w1",
+    roles: ["router", "deliver"],
+    allowNetworks: loopback,
+    stopWithin: 5_000,
+    ...options
+  })
+
+/** The history as it grows. */
+export const history = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const facts: Array<Fact> = []
+  const conditions = makeConditions()
+  yield* readStream({
+    stream: names.history,
+    subjects: [names.subjects.allFacts],
+    follow: true
+  }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        facts.push(decodeFact(message.string()))
+        conditions.changed()
+      })
+    ),
+    Effect.forkScoped
+  )
+  return {
+    facts,
+    of: (...kinds: ReadonlyArray<FactKind>) => facts.filter(({ kind }) => kinds.includes(kind)),
+    until: (holds: (facts: ReadonlyArray<Fact>) => boolean) => conditions.until(() => holds(facts)),
+    /** Waits for so many facts of a kind. */
+    count: (kind: FactKind, count: number) =>
+      conditions.until(() => facts.filter((fact) => fact.kind === kind).length >= count)
+  }
+})
+
+/** Dead letters by their headers. */
+export const deadLetters = Effect.gen(function* () {
+  const { names } = yield* Broker
+  return yield* readStream({ stream: names.dead, subjects: [names.subjects.allDead] }).pipe(
+    Stream.runCollect
+  )
+})
+
+/** Messages in the delivery streams, schedules included. */
+export const waitingMessages = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const infos = yield* ask("count", () =>
+    Promise.all([0, 1].map((index) => jsm.streams.info(names.deliveries(index))))
+  )
+  return infos.reduce((sum, { state }) => sum + state.messages, 0)
+})
+
+/** Everything waiting under a subject of a delivery stream. */
+export const queued = (partition: number, subject: string) =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    return yield* Stream.runCollect(scanQueue(names.deliveries(partition), subject))
+  })
+
+/** Looks again and again until it holds: for states of the broker that tell nobody of a change. */
+export const eventually = <A, E, R>(
+  look: Effect.Effect<A, E, R>,
+  holds: (value: A) => boolean
+): Effect.Effect<A, E, R> =>
+  Effect.flatMap(look, (value) =>
+    holds(value)
+      ? Effect.succeed(value)
+      : Effect.andThen(
+          Effect.sleep("20 millis"),
+          Effect.suspend(() => eventually(look, holds))
+        )
+  )
+
+/** The n-th of a list that must be that long. */
+export const nth = <A>(list: ReadonlyArray<A>, index: number): A => {
+  const found = list[index]
+  if (found === undefined) throw new Error(`there are only ${list.length}, none at ${index}`)
+  return found
+}

@@ -1,0 +1,58 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Webhook } from "standardwebhooks"
+import { afterAll, beforeAll } from "vitest"
+import {
+  endpoint,
+  eventually,
+  history,
+  installation,
+  nth,
+  publish,
+  secret,
+  waitingMessages,
+  worker
+} from "../engine.ts"
+import type { TestServer } from "../nats-server.ts"
+import { startServer } from "../nats-server.ts"
+import { receiver } from "../receiver.ts"
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.stop())
+
+describe("an event published to NATS", () => {
+  it.live("arrives, signed, at the endpoint that wants it, and is told of in the history", () =>
+    installation(server).run(
+      Effect.gen(function* () {
+        const { requests, received, url } = yield* receiver()
+        yield* endpoint({ url: `${url}/hooks` })
+        const facts = yield* history
+        yield* worker()
+        const { seq } = yield* publish("invoice.paid", '{"total":42}', { "Nats-Msg-Id": "acme-1" })
+        yield* received(1)
+        const request = nth(requests, 0)
+        assert.strictEqual(request.path, "/hooks")
+        assert.strictEqual(request.body.toString(), '{"total":42}')
+        assert.strictEqual(request.headers["webhook-id"], "acme-1")
+        assert.strictEqual(request.headers["petrel-attempt"], "1")
+        new Webhook(secret).verify(
+          request.body.toString(),
+          request.headers as Record<string, string>
+        )
+        yield* facts.count("delivered", 1)
+        const [routed] = facts.of("routed")
+        assert.deepStrictEqual(
+          routed?.plan?.endpoints.map(({ id }) => id),
+          ["hook"]
+        )
+        const delivered = nth(facts.of("delivered"), 0)
+        assert.strictEqual(delivered.eventSeq, seq)
+        assert.strictEqual(delivered.status, 200)
+        yield* eventually(waitingMessages, (count) => count === 0)
+      })
+    )
+  )
+})
