@@ -47,7 +47,11 @@ const isAlive = (pid: number) => {
   }
 }
 const gone = async (pid: number) => {
-  while (isAlive(pid)) await new Promise((next) => setTimeout(next, 10))
+  const deadline = performance.now() + 10_000
+  while (isAlive(pid)) {
+    assert.isBelow(performance.now(), deadline, `process ${pid} lives on`)
+    await new Promise((next) => setTimeout(next, 10))
+  }
 }
 
 describe("the embedded broker", () => {
@@ -205,8 +209,8 @@ const owner = async (dataDir: string) => {
       console.log(JSON.stringify({ url: broker.url, pid: broker.pid }))
       yield* Effect.never
     })
-    Effect.runFork(Effect.scoped(program))
-    setInterval(() => {}, 60_000)`
+    setInterval(() => {}, 60_000)
+    await Effect.runPromise(Effect.scoped(program))`
   const child = spawn(process.execPath, ["--input-type=module", "-e", code], {
     detached: true,
     stdio: ["ignore", "pipe", "inherit"]
