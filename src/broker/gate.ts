@@ -8,6 +8,14 @@ const pause = 500
 export interface Gate {
   /** Repeats the publish (give it a `Nats-Msg-Id`) until the broker has acknowledged it. */
   readonly through: (publish: Effect.Effect<PubAck, PublishError>) => Effect.Effect<PubAck>
+  /**
+   * The same, but fails when it has taken longer than `limit` ms: what may have been stored at the
+   * first try must not be stored again once the broker has forgotten its `Nats-Msg-Id`.
+   */
+  readonly within: (
+    limit: number,
+    publish: Effect.Effect<PubAck, PublishError>
+  ) => Effect.Effect<PubAck, PublishError>
   /** True while nothing is being refused. */
   readonly isOpen: () => boolean
   /** Waits until nothing is being refused; at once while nothing is. */
@@ -34,14 +42,25 @@ export const makeGate = (closed: string, opened: string): Gate => {
     return Effect.andThen(Effect.logInfo(opened), Deferred.succeed(opening, undefined))
   })
 
-  const insist = (publish: Effect.Effect<PubAck, PublishError>): Effect.Effect<PubAck> =>
-    Effect.catch(Effect.delay(publish, pause), () => insist(publish))
+  const insist = (
+    publish: Effect.Effect<PubAck, PublishError>,
+    until: number
+  ): Effect.Effect<PubAck, PublishError> =>
+    Effect.catch(Effect.delay(publish, pause), (error) =>
+      performance.now() > until ? Effect.fail(error) : insist(publish, until)
+    )
+
+  const within: Gate["within"] = (limit, publish) =>
+    Effect.suspend(() => {
+      const until = performance.now() + limit
+      return Effect.catch(publish, (error) =>
+        Effect.andThen(close(error), Effect.ensuring(insist(publish, until), reopen))
+      )
+    })
 
   return {
-    through: (publish) =>
-      Effect.catch(publish, (error) =>
-        Effect.andThen(close(error), Effect.ensuring(insist(publish), reopen))
-      ),
+    within,
+    through: (publish) => Effect.orDie(within(Number.POSITIVE_INFINITY, publish)),
     isOpen: () => refused === 0,
     ready: Effect.suspend(() => (refused === 0 ? Effect.void : Deferred.await(opening)))
   }

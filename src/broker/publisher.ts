@@ -31,6 +31,13 @@ interface Outstanding {
   readonly settle: (result: PubAck | PublishError) => void
 }
 
+interface Unsent {
+  readonly subject: string
+  readonly body: Uint8Array | string
+  readonly headers: HeaderList
+  readonly settle: (result: PubAck | PublishError) => void
+}
+
 interface AckBody {
   readonly stream?: string
   readonly seq?: number
@@ -50,6 +57,7 @@ export class Publisher {
   readonly #outstanding = new Map<string, Outstanding>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
+  #queue: Array<Unsent> = []
   #last = 0
 
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
@@ -89,6 +97,33 @@ export class Publisher {
     headers: HeaderList,
     settle: (result: PubAck | PublishError) => void
   ): void {
+    this.#queue.push({ subject, body, headers, settle })
+    if (this.#queue.length === 1) setImmediate(() => this.#flush())
+  }
+
+  /** Stops listening. What is outstanding fails as closed. */
+  close(): void {
+    clearInterval(this.#sweeper)
+    this.#flush()
+    this.#subscription.unsubscribe()
+    for (const { subject, settle } of this.#outstanding.values())
+      settle(
+        new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
+      )
+    this.#outstanding.clear()
+  }
+
+  /**
+   * The client writes to its socket once per turn of the event loop in which something was
+   * published; answers of receivers come in turns of their own. Together they cost one write.
+   */
+  #flush(): void {
+    const queue = this.#queue
+    this.#queue = []
+    for (const message of queue) this.#send(message)
+  }
+
+  #send({ body, headers, settle, subject }: Unsent): void {
     const token = (this.#last++).toString(36)
     const list = makeHeaders()
     for (const [name, value] of headers) list.set(name, value)
@@ -107,17 +142,6 @@ export class Publisher {
         })
       )
     }
-  }
-
-  /** Stops listening. What is outstanding fails as closed. */
-  close(): void {
-    clearInterval(this.#sweeper)
-    this.#subscription.unsubscribe()
-    for (const { subject, settle } of this.#outstanding.values())
-      settle(
-        new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
-      )
-    this.#outstanding.clear()
   }
 
   #settle(message: Msg): void {

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Option, Schema } from "effect"
+import { Deferred, Effect, Option, Random, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 
@@ -6,7 +6,7 @@ import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 const ttl = 10_000
 const renewal = ttl / 5
 
-const Owner = Schema.Struct({ worker: Schema.String })
+const Owner = Schema.Struct({ worker: Schema.String, instance: Schema.String })
 const decodeOwner = Schema.decodeUnknownOption(Schema.fromJsonString(Owner))
 
 /** The right to deliver, for as long as it is renewed. */
@@ -25,7 +25,9 @@ export const own = Effect.fnUntraced(function* (worker: string) {
   const { ask, jsm, names, onReconnect } = yield* Broker
   const bucket = names.buckets.workers
   const key = "owner.all"
-  const value = JSON.stringify({ worker })
+  // Two processes may have been given the same id: only one of them is this owner.
+  const instance = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
+  const value = JSON.stringify({ worker, instance })
   /** After a gap the old owner comes first: nobody else knows whether it is still there. */
   let notBefore = 0
   const forget = onReconnect(() => {
@@ -41,7 +43,7 @@ export const own = Effect.fnUntraced(function* (worker: string) {
     )
     const revision = message?.seq ?? 0
     const ended = message === null || message.data.length === 0
-    const holder = ended ? undefined : Option.getOrUndefined(decodeOwner(message.string()))?.worker
+    const holder = ended ? undefined : Option.getOrUndefined(decodeOwner(message.string()))
     return { revision, holder }
   })
 
@@ -63,7 +65,7 @@ export const own = Effect.fnUntraced(function* (worker: string) {
       if (taken.value.holder !== undefined && !said) {
         said = true
         yield* Effect.logInfo("another worker delivers; this one stands by", {
-          owner: taken.value.holder
+          owner: taken.value.holder.worker
         })
       }
     }
@@ -88,9 +90,9 @@ export const own = Effect.fnUntraced(function* (worker: string) {
     if (!isConflict(written.failure)) return
     // An own write whose answer was lost, an end by time, or another owner: look which.
     const now = yield* look
-    if (now.holder !== undefined && now.holder !== worker) {
+    if (now.holder !== undefined && now.holder.instance !== instance) {
       renewedAt = Number.NEGATIVE_INFINITY
-      yield* Effect.logWarning("another worker delivers now", { owner: now.holder })
+      yield* Effect.logWarning("another worker delivers now", { owner: now.holder.worker })
       yield* Deferred.succeed(lost, undefined)
       return
     }

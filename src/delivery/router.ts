@@ -1,5 +1,5 @@
 import type { JsMsg } from "@nats-io/jetstream"
-import { Cause, Clock, Effect, FiberSet } from "effect"
+import { Cause, Clock, Effect, Exit, FiberSet } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/topology.ts"
@@ -52,7 +52,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const inHand = new InHand(capacity)
   yield* inHand.keepAlive(options.layout.ackWait)
   const route = yield* makeRoute(options)
-  const fibers = yield* FiberSet.make<void>()
+  const fibers = yield* FiberSet.make<boolean>()
   const run = yield* FiberSet.runtime(fibers)()
   let unfinished: Map<number, Array<StoredPart>> | undefined
   const forget = onReconnect(() => {
@@ -62,9 +62,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
 
   const take = (message: JsMsg) => {
     inHand.take(message)
-    run(route(message, unfinished?.get(message.seq) ?? [])).addObserver(() => {
+    run(route(message, unfinished?.get(message.seq) ?? [])).addObserver((exit) => {
       inHand.release(message)
       unfinished?.delete(message.seq)
+      if (Exit.isSuccess(exit) && !exit.value) unfinished = undefined
     })
   }
   yield* pull({
@@ -102,6 +103,9 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     "the broker takes deliveries again"
   )
 
+  /** Beyond it the broker may have forgotten what it has stored already: the plan is read again. */
+  const patience = layout.moveDedupe / 2
+
   const send = (event: Event, body: Uint8Array, planned: Planned) => {
     const delivery: Delivery = {
       tenant: event.tenant,
@@ -121,14 +125,15 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     const subject = names.subjects.delivery(partition, event.tenant, planned.id)
     const messageId = `${event.seq}.${firstRound}.${planned.id}`
     return deliveries
-      .through(publisher.publish(subject, body, deliveryHeaders(delivery, messageId)))
+      .within(patience, publisher.publish(subject, body, deliveryHeaders(delivery, messageId)))
       .pipe(Effect.tap(() => Effect.sync(() => reached("delivery-stored"))))
   }
 
   /** The part that counts: one stored earlier goes before one made now. */
   const store = Effect.fnUntraced(function* (event: Event, plan: Plan) {
     const at = yield* Clock.currentTimeMillis
-    const ack = yield* facts.append(
+    const ack = yield* facts.appendWithin(
+      patience,
       routedFact(event, plan, at, worker),
       `routed.${event.seq}.${plan.part}`
     )
@@ -184,7 +189,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
         at,
         tenant: tenant ?? nobody,
         endpoint: nobody,
-        event: eventId(headerOf(message)("Nats-Msg-Id"), message.seq),
+        event: eventId(headerOf(message)("nats-msg-id"), message.seq),
         eventSeq: message.seq,
         reason,
         worker
@@ -205,7 +210,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
         seq: message.seq,
         tenant: subject.tenant,
         type: subject.type,
-        id: eventId(header("Nats-Msg-Id"), message.seq),
+        id: eventId(header("nats-msg-id"), message.seq),
         at: storedAt(message),
         content: contentOf(header)
       }
@@ -215,17 +220,16 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     message.ack()
   })
 
+  /** True when the event is routed; false when it comes back, and its plan must be looked for. */
   return (message: JsMsg, known: ReadonlyArray<StoredPart>) =>
     routeMessage(message, known).pipe(
+      Effect.as(true),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
         (cause) =>
-          Effect.andThen(
-            Effect.logError("an event could not be routed; it is tried again", cause, {
-              seq: message.seq
-            }),
-            Effect.sync(() => message.nak(retryPause))
-          )
+          Effect.logError("an event could not be routed; it is tried again", cause, {
+            seq: message.seq
+          }).pipe(Effect.andThen(Effect.sync(() => message.nak(retryPause))), Effect.as(false))
       ),
       Effect.provideContext(context)
     )

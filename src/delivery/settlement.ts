@@ -183,7 +183,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         origin: placeName(held.place)
       }
       const target = names.subjects.delivery(memory.index, tenant, endpoint)
-      yield* records.through(
+      yield* records.within(
+        layout.moveDedupe / 2,
         publisher.publish(names.subjects.later(memory.index, String(seq)), held.body, [
           ...deliveryHeaders(delivery, `${held.place.stream}.${seq}.later`),
           ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],

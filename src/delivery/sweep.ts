@@ -1,6 +1,6 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import type { Schema } from "effect"
-import { Effect, Stream } from "effect"
+import { Effect, Schedule, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { scanQueue } from "../broker/scan.ts"
@@ -9,6 +9,8 @@ import type { DeadReason } from "../domain/outcome.ts"
 import { Directory } from "./directory.ts"
 import type { Held } from "./held.ts"
 import type { PartitionMemory } from "./settlement.ts"
+
+const noSuchMessage = 10057
 
 /** Ends one waiting delivery as a dead letter, unless somebody has it in hand. */
 export type EndWaiting = (
@@ -53,8 +55,19 @@ const heldOf = Effect.fnUntraced(function* (
   subject: string,
   message: StoredMsg
 ) {
-  const { jsm } = yield* Broker
+  const { ask, jsm } = yield* Broker
   const { seq } = message
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  // Not handed to us, so the stream forgets it instead of the consumer; it must, for it is settled.
+  const remove = ask("remove a delivery that has ended", () =>
+    jsm.streams.deleteMessage(memory.stream, seq, false)
+  ).pipe(
+    Effect.catchIf(
+      ({ code }) => code === noSuchMessage,
+      () => Effect.void
+    ),
+    Effect.retry(Schedule.spaced("1 second"))
+  )
   const delivery = parseDelivery(subject, (name) => message.header.get(name) || undefined)
   if (delivery === undefined) return undefined
   return {
@@ -62,9 +75,7 @@ const heldOf = Effect.fnUntraced(function* (
     delivery,
     body: message.data,
     handedOut: 1,
-    // Not handed to us: the stream forgets it instead of the consumer. If that fails, it is handed
-    // out, found settled, and acknowledged.
-    ack: () => void jsm.streams.deleteMessage(memory.stream, seq, false).catch(() => undefined),
+    ack: () => run(remove),
     nak: () => undefined
   } satisfies Held
 })

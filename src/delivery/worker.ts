@@ -1,4 +1,4 @@
-import { Deferred, Effect, Fiber, Layer, Queue, Random } from "effect"
+import { Cause, Deferred, Effect, Fiber, Layer, Queue, Random } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
@@ -47,7 +47,7 @@ export interface Worker {
 }
 
 const defaultStopWithin = 30_000
-/** Pause before a worker that could not begin to deliver tries again, ms. */
+/** Pause before a part of a worker that failed begins again, ms. */
 const retryPause = 1_000
 
 /** Starts a worker, which runs until it is stopped or the scope closes. */
@@ -65,12 +65,12 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   }
   const parts = [
     ...(options.roles.includes("router")
-      ? [runRouter({ worker: options.id, layout, stopping: node.stopping })]
+      ? [keepUp("route", node, runRouter({ worker: options.id, layout, stopping: node.stopping }))]
       : []),
-    ...(options.roles.includes("deliver") ? [deliverWhileOwner(node)] : [])
+    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverAsOwner(node))] : [])
   ]
   const fibers = yield* Effect.forEach(parts, (part) =>
-    Effect.forkScoped(Effect.scoped(part).pipe(Effect.provideContext(services)))
+    Effect.forkScoped(Effect.provideContext(part, services))
   )
   const within = options.stopWithin ?? defaultStopWithin
   const stop = Effect.gen(function* () {
@@ -94,25 +94,32 @@ interface Node {
   readonly begun: Effect.Effect<unknown>
 }
 
-/** Becomes owner, delivers while it is, and stands by again when it is not. */
-const deliverWhileOwner = Effect.fnUntraced(function* (node: Node) {
-  const once = Effect.gen(function* () {
-    const ownership = yield* Effect.raceFirst(
-      own(node.options.id),
-      Effect.as(node.stopAsked, undefined)
-    )
-    if (ownership !== undefined) yield* deliverAll(node, ownership)
-  })
-  while (!node.stopping()) {
-    yield* Effect.scoped(once).pipe(
-      Effect.catch((error) =>
+/** Does its part until the worker stops: again when it ends, and after a pause when it fails. */
+const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>) => {
+  const once = Effect.scoped(part).pipe(
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
         Effect.andThen(
-          Effect.logWarning("cannot deliver yet", { why: error.message }),
+          Effect.logError(`cannot ${what}; trying again`, cause),
           Effect.raceFirst(Effect.sleep(retryPause), node.stopAsked)
         )
-      )
     )
-  }
+  )
+  return Effect.whileLoop({
+    while: () => !node.stopping(),
+    body: () => once,
+    step: () => undefined
+  })
+}
+
+/** Becomes owner and delivers while it is. */
+const deliverAsOwner = Effect.fnUntraced(function* (node: Node) {
+  const ownership = yield* Effect.raceFirst(
+    own(node.options.id),
+    Effect.as(node.stopAsked, undefined)
+  )
+  if (ownership !== undefined) yield* deliverAll(node, ownership)
 })
 
 const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership) {

@@ -1,7 +1,7 @@
 import { isToken } from "./token.ts"
 import { eventTypeProblem } from "./type-filter.ts"
 
-/** What a message header look-up needs: the first value of a name, in any case, or undefined. */
+/** Looks up a message header by its lower-case name: the first value, or undefined where there is none or an empty one. */
 export type GetHeader = (name: string) => string | undefined
 
 /** An event as it lies in EVENTS, without its bytes. */

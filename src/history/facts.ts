@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
-import type { PubAck } from "../broker/publisher.ts"
+import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Fact } from "../domain/fact.ts"
 import { moodOf } from "../domain/fact.ts"
 
@@ -17,6 +17,15 @@ export class Facts extends Context.Service<
      * must be told. Under the same id it is stored once (inside the history's dedupe window).
      */
     readonly append: (fact: Fact, id: string) => Effect.Effect<PubAck>
+    /**
+     * The same for a fact that must not be stored twice at all: fails after `limit` ms, while the
+     * history still knows the id of what it may have stored at the first try.
+     */
+    readonly appendWithin: (
+      limit: number,
+      fact: Fact,
+      id: string
+    ) => Effect.Effect<PubAck, PublishError>
     /** True while the history takes facts. */
     readonly isOpen: () => boolean
     /** Waits until the history takes facts; at once while it does. */
@@ -31,15 +40,15 @@ export class Facts extends Context.Service<
         "the history takes no facts: nothing new is sent until it does",
         "the history takes facts again"
       )
+      const publish = (fact: Fact, id: string) =>
+        publisher.publish(
+          names.subjects.fact(fact.tenant, fact.endpoint, moodOf(fact.kind), fact.kind),
+          JSON.stringify(fact),
+          [["Nats-Msg-Id", id]]
+        )
       return Facts.of({
-        append: (fact, id) =>
-          gate.through(
-            publisher.publish(
-              names.subjects.fact(fact.tenant, fact.endpoint, moodOf(fact.kind), fact.kind),
-              JSON.stringify(fact),
-              [["Nats-Msg-Id", id]]
-            )
-          ),
+        append: (fact, id) => gate.through(publish(fact, id)),
+        appendWithin: (limit, fact, id) => gate.within(limit, publish(fact, id)),
         isOpen: gate.isOpen,
         ready: gate.ready
       })
