@@ -32,7 +32,7 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
 
 /** How to reach a broker, and the names of the installation on it. */
 export interface BrokerOptions {
-  /** One URL or several with commas, `nats://127.0.0.1:4222`. */
+  /** One URL or several with commas: `nats://user:password@127.0.0.1:4222`; `tls://…` asks for TLS. */
   readonly url: string
   /** Of streams; buckets and subjects follow from it. (Default: "PETREL_") */
   readonly prefix?: string | undefined
@@ -72,7 +72,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     Effect.tryPromise({
       try: () =>
         connect({
-          servers: options.url.split(","),
+          ...serversOf(options.url),
           name: options.clientName ?? "petrel",
           maxReconnectAttempts: -1,
           reconnectTimeWait: 250,
@@ -95,7 +95,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     try: () => jetstreamManager(connection, { timeout: 10_000 }),
     catch: (cause) =>
       new BrokerUnusable({
-        message: `the broker at ${options.url} has no JetStream for this account (start nats-server with -js, or see nats.conf): ${String(cause)}`
+        message: `the broker at ${shown(options.url)} has no JetStream for this account (start nats-server with -js, or see nats.conf): ${String(cause)}`
       })
   })
   const js = jetstream(connection)
@@ -120,9 +120,29 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   })
 })
 
+/** The client takes user and password beside its addresses, not in them. */
+const serversOf = (url: string) => {
+  const parsed = url
+    .split(",")
+    .map((text) => new URL(text.includes("://") ? text : `nats://${text}`))
+  const named = parsed.find(({ username }) => username !== "")
+  return {
+    servers: parsed.map(({ host }) => host),
+    ...(parsed.some(({ protocol }) => protocol === "tls:") ? { tls: {} } : {}),
+    ...(named === undefined
+      ? {}
+      : named.password === ""
+        ? { token: decodeURIComponent(named.username) }
+        : { user: decodeURIComponent(named.username), pass: decodeURIComponent(named.password) })
+  }
+}
+
+/** An address as it may be shown: without its password. */
+const shown = (url: string): string => url.replaceAll(/\/\/[^@/,]*@/g, "//")
+
 const unreachable = (url: string, cause: unknown) =>
   new BrokerUnusable({
-    message: `no NATS server answers at ${url} (${cause instanceof Error ? cause.message : String(cause)}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL`
+    message: `no NATS server answers at ${shown(url)} (${cause instanceof Error ? cause.message : String(cause)}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL`
   })
 
 const checkServer = (connection: NatsConnection) => {
@@ -147,11 +167,11 @@ const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, url
     for await (const status of connection.status()) {
       if (status.type === "disconnect" && !gone && !connection.isDraining()) {
         gone = true
-        run(Effect.logWarning("the broker is gone; waiting for it", { nats: url }))
+        run(Effect.logWarning("the broker is gone; waiting for it", { nats: shown(url) }))
       }
       if (status.type === "reconnect") {
         gone = false
-        run(Effect.logInfo("the broker is back", { nats: url }))
+        run(Effect.logInfo("the broker is back", { nats: shown(url) }))
         for (const listener of listeners) listener()
       }
     }
