@@ -1,0 +1,103 @@
+import type { JsMsg } from "@nats-io/jetstream"
+import { DeliverPolicy } from "@nats-io/jetstream"
+import { Effect, Schema, Stream } from "effect"
+import { Broker, BrokerError } from "../broker/connection.ts"
+import type { Delivery } from "../domain/delivery.ts"
+import { parseDelivery } from "../domain/delivery.ts"
+import { DeadReason } from "../domain/outcome.ts"
+import { firstSince } from "./since.ts"
+
+/** Which dead letters to read; all conditions hold at once. */
+export interface DeadLetterQuery {
+  readonly tenant?: string | undefined
+  readonly endpoint?: { readonly tenant: string; readonly id: string } | undefined
+  readonly reason?: DeadReason | undefined
+  /** Stored then or later, ms since the epoch. */
+  readonly since?: number | undefined
+}
+
+/** A delivery that ended without success, as it lies in DEAD. */
+export interface DeadLetter {
+  /** Sequence in DEAD: what `--id` means. */
+  readonly id: number
+  readonly delivery: Delivery
+  readonly reason: DeadReason
+  /** When its end was decided, ms since the epoch. */
+  readonly deadAt: number
+}
+
+const isReason = Schema.is(DeadReason)
+
+/** A dead letter from its message's headers; undefined where the message is none. */
+export const parseDeadLetter = (
+  message: Pick<JsMsg, "headers" | "seq" | "subject">
+): DeadLetter | undefined => {
+  const get = (name: string) => message.headers?.get(name) || undefined
+  const delivery = parseDelivery(message.subject, get)
+  const reason = get("petrel-reason")
+  const deadAt = Number(get("petrel-dead-at"))
+  if (delivery === undefined || !isReason(reason) || !Number.isFinite(deadAt)) return undefined
+  return { id: message.seq, delivery, reason, deadAt }
+}
+
+/** Reads headers only: bodies may be large, and a list shows none. */
+const readHeaders = (subject: string, since: number): Stream.Stream<JsMsg, BrokerError, Broker> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { ask, js, names } = yield* Broker
+      const operation = `read ${names.dead}`
+      const start = yield* firstSince(names.dead, since)
+      const consumer = yield* ask(operation, () =>
+        js.consumers.get(names.dead, {
+          filter_subjects: [subject],
+          headers_only: true,
+          deliver_policy: DeliverPolicy.StartSequence,
+          opt_start_seq: start
+        })
+      )
+      const { num_pending } = yield* ask(operation, () => consumer.info())
+      if (num_pending === 0) return Stream.empty
+      const messages = yield* Effect.acquireRelease(
+        ask(operation, () => consumer.consume({ max_messages: 1_000 })),
+        (messages) => Effect.sync(() => messages.stop())
+      )
+      return Stream.fromAsyncIterable(
+        messages,
+        (cause) => new BrokerError({ operation, cause })
+      ).pipe(Stream.takeUntil((message) => message.info.pending === 0))
+    })
+  )
+
+/**
+ * The dead letters that a query asks for, oldest first, without their bodies. A message that is
+ * none is passed over with a warning.
+ */
+export const readDeadLetters = (
+  query: DeadLetterQuery
+): Stream.Stream<DeadLetter, BrokerError, Broker> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { endpoint, reason, since = 0 } = query
+      const tenant = endpoint?.tenant ?? query.tenant ?? "*"
+      if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
+      return readHeaders(names.subjects.dead(tenant, endpoint?.id ?? "*"), since).pipe(
+        Stream.mapEffect(parseMessage),
+        Stream.filter((letter) => letter !== undefined),
+        Stream.filter((letter) => reason === undefined || letter.reason === reason)
+      )
+    })
+  )
+
+const parseMessage = (message: JsMsg): Effect.Effect<DeadLetter | undefined> => {
+  const letter = parseDeadLetter(message)
+  return letter === undefined
+    ? Effect.as(
+        Effect.logWarning("a message in the dead-letter stream is no dead letter", {
+          seq: message.seq,
+          subject: message.subject
+        }),
+        undefined
+      )
+    : Effect.succeed(letter)
+}

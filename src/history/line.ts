@@ -1,0 +1,105 @@
+import { styleText } from "node:util"
+import type { Fact } from "../domain/fact.ts"
+import { nobody } from "../domain/token.ts"
+import { spanText } from "./span.ts"
+
+export interface LineOptions {
+  /** ms since the epoch: what happened on another day is shown with its date. */
+  readonly now: number
+  readonly colour: boolean
+}
+
+type Colour = "green" | "yellow" | "red" | "dim"
+
+/** Endpoints of a plan that a line names; the others are counted. */
+const namedEndpoints = 3
+/** Columns for event and endpoint, so that what follows stands in line for names of usual length. */
+const subjectWidth = 30
+
+const digits = (number: number, count = 2) => String(number).padStart(count, "0")
+
+/** A moment (ms since the epoch) in local time, with its date where that is not today's. */
+export const momentText = (at: number, now: number): string => {
+  const then = new Date(at)
+  const time = `${digits(then.getHours())}:${digits(then.getMinutes())}:${digits(then.getSeconds())}.${digits(then.getMilliseconds(), 3)}`
+  if (then.toDateString() === new Date(now).toDateString()) return time
+  return `${then.getFullYear()}-${digits(then.getMonth() + 1)}-${digits(then.getDate())} ${time}`
+}
+
+/** Text from outside, fit for a terminal: no control characters, no more than a line. */
+export const plainText = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ")
+
+const subjectOf = ({ endpoint, event, tenant }: Fact): string => {
+  const target = endpoint === nobody ? tenant : `${tenant}/${endpoint}`
+  if (event === undefined) return target
+  return target === nobody ? event : `${event} → ${target}`
+}
+
+const answerOf = ({ error, status }: Fact): ReadonlyArray<string> => [
+  ...(status === undefined ? [] : [String(status)]),
+  ...(error === undefined ? [] : [`${error.class}: ${error.message}`])
+]
+
+const attemptOf = (fact: Fact): ReadonlyArray<string> => [
+  ...(fact.attempt === undefined ? [] : [`attempt ${fact.attempt}`]),
+  ...answerOf(fact),
+  ...(fact.durationMs === undefined ? [] : [spanText(fact.durationMs)])
+]
+
+const planText = ({ plan, type }: Fact): string => {
+  if (plan === undefined) return "routed"
+  const names = plan.endpoints.slice(0, namedEndpoints).map(({ id }) => id)
+  const others = plan.endpoints.length - names.length
+  const chosen = others === 0 ? names.join(", ") : `${names.join(", ")} and ${others} more`
+  const skipped = plan.skipped.length === 0 ? "" : ` (${plan.skipped.length} disabled)`
+  const target = names.length === 0 ? "nobody" : chosen
+  return `${type ?? "routed"} for ${target}${skipped}`
+}
+
+const attemptsText = ({ attempt = 0 }: Fact): string => {
+  if (attempt === 0) return "never attempted"
+  return attempt === 1 ? "after 1 attempt" : `after ${attempt} attempts`
+}
+
+/** What happened, part by part, and the colour of the last part. */
+const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Colour] => {
+  const { kind, nextAttemptAt, reason } = fact
+  switch (kind) {
+    case "routed":
+      return [[planText(fact)], "dim"]
+    case "delivered":
+      return [[...attemptOf(fact), "delivered"], "green"]
+    case "attempt-failed":
+      return nextAttemptAt === undefined
+        ? [[...attemptOf(fact), "no further attempt"], "red"]
+        : [[...attemptOf(fact), `next in ${spanText(nextAttemptAt - fact.at)}`], "yellow"]
+    case "dead-lettered":
+      return [[attemptsText(fact), ...answerOf(fact), `dead-lettered: ${reason}`], "red"]
+    case "endpoint-enabled":
+      return [["enabled"], "green"]
+    case "endpoint-disabled":
+      return [[`disabled: ${reason}`], "red"]
+    case "unroutable":
+      return [[`unroutable: ${reason}`], "red"]
+    default:
+      return [[...attemptOf(fact), reason === undefined ? kind : `${kind}: ${reason}`], "yellow"]
+  }
+}
+
+/**
+ * A fact as one line for people: when, which event for which endpoint, how it went, what is next.
+ * `10:32:07.120  acme.invoice-42 → acme/billing  attempt 2  503  12 ms  next in 2 s`
+ */
+export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {
+  const paint = (style: Colour, text: string) =>
+    colour ? styleText(style, text, { validateStream: false }) : text
+  const [parts, style] = storyOf(fact)
+  const words = parts.map(plainText)
+  const last = words.pop() ?? ""
+  return [
+    paint("dim", momentText(fact.at, now)),
+    plainText(subjectOf(fact)).padEnd(subjectWidth),
+    ...words,
+    paint(style, last)
+  ].join("  ")
+}

@@ -1,0 +1,114 @@
+import type { JsMsg } from "@nats-io/jetstream"
+import { Clock, Effect, Option, Schema, Stream } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
+import { readStream } from "../broker/scan.ts"
+import type { FactKind } from "../domain/fact.ts"
+import { Fact, moodOf } from "../domain/fact.ts"
+import type { Names } from "../domain/names.ts"
+import { firstSince } from "./since.ts"
+
+/**
+ * Which facts to read; all conditions hold at once. Times in ms since the epoch, of when the broker
+ * stored a fact: that is the order they lie in.
+ */
+export interface FactQuery {
+  readonly tenant?: string | undefined
+  /** Only its own: the facts about an event as a whole (`routed`, `unroutable`) name no endpoint. */
+  readonly endpoint?: { readonly tenant: string; readonly id: string } | undefined
+  /** An event's id, or `evt_` + its sequence whatever its id. */
+  readonly event?: string | undefined
+  /** (Default: all) */
+  readonly kinds?: ReadonlyArray<FactKind> | undefined
+  /** Inclusive. */
+  readonly since?: number | undefined
+  /** Inclusive. */
+  readonly until?: number | undefined
+  /** Go on with what is stored later, to `until` where there is one. (Default: end with what is there now) */
+  readonly follow?: boolean | undefined
+}
+
+/** A fact where it lies in the history. */
+export interface StoredFact {
+  /** Sequence in HISTORY. */
+  readonly seq: number
+  readonly fact: Fact
+  /** The record as it was written, with fields this version may not know. */
+  readonly record: Readonly<Record<string, unknown>>
+}
+
+const Json = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
+const decodeRecord = Schema.decodeUnknownOption(Json)
+const decodeFact = Schema.decodeUnknownOption(Fact)
+
+/** Reads the bytes of a fact; none where they are not one. */
+export const parseFact = (text: string, seq: number): Option.Option<StoredFact> =>
+  Option.flatMap(decodeRecord(text), (record) =>
+    Option.map(decodeFact(record), (fact) => ({ seq, fact, record }))
+  )
+
+const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string> => {
+  const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
+  const endpoint = query.endpoint?.id ?? "*"
+  if (query.kinds !== undefined && query.kinds.length > 0)
+    return [...new Set(query.kinds)].map((kind) =>
+      subjects.fact(tenant, endpoint, moodOf(kind), kind)
+    )
+  if (tenant === "*" && endpoint === "*") return [subjects.allFacts]
+  return [
+    subjects.fact(tenant, endpoint, "ok", "*"),
+    subjects.fact(tenant, endpoint, "failure", "*")
+  ]
+}
+
+const concerns = (event: string | undefined): ((fact: Fact) => boolean) => {
+  if (event === undefined) return () => true
+  const seq = /^evt_(\d+)$/.exec(event)?.[1]
+  return (fact) => fact.event === event || (seq !== undefined && fact.eventSeq === Number(seq))
+}
+
+const storedAt = (message: JsMsg): number => Math.floor(message.info.timestampNanos / 1e6)
+
+/**
+ * The facts that a query asks for, in the order of the history. A record that is no fact of this
+ * version is passed over with a warning.
+ */
+export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerError, Broker> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const now = yield* Clock.currentTimeMillis
+      const { since = 0, tenant, until } = query
+      if (tenant !== undefined && query.endpoint !== undefined && tenant !== query.endpoint.tenant)
+        return Stream.empty
+      const follow = query.follow === true && (until === undefined || until > now)
+      const wanted = concerns(query.event)
+      const facts = readStream({
+        stream: names.history,
+        subjects: subjectsOf(query, names),
+        fromSeq: yield* firstSince(names.history, since),
+        follow
+      }).pipe(
+        Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
+        Stream.mapEffect(parseMessage),
+        Stream.filter((stored) => stored !== undefined),
+        Stream.filter(({ fact }) => wanted(fact))
+      )
+      return follow && until !== undefined
+        ? Stream.interruptWhen(facts, Effect.sleep(until - now))
+        : facts
+    })
+  )
+
+const parseMessage = (message: JsMsg): Effect.Effect<StoredFact | undefined> => {
+  const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
+  return stored === undefined
+    ? Effect.as(
+        Effect.logWarning("a record of the history is no fact", {
+          seq: message.seq,
+          subject: message.subject
+        }),
+        undefined
+      )
+    : Effect.succeed(stored)
+}

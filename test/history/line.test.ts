@@ -1,0 +1,124 @@
+import { stripVTControlCharacters } from "node:util"
+import { assert, describe, it } from "@effect/vitest"
+import type { Fact, Plan } from "../../src/domain/fact.ts"
+import { factLine } from "../../src/history/line.ts"
+import { spanText } from "../../src/history/span.ts"
+
+const at = new Date(2026, 2, 4, 10, 32, 7, 120).getTime()
+const fact = (changes: Partial<Fact>): Fact => ({
+  v: 1,
+  kind: "delivered",
+  at,
+  tenant: "acme",
+  endpoint: "billing",
+  event: "acme.invoice-42",
+  type: "invoice.paid",
+  ...changes
+})
+const line = (changes: Partial<Fact>, options: { now?: number; colour?: boolean } = {}) =>
+  factLine(fact(changes), { now: at, colour: false, ...options })
+const plan = (ids: ReadonlyArray<string>, skipped: ReadonlyArray<string> = []): Plan => ({
+  part: 0,
+  last: true,
+  endpoints: ids.map((id) => ({ id, generation: "g", revision: 1, deadline: 0 })),
+  skipped: skipped.map((id) => ({ id, reason: "endpoint-disabled" }))
+})
+
+describe("the line of a fact", () => {
+  it("of a delivery tells which attempt, the status and how long it took", () => {
+    assert.strictEqual(
+      line({ attempt: 3, status: 200, durationMs: 11.6 }),
+      "10:32:07.120  acme.invoice-42 → acme/billing  attempt 3  200  12 ms  delivered"
+    )
+  })
+
+  it("of a failed attempt tells when the next one comes", () => {
+    assert.strictEqual(
+      line({
+        kind: "attempt-failed",
+        attempt: 2,
+        status: 503,
+        durationMs: 12,
+        nextAttemptAt: at + 2_000
+      }),
+      "10:32:07.120  acme.invoice-42 → acme/billing  attempt 2  503  12 ms  next in 2 s"
+    )
+  })
+
+  it("of an attempt without an answer tells why there was none", () => {
+    assert.strictEqual(
+      line({
+        kind: "attempt-failed",
+        attempt: 1,
+        error: { class: "connection", message: "connect ECONNREFUSED" },
+        durationMs: 1
+      }),
+      "10:32:07.120  acme.invoice-42 → acme/billing  attempt 1  connection: connect ECONNREFUSED  1 ms  no further attempt"
+    )
+  })
+
+  it("of a dead letter tells the reason, how often it was tried and the last answer", () => {
+    assert.strictEqual(
+      line({ kind: "dead-lettered", reason: "attempts", attempt: 5, status: 500 }),
+      "10:32:07.120  acme.invoice-42 → acme/billing  after 5 attempts  500  dead-lettered: attempts"
+    )
+    assert.strictEqual(
+      line({ kind: "dead-lettered", reason: "deadline", attempt: 0 }),
+      "10:32:07.120  acme.invoice-42 → acme/billing  never attempted  dead-lettered: deadline"
+    )
+  })
+
+  it("of a plan names the first endpoints and counts the others", () => {
+    const routed = { kind: "routed", endpoint: "_" } as const
+    assert.match(line({ ...routed, plan: plan(["a"]) }), /invoice-42 → acme +invoice.paid for a$/)
+    assert.match(line({ ...routed, plan: plan([]) }), /invoice.paid for nobody$/)
+    assert.match(
+      line({ ...routed, plan: plan(["a", "b", "c", "d", "e"], ["f"]) }),
+      /for a, b, c and 2 more \(1 disabled\)$/
+    )
+  })
+
+  it("of an endpoint names no event, and of an event nobody owns no tenant", () => {
+    const { event: _, ...disabled } = fact({ kind: "endpoint-disabled", reason: "gone" })
+    assert.match(factLine(disabled, { now: at, colour: false }), / acme\/billing +disabled: gone$/)
+    assert.match(
+      line({ kind: "unroutable", tenant: "_", endpoint: "_", event: "evt_9", reason: "no type" }),
+      /^10:32:07\.120 {2}evt_9 +unroutable: no type$/
+    )
+  })
+
+  it("says the date of another day", () => {
+    const now = new Date(2026, 2, 5, 0, 0, 1).getTime()
+    assert.match(line({}, { now }), /^2026-03-04 10:32:07\.120 {2}/)
+  })
+
+  it("lets nothing through that would control a terminal", () => {
+    const text = line({ kind: "unroutable", reason: "a\u001b[2J\nb\u009bc" })
+    assert.match(text, /unroutable: a \[2J b c$/)
+  })
+
+  it("is the same text in colour", () => {
+    const coloured = line({ attempt: 1, status: 200 }, { colour: true })
+    const plain = line({ attempt: 1, status: 200 })
+    assert.notStrictEqual(coloured, plain)
+    assert.strictEqual(stripVTControlCharacters(coloured), plain)
+  })
+})
+
+describe("a length of time", () => {
+  for (const [ms, text] of [
+    [0, "0 ms"],
+    [850.4, "850 ms"],
+    [1_000, "1 s"],
+    [2_540, "2.5 s"],
+    [12_400, "12 s"],
+    [60_000, "1 min"],
+    [90_000, "1 min 30 s"],
+    [3_900_000, "1 h 5 min"],
+    [7_200_000, "2 h"],
+    [(3 * 24 + 2) * 3_600_000, "3 d 2 h"]
+  ] as const)
+    it(`of ${ms} ms is ${text}`, () => {
+      assert.strictEqual(spanText(ms), text)
+    })
+})
