@@ -1,0 +1,54 @@
+import { mkdir } from "node:fs/promises"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { Effect, Schema } from "effect"
+
+/** A data directory that cannot be taken into use, and the message says what to do about it. */
+export class DataDirectoryError extends Schema.TaggedError<DataDirectoryError>()(
+  "DataDirectoryError",
+  { message: Schema.String }
+) {}
+
+const busy = 5
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "errcode" in error && error.errcode === busy
+
+/**
+ * Keeps a data directory for one process until the scope closes; makes it where it is missing.
+ *
+ * The lock is an open transaction on an empty SQLite file: the kernel lets go of it however the
+ * process ends, so there is no stale lock to judge, and two that start at once cannot both have it.
+ */
+export const lockDataDirectory = Effect.fnUntraced(function* (directory: string) {
+  yield* Effect.tryPromise({
+    try: () => mkdir(directory, { recursive: true }),
+    catch: (cause) => unusable(directory, cause)
+  })
+  yield* Effect.acquireRelease(
+    Effect.try({
+      try: () => {
+        const database = new DatabaseSync(join(directory, "dev.lock"), { timeout: 0 })
+        try {
+          database.exec("BEGIN EXCLUSIVE")
+        } catch (error) {
+          database.close()
+          throw error
+        }
+        return database
+      },
+      catch: (cause) =>
+        isBusy(cause)
+          ? new DataDirectoryError({
+              message: `another \`petrel dev\` is using ${directory}: stop that one, or choose another directory with --data`
+            })
+          : unusable(directory, cause)
+    }),
+    (database) => Effect.sync(() => database.close())
+  )
+})
+
+const unusable = (directory: string, cause: unknown) =>
+  new DataDirectoryError({
+    message: `${directory} cannot be used for data (${cause instanceof Error ? cause.message : String(cause)}): choose another directory with --data`
+  })

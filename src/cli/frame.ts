@@ -1,0 +1,71 @@
+import { Config, Effect, Layer, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Broker } from "../broker/connection.ts"
+import { Facts } from "../history/facts.ts"
+import { print } from "./stdout.ts"
+
+const defaultUrl = "nats://127.0.0.1:4222"
+
+/** A flag that takes a text, from the environment where it is not given; empty counts as not given. */
+const setting = (name: string, variable: string, fallback: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(`${description} (default: ${variable}, else ${fallback})`),
+    Flag.withFallbackConfig(Config.String(variable)),
+    Flag.withDefault(fallback),
+    Flag.map((value) => (value === "" ? fallback : value))
+  )
+
+const matching = (pattern: RegExp, problem: string) => (flag: Flag.Flag<string>) =>
+  Flag.filterMap(
+    flag,
+    (value) => (pattern.test(value) ? Option.some(value) : Option.none()),
+    () => problem
+  )
+
+/** The command that all others are under; `yield* petrel` gives the flags that all of them take. */
+export const petrel = Command.make("petrel").pipe(
+  Command.withDescription("Deliver webhooks from NATS JetStream, and keep at it"),
+  Command.withSharedFlags({
+    nats: setting("nats", "NATS_URL", defaultUrl, "The NATS server").pipe(Flag.withMetavar("URL")),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("Print one JSON object a line"),
+      Flag.withDefault(false),
+      Flag.withoutNegation
+    ),
+    prefix: setting("prefix", "PETREL_PREFIX", "PETREL_", "Of the names of all streams").pipe(
+      Flag.withMetavar("TEXT"),
+      matching(
+        /^[A-Za-z0-9_-]{1,32}$/,
+        "must be 1 to 32 letters, digits, - or _, such as PETREL_ or ACME_"
+      )
+    ),
+    events: setting("events", "PETREL_EVENTS", "events", "What event subjects begin with").pipe(
+      Flag.withMetavar("SUBJECT"),
+      matching(
+        /^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$/,
+        "must be the beginning of a subject, such as events or platform.events"
+      )
+    )
+  })
+)
+
+/** How to reach the broker, as the flags say. */
+export const brokerOptions = Effect.map(petrel, ({ events, nats, prefix }) => ({
+  url: nats,
+  prefix,
+  eventRoot: events
+}))
+
+const broker = Layer.unwrap(Effect.map(brokerOptions, Broker.layer))
+
+/**
+ * The broker that the flags name, and its history: for `Effect.provide`. Connects when the effect
+ * runs, so a command checks what it was given before.
+ */
+export const connected = Facts.layer.pipe(Layer.provideMerge(broker))
+
+/** Prints one result: as an object with --json, else as a text for people, of one or more lines. */
+export const report = Effect.fnUntraced(function* (result: object, text: string) {
+  const { json } = yield* petrel
+  yield* print(json ? JSON.stringify(result) : text)
+})

@@ -1,0 +1,73 @@
+import { Cause, Context, Effect, Layer, Logger, type LogLevel, References, Tracer } from "effect"
+import type { DestinationStream, Level, Logger as Pino } from "pino"
+import { destination, pino, stdTimeFunctions } from "pino"
+
+const levels: Record<LogLevel.LogLevel, Level | undefined> = {
+  All: "trace",
+  Trace: "trace",
+  Debug: "debug",
+  Info: "info",
+  Warn: "warn",
+  Error: "error",
+  Fatal: "fatal",
+  None: undefined
+}
+
+const stderr = 2
+
+/** For people on a terminal, one JSON object a line for everything else. Never waits: what is logged is out. */
+const openStderr = async (): Promise<DestinationStream> => {
+  if (!process.stderr.isTTY) return destination({ fd: stderr, sync: true })
+  const { default: pretty } = await import("pino-pretty")
+  return pretty({
+    destination: stderr,
+    sync: true,
+    colorize: !process.env.NO_COLOR,
+    ignore: "pid,hostname",
+    translateTime: "SYS:HH:MM:ss.l"
+  })
+}
+
+const toPino = (log: Pino) =>
+  Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
+    const level = levels[logLevel]
+    if (level === undefined) return
+    const fields: Record<string, unknown> = {
+      ...fiber.getRef(References.CurrentLogAnnotations)
+    }
+    const words: Array<string> = []
+    for (const part of Array.isArray(message) ? message : [message]) {
+      if (Cause.isCause(part)) fields.cause = Cause.pretty(part)
+      else if (part instanceof Error) fields.err = part
+      else if (typeof part === "object" && part !== null) Object.assign(fields, part)
+      else words.push(String(part))
+    }
+    if (cause.reasons.length > 0) fields.cause = Cause.pretty(cause)
+    const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+    if (span !== undefined) {
+      fields.traceId = span.traceId
+      fields.spanId = span.spanId
+    }
+    log[level](fields, words.join(" "))
+  })
+
+/** A second line of defence: nothing that is logged should have such a field. */
+const secretFields = ["secret", "secrets", "authorization", "password", "token"]
+
+/** Effect's log on stderr through pino. How much is logged is Effect's minimum level (--log-level). */
+export const logging = Layer.unwrap(
+  Effect.map(Effect.promise(openStderr), (stream) =>
+    Logger.layer([
+      toPino(
+        pino(
+          {
+            level: "trace",
+            timestamp: stdTimeFunctions.isoTime,
+            redact: secretFields.flatMap((field) => [field, `*.${field}`])
+          },
+          stream
+        )
+      )
+    ])
+  )
+)
