@@ -65,3 +65,21 @@ export const makeGate = (closed: string, opened: string): Gate => {
     ready: Effect.suspend(() => (refused === 0 ? Effect.void : Deferred.await(opening)))
   }
 }
+
+/** Says once when work begins to fail and once when it succeeds again, and changes nothing else. */
+export const sayOnce = (failing: string, working: string) => {
+  let said = false
+  return <A, R>(work: Effect.Effect<A, PublishError, R>): Effect.Effect<A, PublishError, R> =>
+    work.pipe(
+      Effect.tapError((error) => {
+        if (said) return Effect.void
+        said = true
+        return Effect.logWarning(failing, { why: error.message })
+      }),
+      Effect.tap(() => {
+        if (!said) return Effect.void
+        said = false
+        return Effect.logInfo(working)
+      })
+    )
+}

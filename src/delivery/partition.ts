@@ -14,10 +14,11 @@ import { holdMessage, nakFor } from "./held.ts"
 import { InHand } from "./in-hand.ts"
 import { Lanes } from "./lane.ts"
 import { headerOf } from "./messages.ts"
+import type { PartitionMemory, Waiting } from "./partition-memory.ts"
 import { pull } from "./pull.ts"
 import { isOf, readRecord } from "./retry-record.ts"
 import { send } from "./sender.ts"
-import type { PartitionMemory, Settlement, Waiting } from "./settlement.ts"
+import type { Settlement } from "./settlement.ts"
 
 /** What one partition holds at most, in flight and in its lanes' lines. */
 const capacity = { messages: 256, bytes: 16 * 1024 * 1024 }
@@ -106,7 +107,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       return yield* settlement.end(held, progress, reason)
     }
     yield* settlement.ready
-    if (!options.mayAttempt()) return held.nak(patience)
+    if (!options.mayAttempt()) {
+      suspicion.clear(held)
+      return held.nak(patience)
+    }
     const sent = yield* send(agent, held, standing.endpoint, progress.attempts + 1)
     reached("answered")
     yield* sent.verdict === "delivered"

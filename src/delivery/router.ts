@@ -220,16 +220,24 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     message.ack()
   })
 
+  const comeBack = (message: JsMsg) =>
+    Effect.sync(() => {
+      message.nak(retryPause)
+      return false
+    })
+
   /** True when the event is routed; false when it comes back, and its plan must be looked for. */
   return (message: JsMsg, known: ReadonlyArray<StoredPart>) =>
     routeMessage(message, known).pipe(
       Effect.as(true),
+      // Said already, once for all events that wait.
+      Effect.catchTag("PublishError", () => comeBack(message)),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
         (cause) =>
           Effect.logError("an event could not be routed; it is tried again", cause, {
             seq: message.seq
-          }).pipe(Effect.andThen(Effect.sync(() => message.nak(retryPause))), Effect.as(false))
+          }).pipe(Effect.andThen(comeBack(message)))
       ),
       Effect.provideContext(context)
     )

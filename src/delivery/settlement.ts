@@ -1,49 +1,29 @@
 import { Clock, Effect } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import type { Gate } from "../broker/gate.ts"
+import type { Gate, sayOnce } from "../broker/gate.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import type { Layout } from "../broker/topology.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { deliveryHeaders, deliveryId } from "../domain/delivery.ts"
-import type { Fact, FactKind } from "../domain/fact.ts"
-import type { AttemptResult, DeadReason } from "../domain/outcome.ts"
+import type { Fact } from "../domain/fact.ts"
+import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
 import { nextStep } from "../policy/next-step.ts"
 import { waitBy } from "../policy/wait.ts"
 import { Checkpoint } from "./checkpoint.ts"
+import { attemptFields, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import type { Held } from "./held.ts"
 import { placeName } from "./held.ts"
+import type { PartitionMemory, Waiting } from "./partition-memory.ts"
 import type { Decision, RetryRecord } from "./retry-record.ts"
 import { eraseRecord, writeRecord } from "./retry-record.ts"
 import { findDeadLetter, findMoved } from "./search.ts"
 import type { Sent } from "./sender.ts"
-import type { Settled } from "./settled.ts"
-import type { Suspicion } from "./suspicion.ts"
 
 /** How long a dead letter that DEAD does not take waits before it is tried again, ms. */
 const deadRetry = 30_000
-
-/** A delivery that failed and waits, as its owner remembers it. */
-export interface Waiting {
-  readonly record: RetryRecord
-  /** Its last attempt's fact is in the history. */
-  told: boolean
-}
-
-/** What a partition's owner knows of its messages, by their sequence. */
-export interface PartitionMemory {
-  readonly index: number
-  readonly stream: string
-  readonly waiting: Map<number, Waiting>
-  /** Messages whose record was in the bucket when this owner began, not yet read. */
-  readonly recorded: Set<number>
-  /** By message, the last attempt the history tells of; only of those a former owner had in hand. */
-  readonly told: Map<number, number>
-  readonly settled: Settled
-  readonly suspicion: Suspicion
-}
 
 export interface SettlementOptions {
   readonly worker: string
@@ -51,6 +31,8 @@ export interface SettlementOptions {
   readonly memory: PartitionMemory
   /** Through which retry records are written, shared by all partitions. */
   readonly records: Gate
+  /** Through which dead letters are stored, shared by all partitions. */
+  readonly burial: ReturnType<typeof sayOnce>
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
@@ -70,25 +52,6 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const { names, publisher } = yield* Broker
   const facts = yield* Facts
   const reached = yield* Checkpoint
-  const factOf = (held: Held, kind: FactKind, at: number): Fact => ({
-    v: 1,
-    kind,
-    at,
-    tenant: held.delivery.tenant,
-    endpoint: held.delivery.endpoint,
-    event: held.delivery.event,
-    eventSeq: held.delivery.eventSeq,
-    type: held.delivery.type,
-    delivery: deliveryId(held.delivery),
-    round: held.delivery.round,
-    from: held.place,
-    deadline: held.delivery.deadline,
-    worker,
-    ...(held.delivery.content.traceparent === undefined
-      ? {}
-      : { trace: held.delivery.content.traceparent })
-  })
-
   const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
     const { seq } = yield* facts.append(fact, id)
     memory.settled.stored(seq)
@@ -121,11 +84,15 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     { at, result }: Sent
   ) {
     const attempt = progress.attempts + 1
-    const fact = { ...factOf(held, "delivered", at), attempt, ...told(result) }
+    const fact = {
+      ...deliveryFact(held, "delivered", at, worker),
+      attempt,
+      ...attemptFields(result)
+    }
     yield* append(fact, options.nextId())
     reached("outcome-stored")
     yield* finish(held)
-    yield* logged(fact)
+    yield* logFact(fact)
   }, unsettled)
 
   const decide = Effect.fnUntraced(function* (
@@ -150,7 +117,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     if (outcome !== undefined && !waiting.told) {
       yield* append(outcome.fact, outcome.id)
       reached("outcome-stored")
-      yield* logged(outcome.fact)
+      yield* logFact(outcome.fact)
     }
     const kept = memory.waiting.get(held.place.seq)
     if (kept !== undefined) memory.waiting.set(held.place.seq, forgetOutcome(kept.record))
@@ -200,11 +167,11 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     const before = (yield* mayBeForgotten(record))
       ? yield* findDeadLetter(held, record.decidedAt)
       : undefined
-    const dead = before ?? (yield* storeDead(held, record, reason))
+    const dead = before ?? (yield* options.burial(storeDead(held, record, reason)))
     reached("dead-stored")
     const { lastError, lastErrorClass, lastStatus, attempts } = record.progress
     const fact: Fact = {
-      ...factOf(held, "dead-lettered", yield* Clock.currentTimeMillis),
+      ...deliveryFact(held, "dead-lettered", yield* Clock.currentTimeMillis, worker),
       reason,
       dead,
       attempt: attempts,
@@ -216,7 +183,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
     reached("end-stored")
     yield* finish(held)
-    yield* logged(fact)
+    yield* logFact(fact)
   })
 
   const storeDead = Effect.fnUntraced(function* (
@@ -234,13 +201,13 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     return seq
   })
 
-  /** DEAD may be full: the decision stands, and the delivery comes back to be buried later. */
+  /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
   const patiently =
     (held: Held) =>
     <R>(work: Effect.Effect<void, PublishError | BrokerError, R>): Effect.Effect<void, never, R> =>
       Effect.catch(work, (error) =>
         Effect.andThen(
-          Effect.logError("a delivery has ended but could not be moved; it is tried again", {
+          Effect.logDebug("a decision could not be carried out yet", {
             delivery: deliveryId(held.delivery),
             why: error.message
           }),
@@ -280,9 +247,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         ? {}
         : { wait: decision._tag === "Nak" ? ("nak" as const) : ("schedule" as const) }
     const fact: Fact = {
-      ...factOf(held, "attempt-failed", at),
+      ...deliveryFact(held, "attempt-failed", at, worker),
       attempt: attempts,
-      ...told(result),
+      ...attemptFields(result),
       ...next,
       ...wait
     }
@@ -326,30 +293,3 @@ const forgetOutcome = (record: RetryRecord): Waiting => {
   const { outcome: _, ...rest } = record
   return { record: rest, told: true }
 }
-
-/** What a fact tells of an attempt. */
-const told = (result: AttemptResult): Partial<Fact> => ({
-  durationMs: result.durationMs,
-  ...(result.status === undefined ? {} : { status: result.status }),
-  ...(result.error === undefined ? {} : { error: result.error }),
-  ...(result.connectMs === undefined ? {} : { connectMs: result.connectMs }),
-  ...(result.firstByteMs === undefined ? {} : { firstByteMs: result.firstByteMs }),
-  ...(result.response === undefined ? {} : { response: result.response })
-})
-
-/** One line per outcome. Neither bodies nor headers. */
-const logged = (fact: Fact) =>
-  Effect.logInfo(fact.kind, {
-    tenant: fact.tenant,
-    endpoint: fact.endpoint,
-    event: fact.event,
-    type: fact.type,
-    attempt: fact.attempt,
-    ...(fact.status === undefined ? {} : { status: fact.status }),
-    ...(fact.error === undefined ? {} : { error: fact.error.class, why: fact.error.message }),
-    ...(fact.durationMs === undefined ? {} : { ms: fact.durationMs }),
-    ...(fact.reason === undefined ? {} : { reason: fact.reason }),
-    ...(fact.nextAttemptAt === undefined
-      ? {}
-      : { next: new Date(fact.nextAttemptAt).toISOString() })
-  })

@@ -8,7 +8,7 @@ import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Directory } from "./directory.ts"
 import type { Held } from "./held.ts"
-import type { PartitionMemory } from "./settlement.ts"
+import type { PartitionMemory } from "./partition-memory.ts"
 
 const noSuchMessage = 10057
 

@@ -3,9 +3,9 @@ import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
+import type { PartitionMemory } from "./partition-memory.ts"
 import { listRecords } from "./retry-record.ts"
 import { Settled } from "./settled.ts"
-import type { PartitionMemory } from "./settlement.ts"
 import { Suspicion } from "./suspicion.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))

@@ -1,7 +1,7 @@
 import { Cause, Deferred, Effect, Fiber, Layer, Queue, Random } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
-import { makeGate } from "../broker/gate.ts"
+import { makeGate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/topology.ts"
 import { readLayout } from "../broker/topology.ts"
 import { partitionOf } from "../domain/names.ts"
@@ -14,8 +14,8 @@ import type { Ownership } from "./ownership.ts"
 import { own } from "./ownership.ts"
 import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
+import type { PartitionMemory } from "./partition-memory.ts"
 import { runRouter } from "./router.ts"
-import type { PartitionMemory } from "./settlement.ts"
 import { makeSettlement } from "./settlement.ts"
 import { sweepEndpoint, waitingEndpoints } from "./sweep.ts"
 import { takeOver, writeFloor } from "./takeover.ts"
@@ -143,6 +143,10 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
     "the broker takes no retry records: nothing new is sent until it does",
     "the broker takes retry records again"
   )
+  const burial = sayOnce(
+    "the dead-letter stream takes nothing: deliveries that have ended wait until it does",
+    "the dead-letter stream takes dead letters again"
+  )
   const partitions = yield* Effect.forEach(memories, (memory) =>
     Effect.gen(function* () {
       const settlement = yield* makeSettlement({
@@ -150,6 +154,7 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
         layout,
         memory,
         records,
+        burial,
         nextId: () => `${instance}.${requests++}`,
         maxWaiting: options.maxWaiting
       })

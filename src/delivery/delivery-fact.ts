@@ -1,0 +1,55 @@
+import { Effect } from "effect"
+import { deliveryId } from "../domain/delivery.ts"
+import type { Fact, FactKind } from "../domain/fact.ts"
+import type { AttemptResult } from "../domain/outcome.ts"
+import type { Held } from "./held.ts"
+
+/** A fact about a delivery, with all that is known of it before an attempt. */
+export const deliveryFact = (
+  { delivery, place }: Held,
+  kind: FactKind,
+  at: number,
+  worker: string
+): Fact => ({
+  v: 1,
+  kind,
+  at,
+  tenant: delivery.tenant,
+  endpoint: delivery.endpoint,
+  event: delivery.event,
+  eventSeq: delivery.eventSeq,
+  type: delivery.type,
+  delivery: deliveryId(delivery),
+  round: delivery.round,
+  from: place,
+  deadline: delivery.deadline,
+  worker,
+  ...(delivery.content.traceparent === undefined ? {} : { trace: delivery.content.traceparent })
+})
+
+/** What a fact tells of an attempt. */
+export const attemptFields = (result: AttemptResult): Partial<Fact> => ({
+  durationMs: result.durationMs,
+  ...(result.status === undefined ? {} : { status: result.status }),
+  ...(result.error === undefined ? {} : { error: result.error }),
+  ...(result.connectMs === undefined ? {} : { connectMs: result.connectMs }),
+  ...(result.firstByteMs === undefined ? {} : { firstByteMs: result.firstByteMs }),
+  ...(result.response === undefined ? {} : { response: result.response })
+})
+
+/** One line per outcome. Neither bodies nor headers. */
+export const logFact = (fact: Fact) =>
+  Effect.logInfo(fact.kind, {
+    tenant: fact.tenant,
+    endpoint: fact.endpoint,
+    event: fact.event,
+    type: fact.type,
+    attempt: fact.attempt,
+    ...(fact.status === undefined ? {} : { status: fact.status }),
+    ...(fact.error === undefined ? {} : { error: fact.error.class, why: fact.error.message }),
+    ...(fact.durationMs === undefined ? {} : { ms: fact.durationMs }),
+    ...(fact.reason === undefined ? {} : { reason: fact.reason }),
+    ...(fact.nextAttemptAt === undefined
+      ? {}
+      : { next: new Date(fact.nextAttemptAt).toISOString() })
+  })

@@ -1,0 +1,23 @@
+import type { RetryRecord } from "./retry-record.ts"
+import type { Settled } from "./settled.ts"
+import type { Suspicion } from "./suspicion.ts"
+
+/** A delivery that failed and waits, as its owner remembers it. */
+export interface Waiting {
+  readonly record: RetryRecord
+  /** Its last attempt's fact is in the history. */
+  told: boolean
+}
+
+/** What a partition's owner knows of its messages, by their sequence. */
+export interface PartitionMemory {
+  readonly index: number
+  readonly stream: string
+  readonly waiting: Map<number, Waiting>
+  /** Messages whose record was in the bucket when this owner began, not yet read. */
+  readonly recorded: Set<number>
+  /** By message, the last attempt the history tells of; only of those a former owner had in hand. */
+  readonly told: Map<number, number>
+  readonly settled: Settled
+  readonly suspicion: Suspicion
+}
