@@ -3,8 +3,7 @@ import { Broker } from "../broker/connection.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 
 /** How long ownership outlives its holder's last sign of life, ms. */
-const ttl = 10_000
-const renewal = ttl / 5
+const defaultTtl = 10_000
 
 const Owner = Schema.Struct({ worker: Schema.String, instance: Schema.String })
 const decodeOwner = Schema.decodeUnknownOption(Schema.fromJsonString(Owner))
@@ -20,10 +19,14 @@ export interface Ownership {
 /**
  * Waits until this worker may deliver, and keeps the right until the scope closes, which gives it
  * back at once. There is one owner for all partitions; another worker says so and stands by.
+ *
+ * @param ttl how long the right outlives its holder's last sign of life, ms; the broker counts in
+ *   whole seconds. The same for all workers. (Default: 10 s)
  */
-export const own = Effect.fnUntraced(function* (worker: string) {
+export const own = Effect.fnUntraced(function* (worker: string, ttl = defaultTtl) {
   const { ask, jsm, names, onReconnect } = yield* Broker
   const bucket = names.buckets.workers
+  const renewal = ttl / 5
   const key = "owner.all"
   // Two processes may have been given the same id: only one of them is this owner.
   const instance = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)

@@ -33,6 +33,8 @@ export interface WorkerOptions {
   readonly stopWithin?: number | undefined
   /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
+  /** How long nobody delivers after a worker has died, ms; the same for all workers. (Default: 10 s) */
+  readonly leaseTtl?: number | undefined
 }
 
 /** A worker that runs. */
@@ -116,7 +118,7 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
 /** Becomes owner and delivers while it is. */
 const deliverAsOwner = Effect.fnUntraced(function* (node: Node) {
   const ownership = yield* Effect.raceFirst(
-    own(node.options.id),
+    own(node.options.id, node.options.leaseTtl),
     Effect.as(node.stopAsked, undefined)
   )
   if (ownership !== undefined) yield* deliverAll(node, ownership)
