@@ -21,8 +21,10 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
   Stream.unwrap(
     Effect.gen(function* () {
       const { ask, js } = yield* Broker
-      const consumer = yield* ask(`read ${range.stream}`, () =>
-        js.consumers.get(range.stream, startOf(range))
+      const consumer = yield* Effect.acquireRelease(
+        ask(`read ${range.stream}`, () => js.consumers.get(range.stream, startOf(range))),
+        // Else it stays for minutes, which adds up where much is looked for.
+        (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
       )
       const info = yield* ask(`read ${range.stream}`, () => consumer.info())
       if (info.num_pending === 0 && range.follow !== true) return Stream.empty
@@ -35,7 +37,24 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
         (cause) => new BrokerError({ operation: `read ${range.stream}`, cause })
       )
       if (range.follow === true) return all
-      return all.pipe(Stream.takeUntil((message) => message.info.pending === 0))
+      let seen = 0
+      let seenBefore = -1
+      // The last may be removed before it is read: then no message says that it is the last.
+      const ended = ask(`read ${range.stream}`, () => consumer.info()).pipe(
+        Effect.map(({ num_pending }) => {
+          const idle = seen === seenBefore && messages.getReceived() <= seen
+          seenBefore = seen
+          return idle && num_pending === 0
+        }),
+        Effect.orElseSucceed(() => false),
+        Effect.delay("1 second"),
+        Effect.repeat({ until: (done) => done })
+      )
+      return all.pipe(
+        Stream.takeUntil((message) => message.info.pending === 0),
+        Stream.interruptWhen(ended),
+        Stream.tap(() => Effect.sync(() => seen++))
+      )
     })
   )
 
@@ -52,7 +71,10 @@ const startOf = (range: Range): Partial<OrderedConsumerOptions> => {
   return filter
 }
 
-const batchSize = 256
+/** Of one request: in bytes too, for the broker drops a connection that takes too much at once. */
+const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
+/** How long the broker may take for a batch, ms. */
+const batchTimeout = 10_000
 
 /**
  * Everything that is stored under a subject of a work queue, delivered or not, by batched direct get.
@@ -63,32 +85,39 @@ export const scanQueue = (
   subject: string
 ): Stream.Stream<StoredMsg, BrokerError, Broker> =>
   Stream.paginate(1, (seq: number) =>
-    Effect.gen(function* () {
-      const batch = yield* readBatch(stream, subject, seq)
+    Effect.map(readBatch(stream, subject, seq), (batch) => {
       const last = batch.at(-1)
-      const next =
-        last === undefined || batch.length < batchSize
-          ? Option.none<number>()
-          : Option.some(last.seq + 1)
-      return [batch, next] as const
+      const more = last !== undefined && last.header.get("Nats-Num-Pending") !== "0"
+      return [batch, more ? Option.some(last.seq + 1) : Option.none<number>()] as const
     })
   )
 
 const readBatch = Effect.fnUntraced(function* (stream: string, subject: string, seq: number) {
   const { ask, jsm } = yield* Broker
+  const operation = `read ${subject}`
   return yield* ask(
-    `read ${subject}`,
+    operation,
     () =>
       new Promise<Array<StoredMsg>>((resolve, reject) => {
         const list: Array<StoredMsg> = []
         // The client's iterator form leaks its subscription; its callback form does not.
         const callback = (done: { readonly err?: Error } | null, message: StoredMsg) => {
           if (done === null) list.push(message)
-          else if (done.err === undefined) resolve(list)
+          else if (done.err === undefined || isNotFound(done.err)) resolve(list)
           else reject(done.err)
         }
-        const options = { seq, next_by_subj: subject, batch: batchSize, callback }
-        jsm.direct.getBatch(stream, options).catch(reject)
+        jsm.direct
+          .getBatch(stream, { ...limits, seq, next_by_subj: subject, callback })
+          .catch(reject)
       })
+  ).pipe(
+    // The client watches over the first message only.
+    Effect.timeoutOrElse({
+      duration: batchTimeout,
+      orElse: () =>
+        Effect.fail(new BrokerError({ operation, cause: new Error("the broker broke off") }))
+    })
   )
 })
+
+const isNotFound = (error: Error): boolean => "code" in error && error.code === 404

@@ -1,0 +1,143 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect, Stream } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { readStream, scanQueue } from "../../src/broker/scan.ts"
+import { eventually } from "../engine.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+/** Stores bodies under a subject of the first delivery stream, or of the history. */
+const store = (subject: string, bodies: ReadonlyArray<string | Uint8Array>) =>
+  Effect.gen(function* () {
+    const { publisher } = yield* Broker
+    return yield* Effect.forEach(bodies, (body) => publisher.publish(subject, body, []), {
+      concurrency: 8
+    })
+  })
+
+const numbers = (count: number) => Array.from({ length: count }, (_, index) => String(index))
+
+describe.concurrent("a scan of a work queue", () => {
+  scenario("finds all of a subject in its order, handed out or not, and nothing else", () =>
+    Effect.gen(function* () {
+      const { ask, js, names } = yield* Broker
+      const stream = names.deliveries(0)
+      const subject = names.subjects.delivery(0, "acme", "hook")
+      yield* store(names.subjects.delivery(0, "acme", "other"), numbers(10))
+      yield* store(subject, numbers(600))
+      const consumer = yield* ask("consumer", () => js.consumers.get(stream, names.deliverConsumer))
+      yield* ask("fetch", async () => {
+        for await (const message of await consumer.fetch({ max_messages: 100 })) message.nak(60_000)
+      })
+      const found = yield* Stream.runCollect(scanQueue(stream, subject))
+      assert.deepStrictEqual(
+        found.map((message) => message.string()),
+        numbers(600)
+      )
+      assert.isTrue(found.every((message) => message.subject === subject))
+    })
+  )
+
+  scenario("finds nothing where there is nothing", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stream = names.deliveries(0)
+      const nothing = scanQueue(stream, names.subjects.delivery(0, "acme", "hook"))
+      assert.deepStrictEqual(yield* Stream.runCollect(nothing), [])
+      yield* store(names.subjects.delivery(0, "acme", "other"), ["1"])
+      assert.deepStrictEqual(yield* Stream.runCollect(nothing), [])
+    })
+  )
+
+  scenario("goes on where the broker ends a batch early, for its size", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const subject = names.subjects.delivery(0, "acme", "hook")
+      const large = new Uint8Array(900_000)
+      for (let stored = 0; stored < 80; stored++) yield* store(subject, [large])
+      const found = yield* Stream.runCount(scanQueue(names.deliveries(0), subject))
+      assert.strictEqual(found, 80)
+    })
+  )
+})
+
+describe.concurrent("reading a stream", () => {
+  scenario("ends with what is there, or follows what comes", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const subject = names.subjects.dead("acme", "hook")
+      const range = { stream: names.dead, subjects: [names.subjects.dead("acme", "*")] }
+      const texts = Stream.map(readStream(range), (message) => message.string())
+      assert.deepStrictEqual(yield* Stream.runCollect(texts), [])
+      yield* store(subject, ["1", "2"])
+      yield* store(names.subjects.dead("other", "hook"), ["3"])
+      assert.deepStrictEqual(yield* Stream.runCollect(texts), ["1", "2"])
+      const followed: Array<string> = []
+      yield* readStream({ ...range, follow: true }).pipe(
+        Stream.runForEach((message) => Effect.sync(() => followed.push(message.string()))),
+        Effect.forkScoped
+      )
+      yield* eventually(
+        Effect.sync(() => followed.length),
+        (length) => length === 2
+      )
+      yield* store(subject, ["4"])
+      yield* eventually(
+        Effect.sync(() => followed),
+        (all) => all.includes("4")
+      )
+      assert.deepStrictEqual(followed, ["1", "2", "4"])
+    })
+  )
+
+  scenario("begins at a sequence or a time", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const subject = names.subjects.dead("acme", "hook")
+      yield* store(subject, ["1", "2"])
+      const between = yield* Effect.delay(Clock.currentTimeMillis, "20 millis")
+      yield* Effect.delay(store(subject, ["3"]), "20 millis")
+      const range = { stream: names.dead, subjects: [names.subjects.allDead] }
+      const read = (from: { readonly fromSeq?: number; readonly fromTime?: number }) =>
+        Stream.runCollect(
+          Stream.map(readStream({ ...range, ...from }), (message) => message.string())
+        )
+      assert.deepStrictEqual(yield* read({ fromSeq: 2 }), ["2", "3"])
+      assert.deepStrictEqual(yield* read({ fromSeq: 4 }), [])
+      assert.deepStrictEqual(yield* read({ fromSeq: 0 }), ["1", "2", "3"])
+      assert.deepStrictEqual(yield* read({ fromTime: between }), ["3"])
+      assert.deepStrictEqual(yield* read({ fromTime: 0 }), ["1", "2", "3"])
+    })
+  )
+
+  scenario("ends although its end was removed while it was read", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      yield* store(names.subjects.dead("acme", "hook"), numbers(3_000))
+      let read = 0
+      yield* readStream({ stream: names.dead, subjects: [names.subjects.allDead] }).pipe(
+        Stream.runForEach(() =>
+          read++ === 0 ? ask("purge", () => jsm.streams.purge(names.dead)) : Effect.void
+        )
+      )
+      assert.isBelow(read, 3_000)
+    })
+  )
+
+  scenario("leaves no consumer behind", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      yield* store(names.subjects.dead("acme", "hook"), ["1", "2"])
+      const reading = readStream({ stream: names.dead, subjects: [names.subjects.allDead] })
+      const nothing = readStream({ stream: names.dead, subjects: [names.subjects.dead("x", "y")] })
+      yield* Stream.runDrain(reading)
+      yield* Stream.runHead(reading)
+      yield* Stream.runDrain(nothing)
+      yield* eventually(
+        ask("look", () => jsm.streams.info(names.dead)),
+        ({ state }) => state.consumer_count === 0
+      )
+    })
+  )
+})
