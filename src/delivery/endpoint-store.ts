@@ -47,11 +47,16 @@ export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Endpoint))
 const encode = Schema.encodeSync(Endpoint)
 
+/** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
+export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
+
 /** The configuration in a value of the endpoints bucket. Its retry policy is known to resolve. */
 export const decodeEndpoint = Effect.fnUntraced(function* (key: string, value: string) {
   const endpoint = yield* decode(value).pipe(
     Effect.mapError(({ message }) => new EndpointUnreadable({ key, problem: oneLine(message) }))
   )
+  const own = endpointKey(endpoint.tenant, endpoint.id)
+  if (own !== key) return yield* new EndpointUnreadable({ key, problem: `it is that of ${own}` })
   const policy = resolveRetry(endpoint.retry)
   if (Result.isFailure(policy))
     return yield* new EndpointUnreadable({ key, problem: policy.failure.message })
@@ -59,9 +64,6 @@ export const decodeEndpoint = Effect.fnUntraced(function* (key: string, value: s
 })
 
 const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*/g, " ")
-
-/** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
-export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
 
 const decodeEntry = Effect.fnUntraced(function* (entry: KvEntry) {
   const endpoint = yield* decodeEndpoint(entry.key, entry.string())

@@ -208,7 +208,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     /** Ends a waiting delivery that was found in the stream, unless it is in hand. */
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
       const { seq } = held.place
-      if (working.has(seq) || memory.settled.has(seq)) return
+      if (working.has(seq)) return held.nak(patience)
+      if (memory.settled.has(seq)) return
       working.add(seq)
       yield* Effect.ensuring(
         Effect.gen(function* () {

@@ -7,53 +7,84 @@ import { scanQueue } from "../broker/scan.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Directory } from "./directory.ts"
+import { endpointKey } from "./endpoint-store.ts"
 import type { Held } from "./held.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 
 const noSuchMessage = 10057
 
-/** Ends one waiting delivery as a dead letter, unless somebody has it in hand. */
+/** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
 export type EndWaiting = (
   held: Held,
   reason: DeadReason
 ) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
 
 /**
- * Ends what waits for an endpoint that takes no deliveries any more: as NAKs and in line in its
- * stream, and as schedules. What is being attempted ends by its own outcome.
+ * Says how many it had to leave for later: in hand, not taken by the dead-letter stream, or with a
+ * configuration that nobody can read.
  */
-export const sweepEndpoint = Effect.fnUntraced(function* (
+type Swept = Effect.Effect<number, BrokerError | Schema.SchemaError, Broker | Directory>
+
+/** Ends those of the messages that wait for an endpoint which takes no deliveries any more. */
+const sweep = (
+  memory: PartitionMemory,
+  messages: Stream.Stream<StoredMsg, BrokerError, Broker>,
+  end: EndWaiting
+): Swept =>
+  Effect.gen(function* () {
+    const directory = yield* Directory
+    let left = 0
+    const consider = Effect.fnUntraced(function* (message: StoredMsg) {
+      const held = yield* heldOf(memory, message, () => left++)
+      if (held === undefined) return
+      const standing = yield* directory
+        .standing(held.delivery)
+        .pipe(Effect.catchTag("EndpointUnreadable", () => Effect.undefined))
+      if (standing === undefined) return held.nak()
+      if (standing._tag === "Live") return
+      yield* end(held, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
+    })
+    yield* messages.pipe(
+      Stream.mapEffect(consider, { concurrency: 16, unordered: true }),
+      Stream.runDrain
+    )
+    return left
+  })
+
+const targetOf = ({ header, subject }: StoredMsg): string =>
+  header.get("Nats-Schedule-Target") || subject
+
+/**
+ * Ends what waits for an endpoint that takes no deliveries any more: as NAKs and in line in its
+ * stream, and as schedules. What is being attempted ends by its own outcome, or is left for later.
+ */
+export const sweepEndpoint = (
   memory: PartitionMemory,
   tenant: string,
   endpoint: string,
   end: EndWaiting
-) {
-  const { names } = yield* Broker
-  const directory = yield* Directory
-  const subject = names.subjects.delivery(memory.index, tenant, endpoint)
-
-  const sweep = Effect.fnUntraced(function* (message: StoredMsg) {
-    const held = yield* heldOf(memory, subject, message)
-    if (held === undefined) return
-    const standing = yield* directory.standing(held.delivery)
-    if (standing._tag === "Live") return
-    yield* end(held, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
+): Swept =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const subject = names.subjects.delivery(memory.index, tenant, endpoint)
+    const scheduled = scanQueue(memory.stream, names.subjects.laterOf(memory.index)).pipe(
+      Stream.filter((message) => targetOf(message) === subject)
+    )
+    return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
   })
 
-  const scheduled = scanQueue(memory.stream, names.subjects.laterOf(memory.index)).pipe(
-    Stream.filter(({ header }) => header.get("Nats-Schedule-Target") === subject)
-  )
-  yield* scanQueue(memory.stream, subject).pipe(
-    Stream.concat(scheduled),
-    Stream.mapEffect(sweep, { concurrency: 16, unordered: true }),
-    Stream.runDrain
-  )
-})
+/** The same for all that waits as schedules in a partition, whichever its endpoint. */
+export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const subject = names.subjects.laterOf(memory.index)
+    return yield* sweep(memory, scanQueue(memory.stream, subject), end)
+  })
 
 const heldOf = Effect.fnUntraced(function* (
   memory: PartitionMemory,
-  subject: string,
-  message: StoredMsg
+  message: StoredMsg,
+  later: () => void
 ) {
   const { ask, jsm } = yield* Broker
   const { seq } = message
@@ -68,7 +99,7 @@ const heldOf = Effect.fnUntraced(function* (
     ),
     Effect.retry(Schedule.spaced("1 second"))
   )
-  const delivery = parseDelivery(subject, (name) => message.header.get(name) || undefined)
+  const delivery = parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
   if (delivery === undefined) return undefined
   return {
     place: { stream: memory.stream, seq },
@@ -76,15 +107,34 @@ const heldOf = Effect.fnUntraced(function* (
     body: message.data,
     handedOut: 1,
     ack: () => run(remove),
-    nak: () => undefined
+    nak: later
   } satisfies Held
 })
 
-/** Endpoints that have something in a partition's stream: `[tenant, endpoint]`. */
-export const waitingEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
+/**
+ * Endpoints that have something in a partition's stream though they take nothing, or whose oldest
+ * delivery there was meant for another endpoint of the same name: `[tenant, endpoint]`.
+ */
+export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
   const { ask, jsm, names } = yield* Broker
+  const directory = yield* Directory
   const { state } = yield* ask(`list what waits in ${memory.stream}`, () =>
     jsm.streams.info(memory.stream, { subjects_filter: names.subjects.deliveriesOf(memory.index) })
   )
-  return Object.keys(state.subjects ?? {}).map((subject) => subject.split(".").slice(-2))
+  const isStranded = Effect.fnUntraced(function* (subject: string) {
+    const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+    const live = directory.find(endpointKey(tenant, endpoint))
+    if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
+    const oldest = yield* ask(`read the oldest of ${subject}`, () =>
+      jsm.direct.getMessage(memory.stream, { seq: 1, next_by_subj: subject })
+    )
+    const meant = oldest?.header.get("petrel-generation")
+    return meant === undefined || meant === live.config.generation
+      ? undefined
+      : ([tenant, endpoint] as const)
+  })
+  const found = yield* Effect.forEach(Object.keys(state.subjects ?? {}), isStranded, {
+    concurrency: 16
+  })
+  return found.filter((pair) => pair !== undefined)
 })

@@ -1,23 +1,20 @@
-import { Cause, Deferred, Effect, Fiber, Layer, Queue, Random } from "effect"
+import { Cause, Deferred, Effect, Fiber, Layer, Random } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
 import { makeGate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/topology.ts"
 import { readLayout } from "../broker/topology.ts"
-import { partitionOf } from "../domain/names.ts"
 import { Facts } from "../history/facts.ts"
 import { isAllowedAddress } from "../policy/address.ts"
 import { agent as makeAgent } from "./connector.ts"
 import { Directory } from "./directory.ts"
-import { endpointKey } from "./endpoint-store.ts"
 import type { Ownership } from "./ownership.ts"
 import { own } from "./ownership.ts"
-import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 import { runRouter } from "./router.ts"
 import { makeSettlement } from "./settlement.ts"
-import { sweepEndpoint, waitingEndpoints } from "./sweep.ts"
+import { sweepUnavailable } from "./sweeper.ts"
 import { takeOver, writeFloor } from "./takeover.ts"
 
 /** What a worker does: route events, deliver them, or both. */
@@ -179,34 +176,6 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
     discard: true
   })
 })
-
-/** Ends what waits for endpoints that are disabled or removed, now and when it happens. */
-const sweepUnavailable = Effect.fnUntraced(function* (partitions: ReadonlyArray<Partition>) {
-  const directory = yield* Directory
-  const queue = yield* Queue.unbounded<readonly [tenant: string, endpoint: string]>()
-  const stop = directory.onUnavailable((tenant, endpoint) =>
-    Queue.offerUnsafe(queue, [tenant, endpoint])
-  )
-  yield* Effect.addFinalizer(() => Effect.sync(stop))
-
-  const sweep = Effect.fnUntraced(
-    function* (tenant: string, endpoint: string) {
-      const partition = partitions[partitionOf(tenant, endpoint, partitions.length)]
-      if (partition === undefined) return
-      yield* sweepEndpoint(partition.memory, tenant, endpoint, partition.endWaiting)
-    },
-    Effect.catchCause((cause) => Effect.logError("a sweep failed", cause))
-  )
-
-  const found = yield* Effect.forEach(partitions, ({ memory }) => waitingEndpoints(memory))
-  for (const [tenant = "", endpoint = ""] of found.flat()) {
-    const live = directory.find(endpointKey(tenant, endpoint))
-    if (live === undefined || live.config.disabled !== undefined) yield* sweep(tenant, endpoint)
-  }
-  return yield* Effect.forever(
-    Effect.flatMap(Queue.take(queue), ([tenant, endpoint]) => sweep(tenant, endpoint))
-  )
-}, Effect.scoped)
 
 /**
  * Lets what has ended be forgotten, and stores from where a new owner must read the history. Only
