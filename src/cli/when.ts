@@ -1,17 +1,8 @@
-import { Duration, Option, Result, Schema } from "effect"
+import { Duration, Option, Schema } from "effect"
 import { PositiveDuration } from "../domain/duration.ts"
 
-/** A time on the command line that is neither ISO 8601 nor a duration. */
-export class UnreadableTime extends Schema.TaggedError<UnreadableTime>()("UnreadableTime", {
-  text: Schema.String
-}) {
-  override get message() {
-    return `${JSON.stringify(this.text)} is no time: give one such as 2026-03-04T10:30:00Z, or how long ago, such as "15 minutes" or 1h`
-  }
-}
-
 const decodeDuration = Schema.decodeUnknownOption(PositiveDuration)
-const short = /^(\d+(?:\.\d+)?) ?(s|m|min|h|d)$/
+const shortDuration = /^(\d+(?:\.\d+)?) ?(s|m|min|h|d)$/
 const units: Record<string, string> = {
   s: "seconds",
   m: "minutes",
@@ -19,7 +10,12 @@ const units: Record<string, string> = {
   h: "hours",
   d: "days"
 }
-const isoDate = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$/
+const isoDate =
+  /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?))?$/
+
+/** What `parseWhen` reads, for whoever gave something else. */
+export const whenExpected =
+  'must be a time such as 2026-03-04T10:30:00Z, or how long ago, such as "15 minutes" or 1h'
 
 /**
  * Reads `2026-03-04T10:30:00Z` (without a zone: local time; a date alone: midnight) or a duration
@@ -27,12 +23,12 @@ const isoDate = /^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.,]\d{1,9})?)?(Z|[+-
  *
  * @param now ms since the epoch, as is the result.
  */
-export const parseWhen = (text: string, now: number): Result.Result<number, UnreadableTime> => {
-  const [, count, unit = ""] = short.exec(text.trim()) ?? []
-  const duration = decodeDuration(count === undefined ? text.trim() : `${count} ${units[unit]}`)
-  if (Option.isSome(duration)) return Result.succeed(now - Duration.toMillis(duration.value))
-  if (!isoDate.test(text.trim())) return Result.fail(new UnreadableTime({ text }))
-  const iso = text.trim().replace(" ", "T").replace(",", ".")
-  const time = Date.parse(iso.includes("T") ? iso : `${iso}T00:00`)
-  return Number.isNaN(time) ? Result.fail(new UnreadableTime({ text })) : Result.succeed(time)
+export const parseWhen = (text: string, now: number): number | undefined => {
+  const trimmed = text.trim()
+  const [, count, unit = ""] = shortDuration.exec(trimmed) ?? []
+  const ago = decodeDuration(count === undefined ? trimmed : `${count} ${units[unit]}`)
+  if (Option.isSome(ago)) return now - Duration.toMillis(ago.value)
+  const [, date, time = "00:00"] = isoDate.exec(trimmed) ?? []
+  const at = Date.parse(`${date}T${time}`)
+  return Number.isNaN(at) ? undefined : at
 }

@@ -14,7 +14,8 @@ type Colour = "green" | "yellow" | "red" | "dim"
 /** Endpoints of a plan that a line names; the others are counted. */
 const namedEndpoints = 3
 /** Columns for event and endpoint, so that what follows stands in line for names of usual length. */
-const subjectWidth = 30
+const subjectWidth = 35
+const durationWidth = 6
 
 const digits = (number: number, count = 2) => String(number).padStart(count, "0")
 
@@ -43,7 +44,7 @@ const answerOf = ({ error, status }: Fact): ReadonlyArray<string> => [
 const attemptOf = (fact: Fact): ReadonlyArray<string> => [
   ...(fact.attempt === undefined ? [] : [`attempt ${fact.attempt}`]),
   ...answerOf(fact),
-  ...(fact.durationMs === undefined ? [] : [spanText(fact.durationMs)])
+  ...(fact.durationMs === undefined ? [] : [spanText(fact.durationMs).padStart(durationWidth)])
 ]
 
 const planText = ({ plan, type }: Fact): string => {
@@ -52,8 +53,8 @@ const planText = ({ plan, type }: Fact): string => {
   const others = plan.endpoints.length - names.length
   const chosen = others === 0 ? names.join(", ") : `${names.join(", ")} and ${others} more`
   const skipped = plan.skipped.length === 0 ? "" : ` (${plan.skipped.length} disabled)`
-  const target = names.length === 0 ? "nobody" : chosen
-  return `${type ?? "routed"} for ${target}${skipped}`
+  const none = skipped === "" ? "nobody: no endpoint wants it" : "nobody"
+  return `${type ?? "routed"} for ${names.length === 0 ? none : chosen}${skipped}`
 }
 
 const attemptsText = ({ attempt = 0 }: Fact): string => {

@@ -1,0 +1,44 @@
+import type { Msg } from "@nats-io/transport-node"
+import { Effect, Option, Stream } from "effect"
+import { Command } from "effect/cli"
+import { Broker, BrokerError } from "../broker/connection.ts"
+import { parseFact } from "../history/read.ts"
+import { connected, petrel } from "./frame.ts"
+import { reportFact } from "./history.ts"
+import { tenantFlag } from "./selection.ts"
+import { untilStopped } from "./signals.ts"
+import { remark } from "./terminal.ts"
+
+/** Failures as the broker republishes them: what comes while nobody listens is in the history only. */
+const failures = (tenant: string | undefined) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { ask, connection, names } = yield* Broker
+      const subject = names.subjects.failures(tenant ?? "*", "*", "*")
+      const subscription = yield* Effect.acquireRelease(
+        Effect.sync(() => connection.subscribe(subject)),
+        (subscription) => Effect.sync(() => subscription.unsubscribe())
+      )
+      yield* ask(`subscribe to ${subject}`, () => connection.flush())
+      const { json } = yield* petrel
+      if (!json) yield* remark(`Listening on ${subject} for failures; Ctrl-C ends it.`)
+      return Stream.fromAsyncIterable(
+        subscription,
+        (cause) => new BrokerError({ operation: `subscribe to ${subject}`, cause })
+      )
+    })
+  )
+
+const reportFailure = (message: Msg) =>
+  Option.match(parseFact(message.string(), Number(message.headers?.get("Nats-Sequence"))), {
+    onNone: () => Effect.logWarning("an alert is no fact", { subject: message.subject }),
+    onSome: reportFact
+  })
+
+/** The failure subjects as they are published. */
+export const alerts = Command.make("alerts", { tenant: tenantFlag }, ({ tenant }) =>
+  failures(tenant).pipe(Stream.runForEach(reportFailure), Effect.provide(connected), untilStopped)
+).pipe(
+  Command.withDescription("Show failures as they happen, until it is stopped"),
+  Command.withShortDescription("Show failures as they happen")
+)

@@ -1,0 +1,191 @@
+import { join, resolve } from "node:path"
+import { Clock, Deferred, Effect, Fiber, Option, References, Stream } from "effect"
+import { Command, Flag, GlobalFlag } from "effect/cli"
+import { IpNetwork } from "effect/net"
+import { Broker } from "../broker/connection.ts"
+import type { EmbeddedBroker } from "../broker/embedded.ts"
+import { startEmbedded } from "../broker/embedded.ts"
+import { defaultTopology, init, readLayout } from "../broker/topology.ts"
+import { startWorker } from "../delivery/worker.ts"
+import type { StoredFact } from "../history/read.ts"
+import { readFacts } from "../history/read.ts"
+import { lockDataDirectory } from "./data-lock.ts"
+import { petrel } from "./frame.ts"
+import { reportFact } from "./history.ts"
+import { Refused } from "./refused.ts"
+import { publishSamples, sampleIds, serveSample } from "./sample.ts"
+import { untilStopped } from "./signals.ts"
+import { print } from "./stdout.ts"
+import { remark } from "./terminal.ts"
+import { welcome } from "./welcome.ts"
+
+const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
+
+/** How long requests in flight may take at the end, ms: Ctrl-C is answered within 2 s. */
+const stopWithin = 1_400
+/** How long to look at the sample events before saying what else there is. */
+const sampleTime = "20 seconds"
+/** Delivering begins sooner than this, unless the lease of a worker that was killed has to end. */
+const leaseTime = "2 seconds"
+
+/** Outcomes, and of plans only those that come to nothing: what a person at a terminal wants to see. */
+const isNews = ({ fact }: StoredFact): boolean =>
+  fact.kind !== "routed" || fact.plan?.endpoints.length === 0
+
+/** Prints what happens from now on; `samplesDelivered` succeeds when the sample events have arrived. */
+const tell = Effect.gen(function* () {
+  const { json } = yield* petrel
+  const since = yield* Clock.currentTimeMillis
+  const missing = new Set(sampleIds)
+  const delivered = yield* Deferred.make<void>()
+  const telling = yield* readFacts({ follow: true, since }).pipe(
+    Stream.filter((stored) => json || isNews(stored)),
+    Stream.runForEach((stored) =>
+      Effect.gen(function* () {
+        yield* reportFact(stored)
+        if (stored.fact.kind === "delivered") missing.delete(stored.fact.event ?? "")
+        if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
+      })
+    ),
+    Effect.forkScoped
+  )
+  return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
+})
+
+const layout = Effect.gen(function* () {
+  const found = yield* Effect.option(readLayout)
+  yield* init({
+    ...defaultTopology,
+    ...(Option.isSome(found) ? { partitions: found.value.partitions } : {})
+  })
+})
+
+const serve = Effect.fnUntraced(function* (
+  { data, withSample }: { readonly data: string; readonly withSample: boolean },
+  server: EmbeddedBroker
+) {
+  const { json } = yield* petrel
+  const { names } = yield* Broker
+  yield* layout
+  const sample = withSample ? yield* serveSample : undefined
+  const telling = yield* tell
+  const id = `dev-${process.pid}`
+  const worker = yield* startWorker({
+    id,
+    roles: ["router", "deliver"],
+    allowNetworks: loopback,
+    stopWithin
+  })
+  const say = (lines: ReadonlyArray<string>) =>
+    json ? Effect.void : Effect.forEach(lines, print, { discard: true })
+  const text = welcome({ nats: server.url, data, eventRoot: names.eventRoot, sample })
+  if (json)
+    yield* print(
+      JSON.stringify({
+        event: "ready",
+        nats: server.url,
+        data: resolve(data),
+        worker: id,
+        ...(sample === undefined ? {} : { sample: sample.url })
+      })
+    )
+  yield* say(text.ready)
+  yield* Effect.timeoutOrElse(worker.delivering, {
+    duration: leaseTime,
+    orElse: () =>
+      remark(
+        "Another worker delivers, or was killed and its lease lasts up to 10 s more; this one stands by."
+      )
+  })
+  if (sample?.first === true) {
+    yield* publishSamples
+    yield* telling.samplesDelivered.pipe(Effect.timeoutOption(sampleTime))
+  }
+  yield* say(text.next)
+  yield* telling.ended
+})
+
+/** The broker is part of this command: its end is the command's. */
+const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
+  Effect.flatMap(
+    server.exited,
+    (code) =>
+      new Refused({
+        message: `the broker has stopped by itself (exit code ${code}): see ${log}, then start again`
+      })
+  )
+
+const run = Effect.fnUntraced(function* (options: {
+  readonly data: string
+  readonly port: number
+  readonly withSample: boolean
+}) {
+  const { events, prefix } = yield* petrel
+  yield* lockDataDirectory(options.data)
+  const dataDir = join(options.data, "broker")
+  const server = yield* startEmbedded({
+    port: options.port,
+    dataDir,
+    onProgress: (line) => process.stderr.write(`${line}\n`)
+  })
+  const broker = Broker.layer({
+    url: server.url,
+    prefix,
+    eventRoot: events,
+    clientName: "petrel dev"
+  })
+  return yield* Effect.raceFirst(
+    Effect.scoped(serve(options, server)).pipe(Effect.provide(broker)),
+    untilBrokerEnds(server, join(dataDir, "nats-server.log"))
+  )
+}, Effect.scoped)
+
+const farewell = Effect.gen(function* () {
+  const { json } = yield* petrel
+  // After the ^C that a terminal shows.
+  const newline = process.stderr.isTTY ? "\n" : ""
+  if (!json)
+    yield* remark(
+      `${newline}Stopped, first the worker, then the broker. Next time it goes on from here.`
+    )
+})
+
+const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(GlobalFlag.LogLevel, (asked) =>
+    Effect.provideService(
+      effect,
+      References.MinimumLogLevel,
+      Option.getOrElse(asked, () => "Warn" as const)
+    )
+  )
+
+/** A broker and a worker in one process, to try Petrel and to develop against it. */
+export const dev = Command.make(
+  "dev",
+  {
+    port: Flag.Int("nats-port").pipe(
+      Flag.withMetavar("PORT"),
+      Flag.withDescription("Where the broker listens; 0 takes a free port"),
+      Flag.filter(
+        (port) => port >= 0 && port <= 65_535,
+        () => "must be a port, 0 to 65535"
+      ),
+      Flag.withDefault(4222)
+    ),
+    data: Flag.String("data").pipe(
+      Flag.withMetavar("DIRECTORY"),
+      Flag.withDescription("Where everything is kept"),
+      Flag.withDefault(".petrel")
+    ),
+    withSample: Flag.Boolean("sample").pipe(
+      Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
+      Flag.withDefault(true)
+    )
+  },
+  (options) => quietly(untilStopped(Effect.onInterrupt(run(options), () => farewell)))
+).pipe(
+  Command.withDescription(
+    "Run a broker and a worker in one process, with a sample endpoint on first start"
+  ),
+  Command.withShortDescription("Run everything in one process, to try it")
+)

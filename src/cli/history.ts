@@ -1,0 +1,70 @@
+import { Clock, Effect, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { factKinds } from "../domain/fact.ts"
+import { factLine } from "../history/line.ts"
+import type { StoredFact } from "../history/read.ts"
+import { readFacts } from "../history/read.ts"
+import { connected, petrel, report } from "./frame.ts"
+import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
+import { untilStopped } from "./signals.ts"
+import { coloured, remark } from "./terminal.ts"
+
+/** Prints a fact: the record as it was stored with its `seq`, or a line for people. */
+export const reportFact = Effect.fnUntraced(function* ({ fact, record, seq }: StoredFact) {
+  const now = yield* Clock.currentTimeMillis
+  yield* report({ seq, ...record }, factLine(fact, { now, colour: coloured() }))
+})
+
+const flags = {
+  tenant: tenantFlag,
+  endpoint: endpointFlag,
+  event: Flag.String("event").pipe(
+    Flag.withMetavar("ID"),
+    Flag.withDescription("Only of this event: its id, or evt_ and its sequence"),
+    Flag.optional
+  ),
+  kind: nameFlag("kind", factKinds).pipe(
+    Flag.withMetavar("KIND"),
+    Flag.withDescription(`Only of this kind, may be repeated: ${factKinds.join(", ")}`),
+    Flag.atLeast(0)
+  ),
+  since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  until: timeFlag("until", "Up to then, in the same form"),
+  follow: Flag.Boolean("follow").pipe(
+    Flag.withAlias("f"),
+    Flag.withDescription("Go on with what happens from now on"),
+    Flag.withDefault(false)
+  )
+}
+
+/** The facts, as they were stored or one line each. */
+export const history = Command.make(
+  "history",
+  flags,
+  Effect.fnUntraced(function* ({ endpoint, event, follow, kind, since, tenant, until }) {
+    let found = 0
+    const read = readFacts({
+      tenant,
+      endpoint,
+      event: event._tag === "Some" ? event.value : undefined,
+      kinds: kind,
+      since,
+      until,
+      follow
+    }).pipe(
+      Stream.tap(() =>
+        Effect.sync(() => {
+          found++
+        })
+      ),
+      Stream.runForEach(reportFact),
+      Effect.provide(connected)
+    )
+    yield* follow ? untilStopped(read) : read
+    const { json } = yield* petrel
+    if (found === 0 && !json) yield* remark("Nothing in the history is like that.")
+  })
+).pipe(
+  Command.withDescription("Show what happened, one line a fact"),
+  Command.withShortDescription("Show what happened")
+)

@@ -1,0 +1,150 @@
+import { randomBytes, randomUUID } from "node:crypto"
+import type { IncomingMessage, Server } from "node:http"
+import { createServer } from "node:http"
+import { text } from "node:stream/consumers"
+import { Clock, Effect, Option, Schema } from "effect"
+import { Broker } from "../broker/connection.ts"
+import {
+  addEndpoint,
+  changeEndpoint,
+  getEndpoint,
+  listEndpoints
+} from "../delivery/endpoint-store.ts"
+import type { EndpointJson } from "../domain/endpoint.ts"
+import { Endpoint } from "../domain/endpoint.ts"
+import { Refused } from "./refused.ts"
+
+/** The endpoint that `petrel dev` makes on an empty store, to have something to show. */
+export const sample = { tenant: "default", id: "sample" } as const
+
+const events = [
+  { id: "default.user-7", type: "user.created", body: { user: 7 } },
+  { id: "default.order-17", type: "order.placed", body: { order: 17, fail: 1 } },
+  { id: "default.invoice-42", type: "invoice.paid", body: { invoice: 42, fail: 2 } }
+] as const
+
+/** The ids of the events that `publishSamples` publishes. */
+export const sampleIds: ReadonlySet<string> = new Set(events.map(({ id }) => id))
+
+const sampleUrl = (port: number) => `http://127.0.0.1:${port}/sample`
+const portOf = (url: string): number | undefined => {
+  const port = /^http:\/\/127\.0\.0\.1:(\d+)\/sample$/.exec(url)?.[1]
+  return port === undefined ? undefined : Number(port)
+}
+
+const Wish = Schema.fromJsonString(Schema.Struct({ fail: Schema.Int }))
+const decodeWish = Schema.decodeUnknownOption(Wish)
+
+/** An event whose body says `"fail": n` is refused n times, then taken; any other is taken at once. */
+const statusFor = async (request: IncomingMessage): Promise<number> => {
+  const wish = decodeWish(await text(request))
+  const attempt = Number(request.headers["petrel-attempt"])
+  return Option.isSome(wish) && attempt <= wish.value.fail ? 503 : 200
+}
+
+const listen = (port: number): Effect.Effect<{ server: Server; port: number }, Refused> =>
+  Effect.callback((resume) => {
+    const server = createServer((request, response) => {
+      statusFor(request).then(
+        (status) => response.writeHead(status).end(),
+        () => response.destroy()
+      )
+    })
+    server.once("error", (error) =>
+      resume(new Refused({ message: `the sample receiver cannot listen: ${error.message}` }))
+    )
+    server.listen(port, "127.0.0.1", () => {
+      const address = server.address()
+      const taken = typeof address === "object" && address !== null ? address.port : port
+      resume(Effect.succeed({ server, port: taken }))
+    })
+  })
+
+/** The receiver, on the port it had before where that is free. */
+const receive = (before: number | undefined) =>
+  Effect.acquireRelease(
+    before === undefined ? listen(0) : Effect.catch(listen(before), () => listen(0)),
+    ({ server }) =>
+      Effect.sync(() => {
+        server.close()
+        server.closeAllConnections()
+      })
+  )
+
+const decodeEndpoint = Schema.decodeEffect(Endpoint)
+
+const makeSample = Effect.fnUntraced(function* (port: number) {
+  const now = yield* Clock.currentTimeMillis
+  return yield* decodeEndpoint({
+    v: 1,
+    tenant: sample.tenant,
+    id: sample.id,
+    generation: randomUUID(),
+    url: sampleUrl(port),
+    types: [">"],
+    sign: "standard",
+    secrets: [{ value: `whsec_${randomBytes(32).toString("base64")}`, createdAt: now }],
+    // Quick enough to be watched.
+    retry: {
+      backoff: { kind: "exponential", base: "1 second", factor: 2, cap: "10 seconds" },
+      jitter: "equal",
+      maxAttempts: 8,
+      window: "10 minutes"
+    },
+    maxInFlight: 10,
+    redirects: 3,
+    headers: {},
+    createdAt: now,
+    updatedAt: now
+  } satisfies EndpointJson)
+})
+
+const isUnused = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const endpoints = yield* listEndpoints()
+  return (
+    state.last_seq === 0 &&
+    endpoints.every(({ endpoint: { id, tenant } }) => tenant === sample.tenant && id === sample.id)
+  )
+})
+
+/**
+ * Runs the sample's receiver until the scope closes. Where nothing was ever published and there is
+ * no other endpoint, makes the sample endpoint; where its receiver cannot have its old port again,
+ * changes its URL. A sample that was removed or given another URL is left alone.
+ *
+ * @returns undefined where there is no sample; `first` where its events are still to be published.
+ */
+export const serveSample = Effect.gen(function* () {
+  const first = yield* isUnused
+  const stored = yield* getEndpoint(sample.tenant, sample.id).pipe(
+    Effect.catchTag("EndpointNotFound", () => Effect.succeed(undefined))
+  )
+  const before = stored === undefined ? undefined : portOf(stored.endpoint.url)
+  if (stored === undefined ? !first : before === undefined) return undefined
+  const { port } = yield* receive(before)
+  const url = sampleUrl(port)
+  if (stored === undefined) yield* addEndpoint(yield* makeSample(port))
+  else if (port !== before) {
+    const now = yield* Clock.currentTimeMillis
+    yield* changeEndpoint(sample.tenant, sample.id, (endpoint) =>
+      Effect.succeed({ ...endpoint, url, updatedAt: now })
+    )
+  }
+  return { url, first }
+})
+
+/** Publishes the sample events. Repeated after a crash, what is there already is not stored again. */
+export const publishSamples = Effect.gen(function* () {
+  const { names, publisher } = yield* Broker
+  yield* Effect.forEach(
+    events,
+    ({ body, id, type }) =>
+      publisher.publish(`${names.eventRoot}.${sample.tenant}.${type}`, JSON.stringify(body), [
+        ["Nats-Msg-Id", id],
+        ["content-type", "application/json"]
+      ]),
+    { discard: true }
+  )
+})

@@ -1,0 +1,80 @@
+import { Clock, Effect, Option } from "effect"
+import { CliError, Flag } from "effect/cli"
+import { isToken } from "../domain/token.ts"
+import { nearestName } from "../policy/nearest-name.ts"
+import { parseWhen, whenExpected } from "./when.ts"
+
+/** An endpoint as people write it: `<tenant>/<endpoint>`. */
+export interface EndpointName {
+  readonly tenant: string
+  readonly id: string
+}
+
+const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
+
+const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
+  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+/** `--tenant T`: only this tenant's. */
+export const tenantFlag = Flag.String("tenant").pipe(
+  Flag.withMetavar("TENANT"),
+  Flag.withDescription("Only this tenant's"),
+  Flag.filterMap(
+    (text) => (isToken(text) ? Option.some(text) : Option.none()),
+    () => `must be ${namePart}`
+  ),
+  maybe
+)
+
+const parseEndpoint = (text: string): Option.Option<EndpointName> => {
+  const [tenant = "", id = "", ...rest] = text.split("/")
+  return isToken(tenant) && isToken(id) && rest.length === 0
+    ? Option.some({ tenant, id })
+    : Option.none()
+}
+
+/** `--endpoint T/E`: only this endpoint's. */
+export const endpointFlag = Flag.String("endpoint").pipe(
+  Flag.withMetavar("TENANT/ENDPOINT"),
+  Flag.withDescription("Only this endpoint's"),
+  Flag.filterMap(
+    parseEndpoint,
+    () => `must be TENANT/ENDPOINT, such as acme/billing, each ${namePart}`
+  ),
+  maybe
+)
+
+/** A flag that takes a time, as ms since the epoch. */
+export const timeFlag = (name: string, description: string): Flag.Flag<number | undefined> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("TIME"),
+    Flag.withDescription(description),
+    Flag.mapEffect((text) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const at = parseWhen(text, now)
+        return at === undefined
+          ? new CliError.InvalidValue({
+              option: name,
+              value: text,
+              expected: whenExpected,
+              kind: "flag"
+            })
+          : Effect.succeed(at)
+      })
+    ),
+    maybe
+  )
+
+/** A flag that takes one of a few names; one that is not among them is answered with the nearest. */
+export const nameFlag = <const Names extends ReadonlyArray<string>>(
+  name: string,
+  names: Names
+): Flag.Flag<Names[number]> =>
+  Flag.String(name).pipe(
+    Flag.filterMap(
+      (text): Option.Option<Names[number]> =>
+        Option.fromUndefinedOr(names.find((known) => known === text)),
+      (text) =>
+        `must be one of ${names.join(", ")}; did you mean ${nearestName(text, names) ?? names[0]}?`
+    )
+  )

@@ -1,0 +1,47 @@
+/** What `petrel dev` has to say about itself. */
+export interface Welcome {
+  /** Lines for when it takes events. */
+  readonly ready: ReadonlyArray<string>
+  /** Lines about what to do with it; after the sample events, where there are any. */
+  readonly next: ReadonlyArray<string>
+}
+
+const defaultUrl = "nats://127.0.0.1:4222"
+
+/** Writes the text for an installation: how its broker is reached, and whether there is a sample. */
+export const welcome = (options: {
+  readonly nats: string
+  readonly data: string
+  readonly eventRoot: string
+  readonly sample: { readonly first: boolean } | undefined
+}): Welcome => {
+  const { data, eventRoot, nats, sample } = options
+  const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
+  return {
+    ready: [
+      `Petrel takes events at ${nats} and keeps everything in ${data}. Ctrl-C stops it.`,
+      "",
+      ...(sample?.first === true
+        ? [
+            "Three events of different types go to a sample endpoint, default/sample. Its receiver",
+            "refuses two of them at first, so that you see what happens then:",
+            ""
+          ]
+        : [])
+    ],
+    next: [
+      ...(sample?.first === true ? [""] : []),
+      "To publish an event of your own, in another terminal:",
+      ...(nats === defaultUrl ? [] : [`  export NATS_URL=${nats}`]),
+      `  npx petrel publish default invoice.paid ${body}`,
+      `  nats pub ${eventRoot}.default.invoice.paid ${body}`,
+      ...(sample === undefined
+        ? []
+        : ['The sample receiver refuses an event "fail" times before it takes it.']),
+      "To send events to a receiver of your own:",
+      "  npx petrel endpoint add default/mine --url http://127.0.0.1:3000/hooks",
+      "To look back: npx petrel history, npx petrel dead list. What happens appears here:",
+      ""
+    ]
+  }
+}
