@@ -9,6 +9,9 @@ export interface Capacity {
 
 /** Messages asked for at a time, however much room there is: their sizes are not known before. */
 const largestBatch = 128
+/** Messages that are worth a request of their own, and how long to wait for them, ms. */
+const worthwhile = 32
+const moment = 5
 
 /**
  * The messages a process has taken and not settled. The broker would hand them to somebody else
@@ -20,7 +23,7 @@ export class InHand {
   /** Of the bodies taken lately; a guess until there were any. */
   #usualSize = 16 * 1024
   readonly #capacity: Capacity
-  #waiting: Array<() => void> = []
+  #waiting: (() => void) | undefined
 
   constructor(capacity: Capacity) {
     this.#capacity = capacity
@@ -51,14 +54,25 @@ export class InHand {
   release(message: JsMsg): void {
     if (!this.#since.delete(message)) return
     this.#bytes -= message.data.length
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const wake of waiting) wake()
+    if (this.#waiting !== undefined && this.room >= worthwhile) this.#waiting()
   }
 
-  /** Waits for the next release. */
-  readonly released: Effect.Effect<void> = Effect.callback((resume) => {
-    this.#waiting.push(() => resume(Effect.void))
+  /**
+   * Waits until enough room has come together for a batch that is worth a request, or for any at
+   * all where that takes longer than a moment.
+   */
+  readonly roomy: Effect.Effect<void> = Effect.callback((resume) => {
+    const done = () => {
+      clearInterval(timer)
+      this.#waiting = undefined
+      resume(Effect.void)
+    }
+    const timer = setInterval(() => {
+      if (this.room > 0) done()
+    }, moment)
+    this.#waiting = done
+    if (this.room >= worthwhile) done()
+    return Effect.sync(() => clearInterval(timer))
   })
 
   /** Tells the broker of all that have been in hand for longer than `age` ms. */

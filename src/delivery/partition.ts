@@ -64,12 +64,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
 
-  const lanes: Lanes<Job> = new Lanes((job) => {
+  const start = (job: Job): void => {
     run(deliver(job.held)).addObserver(() => {
       letGo(job.held)
       lanes.leave(job.key)
     })
-  }, patience)
+  }
+  const lanes = new Lanes(start, patience, options.stopping)
 
   const letGo = (held: Held) => {
     working.delete(held.place.seq)
@@ -172,10 +173,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const [least, most] = goBackFor
   yield* Effect.acquireRelease(
     Effect.sync(() =>
-      setInterval(
-        () => goBack(lanes.overdue(), () => least + Math.random() * (most - least)),
-        patience / 4
-      )
+      setInterval(() => {
+        if (!options.stopping())
+          goBack(lanes.overdue(), () => least + Math.random() * (most - least))
+      }, patience / 4)
     ),
     (timer) => Effect.sync(() => clearInterval(timer))
   )
@@ -193,7 +194,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
           yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
           return 0
         }
-        if (inHand.room === 0) yield* inHand.released
+        yield* inHand.roomy
         return inHand.room
       })
     })

@@ -85,7 +85,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         yield* Effect.sleep("1 second")
         return 0
       }
-      if (inHand.room === 0) yield* inHand.released
+      yield* inHand.roomy
       return inHand.room
     })
   })
