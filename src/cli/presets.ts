@@ -1,23 +1,36 @@
-import { Duration, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { RetryPolicy } from "../domain/retry-policy.ts"
+import { spanText } from "../history/span.ts"
 import { ladder, totalTime } from "../policy/ladder.ts"
 import type { Preset } from "../policy/presets.ts"
 import { presets as all, findPreset, UnknownPreset } from "../policy/presets.ts"
-import { report } from "./frame.ts"
+import { durationText, withWords } from "./duration.ts"
+import { petrel } from "./frame.ts"
+import { print } from "./stdout.ts"
 
 const encode = Schema.encodeSync(RetryPolicy)
 
-const shown = (ms: number): string => Duration.format(Duration.millis(ms))
+/** A preset as JSON: its policy is what `--retry` takes. */
+const presetJson = ({ name, policy, source }: Preset): object => ({
+  name,
+  source,
+  policy: withWords(encode(policy)),
+  ladderMs: ladder(policy),
+  totalMs: totalTime(policy)
+})
 
-const text = ({ name, policy, source }: Preset): string =>
-  [
+const presetText = ({ name, policy, source }: Preset): string => {
+  const timeout = policy.timeout === undefined ? "30 s, Petrel's own" : durationText(policy.timeout)
+  return [
     name,
     `  source    ${source}`,
-    `  attempts  ${policy.maxAttempts} within ${shown(Duration.toMillis(policy.window))}, ${policy.timeout === undefined ? "no time-out of its own" : `${shown(Duration.toMillis(policy.timeout))} each`}`,
-    `  waits     ${ladder(policy).map(shown).join(", ")} (jitter: ${policy.jitter})`,
-    `  in all    ${shown(totalTime(policy))}`
+    `  attempts  at most ${policy.maxAttempts} within ${durationText(policy.window)}`,
+    `  time-out  ${timeout}`,
+    `  waits     ${ladder(policy).map(spanText).join(", ")} (jitter: ${policy.jitter})`,
+    `  in all    ${spanText(totalTime(policy))}`
   ].join("\n")
+}
 
 /** The named retry policies: what `--retry` takes. */
 export const presets = Command.make(
@@ -26,22 +39,12 @@ export const presets = Command.make(
     name: Argument.String("NAME").pipe(Argument.withDescription("Only this one"), Argument.optional)
   },
   Effect.fnUntraced(function* ({ name }) {
-    const chosen = Option.match(name, {
-      onNone: () => [...all.values()],
-      onSome: (wanted) => [findPreset(wanted) ?? new UnknownPreset({ name: wanted })]
-    })
-    for (const preset of chosen) {
-      if (preset instanceof UnknownPreset) return yield* preset
-      yield* report(
-        {
-          name: preset.name,
-          source: preset.source,
-          policy: encode(preset.policy),
-          ladderMs: ladder(preset.policy),
-          totalMs: totalTime(preset.policy)
-        },
-        text(preset)
-      )
-    }
+    const { json } = yield* petrel
+    const wanted = Option.getOrUndefined(name)
+    const one = wanted === undefined ? undefined : findPreset(wanted)
+    if (wanted !== undefined && one === undefined) return yield* new UnknownPreset({ name: wanted })
+    const chosen = one === undefined ? [...all.values()] : [one]
+    if (json) for (const preset of chosen) yield* print(JSON.stringify(presetJson(preset)))
+    else yield* print(chosen.map(presetText).join("\n\n"))
   })
 ).pipe(Command.withDescription("Show the retry policies that have a name"))

@@ -6,12 +6,21 @@ import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import { Cause, Effect, Exit, Layer } from "effect"
 import { CliError, Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
+import { BrokerError } from "../broker/connection.ts"
+import { alerts } from "./alerts.ts"
+import { dead } from "./dead.ts"
+import { dev } from "./dev.ts"
+import { endpoint } from "./endpoint.ts"
 import { petrel } from "./frame.ts"
+import { history } from "./history.ts"
+import { init } from "./init.ts"
 import { logging } from "./logging.ts"
 import { presets } from "./presets.ts"
+import { publish } from "./publish.ts"
 import { runMain } from "./signals.ts"
 import { OutputClosed } from "./stdout.ts"
 import { usage } from "./usage.ts"
+import { worker } from "./worker.ts"
 
 const platform = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
@@ -20,10 +29,20 @@ const platform = NodeChildProcessSpawner.layer.pipe(
 )
 
 const program = petrel.pipe(
-  Command.withSubcommands([presets]),
+  Command.withSubcommands([dev, init, worker, endpoint, publish, history, dead, alerts, presets]),
   Command.run({ version: packageJson.version }),
   Effect.provide(Layer.mergeAll(platform, logging, usage))
 )
+
+const streamNotFound = 10059
+
+/** The error's own words; where a stream is not there, what to do about it. */
+const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return error instanceof BrokerError && error.code === streamNotFound
+    ? `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix`
+    : error.message
+}
 
 const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, " ")
 
@@ -45,7 +64,7 @@ const codeOf = (exit: Exit.Exit<void, unknown>, signal: number): number => {
   if (error instanceof OutputClosed) return 0
   if (CliError.isCliError(error) && error._tag === "ShowHelp")
     return error.errors.length > 0 || error.commandPath.length > 1 ? 1 : 0
-  say(oneLine(error instanceof Error ? error.message : String(error)))
+  say(oneLine(messageOf(error)))
   return 1
 }
 

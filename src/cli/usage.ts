@@ -1,4 +1,4 @@
-import { Console, Layer } from "effect"
+import { Console, Layer, Option } from "effect"
 import type { CliError, HelpDoc } from "effect/cli"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
 import { nearestName } from "../policy/nearest-name.ts"
@@ -37,7 +37,9 @@ const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): str
         ? `there is no flag ${error.option} here${meant(error.option, flagNames(help))}`
         : `there is no flag ${error.option} here`
     case "UnknownSubcommand":
-      return `there is no command ${quoted(error.subcommand)}${meant(error.subcommand, commandNames(help))}`
+      return error.suggestions.length > 0
+        ? `there is no command ${quoted(error.subcommand)}${meant(error.subcommand, commandNames(help))}`
+        : `there is no command ${quoted(error.subcommand)}, only ${commandNames(help).join(", ")}`
     case "MissingOption":
       return `--${error.option} is missing`
     case "MissingArgument":
@@ -66,6 +68,22 @@ export const usageProblem = (
 
 const isRoot = (commandPath: ReadonlyArray<string>) => commandPath.length <= 1
 
+/** Flags of the library whose own help lists all choices twice. */
+const plainer: Record<string, readonly [type: string, description: string]> = {
+  completions: ["SHELL", "Print completions for bash, zsh, fish or powershell"],
+  "log-level": ["LEVEL", "Log from this level on: trace, debug, info (the default), warn or error"]
+}
+
+const withPlainFlags = (help: HelpDoc.HelpDoc): HelpDoc.HelpDoc => ({
+  ...help,
+  globalFlags: (help.globalFlags ?? []).map((flag) => {
+    const [type, description] = plainer[flag.name] ?? []
+    return type === undefined || description === undefined
+      ? flag
+      : { ...flag, type, description: Option.some(description) }
+  })
+})
+
 const presenter: CliOutput.Presenter = {
   present: (event) => {
     switch (event._tag) {
@@ -73,7 +91,7 @@ const presenter: CliOutput.Presenter = {
         return Console.log(`${event.name} ${event.version}`)
       case "Help":
         return event.reason === "Requested" || isRoot(event.commandPath)
-          ? CliOutput.defaultPresenter.present(event)
+          ? CliOutput.defaultPresenter.present({ ...event, helpDoc: withPlainFlags(event.helpDoc) })
           : Console.error(
               `petrel: ${event.commandPath.join(" ")} needs a command after it: ${commandNames(event.helpDoc).join(", ")}`
             )

@@ -1,0 +1,63 @@
+import { Clock, Effect, Random, Result } from "effect"
+import { Command } from "effect/cli"
+import { addEndpoint } from "../delivery/endpoint-store.ts"
+import {
+  blankEndpoint,
+  cautions,
+  changedEndpoint,
+  nothingRemoved,
+  secretText,
+  urlMissing
+} from "./endpoint-change.ts"
+import { readFields } from "./endpoint-fields.ts"
+import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
+import { endpointJson, typesText } from "./endpoint-view.ts"
+import { connected, report } from "./frame.ts"
+import { refusal } from "./refused.ts"
+
+const hexDigits = 8
+
+const makeGeneration = Effect.gen(function* () {
+  const half = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
+    number.toString(16).padStart(hexDigits, "0")
+  )
+  return `${yield* half}${yield* half}`
+})
+
+export const add = Command.make(
+  "add",
+  { name: endpointArgument, ...endpointFlags },
+  Effect.fnUntraced(function* ({ name, ...flags }) {
+    const read = readFields(flags)
+    if (Result.isFailure(read))
+      return yield* refusal([...(flags.url === undefined ? [urlMissing] : []), ...read.failure])
+    const now = yield* Clock.currentTimeMillis
+    const { endpoint, made } = yield* changedEndpoint(
+      blankEndpoint(name, yield* makeGeneration, now),
+      read.success,
+      nothingRemoved,
+      now
+    )
+    for (const caution of cautions(endpoint)) yield* Effect.logWarning(caution)
+    const stored = yield* addEndpoint(endpoint).pipe(Effect.provide(connected))
+    yield* report(
+      {
+        ...endpointJson(stored, false),
+        ...(made === undefined ? {} : { secret: made })
+      },
+      [
+        `${name.tenant}/${name.id} is added: ${typesText(endpoint)} to ${endpoint.url}`,
+        ...(made === undefined ? [] : [secretText(endpoint, made)])
+      ].join("\n")
+    )
+  })
+).pipe(
+  Command.withDescription("Add an endpoint"),
+  Command.withExamples([
+    { command: "petrel endpoint add acme/billing --url https://example.com/hooks" },
+    {
+      command:
+        "petrel endpoint add acme/crm --url https://example.com/h --types 'invoice.>' --retry stripe"
+    }
+  ])
+)

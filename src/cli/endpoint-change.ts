@@ -1,0 +1,192 @@
+import { Duration, Effect, Result } from "effect"
+import { generateSecret, publicKeyOf, secretProblem } from "../delivery/signing.ts"
+import type { Endpoint, Secret } from "../domain/endpoint.ts"
+import { isAllowedAddress } from "../policy/address.ts"
+import { resolveRetry } from "../policy/presets.ts"
+import { durationText } from "./duration.ts"
+import type { EndpointFields } from "./endpoint-fields.ts"
+import { refusal } from "./refused.ts"
+
+/** Said of an endpoint that has no URL yet. */
+export const urlMissing = "--url is missing"
+
+/** Settings that `endpoint set` takes back. */
+export interface Removals {
+  /** Names of headers that are no longer sent, in any case. */
+  readonly headers: ReadonlyArray<string>
+  /** Back to the policy's time-out. */
+  readonly timeout: boolean
+}
+
+export const nothingRemoved: Removals = { headers: [], timeout: false }
+
+/** An endpoint after a change, and the secret that was made for it, to be shown once. */
+export interface ChangedEndpoint {
+  readonly endpoint: Endpoint
+  readonly made: string | undefined
+}
+
+/** The name and all settings of an endpoint of which nothing has been said yet. */
+export const blankEndpoint = (
+  name: Pick<Endpoint, "tenant" | "id">,
+  generation: string,
+  now: number
+): Endpoint => ({
+  v: 1,
+  tenant: name.tenant,
+  id: name.id,
+  generation,
+  url: "",
+  types: [">"],
+  sign: "standard",
+  secrets: [],
+  retry: "default",
+  maxInFlight: 10,
+  redirects: 3,
+  headers: {},
+  createdAt: now,
+  updatedAt: now
+})
+
+/**
+ * Changes what was given and leaves the rest. Secrets that the scheme cannot use are dropped; where
+ * none is left, a new one is made.
+ *
+ * @param now ms since the epoch.
+ */
+export const changedEndpoint = Effect.fnUntraced(function* (
+  before: Endpoint,
+  fields: EndpointFields,
+  removals: Removals,
+  now: number
+) {
+  const problems = conflicts(before, fields, removals)
+  if (problems.length > 0) return yield* refusal(problems)
+  const sign = fields.sign ?? before.sign
+  const { made, secrets } = yield* secretsFor(sign, before.secrets, fields.secret, now)
+  const { signatureHeader: oldHeader, timeout: oldTimeout, ...rest } = before
+  const signatureHeader = sign === "stripe" ? (fields.signatureHeader ?? oldHeader) : undefined
+  const timeout = fields.timeout ?? (removals.timeout ? undefined : oldTimeout)
+  const endpoint: Endpoint = {
+    ...rest,
+    url: fields.url ?? before.url,
+    types: fields.types ?? before.types,
+    sign,
+    secrets,
+    retry: fields.retry ?? before.retry,
+    maxInFlight: fields.maxInFlight ?? before.maxInFlight,
+    redirects: fields.redirects ?? before.redirects,
+    headers: mergedHeaders(before.headers, fields.headers, removals.headers),
+    updatedAt: now,
+    ...(signatureHeader === undefined ? {} : { signatureHeader }),
+    ...(timeout === undefined ? {} : { timeout })
+  }
+  return { endpoint, made } satisfies ChangedEndpoint
+})
+
+/** What does not go together with the rest of the endpoint. */
+const conflicts = (
+  before: Endpoint,
+  fields: EndpointFields,
+  removals: Removals
+): ReadonlyArray<string> => {
+  const problems: Array<string> = []
+  const sign = fields.sign ?? before.sign
+  if (before.url === "" && fields.url === undefined) problems.push(urlMissing)
+  const problem = fields.secret === undefined ? undefined : secretProblem(sign, fields.secret)
+  if (problem !== undefined) problems.push(`--secret does not fit: ${problem}`)
+  if (fields.signatureHeader !== undefined && sign !== "stripe")
+    problems.push(`--signature-header goes with --sign stripe only, and this is ${sign}`)
+  if (removals.timeout && fields.timeout !== undefined)
+    problems.push("--timeout and --no-timeout exclude each other")
+  const current = Object.keys(before.headers).map((name) => name.toLowerCase())
+  for (const name of removals.headers)
+    if (!current.includes(name.toLowerCase()))
+      problems.push(`--no-header ${JSON.stringify(name)} names a header that is not set`)
+  return problems
+}
+
+const secretsFor = Effect.fnUntraced(function* (
+  sign: Endpoint["sign"],
+  before: ReadonlyArray<Secret>,
+  given: string | undefined,
+  now: number
+) {
+  if (sign === "none") return { secrets: [], made: undefined }
+  if (given !== undefined) return { secrets: [{ value: given, createdAt: now }], made: undefined }
+  const fits = ({ value }: Secret) => secretProblem(sign, value) === undefined
+  const [newest] = before
+  if (newest !== undefined && fits(newest)) return { secrets: before.filter(fits), made: undefined }
+  const made = yield* generateSecret(sign)
+  return { secrets: [{ value: made, createdAt: now }], made }
+})
+
+/** Header names are the same in any case: what is given replaces what is there. */
+const mergedHeaders = (
+  before: Readonly<Record<string, string>>,
+  given: Readonly<Record<string, string>>,
+  dropped: ReadonlyArray<string>
+): Record<string, string> => {
+  const gone = new Set([...Object.keys(given), ...dropped].map((name) => name.toLowerCase()))
+  const kept = Object.entries(before).filter(([name]) => !gone.has(name.toLowerCase()))
+  return { ...Object.fromEntries(kept), ...given }
+}
+
+/**
+ * A new secret in front of those there are, which stay valid for a while.
+ *
+ * @param keepOld ms; 0 drops the old ones at once.
+ * @param now ms since the epoch.
+ */
+export const rotatedSecrets = (
+  secrets: ReadonlyArray<Secret>,
+  value: string,
+  keepOld: number,
+  now: number
+): ReadonlyArray<Secret> => {
+  const old = secrets
+    .map((secret) => ({
+      ...secret,
+      until: Math.min(secret.until ?? Number.POSITIVE_INFINITY, now + keepOld)
+    }))
+    .filter(({ until }) => until > now)
+  return [{ value, createdAt: now }, ...old]
+}
+
+const shortTimeout = 10_000
+
+/** What works but is seldom meant. */
+export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  const { hostname } = new URL(endpoint.url)
+  const address = hostname.replace(/^\[(.*)\]$/, "$1")
+  const isLiteral = /^[\d.]+$/.test(address) || address.includes(":")
+  const network = address === "localhost" ? "127.0.0.0/8" : address
+  if (address === "localhost" || (isLiteral && !isAllowedAddress(address, [])))
+    found.push(
+      `${hostname} is not a public address: workers send there only when started with --allow-network ${network}`
+    )
+  const policy = Result.getOrUndefined(resolveRetry(endpoint.retry))
+  const timeout = endpoint.timeout ?? policy?.timeout
+  if (timeout !== undefined && Duration.toMillis(timeout) < shortTimeout) {
+    const whose = endpoint.timeout === undefined ? "the retry policy's time-out" : "the time-out"
+    found.push(
+      `${whose} of ${durationText(timeout)} is short: a slow answer counts as a failure, and the receiver sees the event again; 10 s or more is usual`
+    )
+  }
+  return found
+}
+
+/** The public key that receivers verify with, for the scheme that has one. */
+export const publicKey = ({ secrets, sign }: Endpoint): string | undefined => {
+  const [newest] = secrets
+  return sign === "standard-ed25519" && newest !== undefined ? publicKeyOf(newest.value) : undefined
+}
+
+/** The lines that show a secret for the first time, and who is to get what. */
+export const secretText = (endpoint: Endpoint, made: string): string => {
+  const key = publicKey(endpoint)
+  return key === undefined
+    ? `  secret      ${made}\n  The receiver verifies with it. It is shown this once; later, \`petrel endpoint show ${endpoint.tenant}/${endpoint.id} --reveal\` shows it.`
+    : `  public key  ${key}\n  secret      ${made}\n  The receiver verifies with the public key; the secret is nobody else's.`
+}

@@ -1,0 +1,149 @@
+import { Duration, Result } from "effect"
+import type { Scheme } from "../domain/endpoint.ts"
+import { Endpoint } from "../domain/endpoint.ts"
+import { RetryPolicy } from "../domain/retry-policy.ts"
+import { resolveRetry } from "../policy/presets.ts"
+import { durationExpected, readDuration } from "./duration.ts"
+import { decoded } from "./schema-problems.ts"
+
+/** What was given on the command line about an endpoint, as text. */
+export interface EndpointFlags {
+  readonly url: string | undefined
+  readonly types: string | undefined
+  readonly secret: string | undefined
+  readonly sign: string | undefined
+  readonly signatureHeader: string | undefined
+  readonly retry: string | undefined
+  readonly maxInFlight: string | undefined
+  readonly timeout: string | undefined
+  readonly redirects: string | undefined
+  /** `name: value` each. */
+  readonly header: ReadonlyArray<string>
+}
+
+/** The same, read and found to be possible each for itself. */
+export interface EndpointFields {
+  readonly url: string | undefined
+  readonly types: Endpoint["types"] | undefined
+  readonly secret: string | undefined
+  readonly sign: Scheme | undefined
+  readonly signatureHeader: string | undefined
+  readonly retry: string | RetryPolicy | undefined
+  readonly maxInFlight: number | undefined
+  readonly timeout: Duration.Duration | undefined
+  readonly redirects: number | undefined
+  readonly headers: Readonly<Record<string, string>>
+}
+
+type Problems = ReadonlyArray<string>
+type Read<A> = Result.Result<A, Problems>
+
+const fields = Endpoint.fields
+
+const shown = (text: string): string =>
+  JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}…` : text)
+
+const prefixed =
+  (flag: string) =>
+  (problems: Problems): Problems =>
+    problems.map((problem) => `${flag} ${problem}`)
+
+const readTypes = (text: string): Read<Endpoint["types"]> => {
+  const filters = [...new Set(text.split(",").map((filter) => filter.trim()))].filter(
+    (filter) => filter !== ""
+  )
+  if (filters.length === 0)
+    return Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
+  return Result.mapError(decoded(fields.types, filters), (problems) =>
+    problems.map((problem) => `--types ${problem.replace(/^\d+ /, "")}`)
+  )
+}
+
+const readNumber =
+  (flag: string, schema: typeof fields.maxInFlight | typeof fields.redirects) =>
+  (text: string): Read<number> =>
+    /^-?\d+$/.test(text.trim())
+      ? Result.mapError(decoded(schema, Number(text)), prefixed(flag))
+      : Result.fail([`${flag} ${shown(text)} must be a whole number`])
+
+const readTimeout = (text: string): Read<Duration.Duration> => {
+  const duration = readDuration(text)
+  return duration === undefined || Duration.toMillis(duration) < 1
+    ? Result.fail([`--timeout ${shown(text)} ${durationExpected}`])
+    : Result.succeed(duration)
+}
+
+const readJson = (text: string): Read<unknown> =>
+  Result.try({
+    try: (): unknown => JSON.parse(text),
+    catch: (error) => [
+      `--retry ${shown(text)} must be the name of a preset or a policy as JSON: ${error instanceof Error ? error.message : String(error)}`
+    ]
+  })
+
+const readRetry = (text: string): Read<string | RetryPolicy> => {
+  if (!/^\s*[[{]/.test(text))
+    return Result.map(
+      Result.mapError(resolveRetry(text.trim()), ({ message }) => [`--retry: ${message}`]),
+      () => text.trim()
+    )
+  return Result.flatMap(readJson(text), (json) =>
+    Result.mapError(decoded(RetryPolicy, json, Object.keys(RetryPolicy.fields)), (problems) => [
+      `--retry: ${problems.join(", ")}`
+    ])
+  )
+}
+
+const readHeaders = (lines: ReadonlyArray<string>): Read<Record<string, string>> => {
+  const headers = new Map<string, readonly [name: string, value: string]>()
+  const problems: Array<string> = []
+  for (const line of lines) {
+    const colon = line.indexOf(":")
+    const name = line.slice(0, colon).trim()
+    const value = line.slice(colon + 1).trim()
+    if (colon < 1) {
+      // The line is not shown: it may be a credential.
+      problems.push("--header must be 'name: value'")
+      continue
+    }
+    const named = decoded(fields.signatureHeader, name)
+    if (Result.isFailure(named)) problems.push(...prefixed("--header")(named.failure))
+    else if (Result.isFailure(decoded(fields.headers, { [name]: value })))
+      problems.push(`--header ${shown(name)} must have a value of up to 4096 Latin-1 characters`)
+    else if (headers.has(name.toLowerCase()))
+      problems.push(`--header ${shown(name)} was given twice`)
+    headers.set(name.toLowerCase(), [name, value])
+  }
+  return problems.length === 0
+    ? Result.succeed(Object.fromEntries(headers.values()))
+    : Result.fail(problems)
+}
+
+/** Reads all flags about an endpoint, or says of each that cannot be what it must be. */
+export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
+  const problems: Array<string> = []
+  const read = <A>(text: string | undefined, parse: (text: string) => Read<A>): A | undefined =>
+    text === undefined ? undefined : taken(parse(text))
+  const taken = <A>(result: Read<A>): A | undefined => {
+    if (Result.isSuccess(result)) return result.success
+    problems.push(...result.failure)
+    return undefined
+  }
+  const found: EndpointFields = {
+    url: read(flags.url, (text) => Result.mapError(decoded(fields.url, text), prefixed("--url"))),
+    types: read(flags.types, readTypes),
+    secret: flags.secret,
+    sign: read(flags.sign, (text) =>
+      Result.mapError(decoded(fields.sign, text), prefixed("--sign"))
+    ),
+    signatureHeader: read(flags.signatureHeader, (text) =>
+      Result.mapError(decoded(fields.signatureHeader, text), prefixed("--signature-header"))
+    ),
+    retry: read(flags.retry, readRetry),
+    maxInFlight: read(flags.maxInFlight, readNumber("--max-in-flight", fields.maxInFlight)),
+    timeout: read(flags.timeout, readTimeout),
+    redirects: read(flags.redirects, readNumber("--redirects", fields.redirects)),
+    headers: taken(readHeaders(flags.header)) ?? {}
+  }
+  return problems.length === 0 ? Result.succeed(found) : Result.fail(problems)
+}

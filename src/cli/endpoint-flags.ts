@@ -1,0 +1,74 @@
+import { Option } from "effect"
+import { Argument, Flag } from "effect/cli"
+import { isToken } from "../domain/token.ts"
+
+const text = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+/** A flag that may be given again and again. */
+export const repeated = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.atLeast(0)
+  )
+
+/** A flag that is there or is not. */
+export const isSet = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(
+    Flag.withDescription(description),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
+
+/** All that can be said about an endpoint, as text: what it means is checked in one go. */
+export const endpointFlags = {
+  url: text("url", "URL", "Where its events are sent"),
+  types: text("types", "FILTERS", "The event types it wants: 'invoice.>,*.created' (default: all)"),
+  secret: text("secret", "SECRET", "To sign with (default: a new one, shown once)"),
+  sign: text(
+    "sign",
+    "SCHEME",
+    "standard, standard-ed25519, stripe, github or none (default: standard)"
+  ),
+  signatureHeader: text(
+    "signature-header",
+    "NAME",
+    "For --sign stripe (default: petrel-signature)"
+  ),
+  retry: text(
+    "retry",
+    "PRESET-OR-JSON",
+    "A name from `petrel presets`, or a policy (default: default)"
+  ),
+  maxInFlight: text("max-in-flight", "N", "Requests at the same time (default: 10)"),
+  timeout: text(
+    "timeout",
+    "DURATION",
+    "For a whole attempt (default: the policy's, else 30 seconds)"
+  ),
+  redirects: text("redirects", "N", "Redirects that are followed (default: 3)"),
+  header: repeated("header", "'NAME: VALUE'", "Sent with each request; may be repeated")
+}
+
+export const revealFlag = isSet("reveal", "Show secrets and the values of headers")
+
+/** An endpoint as people write it: `<tenant>/<endpoint>`. */
+export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
+  Argument.withDescription("Such as acme/billing"),
+  Argument.filterMap(
+    (name) => {
+      const [tenant = "", id = "", ...rest] = name.split("/")
+      return isToken(tenant) && isToken(id) && rest.length === 0
+        ? Option.some({ tenant, id })
+        : Option.none()
+    },
+    () =>
+      "must be a tenant and an endpoint such as acme/billing, each 1 to 64 letters, digits, - or _ (and not a lone _)"
+  )
+)

@@ -1,0 +1,128 @@
+import { Clock, Effect, Option, Stdio } from "effect"
+import { Argument, Command, Flag, Prompt } from "effect/cli"
+import {
+  disableEndpoint,
+  enableEndpoint,
+  getEndpoint,
+  listEndpoints,
+  removeEndpoint
+} from "../delivery/endpoint-store.ts"
+import { isToken } from "../domain/token.ts"
+import { add } from "./endpoint-add.ts"
+import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
+import { rotate } from "./endpoint-rotate.ts"
+import { set } from "./endpoint-set.ts"
+import { endpointJson, endpointText, listHeadings, listRow, stateText } from "./endpoint-view.ts"
+import { connected, petrel, report } from "./frame.ts"
+import { print } from "./stdout.ts"
+import { makeTable } from "./table.ts"
+import { remark } from "./terminal.ts"
+
+const by = "cli"
+
+const list = Command.make(
+  "list",
+  {
+    tenant: Argument.String("TENANT").pipe(
+      Argument.withDescription("Only this tenant's"),
+      Argument.filterMap(
+        (text) => (isToken(text) ? Option.some(text) : Option.none()),
+        () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+      ),
+      Argument.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ tenant }) {
+    const { json } = yield* petrel
+    const stored = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(
+      Effect.provide(connected)
+    )
+    if (json) {
+      for (const one of stored) yield* print(JSON.stringify(endpointJson(one, false)))
+      return
+    }
+    if (stored.length === 0)
+      return yield* remark(
+        Option.match(tenant, {
+          onNone: () => "there are no endpoints: `petrel endpoint add` adds one",
+          onSome: (name) => `${name} has no endpoints: \`petrel endpoint add\` adds one`
+        })
+      )
+    for (const line of makeTable(listHeadings).lines(stored.map(listRow))) yield* print(line)
+  })
+).pipe(Command.withDescription("List the endpoints, or a tenant's"))
+
+const show = Command.make(
+  "show",
+  { name: endpointArgument, reveal: revealFlag },
+  Effect.fnUntraced(function* ({ name, reveal }) {
+    const stored = yield* getEndpoint(name.tenant, name.id).pipe(Effect.provide(connected))
+    const now = yield* Clock.currentTimeMillis
+    yield* report(endpointJson(stored, reveal), endpointText(stored, reveal, now))
+  })
+).pipe(Command.withDescription("Show an endpoint's configuration"))
+
+const enable = Command.make(
+  "enable",
+  { name: endpointArgument },
+  Effect.fnUntraced(function* ({ name: { id, tenant } }) {
+    const stored = yield* enableEndpoint({ tenant, endpoint: id }, by).pipe(
+      Effect.provide(connected)
+    )
+    yield* report(
+      { ...endpointJson(stored, false), changed: stored.changed },
+      stored.changed ? `${tenant}/${id} is enabled` : `${tenant}/${id} is enabled already`
+    )
+  })
+).pipe(Command.withDescription("Put a disabled endpoint back to work"))
+
+const disable = Command.make(
+  "disable",
+  {
+    name: endpointArgument,
+    reason: Flag.String("reason").pipe(
+      Flag.withMetavar("TEXT"),
+      Flag.withDescription("Told in the history (default: by hand)"),
+      Flag.withDefault("by hand")
+    )
+  },
+  Effect.fnUntraced(function* ({ name: { id, tenant }, reason }) {
+    const stored = yield* disableEndpoint({ tenant, endpoint: id }, reason, by).pipe(
+      Effect.provide(connected)
+    )
+    const now = yield* Clock.currentTimeMillis
+    yield* report(
+      { ...endpointJson(stored, false), changed: stored.changed },
+      stored.changed
+        ? `${tenant}/${id} is disabled: it gets no events, and what waits for it ends as dead letters`
+        : `${tenant}/${id} is so already: ${stateText(stored.endpoint, now)}`
+    )
+  })
+).pipe(Command.withDescription("Take an endpoint out of service"))
+
+/** Asks where somebody can answer; a program that calls this has made up its mind. */
+const agreed = Effect.fnUntraced(function* (question: string) {
+  const stdio = yield* Stdio.Stdio
+  const asks = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+  return asks ? yield* Prompt.run(Prompt.Confirm({ message: question })) : true
+})
+
+const remove = Command.make(
+  "remove",
+  { name: endpointArgument, yes: isSet("yes", "Do not ask") },
+  Effect.fnUntraced(function* ({ name: { id, tenant }, yes }) {
+    const label = `${tenant}/${id}`
+    const question = `Remove ${label}? What waits for it ends as dead letters.`
+    if (!yes && !(yield* agreed(question))) return yield* remark(`${label} stays`)
+    const stored = yield* removeEndpoint(tenant, id).pipe(Effect.provide(connected))
+    yield* report(
+      { ...endpointJson(stored, false), removed: true },
+      `${label} is removed; what waits for it ends as dead letters`
+    )
+  })
+).pipe(Command.withDescription("Remove an endpoint"))
+
+export const endpoint = Command.make("endpoint").pipe(
+  Command.withDescription("Where events are sent, and how"),
+  Command.withSubcommands([add, list, show, set, rotate, enable, disable, remove])
+)

@@ -1,0 +1,152 @@
+import { Duration, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Broker } from "../broker/connection.ts"
+import type { Change, TopologyOptions } from "../broker/topology.ts"
+import { defaultTopology, init as makeTopology } from "../broker/topology.ts"
+import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
+import { durationExpected, durationText, readDuration } from "./duration.ts"
+import { connected, petrel } from "./frame.ts"
+import { readInstalled } from "./installed.ts"
+import { Refused } from "./refused.ts"
+import { print } from "./stdout.ts"
+
+const left = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+const count = (name: string, [least, most]: readonly [number, number], description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (text) => {
+        const number = /^\d{1,6}$/.test(text) ? Number(text) : 0
+        return number >= least && number <= most ? Option.some(number) : Option.none()
+      },
+      () => `must be a whole number from ${least} to ${most}`
+    ),
+    left
+  )
+
+const time = (name: string, fallback: number, least: number, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription(`${description} (default: ${durationText(Duration.millis(fallback))})`),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(
+          Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
+          (ms) => ms >= least
+        ),
+      (text) =>
+        readDuration(text) === undefined
+          ? durationExpected
+          : `must be at least ${durationText(Duration.millis(least))}`
+    ),
+    left
+  )
+
+const second = 1_000
+const minute = 60 * second
+
+const flags = {
+  replicas: count("replicas", [1, 5], "Copies of each stream in a cluster (default: 1)"),
+  partitions: count(
+    "partitions",
+    [1, 256],
+    "Slices of all endpoints, fixed once made: 8 for one machine, 32 or more for a fleet (default: 8)"
+  ),
+  ackWait: time(
+    "ack-wait",
+    defaultTopology.ackWait,
+    second,
+    "How long a worker may hold a message without a sign of life"
+  ),
+  eventDedupe: time(
+    "event-dedupe",
+    defaultTopology.eventDedupe,
+    second,
+    "How long an event's id is remembered"
+  ),
+  eventAge: time("event-age", defaultTopology.eventAge, minute, "How long events are kept"),
+  historyAge: time(
+    "history-age",
+    defaultTopology.historyAge,
+    minute,
+    "How long the history is kept"
+  ),
+  deadAge: time("dead-age", defaultTopology.deadAge, minute, "How long dead letters are kept"),
+  deadBytes: Flag.String("dead-bytes").pipe(
+    Flag.withMetavar("SIZE"),
+    Flag.withDescription(
+      `Room for dead letters (default: ${bytesText(defaultTopology.deadBytes)})`
+    ),
+    Flag.filterMap(
+      (text) => Option.fromUndefinedOr(readBytes(text)),
+      () => bytesExpected
+    ),
+    left
+  )
+}
+
+const given = (options: { readonly [K in keyof typeof flags]: number | undefined }) =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+
+const line = ({ change, fields, what }: Change): string =>
+  `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
+
+const summary = (
+  name: string,
+  changes: ReadonlyArray<Change>,
+  { partitions, replicas }: TopologyOptions
+): string => {
+  const number = (change: Change["change"]) => changes.filter((it) => it.change === change).length
+  const unchanged = number("unchanged")
+  const layout = `${partitions} ${partitions === 1 ? "partition" : "partitions"}, ${replicas === 1 ? "1 copy" : `${replicas} copies`} of each stream`
+  const done =
+    unchanged === changes.length
+      ? "nothing to do"
+      : `${number("created")} created, ${number("updated")} updated, ${unchanged} as they were`
+  return `${name} is ready (${layout}): ${done}`
+}
+
+/** Makes the streams and buckets of an installation, or brings them to what is asked for. */
+export const init = Command.make(
+  "init",
+  flags,
+  Effect.fnUntraced(function* (options) {
+    const { json, prefix } = yield* petrel
+    const work = Effect.gen(function* () {
+      const { connection } = yield* Broker
+      const installed = yield* readInstalled
+      const topology: TopologyOptions = { ...defaultTopology, ...installed, ...given(options) }
+      if (topology.eventDedupe > topology.eventAge)
+        return yield* new Refused({
+          message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
+        })
+      const changes = yield* makeTopology(topology).pipe(
+        Effect.mapError((error) =>
+          clustered(error.message, topology.replicas, connection.info?.cluster)
+        )
+      )
+      return { changes, topology }
+    })
+    const { changes, topology } = yield* work.pipe(Effect.provide(connected))
+    for (const change of changes)
+      if (json || change.change !== "unchanged")
+        yield* print(json ? JSON.stringify(change) : line(change))
+    if (!json) yield* print(summary(prefix, changes, topology))
+  })
+).pipe(
+  Command.withDescription("Make the streams and buckets, or change what differs"),
+  Command.withExamples([
+    { command: "petrel init", description: "One broker" },
+    { command: "petrel init --replicas 3 --partitions 32", description: "A cluster and a fleet" }
+  ])
+)
+
+const clustered = (message: string, replicas: number, cluster: string | undefined): Refused =>
+  new Refused({
+    message:
+      replicas > 1 && /replicas|peers/i.test(message)
+        ? `--replicas ${replicas} needs a cluster of that many brokers with JetStream${cluster === undefined ? ", and this broker is alone" : ""} (${message})`
+        : message
+  })

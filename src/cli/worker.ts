@@ -1,0 +1,116 @@
+import { hostname } from "node:os"
+import { Duration, Effect, Option, Result } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { Role, WorkerOptions } from "../delivery/worker.ts"
+import { isToken } from "../domain/token.ts"
+import { parseNetwork } from "../policy/address.ts"
+import { durationExpected, readDuration } from "./duration.ts"
+import { repeated } from "./endpoint-flags.ts"
+import { connected, report } from "./frame.ts"
+import { refusal } from "./refused.ts"
+import { untilStopped } from "./signals.ts"
+
+const roleNames: ReadonlyArray<Role> = ["router", "deliver"]
+
+/** This machine and process, as one token. */
+const ownId = (): string => {
+  const host = hostname()
+    .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
+    .slice(0, 48)
+  return `${host}-${process.pid}`
+}
+
+const readRoles = (text: string): Option.Option<ReadonlyArray<Role>> => {
+  const names = text.split(",").map((name) => name.trim())
+  const roles = roleNames.filter((role) => names.includes(role))
+  return names.length > 0 && names.every((name) => roles.some((role) => role === name))
+    ? Option.some(roles)
+    : Option.none()
+}
+
+/** How long a worker that could deliver at once may take to begin, before it is said to stand by. */
+const firstLook = "2 seconds"
+
+/**
+ * Runs a worker until it is told to stop, and says on stdout when it runs and when it begins to
+ * deliver: at once, or after the worker before it has ended.
+ */
+const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
+  const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
+  const { id, roles } = options
+  const worker = yield* startWorker(options)
+  const delivers = roles.includes("deliver")
+  const delivering = delivers
+    ? yield* worker.delivering.pipe(Effect.timeoutOption(firstLook), Effect.map(Option.isSome))
+    : false
+  const does = delivers
+    ? delivering
+      ? "it delivers"
+      : "it stands by, since another worker delivers"
+    : "it routes events and delivers none"
+  yield* Effect.ignore(
+    report({ event: "ready", worker: id, roles, delivering }, `worker ${id} is ready: ${does}`)
+  )
+  if (delivers && !delivering) {
+    yield* worker.delivering
+    yield* Effect.ignore(
+      report({ event: "delivering", worker: id }, `worker ${id} delivers from now on`)
+    )
+  }
+  return yield* Effect.never
+}, Effect.scoped)
+
+/** Routes events, delivers them, or both, until it is told to stop. */
+export const worker = Command.make(
+  "worker",
+  {
+    id: Flag.String("id").pipe(
+      Flag.withMetavar("ID"),
+      Flag.withDescription("Its name in history and logs (default: host and process)"),
+      Flag.filterMap(
+        (text) => (isToken(text) ? Option.some(text) : Option.none()),
+        () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+      ),
+      Flag.optional
+    ),
+    roles: Flag.String("roles").pipe(
+      Flag.withMetavar("ROLES"),
+      Flag.withDescription("router, deliver or both (default: router,deliver)"),
+      Flag.withDefault("router,deliver"),
+      Flag.filterMap(readRoles, () => "must be router, deliver or router,deliver")
+    ),
+    allowNetwork: repeated(
+      "allow-network",
+      "CIDR",
+      "A private network that requests may go to, such as 10.1.0.0/16; may be repeated"
+    ),
+    stopWithin: Flag.String("stop-within").pipe(
+      Flag.withMetavar("DURATION"),
+      Flag.withDescription("How long a stop waits for requests in flight (default: 30 seconds)"),
+      Flag.withDefault("30 seconds"),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(readDuration(text)),
+        () => durationExpected
+      )
+    )
+  },
+  Effect.fnUntraced(function* ({ allowNetwork, id, roles, stopWithin }) {
+    const networks = allowNetwork.map(parseNetwork)
+    const problems = networks
+      .filter(Result.isFailure)
+      .map(({ failure }) => `--allow-network ${failure.message}`)
+    if (problems.length > 0) return yield* refusal(problems)
+    yield* serve({
+      id: Option.getOrElse(id, ownId),
+      roles,
+      allowNetworks: networks.filter(Result.isSuccess).map(({ success }) => success),
+      stopWithin: Duration.toMillis(stopWithin)
+    }).pipe(Effect.provide(connected), untilStopped)
+  })
+).pipe(
+  Command.withDescription("Route events and deliver them, until told to stop"),
+  Command.withExamples([
+    { command: "petrel worker" },
+    { command: "petrel worker --roles deliver --allow-network 10.1.0.0/16" }
+  ])
+)
