@@ -2,6 +2,27 @@
 const kept = 2
 
 /**
+ * How far a worker knows the history: the last sequence of which it has heard. One for all its
+ * partitions, so that the floor of an idle one does not stay behind.
+ */
+export class Horizon {
+  #seq: number
+
+  constructor(seq: number) {
+    this.#seq = seq
+  }
+
+  get seq(): number {
+    return this.#seq
+  }
+
+  /** A fact was stored at this sequence. */
+  stored(seq: number): void {
+    if (seq > this.#seq) this.#seq = seq
+  }
+}
+
+/**
  * What a partition's owner remembers of messages that have ended, in case the broker did not hear
  * of it: an acknowledgement may be lost, and after a crash the broker may forget some. A message
  * that comes back is acknowledged again and not attempted.
@@ -13,11 +34,15 @@ export class Settled {
   readonly #generations: Array<Set<number>> = [new Set()]
   readonly #floors: Array<number> = []
   readonly #open = new Map<symbol, number>()
-  #lastKnown: number
+  readonly #horizon: Horizon
 
-  /** @param lastKnown last sequence of HISTORY at the start. */
-  constructor(lastKnown: number) {
-    this.#lastKnown = lastKnown
+  constructor(horizon: Horizon) {
+    this.#horizon = horizon
+  }
+
+  /** Facts that are appended from now on are stored beyond this sequence of HISTORY. */
+  get known(): number {
+    return this.#horizon.seq
   }
 
   has(seq: number): boolean {
@@ -34,13 +59,13 @@ export class Settled {
    */
   open(): symbol {
     const mark = Symbol()
-    this.#open.set(mark, this.#lastKnown)
+    this.#open.set(mark, this.#horizon.seq)
     return mark
   }
 
   /** The fact was stored at this sequence of HISTORY. */
   stored(seq: number): void {
-    if (seq > this.#lastKnown) this.#lastKnown = seq
+    this.#horizon.stored(seq)
   }
 
   close(mark: symbol): void {
@@ -55,7 +80,7 @@ export class Settled {
    */
   rotate(): number | undefined {
     this.#generations.unshift(new Set())
-    this.#floors.unshift(Math.min(this.#lastKnown, ...this.#open.values()))
+    this.#floors.unshift(Math.min(this.#horizon.seq, ...this.#open.values()))
     if (this.#generations.length <= kept + 1) return undefined
     this.#generations.pop()
     return this.#floors.pop()

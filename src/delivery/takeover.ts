@@ -4,8 +4,8 @@ import { readStream } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
-import { listRecords } from "./retry-record.ts"
-import { Settled } from "./settled.ts"
+import { eraseRecord, listRecords } from "./retry-record.ts"
+import { Horizon, Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
@@ -35,6 +35,7 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
   const { ask, jsm, names } = yield* Broker
   const indexes = Array.from({ length: partitions }, (_, index) => index)
   const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const horizon = new Horizon(history.state.last_seq)
   const memories = new Map<string, PartitionMemory>()
   yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
@@ -45,7 +46,7 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
         waiting: new Map(),
         recorded: yield* listRecords(stream),
         told: new Map(),
-        settled: new Settled(history.state.last_seq),
+        settled: new Settled(horizon),
         suspicion: new Suspicion()
       })
     })
@@ -71,5 +72,16 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
       })
     )
   )
+  yield* Effect.forEach(memories.values(), forgetEnded, { discard: true })
   return [...memories.values()]
+})
+
+/** Erases the records of messages that have ended: their owner came no further than the fact. */
+const forgetEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: PartitionMemory) {
+  const ended = [...recorded].filter((seq) => settled.has(seq))
+  for (const seq of ended) recorded.delete(seq)
+  yield* Effect.forEach(ended, (seq) => eraseRecord(stream, seq), {
+    concurrency: 64,
+    discard: true
+  })
 })

@@ -1,0 +1,108 @@
+import { assert } from "@effect/vitest"
+import { Effect, Schema, Stream } from "effect"
+import { Broker } from "../src/broker/connection.ts"
+import { readStream } from "../src/broker/scan.ts"
+import type { Fact } from "../src/domain/fact.ts"
+import { Fact as FactSchema } from "../src/domain/fact.ts"
+import { deadLetters, eventually, waitingMessages } from "./engine.ts"
+
+const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
+
+/** What the history says of one delivery. */
+export interface Account {
+  readonly endpoint: string
+  readonly event: string
+  /** Numbers of the attempts that the history tells of, in its order. */
+  readonly attempts: ReadonlyArray<number>
+  readonly ends: ReadonlyArray<Fact>
+}
+
+/** Waits until nothing is under way any more: all events routed, no delivery waiting anywhere. */
+export const quiet = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const router = ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  yield* eventually(
+    Effect.all([router, waitingMessages]),
+    ([{ num_ack_pending, num_pending }, waiting]) => num_pending + num_ack_pending + waiting === 0
+  )
+})
+
+/** Everything the history holds, in its order. */
+export const allFacts = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const stream = readStream({ stream: names.history, subjects: [names.subjects.allFacts] })
+  return yield* stream.pipe(
+    Stream.map((message) => decodeFact(message.string())),
+    Stream.runCollect
+  )
+})
+
+const keyOf = ({ endpoint, eventSeq }: Pick<Fact, "endpoint" | "eventSeq">) =>
+  `${eventSeq}.${endpoint}`
+
+/**
+ * Checks that what the streams say adds up, once nothing is under way: each event has one plan,
+ * each delivery of it one end and attempts that are numbered from 1 without gap or double, each
+ * dead letter is the one that its fact names, and no retry record is left.
+ *
+ * @returns an account of each delivery, by event and endpoint.
+ */
+export const closedBooks = Effect.gen(function* () {
+  yield* quiet
+  const { ask, bucket, names } = yield* Broker
+  const facts = yield* allFacts
+  const accounts = new Map<string, Account>()
+
+  const parts = new Map<number, number>()
+  for (const { endpoint: _, event = "", eventSeq = 0, plan } of facts) {
+    if (plan === undefined) continue
+    assert.strictEqual(plan.part, parts.get(eventSeq) ?? 0, "parts of a plan are stored once each")
+    parts.set(eventSeq, plan.last ? Number.POSITIVE_INFINITY : plan.part + 1)
+    for (const { id } of plan.endpoints) {
+      const key = keyOf({ endpoint: id, eventSeq })
+      const of = (kinds: ReadonlyArray<string>) =>
+        facts.filter((fact) => kinds.includes(fact.kind) && keyOf(fact) === key)
+      accounts.set(key, {
+        endpoint: id,
+        event,
+        attempts: of(["attempt-failed", "delivered"]).map(({ attempt = 0 }) => attempt),
+        ends: of(["delivered", "dead-lettered"])
+      })
+    }
+  }
+  for (const [seq, next] of parts)
+    assert.strictEqual(next, Number.POSITIVE_INFINITY, `the plan of event ${seq} is complete`)
+
+  for (const [key, { attempts, ends }] of accounts) {
+    assert.lengthOf(ends, 1, `${key} ends once: ${JSON.stringify(ends)}`)
+    const counted = Array.from(attempts, (_, index) => index + 1)
+    assert.deepStrictEqual(attempts, counted, `${key} has each attempt once`)
+    assert.strictEqual(ends[0]?.attempt, attempts.length, `${key} ends with its last attempt`)
+  }
+  for (const fact of facts)
+    if (["attempt-failed", "delivered", "dead-lettered"].includes(fact.kind))
+      assert.isTrue(accounts.has(keyOf(fact)), `${keyOf(fact)} was planned`)
+
+  const buried = (yield* deadLetters).map(({ headers, seq, subject }) => ({
+    dead: seq,
+    key: `${headers?.get("petrel-event-seq")}.${subject.split(".").at(-1)}`,
+    reason: headers?.get("petrel-reason")
+  }))
+  const told = facts
+    .filter(({ kind }) => kind === "dead-lettered")
+    .map((fact) => ({ dead: fact.dead, key: keyOf(fact), reason: fact.reason }))
+  const inOrder = <A extends { readonly dead: number | undefined }>(list: ReadonlyArray<A>) =>
+    list.toSorted((a, b) => (a.dead ?? 0) - (b.dead ?? 0))
+  assert.deepStrictEqual(inOrder(buried), inOrder(told), "each dead letter is told of")
+
+  const records = yield* bucket(names.buckets.retries)
+  const left = yield* ask("list the retry records", async () => {
+    const keys: Array<string> = []
+    for await (const key of await records.keys()) keys.push(key)
+    return keys
+  })
+  assert.deepStrictEqual(left, [], "no retry record is left")
+  return [...accounts.values()]
+})

@@ -1,0 +1,59 @@
+import { Effect, Layer, References, Schema } from "effect"
+import { Broker } from "../src/broker/connection.ts"
+import { Checkpoint } from "../src/delivery/checkpoint.ts"
+import { startWorker } from "../src/delivery/worker.ts"
+import { loopback } from "./engine.ts"
+
+/** What the process is told in its one argument, as JSON. */
+const Parameters = Schema.Struct({
+  url: Schema.String,
+  prefix: Schema.String,
+  eventRoot: Schema.String,
+  publishTimeoutMs: Schema.Int,
+  id: Schema.String,
+  roles: Schema.Array(Schema.Literals(["router", "deliver"])),
+  leaseTtl: Schema.optionalKey(Schema.Int),
+  maxWaiting: Schema.optionalKey(Schema.Int),
+  /** Where it kills itself: at which arrival at which step. (Default: nowhere) */
+  crash: Schema.optionalKey(Schema.Struct({ step: Schema.String, arrival: Schema.Int }))
+})
+export type Parameters = typeof Parameters.Type
+
+/** A real worker that dies without warning at a step. Says `delivering` when it does. */
+const run = Effect.gen(function* () {
+  const { crash, ...options } = yield* Schema.decodeUnknownEffect(
+    Schema.fromJsonString(Parameters)
+  )(process.argv[2])
+  let arrivals = 0
+  const checkpoint = (step: string) => {
+    if (step === crash?.step && ++arrivals === crash.arrival) process.kill(process.pid, "SIGKILL")
+  }
+  const { id, leaseTtl, maxWaiting, roles, ...broker } = options
+  yield* Effect.gen(function* () {
+    const worker = yield* startWorker({
+      id,
+      roles,
+      leaseTtl,
+      maxWaiting,
+      allowNetworks: loopback
+    })
+    yield* worker.delivering
+    process.stdout.write("delivering\n")
+    return yield* Effect.never
+  }).pipe(
+    Effect.scoped,
+    Effect.provideService(Checkpoint, checkpoint),
+    Effect.provide(Broker.layer(broker))
+  )
+})
+
+if (import.meta.main) {
+  // Whoever started it is gone when its standard input ends.
+  process.stdin.on("end", () => process.exit(1)).resume()
+  Effect.runFork(
+    run.pipe(
+      Effect.provide(Layer.succeed(References.MinimumLogLevel, "Error")),
+      Effect.tapCause(Effect.logFatal)
+    )
+  ).addObserver(() => process.exit(1))
+}

@@ -1,0 +1,160 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import type { TopologyOptions } from "../../src/broker/topology.ts"
+import type { Step } from "../../src/delivery/checkpoint.ts"
+import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
+import { closedBooks, quiet } from "../books.ts"
+import { endpoint, nth, publish, quickRetry, worker } from "../engine.ts"
+import type { Received, Script } from "../receiver.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, onServer } from "../scenario.ts"
+import { crashAt } from "../worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+/** A way that deliveries go, and the steps on it: which arrival there is the crash. */
+interface Path {
+  readonly name: string
+  readonly answer: Script
+  readonly retry?: Partial<RetryPolicyJson>
+  /** Waiting by NAK beyond which schedules are used. */
+  readonly maxWaiting?: number
+  /** Attempts in the order in which the receiver sees them, when nothing crashes. */
+  readonly attempts: ReadonlyArray<number>
+  /** `delivered`, or the reason of the dead letter. */
+  readonly end: string
+  readonly steps: ReadonlyArray<readonly [step: Step, arrival: number]>
+}
+
+const paths: ReadonlyArray<Path> = [
+  {
+    name: "that works first time",
+    answer: {},
+    attempts: [1],
+    end: "delivered",
+    steps: [
+      ["answered", 1],
+      ["outcome-stored", 1]
+    ]
+  },
+  {
+    name: "that works after a NAK",
+    answer: byAttempt(503, 200),
+    attempts: [1, 2],
+    end: "delivered",
+    steps: [
+      ["answered", 1],
+      ["decided", 1],
+      ["outcome-stored", 1],
+      ["answered", 2],
+      ["outcome-stored", 2]
+    ]
+  },
+  {
+    name: "that works after two schedules",
+    answer: byAttempt(503, 503, 200),
+    maxWaiting: 0,
+    attempts: [1, 2, 3],
+    end: "delivered",
+    steps: [
+      ["answered", 1],
+      ["decided", 1],
+      ["outcome-stored", 1],
+      ["moved", 1],
+      ["answered", 2],
+      ["moved", 2],
+      ["answered", 3],
+      ["outcome-stored", 3]
+    ]
+  },
+  {
+    name: "that is refused for good",
+    answer: { status: 400 },
+    attempts: [1],
+    end: "permanent",
+    steps: [
+      ["answered", 1],
+      ["decided", 1],
+      ["outcome-stored", 1],
+      ["dead-stored", 1],
+      ["end-stored", 1]
+    ]
+  },
+  {
+    name: "that uses up its attempts",
+    answer: { status: 503 },
+    retry: { maxAttempts: 2 },
+    attempts: [1, 2],
+    end: "attempts",
+    steps: [
+      ["answered", 2],
+      ["decided", 2],
+      ["outcome-stored", 2],
+      ["dead-stored", 1],
+      ["end-stored", 1]
+    ]
+  },
+  {
+    name: "whose next attempt would come after its deadline",
+    answer: { status: 503 },
+    retry: { backoff: { kind: "fixed", delay: "1 hour" } },
+    attempts: [1],
+    end: "deadline",
+    steps: [
+      ["decided", 1],
+      ["dead-stored", 1],
+      ["end-stored", 1]
+    ]
+  }
+]
+
+const attemptsSeen = (requests: ReadonlyArray<Received>) =>
+  requests.map(({ headers }) => Number(headers["petrel-attempt"]))
+
+/** Only a request whose answer nobody recorded is sent again. */
+const withRepeat = (attempts: ReadonlyArray<number>, step: Step, arrival: number) =>
+  step === "answered"
+    ? attempts.flatMap((attempt) => (attempt === arrival ? [attempt, attempt] : [attempt]))
+    : attempts
+
+/** Another worker takes over, brings everything to its end, and stops. */
+const takeOver = (maxWaiting?: number) =>
+  Effect.gen(function* () {
+    const second = yield* worker({ id: "second", maxWaiting })
+    yield* quiet
+    yield* second.stop
+  })
+
+const crashes = (path: Path, topology: Partial<TopologyOptions> = {}) => {
+  for (const [step, arrival] of path.steps) {
+    const which = path.steps.some(([other, n]) => other === step && n !== arrival)
+      ? ` (${arrival})`
+      : ""
+    scenario(
+      `${step}${which}`,
+      (place) =>
+        Effect.gen(function* () {
+          const { answer, attempts, end, maxWaiting, retry } = path
+          const { requests, url } = yield* receiver({ answer })
+          yield* endpoint({ url, retry: quickRetry(retry) })
+          yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
+          const options = maxWaiting === undefined ? {} : { maxWaiting }
+          yield* crashAt(place, step, arrival, options)
+          yield* takeOver(maxWaiting)
+          const [account] = yield* closedBooks
+          const fact = nth(account?.ends ?? [], 0)
+          assert.strictEqual(fact.kind === "delivered" ? fact.kind : fact.reason, end)
+          assert.deepStrictEqual(attemptsSeen(requests), withRepeat(attempts, step, arrival))
+          for (const { headers } of requests) assert.strictEqual(headers["webhook-id"], "acme-1")
+        }),
+      topology
+    )
+  }
+}
+
+for (const path of paths)
+  describe.concurrent(`a delivery ${path.name} ends once, whose worker dies at`, () =>
+    crashes(path))

@@ -1,0 +1,92 @@
+import { spawn } from "node:child_process"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { Effect } from "effect"
+import { Broker } from "../src/broker/connection.ts"
+import type { Step } from "../src/delivery/checkpoint.ts"
+import type { Parameters } from "./crashing-worker.ts"
+import type { Installation } from "./engine.ts"
+
+const program = join(import.meta.dirname, "crashing-worker.ts")
+const compiled = join(import.meta.dirname, "../node_modules/.cache/petrel-tests")
+
+export interface WorkerProcess {
+  /** Waits until it owns the deliveries. */
+  readonly delivering: Effect.Effect<void>
+  /** Waits until it has been killed; dies if it ended in any other way. */
+  readonly killed: Effect.Effect<void>
+  /** Kills it without warning and waits for its end. */
+  readonly kill9: Effect.Effect<void>
+}
+
+export interface WorkerProcessOptions extends Partial<Omit<Parameters, "crash">> {
+  readonly crash?: { readonly step: Step; readonly arrival: number }
+}
+
+/** A worker of an installation in a process of its own; killed at the latest when the scope closes. */
+export const workerProcess = (
+  { eventRoot, prefix, publishTimeoutMs, url }: Installation,
+  options: WorkerProcessOptions = {}
+) =>
+  Effect.acquireRelease(
+    Effect.sync((): WorkerProcess => {
+      const parameters: Parameters = {
+        url,
+        prefix,
+        eventRoot,
+        publishTimeoutMs,
+        id: "crashing",
+        roles: ["router", "deliver"],
+        ...options
+      }
+      const child = spawn(process.execPath, [program, JSON.stringify(parameters)], {
+        stdio: "pipe",
+        env: { ...process.env, NODE_COMPILE_CACHE: compiled }
+      })
+      const said: Array<string> = []
+      const delivering = new Promise<void>((resolve) => {
+        createInterface(child.stdout).on("line", (line) => {
+          if (line === "delivering") resolve()
+          else said.push(line)
+        })
+      })
+      createInterface(child.stderr).on("line", (line) => said.push(line))
+      const killed = new Promise<void>((resolve, reject) => {
+        child.once("close", (code, signal) => {
+          if (signal === "SIGKILL") resolve()
+          else reject(new Error(`the worker ended with ${code ?? signal}:\n${said.join("\n")}`))
+        })
+      })
+      killed.catch(() => undefined)
+      return {
+        delivering: Effect.promise(() => Promise.race([delivering, killed])),
+        killed: Effect.promise(() => killed),
+        kill9: Effect.promise(() => {
+          child.kill("SIGKILL")
+          return killed
+        })
+      }
+    }),
+    ({ kill9 }) => Effect.ignoreCause(kill9)
+  )
+
+/** Ends the leases of dead workers now, instead of waiting until they end by themselves. */
+const endLeases = Effect.gen(function* () {
+  const { ask, bucket, names } = yield* Broker
+  const workers = yield* bucket(names.buckets.workers)
+  yield* ask("end the leases", async () => {
+    for await (const key of await workers.keys("owner.>")) await workers.purge(key)
+  })
+})
+
+/** A worker that kills itself at a step: waits until it has, and lets another take over. */
+export const crashAt = (
+  place: Installation,
+  step: Step,
+  arrival = 1,
+  options: WorkerProcessOptions = {}
+) =>
+  workerProcess(place, { ...options, crash: { step, arrival } }).pipe(
+    Effect.andThen(({ killed }) => killed),
+    Effect.andThen(endLeases)
+  )
