@@ -7,14 +7,17 @@ export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   readonly #start: (item: A) => void
   readonly #patience: number
+  readonly #closed: () => boolean
 
   /**
    * @param start begins the work on an item whose turn it is; `leave` must follow.
    * @param patience ms in line before `overdue` gives an item back.
+   * @param closed once true, nothing is started any more: what comes stands in line until `drain`.
    */
-  constructor(start: (item: A) => void, patience: number) {
+  constructor(start: (item: A) => void, patience: number, closed: () => boolean) {
     this.#start = start
     this.#patience = patience
+    this.#closed = closed
   }
 
   /** Starts the item, or puts it in line while `cap` others of its endpoint are under way. */
@@ -25,11 +28,8 @@ export class Lanes<A> {
       this.#lanes.set(key, lane)
     }
     lane.cap = cap
-    if (lane.inFlight >= cap) lane.line.push({ item, since: performance.now() })
-    else {
-      lane.inFlight++
-      this.#start(item)
-    }
+    lane.line.push({ item, since: performance.now() })
+    this.#advance(lane)
   }
 
   /** An item is done: the next in line takes its place. */
@@ -37,15 +37,18 @@ export class Lanes<A> {
     const lane = this.#lanes.get(key)
     if (lane === undefined) return
     lane.inFlight--
-    if (lane.inFlight < lane.cap) {
-      const next = lane.line.shift()
-      if (next !== undefined) {
-        lane.inFlight++
-        this.#start(next.item)
-        return
-      }
-    }
+    this.#advance(lane)
     if (lane.inFlight === 0 && lane.line.length === 0) this.#lanes.delete(key)
+  }
+
+  /** Those in line come before those that come now, also where the cap has been raised. */
+  #advance(lane: Lane<A>): void {
+    while (lane.inFlight < lane.cap && !this.#closed()) {
+      const next = lane.line.shift()
+      if (next === undefined) return
+      lane.inFlight++
+      this.#start(next.item)
+    }
   }
 
   /** Takes out of their lines those that have waited for longer than the patience. */

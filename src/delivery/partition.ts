@@ -194,11 +194,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
           yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
           return 0
         }
-        yield* inHand.roomy
+        yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
         return inHand.room
       })
-    })
-    goBack(lanes.drain(), () => 1)
+    }).pipe(Effect.ensuring(Effect.sync(() => goBack(lanes.drain(), () => 1))))
     yield* FiberSet.awaitEmpty(fibers)
   })
 

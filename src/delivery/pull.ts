@@ -1,5 +1,6 @@
 import type { Consumer, JsMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
+import { nakFor } from "./held.ts"
 
 /**
  * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
@@ -46,11 +47,18 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
   }
 })
 
+/**
+ * What still comes when nobody waits for it any more goes back, until the request has ended: at
+ * once it would come here again.
+ */
 const fetch = (consumer: Consumer, messages: number, take: (message: JsMsg) => void) =>
   Effect.tryPromise({
-    try: async () => {
+    try: async (signal) => {
       const batch = await consumer.fetch({ max_messages: messages, expires })
-      for await (const message of batch) take(message)
+      for await (const message of batch) {
+        if (signal.aborted) nakFor(message, expires)
+        else take(message)
+      }
     },
     catch: (cause) => ({ message: cause instanceof Error ? cause.message : String(cause) })
   })

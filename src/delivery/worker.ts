@@ -77,7 +77,11 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
       Effect.timeoutOrElse({
         duration: within,
-        orElse: () => Effect.logWarning("requests in flight were cut off", { after: within })
+        orElse: () =>
+          Effect.andThen(
+            Effect.logWarning("what was under way was cut off", { after: within }),
+            Fiber.interruptAll(fibers)
+          )
       })
     )
   })
