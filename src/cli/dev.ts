@@ -5,13 +5,13 @@ import { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded.ts"
 import { startEmbedded } from "../broker/embedded.ts"
-import { defaultTopology, init, readLayout } from "../broker/topology.ts"
-import { startWorker } from "../delivery/worker.ts"
+import { defaultTopology, init } from "../broker/topology.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import { petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
+import { readInstalled } from "./installed.ts"
 import { Refused } from "./refused.ts"
 import { publishSamples, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
@@ -52,18 +52,17 @@ const tell = Effect.gen(function* () {
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
 
+/** Makes what is missing, and leaves what `petrel init` was told otherwise. */
 const layout = Effect.gen(function* () {
-  const found = yield* Effect.option(readLayout)
-  yield* init({
-    ...defaultTopology,
-    ...(Option.isSome(found) ? { partitions: found.value.partitions } : {})
-  })
+  yield* init({ ...defaultTopology, ...(yield* readInstalled) })
 })
 
 const serve = Effect.fnUntraced(function* (
   { data, withSample }: { readonly data: string; readonly withSample: boolean },
   server: EmbeddedBroker
 ) {
+  // The engine is loaded by commands that run it only: the others answer sooner.
+  const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   yield* layout

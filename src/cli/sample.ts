@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import type { IncomingMessage, Server } from "node:http"
 import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
@@ -10,8 +10,10 @@ import {
   getEndpoint,
   listEndpoints
 } from "../delivery/endpoint-store.ts"
-import type { EndpointJson } from "../domain/endpoint.ts"
-import { Endpoint } from "../domain/endpoint.ts"
+import { generateSecret } from "../delivery/signing.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { RetryPolicy } from "../domain/retry-policy.ts"
+import { blankEndpoint } from "./endpoint-change.ts"
 import { Refused } from "./refused.ts"
 
 /** The endpoint that `petrel dev` makes on an empty store, to have something to show. */
@@ -71,32 +73,22 @@ const receive = (before: number | undefined) =>
       })
   )
 
-const decodeEndpoint = Schema.decodeEffect(Endpoint)
+/** Quick enough to be watched. */
+const retry = Schema.decodeSync(RetryPolicy)({
+  backoff: { kind: "exponential", base: "1 second", factor: 2, cap: "10 seconds" },
+  jitter: "equal",
+  maxAttempts: 8,
+  window: "10 minutes"
+})
 
-const makeSample = Effect.fnUntraced(function* (port: number) {
+const makeSample = Effect.fnUntraced(function* (url: string) {
   const now = yield* Clock.currentTimeMillis
-  return yield* decodeEndpoint({
-    v: 1,
-    tenant: sample.tenant,
-    id: sample.id,
-    generation: randomUUID(),
-    url: sampleUrl(port),
-    types: [">"],
-    sign: "standard",
-    secrets: [{ value: `whsec_${randomBytes(32).toString("base64")}`, createdAt: now }],
-    // Quick enough to be watched.
-    retry: {
-      backoff: { kind: "exponential", base: "1 second", factor: 2, cap: "10 seconds" },
-      jitter: "equal",
-      maxAttempts: 8,
-      window: "10 minutes"
-    },
-    maxInFlight: 10,
-    redirects: 3,
-    headers: {},
-    createdAt: now,
-    updatedAt: now
-  } satisfies EndpointJson)
+  return {
+    ...blankEndpoint(sample, randomUUID(), now),
+    url,
+    secrets: [{ value: yield* generateSecret("standard"), createdAt: now }],
+    retry
+  } satisfies Endpoint
 })
 
 const isUnused = Effect.gen(function* () {
@@ -125,7 +117,7 @@ export const serveSample = Effect.gen(function* () {
   if (stored === undefined ? !first : before === undefined) return undefined
   const { port } = yield* receive(before)
   const url = sampleUrl(port)
-  if (stored === undefined) yield* addEndpoint(yield* makeSample(port))
+  if (stored === undefined) yield* addEndpoint(yield* makeSample(url))
   else if (port !== before) {
     const now = yield* Clock.currentTimeMillis
     yield* changeEndpoint(sample.tenant, sample.id, (endpoint) =>

@@ -1,15 +1,6 @@
-import { Duration, Option, Schema } from "effect"
-import { PositiveDuration } from "../domain/duration.ts"
+import { Duration } from "effect"
+import { readDuration } from "./duration.ts"
 
-const decodeDuration = Schema.decodeUnknownOption(PositiveDuration)
-const shortDuration = /^(\d+(?:\.\d+)?) ?(s|m|min|h|d)$/
-const units: Record<string, string> = {
-  s: "seconds",
-  m: "minutes",
-  min: "minutes",
-  h: "hours",
-  d: "days"
-}
 const isoDate =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?))?$/
 
@@ -25,9 +16,8 @@ export const whenExpected =
  */
 export const parseWhen = (text: string, now: number): number | undefined => {
   const trimmed = text.trim()
-  const [, count, unit = ""] = shortDuration.exec(trimmed) ?? []
-  const ago = decodeDuration(count === undefined ? trimmed : `${count} ${units[unit]}`)
-  if (Option.isSome(ago)) return now - Duration.toMillis(ago.value)
+  const ago = readDuration(trimmed)
+  if (ago !== undefined) return now - Duration.toMillis(ago)
   const [, date, time = "00:00"] = isoDate.exec(trimmed) ?? []
   const at = Date.parse(`${date}T${time}`)
   return Number.isNaN(at) ? undefined : at

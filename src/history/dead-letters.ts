@@ -47,13 +47,16 @@ const readHeaders = (subject: string, since: number): Stream.Stream<JsMsg, Broke
       const { ask, js, names } = yield* Broker
       const operation = `read ${names.dead}`
       const start = yield* firstSince(names.dead, since)
-      const consumer = yield* ask(operation, () =>
-        js.consumers.get(names.dead, {
-          filter_subjects: [subject],
-          headers_only: true,
-          deliver_policy: DeliverPolicy.StartSequence,
-          opt_start_seq: start
-        })
+      const consumer = yield* Effect.acquireRelease(
+        ask(operation, () =>
+          js.consumers.get(names.dead, {
+            filter_subjects: [subject],
+            headers_only: true,
+            deliver_policy: DeliverPolicy.StartSequence,
+            opt_start_seq: start
+          })
+        ),
+        (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
       )
       const { num_pending } = yield* ask(operation, () => consumer.info())
       if (num_pending === 0) return Stream.empty

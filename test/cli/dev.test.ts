@@ -1,0 +1,137 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { Kvm } from "@nats-io/kv"
+import type { NatsConnection } from "@nats-io/transport-node"
+import { connect } from "@nats-io/transport-node"
+import { Effect, Schema } from "effect"
+import { nth } from "../engine.ts"
+import { run, start } from "./running.ts"
+
+const temporary = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-dev-"))),
+  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+)
+
+const connected = <A>(url: string, use: (connection: NatsConnection) => Promise<A>) =>
+  Effect.acquireUseRelease(
+    Effect.promise(() => connect({ servers: url })),
+    (connection) => Effect.promise(() => use(connection)),
+    (connection) => Effect.promise(() => connection.close())
+  )
+
+/** How many events there are, and where the sample endpoint's receiver is. */
+const look = (url: string) =>
+  connected(url, async (connection) => {
+    const jsm = await jetstreamManager(connection)
+    const { state } = await jsm.streams.info("PETREL_EVENTS")
+    const bucket = await new Kvm(connection).open("petrel_endpoints")
+    const entry = await bucket.get("default.sample")
+    return { events: state.messages, sample: entry?.json<{ readonly url: string }>().url }
+  })
+
+const publish = (url: string, subject: string, body: string) =>
+  connected(url, (connection) => jetstream(connection).publish(subject, body))
+
+const Printed = Schema.fromJsonString(
+  Schema.Struct({
+    event: Schema.optionalKey(Schema.String),
+    kind: Schema.optionalKey(Schema.String),
+    attempt: Schema.optionalKey(Schema.Number),
+    nats: Schema.optionalKey(Schema.String),
+    sample: Schema.optionalKey(Schema.String),
+    seq: Schema.optionalKey(Schema.Number)
+  })
+)
+const decode = Schema.decodeUnknownSync(Printed)
+
+const natsUrl = (lines: ReadonlyArray<string>) => {
+  const url = /nats:\/\/127\.0\.0\.1:\d+/.exec(lines.join("\n"))?.[0]
+  assert.isDefined(url)
+  return url
+}
+
+/** Ctrl-C to the end, in ms. */
+const stop = Effect.fnUntraced(function* (command: Effect.Success<ReturnType<typeof start>>) {
+  const asked = performance.now()
+  yield* command.signal("SIGINT")
+  return { code: yield* command.ended, took: performance.now() - asked }
+})
+
+describe("petrel dev", () => {
+  it.live("shows sample events and their retries once, and goes on where it was", () =>
+    Effect.gen(function* () {
+      const data = join(yield* temporary, "data")
+
+      const first = yield* start("dev", "--nats-port", "0", "--data", data)
+      yield* first.until((out) => out.some((line) => line.includes("petrel publish")))
+      const of = (event: string) =>
+        first.out.filter((line) => line.includes(`${event} → default/sample`))
+      const [once, twice, thrice] = [
+        of("default.user-7"),
+        of("default.order-17"),
+        of("default.invoice-42")
+      ]
+      assert.deepStrictEqual([once.length, twice.length, thrice.length], [1, 2, 3])
+      assert.match(nth(once, 0), / attempt 1 {2}200 .* delivered$/)
+      assert.match(nth(twice, 0), / attempt 1 {2}503 .* next in \d+ ms$/)
+      assert.match(nth(thrice, 1), / attempt 2 {2}503 .* next in [\d.]+ m?s$/)
+      assert.match(nth(thrice, 2), / attempt 3 {2}200 .* delivered$/)
+      const before = yield* look(natsUrl(first.out))
+      assert.strictEqual(before.events, 3)
+      const end = yield* stop(first)
+      assert.strictEqual(end.code, 0)
+      assert.isBelow(end.took, 2_500)
+      assert.match(first.err.join("\n"), /Stopped, first the worker, then the broker/)
+
+      const second = yield* start("dev", "--nats-port", "0", "--data", data, "--json")
+      yield* second.until((out) => out.length > 0)
+      const ready = decode(nth(second.out, 0))
+      assert.strictEqual(ready.event, "ready")
+      assert.strictEqual(ready.sample, before.sample)
+      const nats = ready.nats ?? ""
+      yield* publish(nats, "events.default.thing.happened", '{"fail":1}')
+      const facts = (lines: ReadonlyArray<string>) => lines.slice(1).map((line) => decode(line))
+      yield* second.until((out) => facts(out).some(({ kind }) => kind === "delivered"))
+      assert.deepStrictEqual(
+        facts(second.out).map(({ attempt, event, kind }) => [event, kind, attempt]),
+        [
+          ["evt_4", "routed", undefined],
+          ["evt_4", "attempt-failed", 1],
+          ["evt_4", "delivered", 2]
+        ]
+      )
+      assert.deepStrictEqual(yield* look(nats), { events: 4, sample: before.sample })
+      assert.strictEqual((yield* stop(second)).code, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says what to do where its data or its port is in use", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporary
+      const data = join(directory, "data")
+      const first = yield* start("dev", "--nats-port", "0", "--data", data, "--no-sample")
+      yield* first.until((out) => out.some((line) => line.includes("petrel publish")))
+      const { port } = new URL(natsUrl(first.out))
+
+      const sameData = yield* run("dev", "--nats-port", "0", "--data", data)
+      assert.strictEqual(sameData.code, 1)
+      assert.deepStrictEqual(sameData.err, [
+        `petrel: another \`petrel dev\` is using ${data}: stop that one, or choose another directory with --data`
+      ])
+
+      const samePort = yield* run("dev", "--nats-port", port, "--data", join(directory, "other"))
+      assert.strictEqual(samePort.code, 1)
+      assert.deepStrictEqual(samePort.err, [
+        `petrel: port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`
+      ])
+
+      yield* publish(natsUrl(first.out), "events.default.thing.happened", "{}")
+      yield* first.until((out) => out.some((line) => / for nobody: no endpoint/.test(line)))
+      assert.strictEqual((yield* look(natsUrl(first.out))).sample, undefined)
+      yield* stop(first)
+    }).pipe(Effect.scoped)
+  )
+})

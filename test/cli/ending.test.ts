@@ -1,0 +1,43 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Exit } from "effect"
+import { CliError } from "effect/cli"
+import { endingOf } from "../../src/cli/ending.ts"
+import { Refused } from "../../src/cli/refused.ts"
+import { OutputClosed } from "../../src/cli/stdout.ts"
+
+const interrupted = 130
+
+describe("the end of a command", () => {
+  it("is 0 and silent where it worked, and where the reader of its results went away", () => {
+    assert.deepStrictEqual(endingOf(Exit.void, 0), { code: 0, said: undefined })
+    assert.deepStrictEqual(endingOf(Exit.fail(new OutputClosed()), 0), { code: 0, said: undefined })
+  })
+
+  it("is one line without a stack for a failure", () => {
+    const failure = new Refused({ message: "it is\n  not possible" })
+    assert.deepStrictEqual(endingOf(Exit.fail(failure), 0), {
+      code: 1,
+      said: "it is not possible"
+    })
+  })
+
+  it("shows a defect with its stack and asks for a report", () => {
+    const { code, said = "" } = endingOf(Exit.die(new Error("boom")), 0)
+    assert.strictEqual(code, 1)
+    assert.match(said, /please report it/)
+    assert.match(said, /Error: boom\n\s+at .*ending\.test\.ts/)
+  })
+
+  it("has the signal's code where a signal interrupted it", () => {
+    const exit = Exit.failCause(Cause.interrupt())
+    assert.deepStrictEqual(endingOf(exit, interrupted), { code: interrupted, said: undefined })
+  })
+
+  it("is 1 after a wrong invocation and after a group without its command, 0 after bare help", () => {
+    const help = (commandPath: Array<string>, errors: Array<CliError.NonShowHelpErrors>) =>
+      endingOf(Exit.fail(new CliError.ShowHelp({ commandPath, errors })), 0).code
+    assert.strictEqual(help(["petrel"], []), 0)
+    assert.strictEqual(help(["petrel", "endpoint"], []), 1)
+    assert.strictEqual(help(["petrel"], [new CliError.MissingOption({ option: "x" })]), 1)
+  })
+})

@@ -1,0 +1,143 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Result } from "effect"
+import type { EndpointFlags } from "../../src/cli/endpoint-fields.ts"
+import { readFields } from "../../src/cli/endpoint-fields.ts"
+
+const nothing: EndpointFlags = {
+  url: undefined,
+  types: undefined,
+  secret: undefined,
+  sign: undefined,
+  signatureHeader: undefined,
+  retry: undefined,
+  maxInFlight: undefined,
+  timeout: undefined,
+  redirects: undefined,
+  header: []
+}
+
+const read = (flags: Partial<EndpointFlags>) => readFields({ ...nothing, ...flags })
+const fieldsOf = (flags: Partial<EndpointFlags>) => Result.getOrThrow(read(flags))
+const problemsOf = (flags: Partial<EndpointFlags>) => Result.getOrThrow(Result.flip(read(flags)))
+
+const policy = {
+  backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "1 hour" },
+  jitter: "equal",
+  maxAttempts: 16,
+  window: "72 hours"
+}
+
+describe("what is said of an endpoint on the command line", () => {
+  it("is read flag by flag", () => {
+    const fields = fieldsOf({
+      url: "https://example.com/hooks",
+      types: "invoice.>, *.created,invoice.>",
+      sign: "stripe",
+      maxInFlight: "25",
+      timeout: "1.5m",
+      redirects: "0",
+      header: ["x-env: prod", "X-Colon: a:b"]
+    })
+    assert.strictEqual(fields.url, "https://example.com/hooks")
+    assert.deepStrictEqual(fields.types, ["invoice.>", "*.created"])
+    assert.strictEqual(fields.sign, "stripe")
+    assert.strictEqual(fields.maxInFlight, 25)
+    assert.strictEqual(Duration.toMillis(fields.timeout ?? 0), 90_000)
+    assert.strictEqual(fields.redirects, 0)
+    assert.deepStrictEqual(fields.headers, { "x-env": "prod", "X-Colon": "a:b" })
+  })
+
+  it("leaves open what is not said", () => {
+    const { headers, ...rest } = fieldsOf({})
+    assert.deepStrictEqual(headers, {})
+    assert.isTrue(Object.values(rest).every((value) => value === undefined))
+  })
+
+  it("takes a preset's name or a policy as JSON", () => {
+    assert.strictEqual(fieldsOf({ retry: "stripe" }).retry, "stripe")
+    const { retry } = fieldsOf({ retry: JSON.stringify(policy) })
+    assert.isTrue(typeof retry === "object" && retry.maxAttempts === 16)
+  })
+
+  it.each<[flag: Partial<EndpointFlags>, said: string]>([
+    [
+      { url: "ftp://x" },
+      '--url "ftp://x" must be an http or https URL such as https://example.com/hooks'
+    ],
+    [{ url: "x" }, '--url "x" must be a URL such as https://example.com/hooks'],
+    [
+      { types: "ok,a..b" },
+      '--types "a..b" must be event types such as invoice.paid, invoice.> or *.created'
+    ],
+    [{ types: " , " }, `--types " , " must be event types such as 'invoice.>,*.created'`],
+    [
+      { sign: "hmac" },
+      '--sign "hmac" must be one of standard, standard-ed25519, stripe, github, none'
+    ],
+    [{ signatureHeader: "a b" }, '--signature-header "a b" must be a valid header name'],
+    [{ maxInFlight: "ten" }, '--max-in-flight "ten" must be a whole number'],
+    [{ maxInFlight: "0" }, "--max-in-flight 0 must be between 1 and 1000"],
+    [{ redirects: "1.5" }, '--redirects "1.5" must be a whole number'],
+    [{ redirects: "11" }, "--redirects 11 must be between 0 and 10"],
+    [
+      { timeout: "30 secnds" },
+      `--timeout "30 secnds" must be a length of time such as '30 seconds', 5m or 72h`
+    ],
+    [{ timeout: "0s" }, `--timeout "0s" must be a length of time such as '30 seconds', 5m or 72h`],
+    [{ header: ["Host: x"] }, '--header "Host" is a header that Petrel or HTTP sets itself'],
+    [{ header: ["a b: c"] }, '--header "a b" must be a valid header name'],
+    [{ header: ["x: a\nb"] }, '--header "x" must have a value of up to 4096 Latin-1 characters'],
+    [{ header: ["x: 1", "X: 2"] }, '--header "X" was given twice']
+  ])("refuses %o with the flag, the value and what is right", (flags, said) => {
+    assert.deepStrictEqual(problemsOf(flags), [said])
+  })
+
+  it("does not repeat a header line that it cannot read, which may be a credential", () => {
+    assert.deepStrictEqual(problemsOf({ header: ["Bearer abc"] }), [
+      "--header must be 'name: value'"
+    ])
+  })
+
+  it("suggests the preset that was meant", () => {
+    const [said = ""] = problemsOf({ retry: "strip" })
+    assert.match(said, /^--retry: there is no retry preset "strip"; did you mean "stripe"\?/)
+  })
+
+  it.each<[retry: string, said: string | RegExp]>([
+    ["{", /^--retry "\{" must be the name of a preset or a policy as JSON: /],
+    ["[]", "--retry: [] must be an object"],
+    [
+      JSON.stringify({ ...policy, maxAttempt: 3 }),
+      "--retry: maxAttempt is not a field; did you mean maxAttempts?"
+    ],
+    [
+      JSON.stringify({ ...policy, backoff: { kind: "exponential", base: "1 minut", factor: 200 } }),
+      '--retry: backoff.base "1 minut" must be a length of time such as "30 seconds", backoff.factor 200 must be between 1 and 100, backoff.cap is missing'
+    ],
+    [
+      JSON.stringify({ ...policy, backoff: { kind: "expo" } }),
+      '--retry: backoff {"kind":"expo"} must be an object with a kind: exponential, linear, fixed, list, decorrelated'
+    ],
+    [
+      JSON.stringify({ ...policy, backoff: { kind: "list", delays: [] } }),
+      "--retry: backoff.delays must not be empty"
+    ],
+    [
+      JSON.stringify({ ...policy, statuses: { "404": "never" } }),
+      '--retry: statuses.404 "never" must be one of delivered, retry, fail'
+    ]
+  ])("says where the policy %s is wrong", (retry, said) => {
+    const [only = "", ...others] = problemsOf({ retry })
+    assert.deepStrictEqual(others, [])
+    if (typeof said === "string") assert.strictEqual(only, said)
+    else assert.match(only, said)
+  })
+
+  it("is refused for all its problems in one go", () => {
+    const problems = problemsOf({ url: "x", sign: "y", maxInFlight: "z", header: ["q"] })
+    assert.deepStrictEqual(
+      problems.map((problem) => problem.split(" ")[0]),
+      ["--url", "--sign", "--max-in-flight", "--header"]
+    )
+  })
+})
