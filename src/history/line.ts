@@ -89,7 +89,7 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
 
 /**
  * A fact as one line for people: when, which event for which endpoint, how it went, what is next.
- * `10:32:07.120  acme.invoice-42 → acme/billing  attempt 2  503  12 ms  next in 2 s`
+ * `10:32:07.120  acme.invoice-42 → acme/billing       attempt 2  503   12 ms  next in 2 s`
  */
 export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {
   const paint = (style: Colour, text: string) =>

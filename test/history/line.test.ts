@@ -28,7 +28,7 @@ describe("the line of a fact", () => {
   it("of a delivery tells which attempt, the status and how long it took", () => {
     assert.strictEqual(
       line({ attempt: 3, status: 200, durationMs: 11.6 }),
-      "10:32:07.120  acme.invoice-42 → acme/billing  attempt 3  200  12 ms  delivered"
+      "10:32:07.120  acme.invoice-42 → acme/billing       attempt 3  200   12 ms  delivered"
     )
   })
 
@@ -41,7 +41,7 @@ describe("the line of a fact", () => {
         durationMs: 12,
         nextAttemptAt: at + 2_000
       }),
-      "10:32:07.120  acme.invoice-42 → acme/billing  attempt 2  503  12 ms  next in 2 s"
+      "10:32:07.120  acme.invoice-42 → acme/billing       attempt 2  503   12 ms  next in 2 s"
     )
   })
 
@@ -53,25 +53,29 @@ describe("the line of a fact", () => {
         error: { class: "connection", message: "connect ECONNREFUSED" },
         durationMs: 1
       }),
-      "10:32:07.120  acme.invoice-42 → acme/billing  attempt 1  connection: connect ECONNREFUSED  1 ms  no further attempt"
+      "10:32:07.120  acme.invoice-42 → acme/billing       attempt 1  connection: connect ECONNREFUSED    1 ms  no further attempt"
     )
   })
 
   it("of a dead letter tells the reason, how often it was tried and the last answer", () => {
     assert.strictEqual(
       line({ kind: "dead-lettered", reason: "attempts", attempt: 5, status: 500 }),
-      "10:32:07.120  acme.invoice-42 → acme/billing  after 5 attempts  500  dead-lettered: attempts"
+      "10:32:07.120  acme.invoice-42 → acme/billing       after 5 attempts  500  dead-lettered: attempts"
     )
     assert.strictEqual(
       line({ kind: "dead-lettered", reason: "deadline", attempt: 0 }),
-      "10:32:07.120  acme.invoice-42 → acme/billing  never attempted  dead-lettered: deadline"
+      "10:32:07.120  acme.invoice-42 → acme/billing       never attempted  dead-lettered: deadline"
     )
   })
 
   it("of a plan names the first endpoints and counts the others", () => {
     const routed = { kind: "routed", endpoint: "_" } as const
     assert.match(line({ ...routed, plan: plan(["a"]) }), /invoice-42 → acme +invoice.paid for a$/)
-    assert.match(line({ ...routed, plan: plan([]) }), /invoice.paid for nobody$/)
+    assert.match(
+      line({ ...routed, plan: plan([]) }),
+      /invoice.paid for nobody: no endpoint wants it$/
+    )
+    assert.match(line({ ...routed, plan: plan([], ["f"]) }), /paid for nobody \(1 disabled\)$/)
     assert.match(
       line({ ...routed, plan: plan(["a", "b", "c", "d", "e"], ["f"]) }),
       /for a, b, c and 2 more \(1 disabled\)$/
