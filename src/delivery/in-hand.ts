@@ -1,6 +1,9 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 
+/** A message as far as it matters here. */
+export type Handed = Pick<JsMsg, "data" | "working">
+
 /** What may be in hand at the same time: messages, and bytes of their bodies. */
 export interface Capacity {
   readonly messages: number
@@ -18,7 +21,7 @@ const moment = 5
  * after ack_wait; while they are in hand it is told, three times as often, that work goes on.
  */
 export class InHand {
-  readonly #since = new Map<JsMsg, number>()
+  readonly #since = new Map<Handed, number>()
   #bytes = 0
   /** Of the bodies taken lately; a guess until there were any. */
   #usualSize = 16 * 1024
@@ -32,12 +35,13 @@ export class InHand {
   /**
    * How many more may be asked for: as many as there are places, and as will fit if they are
    * about as large as the last ones (the client cannot limit a request by number and by bytes).
+   * At least one while there are none, however large it may be.
    */
   get room(): number {
-    if (this.size === 0) return largestBatch
     const { bytes, messages } = this.#capacity
     const fitting = Math.floor((bytes - this.#bytes) / this.#usualSize)
-    return Math.max(0, Math.min(messages - this.size, fitting, largestBatch))
+    const room = Math.min(messages - this.size, fitting, largestBatch)
+    return Math.max(this.size === 0 ? 1 : 0, room)
   }
 
   /** Messages in hand. */
@@ -45,13 +49,13 @@ export class InHand {
     return this.#since.size
   }
 
-  take(message: JsMsg): void {
+  take(message: Handed): void {
     this.#since.set(message, performance.now())
     this.#bytes += message.data.length
     this.#usualSize += (Math.max(512, message.data.length) - this.#usualSize) / 16
   }
 
-  release(message: JsMsg): void {
+  release(message: Handed): void {
     if (!this.#since.delete(message)) return
     this.#bytes -= message.data.length
     if (this.#waiting !== undefined && this.room >= worthwhile) this.#waiting()
