@@ -265,7 +265,7 @@ const keepReading = Effect.fnUntraced(function* (
           if (entry.delta === 0) yield* finish
         })
       )
-      yield* Effect.race(follow, Deferred.await(again))
+      yield* Effect.raceFirst(follow, Deferred.await(again))
     })
   )
 

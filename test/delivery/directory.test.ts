@@ -1,0 +1,222 @@
+import { assert, describe } from "@effect/vitest"
+import type { KV, KvWatchEntry } from "@nats-io/kv"
+import { Context, Effect, Layer, Schema } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { Directory } from "../../src/delivery/directory.ts"
+import type { StoredEndpoint } from "../../src/delivery/endpoint-store.ts"
+import {
+  changeEndpoint,
+  disableEndpoint,
+  removeEndpoint
+} from "../../src/delivery/endpoint-store.ts"
+import type { Delivery } from "../../src/domain/delivery.ts"
+import { untried } from "../../src/domain/delivery.ts"
+import { TypeFilter } from "../../src/domain/type-filter.ts"
+import { endpoint, eventually } from "../engine.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+/** A delivery to an endpoint as routing saw it. */
+const deliveryTo = ({ endpoint, revision }: StoredEndpoint): Delivery => ({
+  tenant: endpoint.tenant,
+  endpoint: endpoint.id,
+  event: "e",
+  eventSeq: 1,
+  type: "a",
+  round: "0",
+  began: 0,
+  deadline: 0,
+  generation: endpoint.generation,
+  revision,
+  content: {},
+  progress: untried
+})
+
+const openDirectory = Effect.map(Layer.build(Directory.layer), Context.get(Directory))
+
+type Watch = Awaited<ReturnType<KV["watch"]>>
+
+/** What a watch yields, up to the end of what was there when it began; then `after` decides. */
+const upToNow = (watch: Watch, after: () => Promise<void>) => {
+  const entries = async function* (): AsyncGenerator<KvWatchEntry> {
+    for await (const entry of watch) {
+      yield entry
+      if (entry.delta === 0) await after()
+    }
+  }
+  return Object.assign(entries(), { stop: () => watch.stop() })
+}
+
+/** A broker whose watches of buckets go through `alter`, and which reconnects when it is told to. */
+const altered = (alter: (watch: Watch) => AsyncIterable<KvWatchEntry> & { stop: () => void }) =>
+  Effect.map(Broker, (broker) => {
+    const listeners = new Set<() => void>()
+    const service = Broker.of({
+      ...broker,
+      bucket: (name) =>
+        Effect.map(
+          broker.bucket(name),
+          (kv): KV => Object.create(kv, { watch: { value: async () => alter(await kv.watch()) } })
+        ),
+      onReconnect: (listener) => {
+        listeners.add(listener)
+        return () => listeners.delete(listener)
+      }
+    })
+    return {
+      service,
+      reconnect: () => {
+        for (const listener of listeners) listener()
+      }
+    }
+  })
+
+const never = () => new Promise<void>(() => {})
+
+const types = Schema.decodeUnknownSync(Schema.NonEmptyArray(TypeFilter))
+
+describe.concurrent("the directory", () => {
+  scenario("finds who wants an event, in the order of their ids, disabled ones included", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "b", types: ["invoice.>"] })
+      yield* endpoint({ id: "a", types: ["*.paid", "invoice.paid"] })
+      yield* endpoint({ id: "c", types: ["order.*"] })
+      yield* endpoint({ tenant: "other", id: "a" })
+      yield* disableEndpoint({ tenant: "acme", endpoint: "b" }, "asked to", "cli")
+      const directory = yield* openDirectory
+      const ids = (type: string) => directory.match("acme", type).map(({ config }) => config.id)
+      assert.deepStrictEqual(ids("invoice.paid"), ["a", "b"])
+      assert.deepStrictEqual(ids("order.paid"), ["a", "c"])
+      assert.deepStrictEqual(ids("order"), [])
+      assert.deepStrictEqual(directory.match("nobody", "invoice.paid"), [])
+      yield* changeEndpoint("acme", "a", (found) =>
+        Effect.succeed({ ...found, types: types(["order"]) })
+      )
+      yield* removeEndpoint("acme", "c")
+      yield* eventually(
+        Effect.sync(() => [ids("invoice.paid"), ids("order"), ids("order.paid")]),
+        (found) => JSON.stringify(found) === '[["b"],["a"],[]]'
+      )
+    })
+  )
+
+  scenario("asks the leader about what it has not seen yet, before it judges", () =>
+    Effect.gen(function* () {
+      const known = yield* endpoint({ id: "known" })
+      const replaced = yield* endpoint({ id: "replaced" })
+      const removed = yield* endpoint({ id: "removed" })
+      const { service } = yield* altered((watch) => upToNow(watch, never))
+      const directory = yield* Effect.provideService(openDirectory, Broker, service)
+
+      const unseen = yield* endpoint({ id: "unseen" })
+      const changed = yield* changeEndpoint("acme", "known", (found) =>
+        Effect.succeed({ ...found, maxInFlight: 77 })
+      )
+      yield* removeEndpoint("acme", "replaced")
+      const successor = yield* endpoint({ id: "replaced" })
+      const last = yield* changeEndpoint("acme", "removed", (found) =>
+        Effect.succeed({ ...found, maxInFlight: 77 })
+      )
+      yield* removeEndpoint("acme", "removed")
+      const off = yield* endpoint({ id: "off" })
+      yield* disableEndpoint({ tenant: "acme", endpoint: "off" }, "asked to", "cli")
+
+      const standing = (stored: StoredEndpoint) =>
+        Effect.map(directory.standing(deliveryTo(stored)), (found) =>
+          found._tag === "Removed"
+            ? "Removed"
+            : `${found._tag} ${found.endpoint.config.maxInFlight}`
+        )
+      assert.isUndefined(directory.find("acme.unseen"))
+      assert.strictEqual(yield* standing(unseen), "Live 10")
+      assert.strictEqual(yield* standing(known), "Live 10")
+      assert.strictEqual(yield* standing(changed), "Live 77")
+      assert.strictEqual(yield* standing(successor), "Live 10")
+      assert.strictEqual(yield* standing({ ...successor, endpoint: replaced.endpoint }), "Removed")
+      assert.strictEqual(yield* standing(last), "Removed")
+      assert.strictEqual(yield* standing({ ...removed, revision: last.revision + 1 }), "Removed")
+      assert.strictEqual(yield* standing(off), "Disabled 10")
+    })
+  )
+
+  scenario("tells of endpoints that take nothing any more, and of no others", () =>
+    Effect.gen(function* () {
+      for (const id of ["removed", "disabled", "replaced", "changed"]) yield* endpoint({ id })
+      const directory = yield* openDirectory
+      const told: Array<string> = []
+      const stop = directory.onUnavailable((tenant, id) => told.push(`${tenant}/${id}`))
+      yield* removeEndpoint("acme", "removed")
+      yield* disableEndpoint({ tenant: "acme", endpoint: "disabled" }, "asked to", "cli")
+      yield* changeEndpoint("acme", "changed", (found) =>
+        Effect.succeed({ ...found, maxInFlight: 3 })
+      )
+      yield* changeEndpoint("acme", "replaced", (found) =>
+        Effect.succeed({ ...found, generation: "another" })
+      )
+      yield* endpoint({ id: "last" })
+      yield* eventually(
+        Effect.sync(() => directory.find("acme.last")),
+        (found) => found !== undefined
+      )
+      assert.deepStrictEqual(told, ["acme/removed", "acme/disabled", "acme/replaced"])
+      stop()
+      yield* removeEndpoint("acme", "last")
+      yield* eventually(
+        Effect.sync(() => directory.find("acme.last")),
+        (found) => found === undefined
+      )
+      assert.strictEqual(told.length, 3)
+    })
+  )
+
+  scenario("reads everything again after a reconnect, for a watch may have missed something", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      yield* endpoint({ id: "vanishes" })
+      yield* endpoint({ id: "changes" })
+      const { reconnect, service } = yield* altered((watch) => upToNow(watch, never))
+      const directory = yield* Effect.provideService(openDirectory, Broker, service)
+      const told: Array<string> = []
+      directory.onUnavailable((_, id) => told.push(id))
+      const bucket = names.buckets.endpoints
+      yield* ask("purge", () =>
+        jsm.streams.purge(`KV_${bucket}`, { filter: `$KV.${bucket}.acme.vanishes` })
+      )
+      yield* changeEndpoint("acme", "changes", (found) =>
+        Effect.succeed({ ...found, maxInFlight: 77 })
+      )
+      yield* endpoint({ id: "comes" })
+      assert.strictEqual(directory.find("acme.changes")?.config.maxInFlight, 10)
+      reconnect()
+      yield* eventually(
+        Effect.sync(() => directory.find("acme.comes")),
+        (found) => found !== undefined
+      )
+      yield* eventually(
+        Effect.sync(() => directory.find("acme.vanishes")),
+        (found) => found === undefined
+      )
+      assert.strictEqual(directory.find("acme.changes")?.config.maxInFlight, 77)
+      assert.deepStrictEqual(told, ["vanishes"])
+    })
+  )
+
+  scenario("watches again when its watch has failed", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "first" })
+      let watches = 0
+      const { service } = yield* altered((watch) =>
+        watches++ === 0
+          ? upToNow(watch, () => Promise.reject(new Error("heartbeats missed")))
+          : watch
+      )
+      const directory = yield* Effect.provideService(openDirectory, Broker, service)
+      yield* endpoint({ id: "second" })
+      yield* eventually(
+        Effect.sync(() => directory.find("acme.second")),
+        (found) => found !== undefined
+      )
+    })
+  )
+})
