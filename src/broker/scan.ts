@@ -1,4 +1,4 @@
-import type { JsMsg, OrderedConsumerOptions, StoredMsg } from "@nats-io/jetstream"
+import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
 import { DeliverPolicy } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "./connection.ts"
@@ -9,6 +9,8 @@ export interface Range {
   readonly subjects: ReadonlyArray<string>
   readonly fromSeq?: number | undefined
   readonly fromTime?: number | undefined
+  /** Leave the bodies out. (Default: false) */
+  readonly headersOnly?: boolean
   /** Go on with what is stored later. (Default: end with what is there now) */
   readonly follow?: boolean
 }
@@ -21,8 +23,16 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
   Stream.unwrap(
     Effect.gen(function* () {
       const { ask, js } = yield* Broker
+      const opt_start_seq = range.fromSeq ?? (yield* firstSince(range.stream, range.fromTime ?? 0))
       const consumer = yield* Effect.acquireRelease(
-        ask(`read ${range.stream}`, () => js.consumers.get(range.stream, startOf(range))),
+        ask(`read ${range.stream}`, () =>
+          js.consumers.get(range.stream, {
+            filter_subjects: [...range.subjects],
+            headers_only: range.headersOnly ?? false,
+            deliver_policy: DeliverPolicy.StartSequence,
+            opt_start_seq: Math.max(1, opt_start_seq)
+          })
+        ),
         // Else it stays for minutes, which adds up where much is looked for.
         (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
       )
@@ -58,18 +68,25 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
     })
   )
 
-const startOf = (range: Range): Partial<OrderedConsumerOptions> => {
-  const filter = { filter_subjects: [...range.subjects] }
-  if (range.fromSeq !== undefined && range.fromSeq > 1)
-    return { ...filter, deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: range.fromSeq }
-  if (range.fromTime !== undefined && range.fromTime > 0)
-    return {
-      ...filter,
+/**
+ * The sequence at which reading a stream from a time (ms since the epoch) begins.
+ *
+ * A consumer that starts at a time is not made anew by the client after a gap: the broker refuses
+ * the start time beside the sequence to go on from. One that starts at a sequence is.
+ */
+const firstSince = Effect.fnUntraced(function* (stream: string, time: number) {
+  if (time <= 0) return 1
+  const { ask, js } = yield* Broker
+  return yield* ask(`look for a time in ${stream}`, async () => {
+    const consumer = await js.consumers.get(stream, {
       deliver_policy: DeliverPolicy.StartTime,
-      opt_start_time: new Date(range.fromTime).toISOString()
-    }
-  return filter
-}
+      opt_start_time: new Date(time).toISOString()
+    })
+    const { delivered } = await consumer.info(true)
+    await consumer.delete()
+    return delivered.stream_seq + 1
+  })
+})
 
 /** Of one request: in bytes too, for the broker drops a connection that takes too much at once. */
 const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }

@@ -1,11 +1,11 @@
 import type { JsMsg } from "@nats-io/jetstream"
-import { DeliverPolicy } from "@nats-io/jetstream"
 import { Effect, Schema, Stream } from "effect"
-import { Broker, BrokerError } from "../broker/connection.ts"
+import type { BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
+import { readStream } from "../broker/scan.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import { DeadReason } from "../domain/outcome.ts"
-import { firstSince } from "./since.ts"
 
 /** Which dead letters to read; all conditions hold at once. */
 export interface DeadLetterQuery {
@@ -40,37 +40,6 @@ export const parseDeadLetter = (
   return { id: message.seq, delivery, reason, deadAt }
 }
 
-/** Reads headers only: bodies may be large, and a list shows none. */
-const readHeaders = (subject: string, since: number): Stream.Stream<JsMsg, BrokerError, Broker> =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const { ask, js, names } = yield* Broker
-      const operation = `read ${names.dead}`
-      const start = yield* firstSince(names.dead, since)
-      const consumer = yield* Effect.acquireRelease(
-        ask(operation, () =>
-          js.consumers.get(names.dead, {
-            filter_subjects: [subject],
-            headers_only: true,
-            deliver_policy: DeliverPolicy.StartSequence,
-            opt_start_seq: start
-          })
-        ),
-        (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
-      )
-      const { num_pending } = yield* ask(operation, () => consumer.info())
-      if (num_pending === 0) return Stream.empty
-      const messages = yield* Effect.acquireRelease(
-        ask(operation, () => consumer.consume({ max_messages: 1_000 })),
-        (messages) => Effect.sync(() => messages.stop())
-      )
-      return Stream.fromAsyncIterable(
-        messages,
-        (cause) => new BrokerError({ operation, cause })
-      ).pipe(Stream.takeUntil((message) => message.info.pending === 0))
-    })
-  )
-
 /**
  * The dead letters that a query asks for, oldest first, without their bodies. A message that is
  * none is passed over with a warning.
@@ -84,7 +53,14 @@ export const readDeadLetters = (
       const { endpoint, reason, since = 0 } = query
       const tenant = endpoint?.tenant ?? query.tenant ?? "*"
       if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
-      return readHeaders(names.subjects.dead(tenant, endpoint?.id ?? "*"), since).pipe(
+      // Bodies may be large, and a list shows none.
+      const letters = readStream({
+        stream: names.dead,
+        subjects: [names.subjects.dead(tenant, endpoint?.id ?? "*")],
+        fromTime: since,
+        headersOnly: true
+      })
+      return letters.pipe(
         Stream.mapEffect(parseMessage),
         Stream.filter((letter) => letter !== undefined),
         Stream.filter((letter) => reason === undefined || letter.reason === reason)

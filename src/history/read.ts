@@ -6,7 +6,6 @@ import { readStream } from "../broker/scan.ts"
 import type { FactKind } from "../domain/fact.ts"
 import { Fact, moodOf } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
-import { firstSince } from "./since.ts"
 
 /**
  * Which facts to read; all conditions hold at once. Times in ms since the epoch, of when the broker
@@ -86,7 +85,7 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
       const facts = readStream({
         stream: names.history,
         subjects: subjectsOf(query, names),
-        fromSeq: yield* firstSince(names.history, since),
+        fromTime: since,
         follow
       }).pipe(
         Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
