@@ -51,13 +51,13 @@ const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   yield* Effect.ignore(
     report({ event: "ready", worker: id, roles, delivering }, `worker ${id} is ready: ${does}`)
   )
-  if (delivers && !delivering) {
-    yield* worker.delivering
-    yield* Effect.ignore(
-      report({ event: "delivering", worker: id }, `worker ${id} delivers from now on`)
-    )
-  }
-  return yield* Effect.never
+  const later = Effect.andThen(
+    worker.delivering,
+    Effect.ignore(report({ event: "delivering", worker: id }, `worker ${id} delivers from now on`))
+  )
+  return yield* (delivers && !delivering ? Effect.andThen(later, Effect.never) : Effect.never).pipe(
+    Effect.onInterrupt(() => Effect.logInfo("stopping; what is in flight is finished first"))
+  )
 }, Effect.scoped)
 
 /** Routes events, delivers them, or both, until it is told to stop. */

@@ -1,0 +1,49 @@
+import { Cause, Exit } from "effect"
+import { CliError } from "effect/cli"
+import { BrokerError } from "../broker/connection.ts"
+import { OutputClosed } from "./stdout.ts"
+
+/** How the process ends: its exit code, and what stderr says. */
+export interface Ending {
+  /** 0 it worked, 1 it did not, 128 + n a signal ended it. */
+  readonly code: number
+  readonly said: string | undefined
+}
+
+const streamNotFound = 10059
+
+/** The error's own words; where a stream is not there, what to do about it. */
+const messageOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return error instanceof BrokerError && error.code === streamNotFound
+    ? `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix`
+    : error.message
+}
+
+const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, " ")
+
+/**
+ * Turns the end of a command into the end of its process: a failure is one sentence, a defect is
+ * shown with its stack.
+ *
+ * @param signal the code where a signal interrupted it.
+ */
+export const endingOf = (exit: Exit.Exit<unknown, unknown>, signal: number): Ending => {
+  if (Exit.isSuccess(exit)) return { code: 0, said: undefined }
+  const { cause } = exit
+  if (Cause.hasInterruptsOnly(cause)) return { code: signal, said: undefined }
+  if (cause.reasons.some(Cause.isDieReason))
+    return {
+      code: 1,
+      said: `this is a defect of Petrel; please report it with what follows\n${Cause.pretty(cause)}`
+    }
+  const error = cause.reasons.find(Cause.isFailReason)?.error
+  if (error instanceof OutputClosed) return { code: 0, said: undefined }
+  // A wrong invocation was told of when it was found; the bare program shows its help.
+  if (CliError.isCliError(error) && error._tag === "ShowHelp")
+    return {
+      code: error.errors.length > 0 || error.commandPath.length > 1 ? 1 : 0,
+      said: undefined
+    }
+  return { code: 1, said: oneLine(messageOf(error)) }
+}
