@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process"
 import { spawn } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
-import { mkdir, readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises"
+import { readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises"
 import { connect } from "node:net"
 import { totalmem } from "node:os"
 import { join, resolve } from "node:path"
@@ -9,6 +9,7 @@ import type { Duration, Scope } from "effect"
 import { Deferred, Effect, Schedule, Schema } from "effect"
 import type { BrokerBinaryError } from "./binary.ts"
 import { findNatsServer } from "./binary.ts"
+import { makeDirectory } from "./make-directory.ts"
 import type { Progress } from "./obtain/source.ts"
 import { runsWith } from "./process-table.ts"
 
@@ -227,7 +228,7 @@ export const startEmbedded = Effect.fnUntraced(function* (
     (yield* findNatsServer(
       options.onProgress === undefined ? {} : { onProgress: options.onProgress }
     )).path
-  yield* attempt(() => mkdir(options.dataDir, { recursive: true }))
+  yield* attempt(() => makeDirectory(options.dataDir))
   const dataDir = yield* attempt(() => realpath(resolve(options.dataDir)))
   const config = join(dataDir, "nats-server.conf")
   yield* awaitFormerBroker(dataDir, config, options.onProgress)

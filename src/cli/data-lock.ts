@@ -1,7 +1,7 @@
-import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Schema } from "effect"
+import { makeDirectory } from "../broker/make-directory.ts"
 
 /** A data directory that cannot be taken into use, and the message says what to do about it. */
 export class DataDirectoryError extends Schema.TaggedError<DataDirectoryError>()(
@@ -22,7 +22,7 @@ const isBusy = (error: unknown): boolean =>
  */
 export const lockDataDirectory = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.tryPromise({
-    try: () => mkdir(directory, { recursive: true }),
+    try: () => makeDirectory(directory),
     catch: (cause) => unusable(directory, cause)
   })
   yield* Effect.acquireRelease(
