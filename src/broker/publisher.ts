@@ -49,7 +49,11 @@ class Encoded extends MsgHdrsImpl {
 
   override encode(): Uint8Array {
     let text = "NATS/1.0\r\n"
-    for (const [name, value] of this.#list) text += `${name}: ${value}\r\n`
+    for (const [name, value] of this.#list) {
+      // It would end this header and begin another.
+      if (value.includes("\n")) throw new Error(`the value of ${name} has more than one line`)
+      text += `${name}: ${value}\r\n`
+    }
     return Buffer.from(`${text}\r\n`)
   }
 }
@@ -59,6 +63,18 @@ interface AckBody {
   readonly seq?: number
   readonly duplicate?: boolean
   readonly error?: { readonly err_code?: number; readonly description?: string }
+}
+
+const closedError = (subject: string) =>
+  new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
+
+/** Whoever has the subject may answer, with anything. */
+const ackBody = (message: Msg): AckBody => {
+  try {
+    return message.json<AckBody | null>() ?? {}
+  } catch {
+    return {}
+  }
 }
 
 /**
@@ -75,6 +91,7 @@ export class Publisher {
   readonly #sweeper: NodeJS.Timeout
   #queue: Array<Unsent> = []
   #last = 0
+  #closed = false
 
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
     this.#connection = connection
@@ -113,19 +130,21 @@ export class Publisher {
     headers: HeaderList,
     settle: (result: PubAck | PublishError) => void
   ): void {
+    if (this.#closed) {
+      settle(closedError(subject))
+      return
+    }
     this.#queue.push({ subject, body, headers, settle })
     if (this.#queue.length === 1) setImmediate(() => this.#flush())
   }
 
   /** Stops listening. What is outstanding fails as closed. */
   close(): void {
-    clearInterval(this.#sweeper)
     this.#flush()
+    this.#closed = true
+    clearInterval(this.#sweeper)
     this.#subscription.unsubscribe()
-    for (const { subject, settle } of this.#outstanding.values())
-      settle(
-        new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
-      )
+    for (const { subject, settle } of this.#outstanding.values()) settle(closedError(subject))
     this.#outstanding.clear()
   }
 
@@ -172,7 +191,7 @@ export class Publisher {
       settle(new PublishError({ subject, reason: "no-stream", code: 503, detail }))
       return
     }
-    const body = message.json<AckBody>()
+    const body = ackBody(message)
     if (body.error !== undefined || body.stream === undefined || body.seq === undefined) {
       const detail = body.error?.description ?? "the answer is not an acknowledgement"
       const code = body.error?.err_code ?? 0

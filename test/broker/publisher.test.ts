@@ -1,0 +1,144 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import type { PublishError } from "../../src/broker/publisher.ts"
+import { Publisher } from "../../src/broker/publisher.ts"
+import { eventually } from "../engine.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+const openPublisher = (timeoutMs?: number) =>
+  Effect.flatMap(Broker, ({ connection }) =>
+    Effect.acquireRelease(
+      Effect.sync(() => new Publisher(connection, timeoutMs)),
+      (publisher) => Effect.sync(() => publisher.close())
+    )
+  )
+
+const told = ({ code, reason }: PublishError) => ({ code, reason })
+
+describe("a publisher", () => {
+  scenario("says where each message was stored, and what was stored before", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names, publisher } = yield* Broker
+      const subject = names.subjects.dead("acme", "hook")
+      const bodies = Array.from({ length: 2_000 }, (_, index) => String(index))
+      const acks = yield* Effect.forEach(
+        bodies,
+        (body) => publisher.publish(subject, body, [["Nats-Msg-Id", body]]),
+        { concurrency: "unbounded" }
+      )
+      for (const index of [0, 1, 999, 1_999]) {
+        const seq = acks[index]?.seq ?? 0
+        const message = yield* ask("get", () => jsm.streams.getMessage(names.dead, { seq }))
+        assert.strictEqual(message?.string(), bodies[index])
+      }
+      assert.isTrue(acks.every(({ duplicate, stream }) => !duplicate && stream === names.dead))
+      const again = yield* publisher.publish(subject, "7", [["Nats-Msg-Id", "7"]])
+      assert.deepStrictEqual(again, { ...acks[7], duplicate: true })
+    })
+  )
+
+  scenario("says so where no stream takes the subject", () =>
+    Effect.gen(function* () {
+      const { publisher } = yield* Broker
+      const error = yield* Effect.flip(publisher.publish("nobody.takes.this", "", []))
+      assert.deepStrictEqual(told(error), { reason: "no-stream", code: 503 })
+      assert.include(error.message, "petrel init")
+    })
+  )
+
+  scenario("says why the broker refused a message, or why it was not even sent", () =>
+    Effect.gen(function* () {
+      const { connection, names, publisher } = yield* Broker
+      const subject = names.subjects.dead("acme", "hook")
+      const publish = (body: string | Uint8Array, name: string, value: string) =>
+        publisher.publish(subject, body, [[name, value]])
+      const conflict = publish("", "Nats-Expected-Last-Sequence", "99")
+      const tooLarge = publish(
+        new Uint8Array((connection.info?.max_payload ?? 0) + 1),
+        "Nats-Msg-Id",
+        "1"
+      )
+      const brokenHeader = publish("", "x-note", "two\nlines")
+      const fine = publish("", "Nats-Msg-Id", "2")
+      const [refused, large, broken, stored] = yield* Effect.all(
+        [Effect.flip(conflict), Effect.flip(tooLarge), Effect.flip(brokenHeader), fine],
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(told(refused), { reason: "rejected", code: 10071 })
+      assert.include(refused.message, "wrong last sequence")
+      assert.deepStrictEqual(told(large), { reason: "rejected", code: 0 })
+      assert.include(large.message, "max_payload")
+      assert.deepStrictEqual(told(broken), { reason: "rejected", code: 0 })
+      assert.strictEqual(stored.stream, names.dead)
+    })
+  )
+
+  scenario("takes no answer but the stream's for an acknowledgement", () =>
+    Effect.gen(function* () {
+      const { connection } = yield* Broker
+      const publisher = yield* openPublisher()
+      for (const [subject, answer] of [
+        ["odd.text", "thanks"],
+        ["odd.json", "{}"],
+        ["odd.null", "null"]
+      ] as const) {
+        const subscription = connection.subscribe(subject, {
+          callback: (_, message) => void message.respond(answer)
+        })
+        const error = yield* Effect.flip(publisher.publish(subject, "", []))
+        assert.deepStrictEqual(told(error), { reason: "rejected", code: 0 })
+        subscription.unsubscribe()
+      }
+    })
+  )
+
+  scenario(
+    "gives up waiting in time; under the same id the message is then stored once",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        const publisher = yield* openPublisher(300)
+        const subject = names.subjects.dead("acme", "hook")
+        const publish = publisher.publish(subject, "[1]", [["Nats-Msg-Id", "1"]])
+        server.pause()
+        const error = yield* Effect.ensuring(
+          Effect.flip(publish),
+          Effect.sync(() => server.resume())
+        )
+        assert.deepStrictEqual(told(error), { reason: "timeout", code: 0 })
+        const info = ask("look", () => jsm.streams.info(names.dead))
+        yield* eventually(info, ({ state }) => state.messages === 1)
+        assert.isTrue((yield* publish).duplicate)
+        assert.strictEqual((yield* info).state.messages, 1)
+      })
+  )
+
+  scenario("fails what is outstanding, and all that comes later, once it is closed", (_, server) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const publisher = yield* openPublisher()
+      const publish = Effect.flip(publisher.publish(names.subjects.dead("acme", "hook"), "", []))
+      server.pause()
+      const outstanding = yield* Effect.forkChild(publish, { startImmediately: true })
+      publisher.close()
+      const closed = { reason: "closed", code: 0 }
+      assert.deepStrictEqual(told(yield* Fiber.join(outstanding)), closed)
+      assert.deepStrictEqual(told(yield* publish), closed)
+      server.resume()
+    })
+  )
+
+  scenario("fails as closed where the connection is", (place) =>
+    Effect.gen(function* () {
+      const { connection, names, publisher } = yield* place.connection
+      yield* Effect.promise(() => connection.close())
+      const error = yield* Effect.flip(
+        publisher.publish(names.subjects.dead("acme", "hook"), "", [])
+      )
+      assert.deepStrictEqual(told(error), { reason: "closed", code: 0 })
+    })
+  )
+})
