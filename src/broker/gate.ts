@@ -30,16 +30,24 @@ export interface Gate {
  */
 export const makeGate = (closed: string, opened: string): Gate => {
   let refused = 0
+  let said = false
   let opening = Deferred.makeUnsafe<void>()
 
-  const close = (error: PublishError) => {
-    if (refused++ > 0) return Effect.void
-    opening = Deferred.makeUnsafe()
-    return Effect.logWarning(closed, { why: error.message })
-  }
-  const reopen = Effect.suspend(() => {
-    if (--refused > 0) return Effect.void
-    return Effect.andThen(Effect.logInfo(opened), Deferred.succeed(opening, undefined))
+  const close = (error: PublishError) =>
+    Effect.suspend(() => {
+      if (refused++ === 0) opening = Deferred.makeUnsafe()
+      if (said) return Effect.void
+      said = true
+      return Effect.logWarning(closed, { why: error.message })
+    })
+  /** Also where waiting was given up: it says nothing then, for nothing has been stored. */
+  const reopen = Effect.suspend(() =>
+    --refused > 0 ? Effect.void : Deferred.succeed(opening, undefined)
+  )
+  const sayOpened = Effect.suspend(() => {
+    if (refused > 0 || !said) return Effect.void
+    said = false
+    return Effect.logInfo(opened)
   })
 
   const insist = (
@@ -53,9 +61,14 @@ export const makeGate = (closed: string, opened: string): Gate => {
   const within: Gate["within"] = (limit, publish) =>
     Effect.suspend(() => {
       const until = performance.now() + limit
-      return Effect.catch(publish, (error) =>
-        Effect.andThen(close(error), Effect.ensuring(insist(publish, until), reopen))
+      const stored = Effect.catch(publish, (error) =>
+        Effect.acquireUseRelease(
+          close(error),
+          () => insist(publish, until),
+          () => reopen
+        ).pipe(Effect.tap(sayOpened))
       )
+      return said ? Effect.tap(stored, sayOpened) : stored
     })
 
   return {

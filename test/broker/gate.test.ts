@@ -1,0 +1,142 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { makeGate, sayOnce } from "../../src/broker/gate.ts"
+import type { PubAck } from "../../src/broker/publisher.ts"
+import { PublishError } from "../../src/broker/publisher.ts"
+import { makeLog } from "../log.ts"
+
+const stored: PubAck = { stream: "S", seq: 1, duplicate: false }
+const full = new PublishError({
+  subject: "s",
+  reason: "rejected",
+  code: 10077,
+  detail: "it is full"
+})
+
+/** A broker that stores or refuses as it is told, and counts how often it was asked. */
+const makeBroker = () => {
+  const state = { refuses: false, asked: 0 }
+  const publish = Effect.suspend((): Effect.Effect<PubAck, PublishError> => {
+    state.asked++
+    return state.refuses ? Effect.fail(full) : Effect.succeed(stored)
+  })
+  return { state, publish }
+}
+
+const closed = "it takes nothing"
+const opened = "it takes everything again"
+
+const setUp = () => {
+  const log = makeLog()
+  const texts = () => log.lines.map(({ text }) => text)
+  return { ...makeBroker(), gate: makeGate(closed, opened), log, texts }
+}
+
+const forkAll = (count: number, work: Effect.Effect<unknown, unknown>) =>
+  Effect.forEach(Array.from({ length: count }), () =>
+    Effect.forkChild(work, { startImmediately: true })
+  )
+
+describe("a gate", () => {
+  it.effect("is open while everything is stored, and says nothing", () => {
+    const { gate, log, publish, state, texts } = setUp()
+    return Effect.gen(function* () {
+      assert.deepStrictEqual(yield* gate.through(publish), stored)
+      yield* gate.ready
+      assert.isTrue(gate.isOpen())
+      assert.strictEqual(state.asked, 1)
+      assert.deepStrictEqual(texts(), [])
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.effect("closes at a refusal and opens when all is stored; says each once", () => {
+    const { gate, log, publish, state, texts } = setUp()
+    return Effect.gen(function* () {
+      state.refuses = true
+      const fibers = yield* forkAll(20, gate.through(publish))
+      const waiter = yield* Effect.forkChild(gate.ready, { startImmediately: true })
+      assert.isFalse(gate.isOpen())
+      yield* TestClock.adjust("10 seconds")
+      assert.isAbove(state.asked, 100)
+      assert.isFalse(gate.isOpen())
+      assert.isUndefined(waiter.pollUnsafe())
+      assert.deepStrictEqual(texts(), [closed])
+      state.refuses = false
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.joinAll(fibers)
+      yield* Fiber.join(waiter)
+      assert.isTrue(gate.isOpen())
+      assert.deepStrictEqual(texts(), [closed, opened])
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.effect("may close and open again", () => {
+    const { gate, log, publish, state, texts } = setUp()
+    return Effect.gen(function* () {
+      for (let round = 0; round < 2; round++) {
+        state.refuses = true
+        const fibers = yield* forkAll(2, gate.through(publish))
+        assert.isFalse(gate.isOpen())
+        state.refuses = false
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.joinAll(fibers)
+        assert.isTrue(gate.isOpen())
+      }
+      assert.deepStrictEqual(texts(), [closed, opened, closed, opened])
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.effect(
+    "is not held closed by one who has stopped waiting, and does not call that a success",
+    () => {
+      const { gate, log, publish, state, texts } = setUp()
+      return Effect.gen(function* () {
+        state.refuses = true
+        const fibers = yield* forkAll(2, gate.through(publish))
+        yield* Fiber.interruptAll(fibers)
+        assert.isTrue(gate.isOpen())
+        yield* gate.ready
+        assert.deepStrictEqual(texts(), [closed])
+        const again = yield* forkAll(1, gate.through(publish))
+        assert.isFalse(gate.isOpen())
+        assert.deepStrictEqual(texts(), [closed])
+        state.refuses = false
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.joinAll(again)
+        assert.deepStrictEqual(texts(), [closed, opened])
+      }).pipe(Effect.provide(log.layer))
+    }
+  )
+
+  it.effect("gives up after a limit where there is one", () => {
+    const { gate, log, publish, state, texts } = setUp()
+    return Effect.gen(function* () {
+      state.refuses = true
+      const [fiber] = yield* forkAll(1, Effect.flip(gate.within(0, publish)))
+      yield* TestClock.adjust("1 second")
+      assert.isDefined(fiber)
+      assert.strictEqual(yield* Fiber.join(fiber), full)
+      assert.isTrue(gate.isOpen())
+      state.refuses = false
+      yield* gate.within(0, publish)
+      assert.deepStrictEqual(texts(), [closed, opened])
+    }).pipe(Effect.provide(log.layer))
+  })
+})
+
+describe("what is said once", () => {
+  it.effect("is said at the first failure and at the first success after it", () => {
+    const { log, publish, state, texts } = setUp()
+    const say = sayOnce(closed, opened)
+    return Effect.gen(function* () {
+      yield* say(publish)
+      state.refuses = true
+      for (let time = 0; time < 3; time++)
+        assert.strictEqual(yield* Effect.flip(say(publish)), full)
+      state.refuses = false
+      for (let time = 0; time < 3; time++) yield* say(publish)
+      assert.deepStrictEqual(texts(), [closed, opened])
+    }).pipe(Effect.provide(log.layer))
+  })
+})
