@@ -84,7 +84,10 @@ export interface Layout {
   readonly moveDedupe: number
 }
 
-/** All streams, buckets and consumers of an installation, as data. */
+/**
+ * All streams, buckets and consumers of an installation, as data, in the order in which they are
+ * made: partition 0 comes last, and where it is there, all is there.
+ */
 export const wanted = (
   names: Names,
   options: TopologyOptions,
@@ -151,7 +154,6 @@ export const wanted = (
         max_deliver: -1
       }
     },
-    ...Array.from({ length: options.partitions }, (_, index) => partition(index)),
     {
       stream: {
         ...common,
@@ -181,7 +183,8 @@ export const wanted = (
     bucket(names.buckets.endpoints, false),
     bucket(names.buckets.health, false),
     bucket(names.buckets.retries, true),
-    bucket(names.buckets.workers, true)
+    bucket(names.buckets.workers, true),
+    ...Array.from({ length: options.partitions }, (_, index) => partition(index)).reverse()
   ]
 }
 
@@ -194,10 +197,14 @@ const consumerNotFound = 10014
  */
 export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   const { ask, connection, jsm, names } = yield* Broker
-  const found = yield* findPartitions
+  const { begun, partitions: found } = yield* findPartitions
   if (found !== undefined && found !== options.partitions)
     return yield* new TopologyError({
       message: `this installation has ${found} partitions and init cannot make them ${options.partitions}: say --partitions ${found}, or leave the flag out`
+    })
+  if (begun > options.partitions)
+    return yield* new TopologyError({
+      message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
     })
   const changes: Array<Change> = []
   for (const item of wanted(names, options, connection.info?.max_payload ?? 1_048_576)) {
@@ -249,7 +256,10 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   }
 })
 
-/** The number of partitions on the broker, or undefined before the first init. */
+/**
+ * The number of partitions on the broker, or undefined where no init has come to its end; and the
+ * number that the last one was going to make.
+ */
 const findPartitions = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const all = yield* ask("list the streams", async () => {
@@ -259,13 +269,21 @@ const findPartitions = Effect.gen(function* () {
   })
   let partitions = 0
   while (all.has(names.deliveries(partitions))) partitions++
-  return partitions === 0 ? undefined : partitions
+  const prefix = names.deliveries(0).slice(0, -1)
+  const indexes = [...all]
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => Number(name.slice(prefix.length)))
+    .filter(Number.isSafeInteger)
+  return {
+    partitions: partitions === 0 ? undefined : partitions,
+    begun: Math.max(-1, ...indexes) + 1
+  }
 })
 
 /** What a worker must know of the layout. Fails with a hint where `petrel init` has not been run. */
 export const readLayout = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
-  const partitions = yield* findPartitions
+  const { partitions } = yield* findPartitions
   if (partitions === undefined)
     return yield* new TopologyError({
       message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`

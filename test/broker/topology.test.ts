@@ -1,0 +1,217 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import type { TopologyOptions } from "../../src/broker/topology.ts"
+import {
+  defaultTopology,
+  init,
+  readLayout,
+  TopologyError,
+  wanted
+} from "../../src/broker/topology.ts"
+import { makeNames } from "../../src/domain/names.ts"
+import { testTopology } from "../engine.ts"
+import type { TestServer } from "../nats-server.ts"
+import { startServer } from "../nats-server.ts"
+
+let server: TestServer
+beforeAll(async () => {
+  server = await startServer()
+})
+afterAll(() => server.stop())
+
+let installations = 0
+
+/** Runs on a part of the server where no init has been run. */
+const bare = <A, E>(effect: Effect.Effect<A, E, Broker>) =>
+  Effect.suspend(() => {
+    const name = `b${installations++}`
+    return Effect.provide(
+      effect,
+      Broker.layer({ url: server.url, prefix: `${name.toUpperCase()}_`, eventRoot: `${name}e` })
+    )
+  })
+
+const options = (changes: Partial<TopologyOptions> = {}) => ({ ...testTopology, ...changes })
+
+const makeFirst = (count: number, topology: TopologyOptions) =>
+  Effect.gen(function* () {
+    const { ask, connection, jsm, names } = yield* Broker
+    const items = wanted(names, topology, connection.info?.max_payload ?? 0)
+    for (const { consumer, stream } of items.slice(0, count)) {
+      yield* ask("add", () => jsm.streams.add(stream))
+      if (consumer !== undefined) yield* ask("add", () => jsm.consumers.add(stream.name, consumer))
+    }
+    return items.length
+  })
+
+describe.concurrent("init", () => {
+  it.live("makes everything, and the second time changes nothing", () =>
+    bare(
+      Effect.gen(function* () {
+        const first = yield* init(options())
+        assert.deepStrictEqual(new Set(first.map(({ change }) => change)), new Set(["created"]))
+        const second = yield* init(options())
+        assert.deepStrictEqual(
+          second.map(({ what }) => what),
+          first.map(({ what }) => what)
+        )
+        assert.deepStrictEqual(
+          second.filter(({ change }) => change !== "unchanged"),
+          []
+        )
+        assert.deepStrictEqual(yield* readLayout, {
+          partitions: 2,
+          ackWait: testTopology.ackWait,
+          moveDedupe: testTopology.moveDedupe
+        })
+      })
+    )
+  )
+
+  it.live("changes what is asked for otherwise, and names it", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        yield* init(options())
+        const changes = yield* init(
+          options({ ackWait: 7_000, deadBytes: 1_000_000, eventAge: 86_400_000 })
+        )
+        const updated = changes.filter(({ change }) => change !== "unchanged")
+        assert.sameDeepMembers(
+          updated.map(({ change, fields, what }) => [what, change, ...fields]),
+          [
+            [`stream ${names.events}`, "updated", "max_age"],
+            [`consumer router of ${names.events}`, "updated", "ack_wait"],
+            [`stream ${names.dead}`, "updated", "max_bytes"],
+            [`consumer deliver of ${names.deliveries(0)}`, "updated", "ack_wait"],
+            [`consumer deliver of ${names.deliveries(1)}`, "updated", "ack_wait"]
+          ]
+        )
+        const { config } = yield* ask("look", () => jsm.streams.info(names.dead))
+        assert.strictEqual(config.max_bytes, 1_000_000)
+        assert.strictEqual((yield* readLayout).ackWait, 7_000)
+      })
+    )
+  )
+
+  it.live("keeps what is waiting where it changes something", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, js, jsm, names, publisher } = yield* Broker
+        yield* init(options())
+        const stream = names.deliveries(0)
+        for (let message = 0; message < 3; message++)
+          yield* publisher.publish(names.subjects.delivery(0, "acme", "hook"), "", [])
+        const consumer = yield* ask("consumer", () =>
+          js.consumers.get(stream, names.deliverConsumer)
+        )
+        const message = yield* ask("next", () => consumer.next())
+        message?.nak(3_600_000)
+        yield* init(options({ ackWait: 60_000 }))
+        const info = yield* ask("look", () => jsm.consumers.info(stream, names.deliverConsumer))
+        assert.deepStrictEqual([info.num_ack_pending, info.num_pending], [1, 2])
+      })
+    )
+  )
+
+  it.live("mends what somebody else has changed", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        yield* init(options())
+        const { config } = yield* ask("look", () => jsm.streams.info(names.history))
+        yield* ask("change", () => jsm.streams.update(names.history, { ...config, max_msgs: 5 }))
+        yield* ask("change", () =>
+          jsm.consumers.update(names.deliveries(1), names.deliverConsumer, { max_ack_pending: 5 })
+        )
+        const changed = (yield* init(options())).filter(({ change }) => change !== "unchanged")
+        assert.deepStrictEqual(
+          changed.map(({ fields, what }) => [what, ...fields]),
+          [[`consumer deliver of ${names.deliveries(1)}`, "max_ack_pending"]]
+        )
+        const now = yield* ask("look", () => jsm.streams.info(names.history))
+        assert.strictEqual(now.config.max_msgs, 5, "limits of an operator's own are left alone")
+      })
+    )
+  )
+
+  it.live("refuses another number of partitions, and says what to do", () =>
+    bare(
+      Effect.gen(function* () {
+        yield* init(options({ partitions: 3 }))
+        for (const partitions of [2, 4]) {
+          const error = yield* Effect.flip(init(options({ partitions })))
+          assert.instanceOf(error, TopologyError)
+          assert.strictEqual(
+            error.message,
+            `this installation has 3 partitions and init cannot make them ${partitions}: say --partitions 3, or leave the flag out`
+          )
+        }
+        assert.strictEqual((yield* readLayout).partitions, 3)
+      })
+    )
+  )
+
+  it.live("finishes one that was broken off, wherever that was", () =>
+    Effect.gen(function* () {
+      const topology = options({ partitions: 4 })
+      const total = wanted(makeNames(), topology, 0).length
+      yield* Effect.forEach(
+        Array.from({ length: total }, (_, index) => index),
+        (count) =>
+          bare(
+            Effect.gen(function* () {
+              yield* makeFirst(count, topology)
+              const early = yield* Effect.flip(readLayout)
+              assert.include(early.message, "run `petrel init` first")
+              yield* init(topology)
+              assert.strictEqual((yield* readLayout).partitions, 4)
+            })
+          ),
+        { concurrency: 4 }
+      )
+    })
+  )
+
+  it.live("does not mix up two that wanted different numbers of partitions", () =>
+    bare(
+      Effect.gen(function* () {
+        const total = yield* makeFirst(9, options({ partitions: 8 }))
+        assert.isAbove(total, 9)
+        const error = yield* Effect.flip(init(options({ partitions: 4 })))
+        assert.include(error.message, "finish it with --partitions 8")
+        yield* init(options({ partitions: 8 }))
+        assert.strictEqual((yield* readLayout).partitions, 8)
+      })
+    )
+  )
+
+  it.live("leaves room in an event for the headers that are added on the way", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, connection, jsm, names } = yield* Broker
+        yield* init({ ...defaultTopology, deadBytes: 1_000_000 })
+        const { config } = yield* ask("look", () => jsm.streams.info(names.events))
+        const room = (connection.info?.max_payload ?? 0) - config.max_msg_size
+        assert.strictEqual(room, 65_536)
+      })
+    )
+  )
+})
+
+describe.concurrent("a worker's look at the layout", () => {
+  it.live("fails with a hint where there is none", () =>
+    bare(
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const error = yield* Effect.flip(readLayout)
+        assert.strictEqual(
+          error.message,
+          `there is no installation named ${names.events.slice(0, -"EVENTS".length)} on this broker: run \`petrel init\` first`
+        )
+      })
+    )
+  )
+})
