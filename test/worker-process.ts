@@ -71,7 +71,7 @@ export const workerProcess = (
   )
 
 /** Ends the leases of dead workers now, instead of waiting until they end by themselves. */
-const endLeases = Effect.gen(function* () {
+export const endLeases = Effect.gen(function* () {
   const { ask, bucket, names } = yield* Broker
   const workers = yield* bucket(names.buckets.workers)
   yield* ask("end the leases", async () => {

@@ -28,6 +28,8 @@ export const RetryRecord = Schema.Struct({
   progress: Progress,
   decision: Decision,
   decidedAt: Schema.Number,
+  /** A sequence of HISTORY: what is told of it from now on stands beyond. */
+  since: Schema.Int,
   /** The fact of the attempt that led here, and the id it is stored under. */
   outcome: Schema.optionalKey(Schema.Struct({ fact: Fact, id: Schema.String }))
 })

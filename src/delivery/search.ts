@@ -1,29 +1,50 @@
-import { Effect, Option, Ref, Schema, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { readStream, scanQueue } from "../broker/scan.ts"
-import type { Fact } from "../domain/fact.ts"
-import { Fact as FactSchema } from "../domain/fact.ts"
+import { Fact } from "../domain/fact.ts"
 import type { Held } from "./held.ts"
 import { placeName } from "./held.ts"
 import type { RetryRecord } from "./retry-record.ts"
 
 /*
- * A message that is moved is stored in its new place first and released in the old one then. After
- * a crash in between, the broker's memory of message ids keeps it from being moved twice. Beyond
- * that memory, these look for it.
+ * What was decided about a message is carried out in steps. After a crash, and after a try whose
+ * end is unknown, these look whether a step was done already: the broker's own memory of message
+ * ids ends with its time window, and for messages that have left their stream with a restart.
  */
 
-const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(FactSchema))
+const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
+
+/** The clocks of the workers and the broker differ by less than this, ms. */
+const clockSkew = 5 * 60_000
+
+/** True where the history has the fact of the attempt that a record is about, as its leader knows it. */
+export const isTold = Effect.fnUntraced(function* (held: Held, record: RetryRecord) {
+  const { ask, jsm, names } = yield* Broker
+  const { endpoint, eventSeq, round, tenant } = held.delivery
+  const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
+  const isIt = (fact: Fact) =>
+    fact.eventSeq === eventSeq && fact.round === round && fact.attempt === record.progress.attempts
+  let seq = record.since
+  while (true) {
+    const query = { seq: seq + 1, next_by_subj }
+    const next = yield* ask("look for an attempt", () =>
+      jsm.streams.getMessage(names.history, query)
+    )
+    if (next === null) return false
+    if (Option.exists(decodeFact(next.string()), isIt)) return true
+    seq = next.seq
+  }
+})
 
 /** The dead letter that a message became, by its sequence in DEAD; undefined where there is none. */
-export const findDeadLetter = Effect.fnUntraced(function* (held: Held, since: number) {
+export const findDeadLetter = Effect.fnUntraced(function* (held: Held, decidedAt: number) {
   const { names } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const origin = placeName(held.place)
   const found = yield* readStream({
     stream: names.dead,
     subjects: [names.subjects.dead(tenant, endpoint)],
-    fromTime: since
+    fromTime: decidedAt - clockSkew
   }).pipe(
     Stream.filter((message) => message.headers?.get("petrel-origin") === origin),
     Stream.runHead
@@ -31,7 +52,10 @@ export const findDeadLetter = Effect.fnUntraced(function* (held: Held, since: nu
   return Option.getOrUndefined(Option.map(found, ({ seq }) => seq))
 })
 
-/** True where the schedule that a message was to become exists, has fired, or has come to its end. */
+/**
+ * True where the schedule that a message was to become exists, has fired, or has come to its end.
+ * In this order: it may go on while this looks.
+ */
 export const findMoved = Effect.fnUntraced(function* (
   held: Held,
   partition: number,
@@ -62,21 +86,16 @@ const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) 
     fact.eventSeq === eventSeq &&
     fact.round === round &&
     (fact.kind !== "attempt-failed" || (fact.attempt ?? 0) > record.progress.attempts)
-  const found = yield* Ref.make(false)
-  yield* readStream({
+  const found = yield* readStream({
     stream: names.history,
     subjects: [
       names.subjects.fact(tenant, endpoint, "ok", "delivered"),
       names.subjects.fact(tenant, endpoint, "failure", "*")
     ],
-    fromTime: record.decidedAt
+    fromSeq: record.since + 1
   }).pipe(
-    Stream.runForEach((message) =>
-      Option.match(decodeFact(message.string()), {
-        onNone: () => Effect.void,
-        onSome: (fact) => (goesOn(fact) ? Ref.set(found, true) : Effect.void)
-      })
-    )
+    Stream.filter((message) => Option.exists(decodeFact(message.string()), goesOn)),
+    Stream.runHead
   )
-  return yield* Ref.get(found)
+  return Option.isSome(found)
 })

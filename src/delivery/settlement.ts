@@ -1,11 +1,10 @@
 import { Clock, Effect } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import type { Broker, BrokerError } from "../broker/connection.ts"
 import type { Gate, sayOnce } from "../broker/gate.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import type { Layout } from "../broker/topology.ts"
 import type { Progress } from "../domain/delivery.ts"
-import { deliveryHeaders, deliveryId } from "../domain/delivery.ts"
+import { deliveryId } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
@@ -15,11 +14,11 @@ import { Checkpoint } from "./checkpoint.ts"
 import { attemptFields, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import type { Held } from "./held.ts"
-import { placeName } from "./held.ts"
+import { makeMoves } from "./moves.ts"
 import type { PartitionMemory, Waiting } from "./partition-memory.ts"
 import type { Decision, RetryRecord } from "./retry-record.ts"
 import { eraseRecord, writeRecord } from "./retry-record.ts"
-import { findDeadLetter, findMoved } from "./search.ts"
+import { findMoved, isTold } from "./search.ts"
 import type { Sent } from "./sender.ts"
 
 /** How long a dead letter that DEAD does not take waits before it is tried again, ms. */
@@ -47,11 +46,11 @@ export interface SettlementOptions {
  * the dead letter, its fact, then the ack. Each step may be repeated after a crash.
  */
 export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOptions) {
-  const { layout, memory, records, worker } = options
+  const { memory, records, worker } = options
   const context = yield* Effect.context<Broker>()
-  const { names, publisher } = yield* Broker
   const facts = yield* Facts
   const reached = yield* Checkpoint
+  const moves = yield* makeMoves(options)
   const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
     const { seq } = yield* facts.append(fact, id)
     memory.settled.stored(seq)
@@ -100,7 +99,15 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     decided: Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
   ) {
     const { endpoint, eventSeq, round, tenant } = held.delivery
-    const record: RetryRecord = { v: 1, eventSeq, tenant, endpoint, round, ...decided }
+    const record: RetryRecord = {
+      v: 1,
+      eventSeq,
+      tenant,
+      endpoint,
+      round,
+      since: memory.settled.known,
+      ...decided
+    }
     const { seq, stream } = held.place
     yield* records.through(
       Effect.provideContext(writeRecord(stream, seq, record, held.delivery.deadline), context)
@@ -108,19 +115,25 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     const waiting: Waiting = { record, told: false }
     memory.waiting.set(seq, waiting)
     reached("decided")
-    yield* carryOut(held, waiting)
+    yield* carryOut(held, waiting, false)
   }, unsettled)
 
-  /** Does what was decided, from wherever it was left off. */
-  const carryOut = Effect.fnUntraced(function* (held: Held, waiting: Waiting) {
-    const { decision, outcome } = waiting.record
-    if (outcome !== undefined && !waiting.told) {
+  /** Stores the fact of the attempt that led to a decision, unless that was done already. */
+  const tell = Effect.fnUntraced(function* (held: Held, { record, told }: Waiting, begun: boolean) {
+    const { outcome } = record
+    if (outcome !== undefined && !told && !(begun && (yield* isTold(held, record)))) {
       yield* append(outcome.fact, outcome.id)
       reached("outcome-stored")
       yield* logFact(outcome.fact)
     }
-    const kept = memory.waiting.get(held.place.seq)
-    if (kept !== undefined) memory.waiting.set(held.place.seq, forgetOutcome(kept.record))
+    if (memory.waiting.has(held.place.seq))
+      memory.waiting.set(held.place.seq, forgetOutcome(record))
+  })
+
+  /** Does what was decided; from wherever it was left off, where somebody may have begun. */
+  const carryOut = Effect.fnUntraced(function* (held: Held, waiting: Waiting, begun: boolean) {
+    const { decision } = waiting.record
+    yield* tell(held, waiting, begun)
     switch (decision._tag) {
       case "Nak": {
         const now = yield* Clock.currentTimeMillis
@@ -128,46 +141,30 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         return
       }
       case "Schedule":
-        return yield* schedule(held, waiting.record, decision.at)
+        return yield* schedule(held, waiting.record, decision.at, begun)
       case "Dead":
-        return yield* bury(held, waiting.record, decision.reason)
+        return yield* bury(held, waiting.record, decision.reason, begun)
     }
   })
 
-  const mayBeForgotten = Effect.fnUntraced(function* (record: RetryRecord) {
-    const now = yield* Clock.currentTimeMillis
-    return now - record.decidedAt > layout.moveDedupe / 2
-  })
-
-  const schedule = Effect.fnUntraced(function* (held: Held, record: RetryRecord, at: number) {
-    const { seq } = held.place
-    const { endpoint, tenant } = held.delivery
-    const moved = (yield* mayBeForgotten(record)) && (yield* findMoved(held, memory.index, record))
-    if (!moved) {
-      const delivery = {
-        ...held.delivery,
-        progress: record.progress,
-        origin: placeName(held.place)
-      }
-      const target = names.subjects.delivery(memory.index, tenant, endpoint)
-      yield* records.within(
-        layout.moveDedupe / 2,
-        publisher.publish(names.subjects.later(memory.index, String(seq)), held.body, [
-          ...deliveryHeaders(delivery, `${held.place.stream}.${seq}.later`),
-          ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
-          ["Nats-Schedule-Target", target]
-        ])
-      )
-    }
+  const schedule = Effect.fnUntraced(function* (
+    held: Held,
+    record: RetryRecord,
+    at: number,
+    begun: boolean
+  ) {
+    yield* moves.toSchedule(held, record, at, begun)
     reached("moved")
     yield* finish(held)
   })
 
-  const bury = Effect.fnUntraced(function* (held: Held, record: RetryRecord, reason: DeadReason) {
-    const before = (yield* mayBeForgotten(record))
-      ? yield* findDeadLetter(held, record.decidedAt)
-      : undefined
-    const dead = before ?? (yield* options.burial(storeDead(held, record, reason)))
+  const bury = Effect.fnUntraced(function* (
+    held: Held,
+    record: RetryRecord,
+    reason: DeadReason,
+    begun: boolean
+  ) {
+    const dead = yield* moves.toDead(held, record, reason, begun)
     reached("dead-stored")
     const { lastError, lastErrorClass, lastStatus, attempts } = record.progress
     const fact: Fact = {
@@ -184,21 +181,6 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     reached("end-stored")
     yield* finish(held)
     yield* logFact(fact)
-  })
-
-  const storeDead = Effect.fnUntraced(function* (
-    held: Held,
-    record: RetryRecord,
-    reason: DeadReason
-  ) {
-    const { endpoint, tenant } = held.delivery
-    const delivery = { ...held.delivery, progress: record.progress, origin: placeName(held.place) }
-    const { seq } = yield* publisher.publish(names.subjects.dead(tenant, endpoint), held.body, [
-      ...deliveryHeaders(delivery, `${held.place.stream}.${held.place.seq}.dead`),
-      ["petrel-reason", reason],
-      ["petrel-dead-at", String(record.decidedAt)]
-    ])
-    return seq
   })
 
   /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
@@ -273,14 +255,29 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   return {
     succeeded,
     failed,
-    /** Ends a delivery without an attempt. */
+    /** Ends a delivery without an attempt; what was begun earlier stands. */
     end: (held: Held, progress: Progress, reason: DeadReason) =>
-      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
-        decide(held, { decision: { _tag: "Dead", reason }, decidedAt, progress })
-      ).pipe(patiently(held), Effect.provideContext(context)),
+      Effect.gen(function* () {
+        const waiting = memory.waiting.get(held.place.seq)
+        const decision = waiting?.record.decision
+        if (waiting !== undefined) {
+          if (decision?._tag === "Dead") return yield* carryOut(held, waiting, true)
+          yield* tell(held, waiting, true)
+          if (
+            decision?._tag === "Schedule" &&
+            (yield* findMoved(held, memory.index, waiting.record))
+          )
+            return yield* finish(held)
+        }
+        const decidedAt = yield* Clock.currentTimeMillis
+        yield* decide(held, { decision: { _tag: "Dead", reason }, decidedAt, progress })
+      }).pipe(unsettled, patiently(held), Effect.provideContext(context)),
     /** Goes on with what was decided earlier. */
     resume: (held: Held, waiting: Waiting) =>
-      unsettled(carryOut(held, waiting)).pipe(patiently(held), Effect.provideContext(context)),
+      unsettled(carryOut(held, waiting, true)).pipe(
+        patiently(held),
+        Effect.provideContext(context)
+      ),
     isOpen: () => facts.isOpen() && records.isOpen(),
     ready: Effect.andThen(facts.ready, records.ready)
   }

@@ -8,6 +8,8 @@ import { eraseRecord, listRecords } from "./retry-record.ts"
 import { Horizon, Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
 
+const noSuchMessage = 10057
+
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /** Key of a partition's floor: the HISTORY sequence below which all of its facts are settled. */
@@ -72,16 +74,29 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
       })
     )
   )
-  yield* Effect.forEach(memories.values(), forgetEnded, { discard: true })
+  yield* Effect.forEach(memories.values(), removeEnded, { discard: true })
   return [...memories.values()]
 })
 
-/** Erases the records of messages that have ended: their owner came no further than the fact. */
-const forgetEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: PartitionMemory) {
-  const ended = [...recorded].filter((seq) => settled.has(seq))
-  for (const seq of ended) recorded.delete(seq)
-  yield* Effect.forEach(ended, (seq) => eraseRecord(stream, seq), {
-    concurrency: 64,
-    discard: true
+/**
+ * Removes what is left of messages that have ended and whose owner came no further than the fact.
+ * Those that it found by looking through the stream may be waiting out the delay of a NAK: they
+ * would come back when nobody remembers their end.
+ */
+const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: PartitionMemory) {
+  const { ask, jsm } = yield* Broker
+  const remove = Effect.fnUntraced(function* (seq: number) {
+    yield* ask("remove a delivery that has ended", () =>
+      jsm.streams.deleteMessage(stream, seq, false)
+    ).pipe(
+      Effect.catchIf(
+        ({ code }) => code === noSuchMessage,
+        () => Effect.void
+      )
+    )
+    yield* eraseRecord(stream, seq)
+    recorded.delete(seq)
   })
+  const ended = [...recorded].filter((seq) => settled.has(seq))
+  yield* Effect.forEach(ended, remove, { concurrency: 16, discard: true })
 })

@@ -1,0 +1,35 @@
+import { Effect } from "effect"
+import type { Broker, BrokerError } from "../broker/connection.ts"
+import type { PubAck } from "../broker/publisher.ts"
+import { PublishError } from "../broker/publisher.ts"
+
+/** Stands for the acknowledgement of a message that was found to be stored. */
+const found: PubAck = { stream: "", seq: 0, duplicate: true }
+
+/**
+ * A publish that stores its message once though it is run again until it succeeds. The broker
+ * forgets a `Nats-Msg-Id` after a while; a restart makes it forget at once that of a message which
+ * has left its stream. So where a try may have stored it, `find` looks for it before the next.
+ *
+ * @param tried whether somebody may have tried before.
+ */
+export const storeOnce = (
+  publish: Effect.Effect<PubAck, PublishError>,
+  find: Effect.Effect<boolean, BrokerError, Broker>,
+  tried = false
+): Effect.Effect<PubAck, PublishError, Broker> => {
+  let uncertain = tried
+  const store = Effect.tapError(publish, ({ reason }) =>
+    Effect.sync(() => {
+      uncertain ||= reason === "timeout" || reason === "closed"
+    })
+  )
+  const look = Effect.mapError(
+    find,
+    ({ message, operation }) =>
+      new PublishError({ subject: operation, reason: "timeout", code: 0, detail: message })
+  )
+  return Effect.suspend(() =>
+    uncertain ? Effect.flatMap(look, (is) => (is ? Effect.succeed(found) : store)) : store
+  )
+}
