@@ -1,4 +1,5 @@
 import { Effect, type Exit, Fiber } from "effect"
+import { onNpmShellGone } from "./npm-shell.ts"
 
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
 const numbers: Record<Signal, number> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
@@ -44,10 +45,12 @@ export const runMain = <A, E>(
     Effect.runFork(Fiber.interrupt(fiber))
   }
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal)
+  onNpmShellGone(() => onSignal("SIGTERM"))
 
   fiber.addObserver((exit) => {
     clearInterval(keepAlive)
-    const signal = asked === undefined || servesUntilStopped ? 0 : 128 + numbers[asked.signal]
+    // Interrupted without a signal: Ctrl-C at a question, which takes it as a key.
+    const signal = servesUntilStopped ? 0 : 128 + numbers[asked?.signal ?? "SIGINT"]
     const code = codeOf(exit, signal)
     // What was written before may still be on its way into a pipe.
     process.stdout.write("", () => process.exit(code))

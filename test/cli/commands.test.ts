@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -470,4 +471,27 @@ describe("petrel worker", () => {
       })
     )
   })
+
+  it.live.runIf(process.platform === "linux")(
+    "stops when npm's shell, which it was started from, is gone",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.promise(async () => {
+          const worker = [process.execPath, program, "worker", ...flags]
+          const shell = spawn("sh", ["-c", '"$0" "$@"; exit 7', ...worker], {
+            stdio: ["ignore", "pipe", "pipe"],
+            env: { ...process.env, npm_command: "exec" }
+          })
+          const said: Array<string> = []
+          shell.stderr.on("data", (chunk) => said.push(String(chunk)))
+          await once(shell.stdout, "data")
+          shell.kill("SIGTERM")
+          // Closed when nobody is left who could write to it: the worker has ended, too.
+          await once(shell, "close")
+          assert.include(said.join(""), "stopping")
+        })
+      )
+    }
+  )
 })
