@@ -1,9 +1,10 @@
 import { headers as makeHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Result, Schema, type Scope, Stream } from "effect"
 import { Broker } from "../src/broker/connection.ts"
+import { init } from "../src/broker/init.ts"
 import { readStream, scanQueue } from "../src/broker/scan.ts"
 import type { TopologyOptions } from "../src/broker/topology.ts"
-import { defaultTopology, init } from "../src/broker/topology.ts"
+import { defaultTopology } from "../src/broker/topology.ts"
 import { addEndpoint } from "../src/delivery/endpoint-store.ts"
 import type { WorkerOptions } from "../src/delivery/worker.ts"
 import { startWorker } from "../src/delivery/worker.ts"
@@ -66,7 +67,7 @@ export const installation = (server: TestServer, topology: Partial<TopologyOptio
         Effect.provide(Facts.layer.pipe(Layer.provideMerge(broker)))
       ),
     /** A further connection, as another process would have. */
-    connection: Effect.map(Layer.build(broker), Context.get(Broker))
+    connection: Effect.map(Layer.build(Layer.fresh(broker)), Context.get(Broker))
   }
 }
 

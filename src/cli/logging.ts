@@ -15,9 +15,10 @@ const levels: Record<LogLevel.LogLevel, Level | undefined> = {
 
 const stderr = 2
 
-/** For people on a terminal, one JSON object a line for everything else. Never waits: what is logged is out. */
+/** For people on a terminal, one JSON object a line for everything else. */
 const openStderr = async (): Promise<DestinationStream> => {
-  if (!process.stderr.isTTY) return destination({ fd: stderr, sync: true })
+  // Not line by line: each outcome is logged. What is left over is written when the process ends.
+  if (!process.stderr.isTTY) return destination({ fd: stderr, sync: false })
   const { default: pretty } = await import("pino-pretty")
   return pretty({
     destination: stderr,

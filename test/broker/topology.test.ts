@@ -2,14 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
+import { init } from "../../src/broker/init.ts"
+import { readLayout, TopologyError } from "../../src/broker/installed.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
-import {
-  defaultTopology,
-  init,
-  readLayout,
-  TopologyError,
-  wanted
-} from "../../src/broker/topology.ts"
+import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { testTopology } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"

@@ -1,0 +1,120 @@
+import { nanos } from "@nats-io/transport-node"
+import { Effect, Schema } from "effect"
+import type { BrokerError } from "./connection.ts"
+import { Broker } from "./connection.ts"
+import type { TopologyOptions } from "./topology.ts"
+
+/** The broker's layout cannot become what was asked for. */
+export class TopologyError extends Schema.TaggedError<TopologyError>()("TopologyError", {
+  message: Schema.String
+}) {}
+
+/** The layout a worker found on the broker. */
+export interface Layout {
+  readonly partitions: number
+  /** ms */
+  readonly ackWait: number
+  /** ms */
+  readonly moveDedupe: number
+}
+
+export const streamNotFound = 10059
+export const consumerNotFound = 10014
+
+/** Undefined instead of the failure that says that there is no such thing. */
+export const ifFound = <A>(effect: Effect.Effect<A, BrokerError>, notFound: number) =>
+  effect.pipe(
+    Effect.catchIf(
+      (error) => error.code === notFound,
+      () => Effect.succeed(undefined)
+    )
+  )
+
+/**
+ * The number of partitions on the broker, or undefined where no init has come to its end; and the
+ * number that the last one was going to make.
+ */
+export const findPartitions = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const all = yield* ask("list the streams", async () => {
+    const list: Array<string> = []
+    for await (const name of jsm.streams.names()) list.push(name)
+    return new Set(list)
+  })
+  let partitions = 0
+  while (all.has(names.deliveries(partitions))) partitions++
+  const prefix = names.deliveries(0).slice(0, -1)
+  const indexes = [...all]
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => Number(name.slice(prefix.length)))
+    .filter(Number.isSafeInteger)
+  return {
+    partitions: partitions === 0 ? undefined : partitions,
+    begun: Math.max(-1, ...indexes) + 1
+  }
+})
+
+/** What a worker must know of the layout. Fails with a hint where `petrel init` has not been run. */
+export const readLayout = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { partitions } = yield* findPartitions
+  if (partitions === undefined)
+    return yield* new TopologyError({
+      message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`
+    })
+  const stream = names.deliveries(0)
+  const info = yield* ask(`look at stream ${stream}`, () => jsm.streams.info(stream))
+  const consumer = yield* ask(`look at the consumer of ${stream}`, () =>
+    jsm.consumers.info(stream, names.deliverConsumer)
+  )
+  return {
+    partitions,
+    ackWait: (consumer.config.ack_wait ?? nanos(30_000)) / 1e6,
+    moveDedupe: info.config.duplicate_window / 1e6
+  } satisfies Layout
+})
+
+const millis = (nanoseconds: number): number => nanoseconds / 1e6
+
+/** How an installation was made, as far as it is there; nothing before the first `petrel init`. */
+export const readInstalled = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const stream = (name: string) =>
+    ifFound(
+      ask(`look at stream ${name}`, () => jsm.streams.info(name)),
+      streamNotFound
+    )
+  const router = ifFound(
+    ask(`look at the consumer of ${names.events}`, () =>
+      jsm.consumers.info(names.events, names.routerConsumer)
+    ),
+    consumerNotFound
+  )
+  const [events, history, dead] = yield* Effect.all(
+    [stream(names.events), stream(names.history), stream(names.dead)],
+    { concurrency: "unbounded" }
+  )
+  const { begun } = yield* findPartitions
+  const consumer = events === undefined ? undefined : yield* router
+  const ackWait = consumer?.config.ack_wait
+  return {
+    ...(begun === 0 ? {} : { partitions: begun }),
+    ...(events === undefined
+      ? {}
+      : {
+          replicas: events.config.num_replicas,
+          eventDedupe: millis(events.config.duplicate_window),
+          eventAge: millis(events.config.max_age)
+        }),
+    ...(ackWait === undefined ? {} : { ackWait: millis(ackWait) }),
+    ...(history === undefined
+      ? {}
+      : {
+          historyAge: millis(history.config.max_age),
+          moveDedupe: millis(history.config.duplicate_window)
+        }),
+    ...(dead === undefined
+      ? {}
+      : { deadAge: millis(dead.config.max_age), deadBytes: dead.config.max_bytes })
+  } satisfies Partial<TopologyOptions>
+})
