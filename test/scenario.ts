@@ -11,7 +11,8 @@ import type { TestServer, TestServerOptions } from "./nats-server.ts"
 import { startServer } from "./nats-server.ts"
 import type { Script } from "./receiver.ts"
 
-const quiet = Layer.succeed(References.MinimumLogLevel, "Fatal")
+/** Says nothing. */
+export const quiet = Layer.succeed(References.MinimumLogLevel, "Fatal")
 
 /**
  * A server for the tests of a file, and how they are told: each on an installation of its own, so

@@ -52,8 +52,20 @@ const eraseHeaders: HeaderList = [
   ["Nats-TTL", "60s"]
 ]
 
-/** Removes a value; the marker that says so ends by itself after a minute. */
-export const eraseValue = Effect.fnUntraced(function* (bucket: string, key: string) {
+/**
+ * Removes a value; the marker that says so ends by itself after a minute.
+ *
+ * @param expected the revision that is meant. (Default: whichever is there)
+ */
+export const eraseValue = Effect.fnUntraced(function* (
+  bucket: string,
+  key: string,
+  expected?: number
+) {
   const { publisher } = yield* Broker
-  return yield* publisher.publish(`$KV.${bucket}.${key}`, "", eraseHeaders)
+  const headers: HeaderList =
+    expected === undefined
+      ? eraseHeaders
+      : [...eraseHeaders, ["Nats-Expected-Last-Subject-Sequence", String(expected)]]
+  return yield* publisher.publish(`$KV.${bucket}.${key}`, "", headers)
 })

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Option, Random, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
+import type { PublishError } from "../broker/publisher.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 
 /** How long ownership outlives its holder's last sign of life, ms. */
@@ -50,11 +51,21 @@ export const own = Effect.fnUntraced(function* (worker: string, ttl = defaultTtl
     return { revision, holder }
   })
 
+  /** When the last write began: the broker counts from no earlier. */
+  let written = 0
+  const write = (expected: number) =>
+    Effect.suspend(() => {
+      written = performance.now()
+      return writeValue(bucket, key, value, { ttl, expected })
+    })
+
   const take = Effect.gen(function* () {
     const { holder, revision } = yield* look
+    // An own write whose answer was lost.
+    if (holder?.instance === instance) return { holder: undefined, revision }
     if (holder !== undefined || performance.now() < notBefore)
       return { holder, revision: undefined }
-    const ack = yield* writeValue(bucket, key, value, { ttl, expected: revision }).pipe(
+    const ack = yield* write(revision).pipe(
       Effect.catchIf(isConflict, () => Effect.succeed(undefined))
     )
     return { holder: undefined, revision: ack?.seq }
@@ -77,37 +88,49 @@ export const own = Effect.fnUntraced(function* (worker: string, ttl = defaultTtl
   })
 
   let revision = yield* waitForIt
-  let renewedAt = performance.now()
+  let renewedAt = written
   const lost = yield* Deferred.make<void>()
+  const holds = () => performance.now() - renewedAt < ttl / 2
+  let overdue = false
 
-  const renew = Effect.gen(function* () {
-    const began = performance.now()
-    const written = yield* Effect.result(
-      writeValue(bucket, key, value, { ttl, expected: revision })
-    )
-    if (written._tag === "Success") {
-      revision = written.success.seq
-      renewedAt = began
-      return
-    }
-    if (!isConflict(written.failure)) return
-    // An own write whose answer was lost, an end by time, or another owner: look which.
+  const renewed = Effect.suspend(() => {
+    renewedAt = written
+    if (!overdue) return Effect.void
+    overdue = false
+    return Effect.logInfo("the right to deliver is renewed again")
+  })
+  const refused = (error: PublishError) =>
+    Effect.suspend(() => {
+      if (overdue || holds()) return Effect.void
+      overdue = true
+      return Effect.logWarning(
+        "the right to deliver cannot be renewed: nothing new is sent until it can",
+        { why: error.message }
+      )
+    })
+  /** An own write whose answer was lost, an end by time, or another owner: looks which. */
+  const reconsider = Effect.gen(function* () {
     const now = yield* look
-    if (now.holder !== undefined && now.holder.instance !== instance) {
-      renewedAt = Number.NEGATIVE_INFINITY
-      yield* Effect.logWarning("another worker delivers now", { owner: now.holder.worker })
-      yield* Deferred.succeed(lost, undefined)
+    if (now.holder === undefined || now.holder.instance === instance) {
+      revision = now.revision
       return
     }
-    revision = now.revision
-  }).pipe(Effect.ignore)
-
-  yield* Effect.addFinalizer(() =>
-    Deferred.isDoneUnsafe(lost) ? Effect.void : Effect.ignore(eraseValue(bucket, key))
+    renewedAt = Number.NEGATIVE_INFINITY
+    yield* Effect.logWarning("another worker delivers now", { owner: now.holder.worker })
+    yield* Deferred.succeed(lost, undefined)
+  })
+  const renew = Effect.suspend(() => write(revision)).pipe(
+    Effect.matchEffect({
+      onSuccess: ({ seq }) => {
+        revision = seq
+        return renewed
+      },
+      onFailure: (error) => (isConflict(error) ? reconsider : refused(error))
+    }),
+    Effect.ignore
   )
+
+  yield* Effect.addFinalizer(() => Effect.ignore(eraseValue(bucket, key, revision)))
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(renewal), renew)))
-  return {
-    holds: () => performance.now() - renewedAt < ttl / 2,
-    lost: Deferred.await(lost)
-  } satisfies Ownership
+  return { holds, lost: Deferred.await(lost) } satisfies Ownership
 })

@@ -92,10 +92,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   })
 
   const handle = Effect.fnUntraced(function* (held: Held) {
-    const now = yield* Clock.currentTimeMillis
     const waiting = yield* recall(held)
-    if (waiting !== undefined && !isDue(waiting, now))
+    if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
       return yield* settlement.resume(held, waiting)
+    yield* settlement.ready
+    const now = yield* Clock.currentTimeMillis
     const progress = waiting?.record.progress ?? held.delivery.progress
     const standing = yield* directory.standing(held.delivery)
     if (progress.attempts === 0) {
@@ -107,7 +108,6 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       const reason = suspicion.isSuspect(held) ? "defect" : "deadline"
       return yield* settlement.end(held, progress, reason)
     }
-    yield* settlement.ready
     if (!options.mayAttempt()) {
       suspicion.clear(held)
       return held.nak(patience)
@@ -195,7 +195,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
           return 0
         }
         yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
-        return inHand.room
+        if (options.mayAttempt()) return inHand.room
+        yield* Effect.sleep(patience / 4)
+        return 0
       })
     }).pipe(Effect.ensuring(Effect.sync(() => goBack(lanes.drain(), () => 1))))
     yield* FiberSet.awaitEmpty(fibers)
