@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { PositiveDuration } from "./duration.ts"
+import { everyKey } from "./record.ts"
 import { RetryPolicy } from "./retry-policy.ts"
 import { Token } from "./token.ts"
 import { TypeFilter } from "./type-filter.ts"
@@ -18,13 +19,13 @@ const isHttpUrl = (text: string): string | undefined => {
 const reserved =
   /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|user-agent|traceparent|tracestate|webhook-.*|petrel-.*|x-hub-signature-256)$/
 
-const HeaderName = Schema.String.check(
-  Schema.makeFilter((name: string) => {
-    if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return "must be a valid header name"
-    if (reserved.test(name.toLowerCase())) return "is a header that Petrel or HTTP sets itself"
-    return undefined
-  })
-)
+/** What keeps a name from being one of an endpoint's own headers, or undefined. */
+export const headerNameProblem = (name: string): string | undefined => {
+  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return "must be a valid header name"
+  if (reserved.test(name.toLowerCase())) return "is a header that Petrel or HTTP sets itself"
+  return undefined
+}
+const HeaderName = Schema.String.check(Schema.makeFilter(headerNameProblem))
 const HeaderValue = Schema.String.check(
   Schema.makeFilter((value: string) =>
     /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : "must be a valid header value"
@@ -75,7 +76,7 @@ export const Endpoint = Schema.Struct({
   /** Redirects followed before the attempt fails; 0 follows none. (Default: 3) */
   redirects: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
   /** Sent with every request, but not across a redirect to another origin. */
-  headers: Schema.Record(HeaderName, HeaderValue),
+  headers: Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
   disabled: Schema.optionalKey(Disabled),
   createdAt: Schema.Number,
   updatedAt: Schema.Number

@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { PositiveDuration } from "./duration.ts"
+import { everyKey } from "./record.ts"
 
 const Factor = Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
 
@@ -38,11 +39,8 @@ export type Jitter = typeof Jitter.Type
 export const Verdict = Schema.Literals(["delivered", "retry", "fail"])
 export type Verdict = typeof Verdict.Type
 
-const StatusKey = Schema.String.check(
-  Schema.makeFilter((key: string) =>
-    /^([1-5]\d\d|[1-5]xx)$/.test(key) ? undefined : 'must be a status ("404") or a class ("4xx")'
-  )
-)
+const statusKeyProblem = (key: string): string | undefined =>
+  /^([1-5]\d\d|[1-5]xx)$/.test(key) ? undefined : 'must be a status ("404") or a class ("4xx")'
 
 /** When to try again and when to stop, as data: a value in an endpoint's configuration. */
 export const RetryPolicy = Schema.Struct({
@@ -57,7 +55,9 @@ export const RetryPolicy = Schema.Struct({
   /** The sender's time-out for a whole attempt, where the endpoint sets none. */
   timeout: Schema.optionalKey(PositiveDuration),
   /** Overrides of the classification, by status or class: `{"404":"fail","5xx":"retry"}`. */
-  statuses: Schema.optionalKey(Schema.Record(StatusKey, Verdict))
+  statuses: Schema.optionalKey(
+    Schema.Record(Schema.String, Verdict).check(everyKey(statusKeyProblem))
+  )
 })
 export type RetryPolicy = typeof RetryPolicy.Type
 export type RetryPolicyJson = typeof RetryPolicy.Encoded

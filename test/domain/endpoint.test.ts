@@ -1,0 +1,60 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import { Endpoint } from "../../src/domain/endpoint.ts"
+import { RetryPolicy } from "../../src/domain/retry-policy.ts"
+import { quickRetry, secret } from "../engine.ts"
+
+const json = {
+  v: 1,
+  tenant: "acme",
+  id: "hook",
+  generation: "g",
+  url: "https://example.com/hooks",
+  types: [">"],
+  sign: "standard",
+  secrets: [{ value: secret, createdAt: 0 }],
+  retry: "default",
+  maxInFlight: 10,
+  redirects: 3,
+  headers: {},
+  createdAt: 0,
+  updatedAt: 0
+}
+const problem = (changes: object): string => {
+  const decoded = Schema.decodeUnknownResult(Endpoint)({ ...json, ...changes })
+  return Result.isFailure(decoded) ? decoded.failure.message : ""
+}
+
+describe("an endpoint's configuration", () => {
+  it("is what the bucket holds", () => {
+    assert.strictEqual(problem({}), "")
+  })
+
+  it("refuses header names that are not its own to set, instead of leaving them out", () => {
+    assert.include(problem({ headers: { host: "x" } }), "sets itself")
+    assert.include(problem({ headers: { "Webhook-Id": "x" } }), "sets itself")
+    assert.include(problem({ headers: { "a b": "x" } }), "valid header name")
+    assert.include(problem({ headers: { "x-key": "line\nbreak" } }), "valid header value")
+    assert.strictEqual(problem({ headers: { "x-key": "value" } }), "")
+  })
+
+  it("refuses URLs that are none, other schemes, and passwords in them", () => {
+    for (const url of ["", "example.com", "ftp://example.com", "https://u:p@example.com"])
+      assert.include(problem({ url }), "must")
+  })
+
+  it("refuses names that are no subject token", () => {
+    for (const id of ["", "_", "a.b", "a b", "ü", "x".repeat(65)])
+      assert.notEqual(problem({ id }), "")
+  })
+})
+
+describe("a retry policy", () => {
+  it("refuses overrides of what is neither a status nor a class", () => {
+    const decode = Schema.decodeUnknownResult(RetryPolicy)
+    assert.isTrue(
+      Result.isSuccess(decode(quickRetry({ statuses: { "404": "fail", "5xx": "retry" } })))
+    )
+    assert.isTrue(Result.isFailure(decode(quickRetry({ statuses: { "40x": "fail" } }))))
+  })
+})
