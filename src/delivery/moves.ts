@@ -53,9 +53,9 @@ export const makeMoves = Effect.fnUntraced(function* ({
           ["Nats-Schedule-Target", names.subjects.delivery(memory.index, tenant, endpoint)]
         ]
       )
-      const find = findMoved(held, memory.index, record)
+      const find = Effect.provideContext(findMoved(held, memory.index, record), context)
       const store = storeOnce(publish, find, yield* mayBeDone(record, begun))
-      yield* records.within(layout.moveDedupe / 2, Effect.provideContext(store, context))
+      yield* records.within(layout.moveDedupe / 2, store)
     }),
 
     /**

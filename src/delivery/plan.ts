@@ -1,10 +1,8 @@
-import { Clock, Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readStream, scanQueue } from "../broker/scan.ts"
 import type { Event } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import { Fact } from "../domain/fact.ts"
-import { partitionOf } from "../domain/names.ts"
 import { nobody } from "../domain/token.ts"
 import type { LiveEndpoint } from "./directory.ts"
 
@@ -13,10 +11,10 @@ import type { LiveEndpoint } from "./directory.ts"
  */
 export const partSize = 1_000
 
-/** A part of a plan as the history holds it: what it says, and when it was stored (ms). */
+/** A part of a plan as the history holds it: what it says, and its sequence there. */
 export interface StoredPart {
   readonly plan: Plan
-  readonly at: number
+  readonly seq: number
 }
 
 /**
@@ -68,98 +66,14 @@ export const routedFact = (event: Event, plan: Plan, at: number, worker: string)
   ...(event.content.traceparent === undefined ? {} : { trace: event.content.traceparent })
 })
 
-const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
-
-const partOf = (text: string): Option.Option<{ readonly seq: number; readonly part: StoredPart }> =>
-  Option.flatMap(decodeFact(text), ({ at, eventSeq, plan }) =>
-    plan === undefined || eventSeq === undefined
-      ? Option.none()
-      : Option.some({ seq: eventSeq, part: { plan, at } })
-  )
+export const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /** The part that the history holds at a sequence, from its leader. */
 export const readPart = Effect.fnUntraced(function* (seq: number) {
   const { ask, jsm, names } = yield* Broker
   const message = yield* ask("read a plan", () => jsm.streams.getMessage(names.history, { seq }))
-  return Option.map(message === null ? Option.none() : partOf(message.string()), ({ part }) => part)
+  const fact = message === null ? Option.none() : decodeFact(message.string())
+  return Option.flatMap(fact, ({ plan }) =>
+    plan === undefined ? Option.none() : Option.some<StoredPart>({ plan, seq })
+  )
 })
-
-/**
- * The plans that exist for events the router has not finished: by event sequence, parts in order.
- * Whoever routes such an event follows its plan, however long ago it was made.
- */
-export const readUnfinished = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const found = new Map<number, Array<StoredPart>>()
-  const consumer = yield* ask("look at the router", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
-  )
-  const floor = consumer.ack_floor.stream_seq
-  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
-  const seq = Math.max(floor + 1, state.first_seq)
-  if (seq > state.last_seq) return found
-  const first = yield* ask("read the first unrouted event", () =>
-    jsm.streams.getMessage(names.events, { seq })
-  )
-  const fromTime = first?.time.getTime() ?? Date.parse(state.first_ts)
-  const subject = names.subjects.fact("*", nobody, "ok", "routed")
-  yield* Stream.runForEach(
-    readStream({ stream: names.history, subjects: [subject], fromTime }),
-    (message) =>
-      Effect.sync(() => {
-        const stored = Option.getOrUndefined(partOf(message.string()))
-        if (stored === undefined || stored.seq <= floor) return
-        const parts = found.get(stored.seq) ?? []
-        parts[stored.part.plan.part] = stored.part
-        found.set(stored.seq, parts)
-      })
-  )
-  return found
-})
-
-/**
- * Which of a plan's endpoints have their delivery already: it is told of in the history or still
- * waits. For plans older than the broker's memory of message ids.
- */
-export const alreadySent = Effect.fnUntraced(function* (
-  event: Event,
-  stored: StoredPart,
-  partitions: number
-) {
-  const { names } = yield* Broker
-  const sent = new Set<string>()
-  yield* Stream.runForEach(
-    readStream({
-      stream: names.history,
-      subjects: [
-        names.subjects.fact(event.tenant, "*", "ok", "*"),
-        names.subjects.fact(event.tenant, "*", "failure", "*")
-      ],
-      fromTime: stored.at
-    }),
-    (message) =>
-      Effect.sync(() => {
-        const fact = Option.getOrUndefined(decodeFact(message.string()))
-        if (fact?.eventSeq === event.seq && fact.endpoint !== nobody) sent.add(fact.endpoint)
-      })
-  )
-  const unknown = stored.plan.endpoints.filter(({ id }) => !sent.has(id))
-  yield* Effect.forEach(
-    unknown,
-    ({ id }) => {
-      const partition = partitionOf(event.tenant, id, partitions)
-      const subject = names.subjects.delivery(partition, event.tenant, id)
-      return Stream.runForEach(scanQueue(names.deliveries(partition), subject), (message) =>
-        Effect.sync(() => {
-          if (Number(message.header.get("petrel-event-seq")) === event.seq) sent.add(id)
-        })
-      )
-    },
-    { concurrency: 4, discard: true }
-  )
-  return sent
-})
-
-/** True where the broker may have forgotten the ids of the messages that a plan led to. */
-export const mayBeForgotten = (stored: StoredPart, moveDedupe: number) =>
-  Effect.map(Clock.currentTimeMillis, (now) => now - stored.at > moveDedupe / 2)

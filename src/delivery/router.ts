@@ -1,8 +1,10 @@
 import type { JsMsg } from "@nats-io/jetstream"
-import { Cause, Clock, Effect, Exit, FiberSet } from "effect"
+import { Cause, Clock, Effect, FiberSet, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
-import type { Layout } from "../broker/topology.ts"
+import type { Layout } from "../broker/installed.ts"
+import type { PubAck } from "../broker/publisher.ts"
+import { PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../domain/delivery.ts"
 import type { Event } from "../domain/event.ts"
@@ -11,21 +13,16 @@ import type { Plan, Planned } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
 import { nobody } from "../domain/token.ts"
 import { Facts } from "../history/facts.ts"
+import type { Begun } from "./begun.ts"
+import { isSent, makeBegun } from "./begun.ts"
 import { Checkpoint } from "./checkpoint.ts"
 import { Directory } from "./directory.ts"
 import { InHand } from "./in-hand.ts"
 import { headerOf, storedAt } from "./messages.ts"
 import type { StoredPart } from "./plan.ts"
-import {
-  alreadySent,
-  endOf,
-  mayBeForgotten,
-  nextPart,
-  readPart,
-  readUnfinished,
-  routedFact
-} from "./plan.ts"
+import { endOf, nextPart, readPart, routedFact } from "./plan.ts"
 import { pull } from "./pull.ts"
+import { storeOnce } from "./store-once.ts"
 
 /** Routed at the same time: a wide fan-out leaves room for the others. */
 const capacity = { messages: 64, bytes: 32 * 1024 * 1024 }
@@ -47,41 +44,35 @@ export interface RouterOptions {
  * event is acknowledged. Whoever takes over in between follows the stored plan.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
-  const broker = yield* Broker
-  const { ask, js, names, onReconnect } = broker
+  const { layout, stopping } = options
+  const { ask, js, names } = yield* Broker
   const inHand = new InHand(capacity)
-  yield* inHand.keepAlive(options.layout.ackWait)
+  yield* inHand.keepAlive(layout.ackWait)
+  const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
   const route = yield* makeRoute(options)
-  const fibers = yield* FiberSet.make<boolean>()
+  const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)()
-  let unfinished: Map<number, Array<StoredPart>> | undefined
-  const forget = onReconnect(() => {
-    unfinished = undefined
-  })
-  yield* Effect.addFinalizer(() => Effect.sync(forget))
 
   const take = (message: JsMsg) => {
     inHand.take(message)
-    run(route(message, unfinished?.get(message.seq) ?? [])).addObserver((exit) => {
-      inHand.release(message)
-      unfinished?.delete(message.seq)
-      if (Exit.isSuccess(exit) && !exit.value) unfinished = undefined
-    })
+    const routed = Effect.flatMap(begun.of(message.seq, message.redelivered), (known) =>
+      route(message, known)
+    )
+    run(comeBackOnFailure(message, routed, begun.forget)).addObserver(() => inHand.release(message))
   }
   yield* pull({
     name: "the router",
     consumer: ask("open the router's consumer", () =>
       js.consumers.get(names.events, names.routerConsumer)
     ),
-    stopping: options.stopping,
+    stopping,
     take,
     room: Effect.gen(function* () {
-      unfinished ??= yield* readUnfinished.pipe(
-        Effect.provideService(Broker, broker),
+      const known = yield* begun.ready.pipe(
         Effect.tapError((error) => Effect.logWarning("cannot read plans", { why: error.message })),
-        Effect.orElseSucceed(() => undefined)
+        Effect.option
       )
-      if (unfinished === undefined) {
+      if (Option.isNone(known)) {
         yield* Effect.sleep("1 second")
         return 0
       }
@@ -91,6 +82,45 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   })
   yield* FiberSet.awaitEmpty(fibers)
 })
+
+/** An event that could not be routed comes back; what of it was stored must be looked for then. */
+const comeBackOnFailure = <E>(
+  message: JsMsg,
+  routed: Effect.Effect<void, E>,
+  forget: () => void
+) => {
+  const comeBack = Effect.sync(() => {
+    forget()
+    message.nak(retryPause)
+  })
+  return routed.pipe(
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
+        // A broker that takes nothing has been told of, once for all events that wait.
+        Cause.squash(cause) instanceof PublishError
+          ? comeBack
+          : Effect.andThen(
+              Effect.logError("an event could not be routed; it is tried again", cause, {
+                seq: message.seq
+              }),
+              comeBack
+            )
+    )
+  )
+}
+
+/**
+ * Meanwhile somebody else may have been given the event, and have routed it longer ago than the
+ * broker remembers.
+ */
+class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlow", {
+  ms: Schema.Number
+}) {
+  override get message() {
+    return `it was not routed within ${this.ms} ms`
+  }
+}
 
 const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions) {
   const context = yield* Effect.context<Broker>()
@@ -103,10 +133,10 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     "the broker takes deliveries again"
   )
 
-  /** Beyond it the broker may have forgotten what it has stored already: the plan is read again. */
+  /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
 
-  const send = (event: Event, body: Uint8Array, planned: Planned) => {
+  const send = (event: Event, body: Uint8Array, planned: Planned, stored: StoredPart) => {
     const delivery: Delivery = {
       tenant: event.tenant,
       endpoint: planned.id,
@@ -124,8 +154,14 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     const partition = partitionOf(event.tenant, planned.id, layout.partitions)
     const subject = names.subjects.delivery(partition, event.tenant, planned.id)
     const messageId = `${event.seq}.${firstRound}.${planned.id}`
+    const store = storeOnce(
+      publisher.publish(subject, body, deliveryHeaders(delivery, messageId)),
+      Effect.suspend(() =>
+        Effect.provideContext(isSent(event, planned, stored, layout.partitions), context)
+      )
+    )
     return deliveries
-      .within(patience, publisher.publish(subject, body, deliveryHeaders(delivery, messageId)))
+      .within(patience, store)
       .pipe(Effect.tap(() => Effect.sync(() => reached("delivery-stored"))))
   }
 
@@ -137,7 +173,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
       routedFact(event, plan, at, worker),
       `routed.${event.seq}.${plan.part}`
     )
-    if (!ack.duplicate) return { plan, at } satisfies StoredPart
+    if (!ack.duplicate) return { plan, seq: ack.seq } satisfies StoredPart
     const stored = yield* readPart(ack.seq)
     return stored._tag === "Some"
       ? stored.value
@@ -148,28 +184,30 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
         )
   })
 
-  const follow = Effect.fnUntraced(function* (event: Event, body: Uint8Array, stored: StoredPart) {
-    const sent = (yield* mayBeForgotten(stored, layout.moveDedupe))
-      ? yield* alreadySent(event, stored, layout.partitions)
-      : new Set<string>()
-    const missing = stored.plan.endpoints.filter(({ id }) => !sent.has(id))
-    yield* Effect.forEach(missing, (planned) => send(event, body, planned), {
-      concurrency: fanOut,
-      discard: true
-    })
-  })
-
   const routeEvent = Effect.fnUntraced(function* (
     event: Event,
     body: Uint8Array,
-    known: ReadonlyArray<StoredPart>
+    known: Begun | undefined
   ) {
+    const began = performance.now()
+    const follow = (planned: Planned, stored: StoredPart) =>
+      Effect.suspend(
+        (): Effect.Effect<PubAck, PublishError | RoutingTooSlow> =>
+          performance.now() - began > patience
+            ? Effect.fail(new RoutingTooSlow({ ms: patience }))
+            : send(event, body, planned, stored)
+      )
     const matching = directory.match(event.tenant, event.type)
     let after = ""
     for (let part = 0; ; part++) {
-      const stored = known[part] ?? (yield* store(event, nextPart(event, matching, part, after)))
+      const stored =
+        known?.parts[part] ?? (yield* store(event, nextPart(event, matching, part, after)))
       reached("plan-stored")
-      yield* follow(event, body, stored)
+      const missing = stored.plan.endpoints.filter(({ id }) => known?.sent.has(id) !== true)
+      yield* Effect.forEach(missing, (planned) => follow(planned, stored), {
+        concurrency: fanOut,
+        discard: true
+      })
       if (stored.plan.last) return
       after = endOf(stored.plan)
     }
@@ -198,10 +236,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     )
   })
 
-  const routeMessage = Effect.fnUntraced(function* (
-    message: JsMsg,
-    known: ReadonlyArray<StoredPart>
-  ) {
+  return Effect.fnUntraced(function* (message: JsMsg, known: Begun | undefined) {
     const subject = parseEventSubject(message.subject, names.eventRoot)
     if ("problem" in subject) yield* unroutable(message, subject.tenant, subject.problem)
     else {
@@ -218,27 +253,5 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     }
     reached("event-routed")
     message.ack()
-  })
-
-  const comeBack = (message: JsMsg) =>
-    Effect.sync(() => {
-      message.nak(retryPause)
-      return false
-    })
-
-  /** True when the event is routed; false when it comes back, and its plan must be looked for. */
-  return (message: JsMsg, known: ReadonlyArray<StoredPart>) =>
-    routeMessage(message, known).pipe(
-      Effect.as(true),
-      // Said already, once for all events that wait.
-      Effect.catchTag("PublishError", () => comeBack(message)),
-      Effect.catchCauseIf(
-        (cause) => !Cause.hasInterrupts(cause),
-        (cause) =>
-          Effect.logError("an event could not be routed; it is tried again", cause, {
-            seq: message.seq
-          }).pipe(Effect.andThen(comeBack(message)))
-      ),
-      Effect.provideContext(context)
-    )
+  }, Effect.provideContext(context))
 })

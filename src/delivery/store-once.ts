@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Broker, BrokerError } from "../broker/connection.ts"
+import type { BrokerError } from "../broker/connection.ts"
 import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 
@@ -15,9 +15,9 @@ const found: PubAck = { stream: "", seq: 0, duplicate: true }
  */
 export const storeOnce = (
   publish: Effect.Effect<PubAck, PublishError>,
-  find: Effect.Effect<boolean, BrokerError, Broker>,
+  find: Effect.Effect<boolean, BrokerError>,
   tried = false
-): Effect.Effect<PubAck, PublishError, Broker> => {
+): Effect.Effect<PubAck, PublishError> => {
   let uncertain = tried
   const store = Effect.tapError(publish, ({ reason }) =>
     Effect.sync(() => {

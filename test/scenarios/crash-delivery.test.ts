@@ -128,8 +128,8 @@ const takeOver = (maxWaiting?: number) =>
     yield* second.stop
   })
 
-const crashes = (path: Path, topology: Partial<TopologyOptions> = {}) => {
-  for (const [step, arrival] of path.steps) {
+const crashes = (path: Path, steps = path.steps, topology: Partial<TopologyOptions> = {}) => {
+  for (const [step, arrival] of steps) {
     const which = path.steps.some(([other, n]) => other === step && n !== arrival)
       ? ` (${arrival})`
       : ""
@@ -158,3 +158,15 @@ const crashes = (path: Path, topology: Partial<TopologyOptions> = {}) => {
 for (const path of paths)
   describe.concurrent(`a delivery ${path.name} ends once, whose worker dies at`, () =>
     crashes(path))
+
+/** Steps after which the same message may be stored once more, and must not be. */
+const moves = new Set<Step>(["outcome-stored", "dead-stored", "moved"])
+
+for (const path of paths.slice(2, 4))
+  describe.concurrent(`a delivery ${path.name} ends once, though the broker forgets what it had when its worker died at`, () =>
+    crashes(
+      path,
+      path.steps.filter(([step, arrival]) => moves.has(step) && arrival === 1),
+      // Over long before the message is handed out again, after its ack_wait.
+      { moveDedupe: 200 }
+    ))

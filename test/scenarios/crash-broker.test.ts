@@ -1,0 +1,111 @@
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { closedBooks, quiet } from "../books.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  publish,
+  queued,
+  quickRetry,
+  waitingMessages,
+  worker
+} from "../engine.ts"
+import type { TestServer } from "../nats-server.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, onServer } from "../scenario.ts"
+import { crashAt } from "../worker-process.ts"
+
+const { scenario } = onServer()
+
+/** The broker dies and comes back, having forgotten what it kept in memory only. */
+const broken = (server: TestServer) =>
+  Effect.gen(function* () {
+    const { onReconnect } = yield* Broker
+    const back = yield* Deferred.make<void>()
+    const forget = onReconnect(() => Deferred.doneUnsafe(back, Effect.void))
+    yield* Effect.promise(server.kill9)
+    yield* Effect.promise(server.restart)
+    yield* Deferred.await(back)
+    forget()
+  })
+
+/** Another worker takes over, brings everything to its end, and stops. */
+const takeOver = (maxWaiting?: number) =>
+  Effect.gen(function* () {
+    const second = yield* worker({ id: "second", maxWaiting })
+    yield* quiet
+    yield* second.stop
+  })
+
+describe("when the broker dies too", () => {
+  scenario(
+    "an event that was routed, and delivered since, is not delivered again",
+    (place, server) =>
+      Effect.gen(function* () {
+        const { requests, url } = yield* receiver()
+        yield* endpoint({ id: "a", url })
+        yield* endpoint({ id: "b", url })
+        const facts = yield* history
+        const { seq } = yield* publish("invoice.paid")
+        const deliverer = yield* worker({ id: "deliverer", roles: ["deliver"] })
+        yield* crashAt(place, "event-routed", 1, { roles: ["router"] })
+        yield* facts.count("delivered", 2)
+        yield* eventually(waitingMessages, (count) => count === 0)
+        yield* deliverer.stop
+        assert.strictEqual(seq, 1)
+        yield* broken(server)
+        yield* takeOver()
+        assert.lengthOf(yield* closedBooks, 2)
+        assert.lengthOf(requests, 2)
+      })
+  )
+
+  scenario(
+    "a delivery that became a schedule, which has fired since, is not moved again",
+    (place, server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const partition = partitionOf("acme", "hook", 2)
+        const { requests, url } = yield* receiver({ answer: byAttempt(503, 200) })
+        yield* endpoint({ url, retry: quickRetry() })
+        yield* publish("invoice.paid")
+        yield* crashAt(place, "moved", 1, { maxWaiting: 0 })
+        yield* eventually(
+          queued(partition, names.subjects.deliveriesOf(partition)),
+          (messages) => messages.length === 2
+        )
+        yield* broken(server)
+        yield* takeOver(0)
+        yield* closedBooks
+        assert.lengthOf(requests, 2)
+      })
+  )
+
+  scenario(
+    "a delivery whose acknowledgement it did not hear is acknowledged again, not repeated",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { requests, url } = yield* receiver()
+        yield* endpoint({ url })
+        yield* publish("invoice.paid")
+        let arrivals = 0
+        yield* worker().pipe(
+          Effect.provideService(Checkpoint, (step) => {
+            if (step === "outcome-stored" && arrivals++ === 0) process.kill(server.pid, "SIGKILL")
+          })
+        )
+        yield* eventually(
+          Effect.sync(() => arrivals),
+          (count) => count > 0
+        )
+        yield* broken(server)
+        yield* quiet
+        yield* closedBooks
+        assert.lengthOf(requests, 1)
+      })
+  )
+})
