@@ -16,6 +16,12 @@ export interface Range {
 }
 
 /**
+ * How long one request for messages stays open, ms. After a restart of the broker the client may
+ * count on an answer to one that is forgotten; it asks again when this has passed.
+ */
+const expires = 5_000
+
+/**
  * Messages of a stream that keeps what was read (a work queue takes no second consumer: `scanQueue`).
  * Reads through an ordered consumer, which the client makes anew after a gap.
  */
@@ -39,7 +45,7 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
       const info = yield* ask(`read ${range.stream}`, () => consumer.info())
       if (info.num_pending === 0 && range.follow !== true) return Stream.empty
       const messages = yield* Effect.acquireRelease(
-        ask(`read ${range.stream}`, () => consumer.consume({ max_messages: 1_000 })),
+        ask(`read ${range.stream}`, () => consumer.consume({ max_messages: 1_000, expires })),
         (messages) => Effect.sync(() => messages.stop())
       )
       const all = Stream.fromAsyncIterable(

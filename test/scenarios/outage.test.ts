@@ -1,0 +1,300 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { StreamConfig } from "@nats-io/jetstream"
+import { DiscardPolicy } from "@nats-io/jetstream"
+import type { Scope } from "effect"
+import { Clock, Deferred, Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import type { Facts } from "../../src/history/facts.ts"
+import {
+  deadLetters,
+  endpoint,
+  eventually,
+  history,
+  installation,
+  nth,
+  publish,
+  quickRetry,
+  waitingMessages,
+  worker
+} from "../engine.ts"
+import { makeLog } from "../log.ts"
+import type { TestServer } from "../nats-server.ts"
+import { startServer } from "../nats-server.ts"
+import type { Script } from "../receiver.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, onServer } from "../scenario.ts"
+
+type Log = ReturnType<typeof makeLog>
+
+/** A receiver whose answers wait until `open` has run. */
+const held = Effect.gen(function* () {
+  const gate = yield* Deferred.make<void>()
+  const made = yield* receiver({
+    answer: () => Effect.runPromise(Effect.as(Deferred.await(gate), {}))
+  })
+  return { ...made, open: Deferred.succeed(gate, undefined) }
+})
+
+const changeStream = (name: string, changes: Partial<StreamConfig>) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* Broker
+    const { config } = yield* ask("look", () => jsm.streams.info(name))
+    yield* ask("change", () => jsm.streams.update(name, { ...config, ...changes }))
+  })
+
+/** Makes a stream full, until the returned effect has run. */
+const fill = (name: string) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* Broker
+    const { config } = yield* ask("look", () => jsm.streams.info(name))
+    yield* changeStream(name, { max_bytes: 1, discard: DiscardPolicy.New })
+    return changeStream(name, { max_bytes: config.max_bytes, discard: config.discard })
+  })
+
+const logged = (log: Log, text: string) =>
+  eventually(
+    Effect.sync(() => log.count(text)),
+    (count) => count > 0
+  )
+
+/** Warnings and errors by what they say, with how often. */
+const complaints = ({ lines }: Log) => {
+  const counts: Record<string, number> = {}
+  for (const { level, text } of lines) if (level !== "Info") counts[text] = (counts[text] ?? 0) + 1
+  return counts
+}
+
+const slowly: Script = () => new Promise((answer) => setTimeout(() => answer({}), 20))
+
+const publishMany = (count: number, prefix: string) =>
+  Effect.forEach(
+    Array.from({ length: count }, (_, index) => `${prefix}${index}`),
+    (id) => publish("a", "{}", { "Nats-Msg-Id": id }),
+    { concurrency: 10 }
+  )
+
+describe.concurrent("while the broker is gone", () => {
+  /** Told with a server of its own and with all that is logged, by the connection too. */
+  const outage = (
+    name: string,
+    story: (
+      server: TestServer,
+      log: Log
+    ) => Effect.Effect<void, unknown, Broker | Facts | Scope.Scope>
+  ) =>
+    it.live(name, () =>
+      Effect.gen(function* () {
+        const server = yield* Effect.acquireRelease(
+          Effect.promise(() => startServer()),
+          (server) => Effect.promise(() => server.stop())
+        )
+        const log = makeLog()
+        yield* Effect.provide(installation(server).run(story(server, log)), log.layer)
+      })
+    )
+
+  outage("a worker says so once, waits for it, and loses nothing", (server, log) =>
+    Effect.gen(function* () {
+      const slow = yield* receiver({ answer: slowly })
+      const fails = yield* receiver({ answer: byAttempt(500, 500, 200) })
+      yield* endpoint({ id: "slow", url: slow.url, maxInFlight: 2 })
+      yield* endpoint({ id: "fails", url: fails.url })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(30, "before")
+      yield* slow.received(5)
+      yield* Effect.promise(() => server.kill9())
+      yield* logged(log, "the broker is gone")
+      yield* Effect.sleep("2 seconds")
+      yield* Effect.promise(() => server.restart())
+      yield* logged(log, "the broker is back")
+      yield* publishMany(10, "after")
+      yield* facts.count("delivered", 80)
+      yield* eventually(waitingMessages, (count) => count === 0)
+      for (const id of ["slow", "fails"]) {
+        const ends = facts.of("delivered").filter((fact) => fact.endpoint === id)
+        assert.strictEqual(new Set(ends.map(({ event }) => event)).size, 40)
+        assert.strictEqual(ends.length, 40)
+      }
+      assert.deepStrictEqual(facts.of("dead-lettered"), [])
+      assert.strictEqual(log.count("the broker is gone"), 1)
+      assert.strictEqual(log.count("the broker is back"), 1)
+      assert.deepStrictEqual(
+        Object.entries(complaints(log)).filter(([, count]) => count > 1),
+        []
+      )
+    })
+  )
+
+  outage("a worker that only hears nothing from it sends nothing twice", (server, log) =>
+    Effect.gen(function* () {
+      const slow = yield* receiver({ answer: slowly })
+      yield* endpoint({ url: slow.url, maxInFlight: 2 })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(40, "e")
+      yield* slow.received(5)
+      server.pause()
+      yield* logged(log, "the history takes no facts")
+      const before = slow.requests.length
+      yield* Effect.sleep("1500 millis")
+      assert.strictEqual(slow.requests.length, before)
+      server.resume()
+      yield* facts.count("delivered", 40)
+      yield* eventually(waitingMessages, (count) => count === 0)
+      assert.strictEqual(slow.requests.length, 40)
+      assert.strictEqual(facts.of("delivered").length, 40)
+      assert.strictEqual(log.count("the history takes no facts"), 1)
+      assert.strictEqual(log.count("the history takes facts again"), 1)
+    })
+  )
+})
+
+describe.concurrent("while the broker is there", () => {
+  const { scenario } = onServer()
+
+  scenario("but its history is full, nothing is sent beyond what was in flight", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const slow = yield* held
+      const other = yield* held
+      yield* endpoint({ id: "many", url: slow.url, maxInFlight: 5 })
+      yield* endpoint({
+        id: "brief",
+        url: other.url,
+        maxInFlight: 1,
+        types: ["brief"],
+        retry: quickRetry({ window: "3 seconds" })
+      })
+      const facts = yield* history
+      const log = makeLog()
+      yield* Effect.provide(worker(), log.layer)
+      for (let event = 0; event < 2; event++) yield* publish("brief")
+      yield* publishMany(28, "e")
+      yield* facts.count("routed", 30)
+      yield* slow.received(5)
+      yield* other.received(1)
+      const takesAgain = yield* fill(names.history)
+      yield* slow.open
+      yield* other.open
+      yield* logged(log, "the history takes no facts")
+      const deadline = Math.max(
+        ...facts
+          .of("routed")
+          .flatMap(({ plan }) => plan?.endpoints ?? [])
+          .flatMap(({ deadline, id }) => (id === "brief" ? [deadline] : []))
+      )
+      yield* eventually(Clock.currentTimeMillis, (now) => now > deadline)
+      assert.strictEqual(slow.requests.length, 5)
+      assert.strictEqual(other.requests.length, 1)
+      yield* takesAgain
+      yield* facts.count("delivered", 31)
+      yield* facts.count("dead-lettered", 1)
+      assert.strictEqual(slow.requests.length, 30)
+      assert.strictEqual(other.requests.length, 1)
+      assert.deepInclude(nth(facts.of("dead-lettered"), 0), {
+        endpoint: "brief",
+        reason: "deadline",
+        attempt: 0
+      })
+      assert.strictEqual(log.count("the history takes no facts"), 1)
+      assert.strictEqual(log.count("the history takes facts again"), 1)
+    })
+  )
+
+  scenario("but takes no dead letters, what has ended waits, and is not sent again", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const refusing = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ url: refusing.url })
+      const facts = yield* history
+      const takesAgain = yield* fill(names.dead)
+      const log = makeLog()
+      yield* Effect.provide(worker(), log.layer)
+      yield* publishMany(3, "e")
+      yield* facts.count("attempt-failed", 3)
+      yield* logged(log, "the dead-letter stream takes nothing")
+      assert.strictEqual(yield* waitingMessages, 3)
+      yield* takesAgain
+      // The broker hands out everything again at once, and nobody has to wait.
+      for (const index of [0, 1]) {
+        const stream = names.deliveries(index)
+        const { config } = yield* ask("look", () =>
+          jsm.consumers.info(stream, names.deliverConsumer)
+        )
+        yield* ask("delete", () => jsm.consumers.delete(stream, names.deliverConsumer))
+        yield* ask("add", () => jsm.consumers.add(stream, config))
+      }
+      yield* facts.count("dead-lettered", 3)
+      yield* eventually(waitingMessages, (count) => count === 0)
+      assert.strictEqual((yield* deadLetters).length, 3)
+      assert.strictEqual(refusing.requests.length, 3)
+      assert.deepStrictEqual(
+        facts.of("dead-lettered").map(({ attempt, reason }) => [attempt, reason]),
+        [1, 2, 3].map(() => [1, "permanent"])
+      )
+      assert.strictEqual(log.count("the dead-letter stream takes nothing"), 1)
+      assert.strictEqual(log.count("the dead-letter stream takes dead letters again"), 1)
+    })
+  )
+
+  scenario("but takes no retry records, nothing new is sent, and the retry is made later", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const failing = yield* receiver({ answer: byAttempt(500, 200) })
+      const healthy = yield* receiver()
+      yield* endpoint({ id: "failing", url: failing.url, types: ["fails"] })
+      yield* endpoint({ id: "healthy", url: healthy.url, types: ["works"] })
+      const facts = yield* history
+      const log = makeLog()
+      yield* Effect.provide(worker(), log.layer)
+      yield* publish("works")
+      yield* facts.count("delivered", 1)
+      const takesAgain = yield* fill(`KV_${names.buckets.retries}`)
+      yield* publish("fails")
+      yield* logged(log, "the broker takes no retry records")
+      yield* publish("works")
+      yield* facts.count("routed", 3)
+      yield* Effect.sleep("1500 millis")
+      assert.strictEqual(failing.requests.length, 1)
+      assert.strictEqual(healthy.requests.length, 1)
+      yield* takesAgain
+      yield* facts.count("delivered", 3)
+      assert.deepStrictEqual(
+        failing.requests.map(({ headers }) => headers["petrel-attempt"]),
+        ["1", "2"]
+      )
+      assert.strictEqual(facts.of("attempt-failed").length, 1)
+      assert.strictEqual(log.count("the broker takes no retry records"), 1)
+      assert.strictEqual(log.count("the broker takes retry records again"), 1)
+    })
+  )
+
+  scenario("but takes no deliveries, events wait", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { requests, url } = yield* receiver()
+      yield* endpoint({ id: "one", url })
+      yield* endpoint({ id: "two", url })
+      const facts = yield* history
+      const log = makeLog()
+      yield* Effect.provide(worker(), log.layer)
+      yield* Effect.forEach([0, 1], (index) =>
+        changeStream(names.deliveries(index), { max_msg_size: 1 })
+      )
+      yield* publishMany(10, "e")
+      yield* logged(log, "the broker takes no deliveries")
+      yield* facts.count("routed", 10)
+      assert.strictEqual(requests.length, 0)
+      yield* Effect.forEach([0, 1], (index) =>
+        changeStream(names.deliveries(index), { max_msg_size: -1 })
+      )
+      yield* facts.count("delivered", 20)
+      yield* logged(log, "the broker takes deliveries again")
+      assert.strictEqual(facts.of("routed").length, 10)
+      assert.strictEqual(requests.length, 20)
+      assert.strictEqual(log.count("the broker takes no deliveries"), 1)
+      assert.strictEqual(log.count("the broker takes deliveries again"), 1)
+    })
+  )
+})
