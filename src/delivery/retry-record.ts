@@ -62,12 +62,20 @@ export const writeRecord = Effect.fnUntraced(function* (
   })
 })
 
+const readEntry = Effect.fnUntraced(function* (stream: string, seq: number) {
+  const { bucket, names } = yield* Broker
+  return yield* readValue(yield* bucket(names.buckets.retries), keyOf(stream, seq))
+})
+
 /** The record of a message, from the leader; undefined where there is none. */
 export const readRecord = Effect.fnUntraced(function* (stream: string, seq: number) {
-  const { bucket, names } = yield* Broker
-  const entry = yield* readValue(yield* bucket(names.buckets.retries), keyOf(stream, seq))
+  const entry = yield* readEntry(stream, seq)
   return entry === undefined ? undefined : yield* decode(entry.string())
 })
+
+/** Whether there is a record of a message, as the leader knows it. */
+export const hasRecord = (stream: string, seq: number) =>
+  Effect.map(readEntry(stream, seq), (entry) => entry !== undefined)
 
 /** Erases the record of a message that has ended. What fails here ends by its own time. */
 export const eraseRecord = Effect.fnUntraced(function* (stream: string, seq: number) {
@@ -75,7 +83,7 @@ export const eraseRecord = Effect.fnUntraced(function* (stream: string, seq: num
   yield* Effect.ignore(eraseValue(names.buckets.retries, keyOf(stream, seq)))
 })
 
-/** Sequences of a stream's messages that have a record. */
+/** Sequences of a stream's messages that have a record, or had one a minute ago. */
 export const listRecords = Effect.fnUntraced(function* (stream: string) {
   const { ask, jsm, names } = yield* Broker
   const prefix = `$KV.${names.buckets.retries}.${stream}.`

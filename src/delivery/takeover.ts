@@ -4,11 +4,12 @@ import { readStream } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
-import { eraseRecord, listRecords } from "./retry-record.ts"
+import { eraseRecord, hasRecord, listRecords } from "./retry-record.ts"
 import { Horizon, Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
 
-const noSuchMessage = 10057
+/** JetStream's answers when a message to be deleted is not there. */
+const noSuchMessage = new Set([10037, 10043, 10057])
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
@@ -86,17 +87,19 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
 const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: PartitionMemory) {
   const { ask, jsm } = yield* Broker
   const remove = Effect.fnUntraced(function* (seq: number) {
+    recorded.delete(seq)
+    // The list knows those that were erased lately too.
+    if (!(yield* hasRecord(stream, seq))) return
     yield* ask("remove a delivery that has ended", () =>
       jsm.streams.deleteMessage(stream, seq, false)
     ).pipe(
       Effect.catchIf(
-        ({ code }) => code === noSuchMessage,
+        ({ code }) => code !== undefined && noSuchMessage.has(code),
         () => Effect.void
       )
     )
     yield* eraseRecord(stream, seq)
-    recorded.delete(seq)
   })
   const ended = [...recorded].filter((seq) => settled.has(seq))
-  yield* Effect.forEach(ended, remove, { concurrency: 16, discard: true })
+  yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
 })
