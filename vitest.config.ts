@@ -3,9 +3,11 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     pool: "forks",
-    maxWorkers: 2
+    maxWorkers: 2,
+    // What a worker logs belongs to its test: it is shown where that fails.
+    silent: "passed-only"
   }
 })
