@@ -1,9 +1,10 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, quiet } from "../books.ts"
+import { closedBooks, noRecords, quiet } from "../books.ts"
+import { crashBroker } from "../broker-crash.ts"
 import {
   endpoint,
   eventually,
@@ -14,24 +15,11 @@ import {
   waitingMessages,
   worker
 } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
 import { crashAt } from "../worker-process.ts"
 
 const { scenario } = onServer()
-
-/** The broker dies and comes back, having forgotten what it kept in memory only. */
-const broken = (server: TestServer) =>
-  Effect.gen(function* () {
-    const { onReconnect } = yield* Broker
-    const back = yield* Deferred.make<void>()
-    const forget = onReconnect(() => Deferred.doneUnsafe(back, Effect.void))
-    yield* Effect.promise(server.kill9)
-    yield* Effect.promise(server.restart)
-    yield* Deferred.await(back)
-    forget()
-  })
 
 /** Another worker takes over, brings everything to its end, and stops. */
 const takeOver = (maxWaiting?: number) =>
@@ -39,6 +27,7 @@ const takeOver = (maxWaiting?: number) =>
     const second = yield* worker({ id: "second", maxWaiting })
     yield* quiet
     yield* second.stop
+    yield* noRecords
   })
 
 describe("when the broker dies too", () => {
@@ -57,7 +46,7 @@ describe("when the broker dies too", () => {
         yield* eventually(waitingMessages, (count) => count === 0)
         yield* deliverer.stop
         assert.strictEqual(seq, 1)
-        yield* broken(server)
+        yield* crashBroker(server)
         yield* takeOver()
         assert.lengthOf(yield* closedBooks, 2)
         assert.lengthOf(requests, 2)
@@ -78,7 +67,7 @@ describe("when the broker dies too", () => {
           queued(partition, names.subjects.deliveriesOf(partition)),
           (messages) => messages.length === 2
         )
-        yield* broken(server)
+        yield* crashBroker(server)
         yield* takeOver(0)
         yield* closedBooks
         assert.lengthOf(requests, 2)
@@ -102,7 +91,7 @@ describe("when the broker dies too", () => {
           Effect.sync(() => arrivals),
           (count) => count > 0
         )
-        yield* broken(server)
+        yield* crashBroker(server)
         yield* quiet
         yield* closedBooks
         assert.lengthOf(requests, 1)

@@ -13,7 +13,7 @@ import {
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
-import { allFacts, closedBooks, quiet } from "../books.ts"
+import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
 import { endpoint, eventually, history, nth, publish, quickRetry, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
@@ -28,6 +28,7 @@ const takeOver = Effect.gen(function* () {
   const second = yield* worker({ id: "second" })
   yield* quiet
   yield* second.stop
+  yield* noRecords
 })
 
 const decodePolicy = Schema.decodeUnknownSync(RetryPolicy)

@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { Step } from "../../src/delivery/checkpoint.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
-import { closedBooks, quiet } from "../books.ts"
+import { closedBooks, noRecords, quiet } from "../books.ts"
 import { endpoint, nth, publish, quickRetry, worker } from "../engine.ts"
 import type { Received, Script } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
@@ -126,6 +126,7 @@ const takeOver = (maxWaiting?: number) =>
     const second = yield* worker({ id: "second", maxWaiting })
     yield* quiet
     yield* second.stop
+    yield* noRecords
   })
 
 const crashes = (path: Path, steps = path.steps, topology: Partial<TopologyOptions> = {}) => {

@@ -9,7 +9,7 @@ import {
   removeEndpoint
 } from "../../src/delivery/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { allFacts, closedBooks, quiet } from "../books.ts"
+import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, eventually, nth, publish, queued, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
@@ -25,6 +25,7 @@ const takeOver = Effect.gen(function* () {
   const second = yield* worker({ id: "second" })
   yield* quiet
   yield* second.stop
+  yield* noRecords
 })
 
 const endpoints = (url: string, ids: ReadonlyArray<string>) =>
