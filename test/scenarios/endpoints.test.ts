@@ -8,9 +8,11 @@ import {
   enableEndpoint,
   removeEndpoint
 } from "../../src/delivery/endpoint-store.ts"
+import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { EndpointJson } from "../../src/domain/endpoint.ts"
 import { Endpoint } from "../../src/domain/endpoint.ts"
 import type { Fact } from "../../src/domain/fact.ts"
+import { partitionOf } from "../../src/domain/names.ts"
 import { makeConditions } from "../conditions.ts"
 import {
   deadLetters,
@@ -250,6 +252,60 @@ describe.concurrent("what waits for an endpoint", () => {
       assert.strictEqual(nth(facts.of("dead-lettered"), 0).reason, "endpoint-removed")
       yield* publishUntil(next, "new", () => true)
       assert.isTrue(next.requests.every(({ body }) => body.toString() === "{}"))
+    })
+  )
+
+  scenario("ends also when it was on its way there and comes only afterwards", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* Broker
+      const { connections, url } = yield* receiver()
+      const former = yield* endpoint({ id: "former", url })
+      const gone = yield* endpoint({ id: "gone", url })
+      yield* endpoint({ id: "off", url })
+      yield* removeEndpoint("acme", "former")
+      yield* endpoint({ id: "former", url })
+      yield* removeEndpoint("acme", "gone")
+      const off = yield* disable("off")
+      const facts = yield* history
+      const { delivering } = yield* worker()
+      yield* delivering
+      const deadline = (yield* Clock.currentTimeMillis) + 600_000
+      for (const { endpoint, revision } of [former, gone, off]) {
+        const delivery = {
+          tenant: "acme",
+          endpoint: endpoint.id,
+          event: "e1",
+          eventSeq: 1,
+          type: "a",
+          round: "0",
+          began: 0,
+          deadline,
+          generation: endpoint.generation,
+          revision,
+          content: {},
+          progress: untried
+        }
+        const partition = partitionOf("acme", endpoint.id, 2)
+        yield* publisher.publish(
+          names.subjects.delivery(partition, "acme", endpoint.id),
+          "{}",
+          deliveryHeaders(delivery, `late.${endpoint.id}`)
+        )
+      }
+      yield* facts.count("dead-lettered", 3)
+      assert.deepStrictEqual(
+        Object.fromEntries(
+          facts
+            .of("dead-lettered")
+            .map(({ attempt, endpoint, reason }) => [endpoint, [attempt, reason]])
+        ),
+        {
+          former: [0, "endpoint-removed"],
+          gone: [0, "endpoint-removed"],
+          off: [0, "endpoint-disabled"]
+        }
+      )
+      assert.strictEqual(connections(), 0)
     })
   )
 

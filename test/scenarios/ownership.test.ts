@@ -21,17 +21,21 @@ const took = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     return (yield* Clock.currentTimeMillis) - start
   })
 
-/** The worker that the lease names. */
-const owner = Effect.gen(function* () {
+/** What the lease says: its worker, and which process that is. */
+const lease = Effect.gen(function* () {
   const { bucket, names } = yield* Broker
   const entry = yield* readValue(yield* bucket(names.buckets.workers), key)
-  const value: { readonly worker?: string } = entry === undefined ? {} : JSON.parse(entry.string())
-  return value.worker
+  const value: { readonly worker?: string; readonly instance?: string } =
+    entry === undefined ? {} : JSON.parse(entry.string())
+  return value
 })
+const owner = Effect.map(lease, ({ worker }) => worker)
 
-/** Gives the lease to a worker that does not exist. */
+const another = { worker: "w1", instance: "another process of the same id" }
+
+/** Gives the lease to a process that does not exist. */
 const giveAway = Effect.flatMap(Broker, ({ names }) =>
-  writeValue(names.buckets.workers, key, JSON.stringify({ worker: "ghost", instance: "ghost" }))
+  writeValue(names.buckets.workers, key, JSON.stringify(another))
 )
 
 /** What the bucket of leases takes at most, bytes. */
@@ -219,7 +223,7 @@ describe.concurrent("the owner", () => {
       yield* facts.count("routed", 2)
       yield* Effect.sleep("1500 millis")
       assert.strictEqual(requests.length, 1)
-      assert.strictEqual(yield* owner, "ghost")
+      assert.deepStrictEqual(yield* lease, another)
       yield* eraseValue(names.buckets.workers, key)
       yield* facts.count("delivered", 2)
       assert.strictEqual(yield* owner, "w1")
@@ -232,7 +236,7 @@ describe.concurrent("the owner", () => {
       yield* first.delivering
       yield* giveAway
       yield* first.stop
-      assert.strictEqual(yield* owner, "ghost")
+      assert.deepStrictEqual(yield* lease, another)
     })
   )
 })
