@@ -11,6 +11,9 @@ import { endpointKey } from "./endpoint-store.ts"
 import type { Held } from "./held.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 
+/** By how much the clocks of those who make endpoints and of the broker may differ, ms. */
+const clocksApart = 5 * 60_000
+
 const noSuchMessage = 10057
 
 /** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
@@ -125,6 +128,7 @@ export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionM
     const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
     const live = directory.find(endpointKey(tenant, endpoint))
     if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
+    if (live.config.createdAt < Date.parse(state.first_ts) - clocksApart) return undefined
     const oldest = yield* ask(`read the oldest of ${subject}`, () =>
       jsm.direct.getMessage(memory.stream, { seq: 1, next_by_subj: subject })
     )
