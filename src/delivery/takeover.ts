@@ -3,6 +3,7 @@ import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
+import { storedAt } from "./messages.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 import { eraseRecord, hasRecord, listRecords } from "./retry-record.ts"
 import { Horizon, Settled } from "./settled.ts"
@@ -39,13 +40,14 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
   const indexes = Array.from({ length: partitions }, (_, index) => index)
   const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
   const horizon = new Horizon(history.state.last_seq)
-  const memories = new Map<string, PartitionMemory>()
+  const memories = new Map<string, PartitionMemory & { readonly isOurs: IsOurs }>()
   yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
       const stream = names.deliveries(index)
       memories.set(stream, {
         index,
         stream,
+        isOurs: yield* sequencesOf(stream),
         waiting: new Map(),
         recorded: yield* listRecords(stream),
         told: new Map(),
@@ -70,6 +72,7 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         const memory = memories.get(fact?.from?.stream ?? "")
         if (memory === undefined || fact?.from === undefined) return
+        if (!memory.isOurs(fact.from.seq, storedAt(message))) return
         if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq)
         else memory.told.set(fact.from.seq, fact.attempt ?? 0)
       })
@@ -77,6 +80,21 @@ export const takeOver = Effect.fnUntraced(function* (partitions: number) {
   )
   yield* Effect.forEach(memories.values(), removeEnded, { discard: true })
   return [...memories.values()]
+})
+
+/** Whether a fact stored at a time (ms) means a message of this stream by a sequence. */
+type IsOurs = (seq: number, at: number) => boolean
+
+/**
+ * A stream that was made anew counts from 1 again: what the history tells of the old one says
+ * nothing about its messages.
+ */
+const sequencesOf = Effect.fnUntraced(function* (stream: string) {
+  const { ask, jsm } = yield* Broker
+  const { created, state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const since = Math.floor(Date.parse(created))
+  const isOurs: IsOurs = (seq, at) => seq <= state.last_seq && at >= since
+  return isOurs
 })
 
 /**

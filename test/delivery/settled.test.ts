@@ -1,0 +1,75 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { Horizon, Settled } from "../../src/delivery/settled.ts"
+
+describe("what an owner remembers of messages that have ended", () => {
+  it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
+    const settled = new Settled(new Horizon(0))
+    settled.add(7)
+    settled.rotate()
+    settled.rotate()
+    assert.isTrue(settled.has(7))
+    settled.rotate()
+    assert.isFalse(settled.has(7))
+  })
+})
+
+describe("the floor of the history", () => {
+  it("is not told before what lies below it has had two whole waits to come back", () => {
+    const settled = new Settled(new Horizon(0))
+    settled.stored(10)
+    assert.isUndefined(settled.rotate())
+    settled.stored(20)
+    assert.isUndefined(settled.rotate())
+    settled.stored(30)
+    assert.strictEqual(settled.rotate(), 10)
+    assert.strictEqual(settled.rotate(), 20)
+  })
+
+  it("rises with what any of a worker's partitions has told", () => {
+    const horizon = new Horizon(5)
+    const busy = new Settled(horizon)
+    const idle = new Settled(horizon)
+    busy.stored(50)
+    for (const settled of [busy, idle]) {
+      settled.rotate()
+      settled.rotate()
+      assert.strictEqual(settled.rotate(), 50)
+    }
+  })
+
+  // Each step is a fact that is begun, stored, or let go of, or a wait that has passed.
+  const Step = Schema.Literals(["begin", "store", "let go", "wait"])
+
+  it.prop(
+    "never reaches a fact whose message was let go of less than two waits ago",
+    [Schema.Array(Step).check(Schema.isMinLength(30))],
+    ([steps]) => {
+      const settled = new Settled(new Horizon(0))
+      const begun: Array<symbol> = []
+      const stored: Array<{ readonly mark: symbol; readonly seq: number }> = []
+      const released: Array<{ readonly seq: number; readonly wait: number }> = []
+      let seq = 0
+      let wait = 0
+      for (const step of steps) {
+        if (step === "begin") begun.push(settled.open())
+        else if (step === "store") {
+          const mark = begun.shift()
+          if (mark === undefined) continue
+          stored.push({ mark, seq: ++seq })
+          settled.stored(seq)
+        } else if (step === "let go") {
+          const fact = stored.pop()
+          if (fact === undefined) continue
+          settled.close(fact.mark)
+          released.push({ seq: fact.seq, wait })
+        } else {
+          wait++
+          const floor = settled.rotate() ?? 0
+          for (const fact of stored) assert.isBelow(floor, fact.seq)
+          for (const fact of released) if (fact.wait > wait - 3) assert.isBelow(floor, fact.seq)
+        }
+      }
+    }
+  )
+})

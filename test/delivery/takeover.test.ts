@@ -1,0 +1,161 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { readValue } from "../../src/broker/values.ts"
+import type { RetryRecord } from "../../src/delivery/retry-record.ts"
+import { hasRecord, writeRecord } from "../../src/delivery/retry-record.ts"
+import { takeOver, writeFloor } from "../../src/delivery/takeover.ts"
+import type { Fact, FactKind } from "../../src/domain/fact.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+/** Tells of a message of the first partition. */
+const tell = (kind: FactKind, seq: number, attempt = 1) =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const facts = yield* Facts
+    const from = { stream: names.deliveries(0), seq }
+    const fact: Fact = { v: 1, kind, at: 0, tenant: "acme", endpoint: "hook", attempt, from }
+    return yield* facts.append(fact, `${kind}.${seq}.${attempt}`)
+  })
+
+/** Stores messages in the first partition and gives their sequences. */
+const store = (count: number) =>
+  Effect.gen(function* () {
+    const { names, publisher } = yield* Broker
+    const subject = names.subjects.delivery(0, "acme", "hook")
+    const acks = yield* Effect.forEach(Array.from({ length: count }), () =>
+      publisher.publish(subject, "{}", [])
+    )
+    return acks.map(({ seq }) => seq)
+  })
+
+const record = (seq: number) =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const value: RetryRecord = {
+      v: 1,
+      eventSeq: 1,
+      tenant: "acme",
+      endpoint: "hook",
+      round: "0",
+      progress: { attempts: 1 },
+      decision: { _tag: "Dead", reason: "permanent" },
+      decidedAt: Date.now(),
+      since: 0
+    }
+    yield* writeRecord(names.deliveries(0), seq, value, Date.now() + 60_000)
+  })
+
+const firstMemory = Effect.map(takeOver(2), (memories) => nth(memories, 0))
+
+describe.concurrent("a new owner", () => {
+  scenario("knows from the history which messages have ended, and how often others failed", () =>
+    Effect.gen(function* () {
+      yield* store(4)
+      yield* tell("delivered", 1)
+      yield* tell("dead-lettered", 2)
+      yield* tell("attempt-failed", 3, 1)
+      yield* tell("attempt-failed", 3, 2)
+      const { settled, told } = yield* firstMemory
+      assert.deepStrictEqual(
+        [1, 2, 3, 4].map((seq) => settled.has(seq)),
+        [true, true, false, false]
+      )
+      assert.deepStrictEqual([...told], [[3, 2]])
+    })
+  )
+
+  scenario("reads the history from the lowest of its partitions' floors", () =>
+    Effect.gen(function* () {
+      yield* store(3)
+      yield* tell("delivered", 1)
+      const { seq } = yield* tell("delivered", 2)
+      yield* tell("delivered", 3)
+      yield* writeFloor(0, seq + 1)
+      yield* writeFloor(1, seq)
+      const { settled } = yield* firstMemory
+      assert.deepStrictEqual(
+        [1, 2, 3].map((one) => settled.has(one)),
+        [false, false, true]
+      )
+    })
+  )
+
+  scenario("removes what is left of a delivery that its predecessor had ended", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const stream = names.deliveries(0)
+      yield* store(3)
+      yield* Effect.forEach([1, 2], record)
+      yield* tell("dead-lettered", 1)
+      yield* tell("attempt-failed", 2)
+      const { recorded } = yield* firstMemory
+      assert.deepStrictEqual([...recorded], [2])
+      assert.deepStrictEqual(yield* Effect.forEach([1, 2], (seq) => hasRecord(stream, seq)), [
+        false,
+        true
+      ])
+      const { state } = yield* ask("look", () => jsm.streams.info(stream))
+      assert.deepStrictEqual([state.first_seq, state.messages], [2, 2])
+    })
+  )
+
+  scenario("removes the record of one that has left its stream", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const stream = names.deliveries(0)
+      yield* store(2)
+      yield* Effect.forEach([1, 2], record)
+      for (const seq of [1, 2]) {
+        yield* tell("delivered", seq)
+        yield* ask("remove", () => jsm.streams.deleteMessage(stream, seq))
+      }
+      assert.deepStrictEqual([...(yield* firstMemory).recorded], [])
+      assert.isFalse(yield* hasRecord(stream, 2))
+    })
+  )
+
+  scenario("takes no message of a stream that was made anew for one of the old stream", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const stream = names.deliveries(0)
+      yield* store(2)
+      yield* tell("delivered", 1)
+      yield* tell("delivered", 2)
+      const { config } = yield* ask("look", () => jsm.streams.info(stream))
+      yield* ask("remove", () => jsm.streams.delete(stream))
+      yield* ask("make anew", () => jsm.streams.add(config))
+      yield* store(1)
+      const { settled } = yield* firstMemory
+      assert.isFalse(settled.has(1))
+      assert.isFalse(settled.has(2))
+    })
+  )
+})
+
+describe("the floors of the history", () => {
+  scenario(
+    "rise in all partitions, though only one has anything to tell",
+    () =>
+      Effect.gen(function* () {
+        const { bucket, names } = yield* Broker
+        const { url } = yield* receiver()
+        yield* endpoint({ url })
+        const facts = yield* history
+        yield* worker()
+        yield* publish("invoice.paid")
+        yield* facts.count("delivered", 1)
+        const workers = yield* bucket(names.buckets.workers)
+        const floors = Effect.forEach([0, 1], (partition) =>
+          Effect.map(readValue(workers, `floor.${partition}`), (entry) => Number(entry?.string()))
+        )
+        yield* eventually(floors, (both) => both.every((floor) => floor === facts.facts.length))
+      }),
+    { ackWait: 300 }
+  )
+})
