@@ -1,83 +1,29 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Deferred, Effect, Schema } from "effect"
+import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
-import {
-  changeEndpoint,
-  disableEndpoint,
-  enableEndpoint,
-  removeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
-import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
-import type { EndpointJson } from "../../src/domain/endpoint.ts"
-import { Endpoint } from "../../src/domain/endpoint.ts"
-import type { Fact } from "../../src/domain/fact.ts"
-import { partitionOf } from "../../src/domain/names.ts"
+import { enableEndpoint, removeEndpoint } from "../../src/delivery/endpoint-store.ts"
 import { makeConditions } from "../conditions.ts"
 import {
-  deadLetters,
   endpoint,
   eventually,
   history,
   nth,
   publish,
   quickRetry,
-  waitingMessages,
+  secret,
   worker
 } from "../engine.ts"
-import type { Received, Receiver } from "../receiver.ts"
+import { change, disable, publishUntil, readByHand, writeByHand } from "../live-endpoints.ts"
+import { patientRetry } from "../outcomes.ts"
+import type { Received } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
 
-const decode = Schema.decodeUnknownSync(Endpoint)
-const encode = Schema.encodeSync(Endpoint)
-
-const change = (id: string, changes: Partial<EndpointJson>) =>
-  changeEndpoint("acme", id, (found) => Effect.succeed(decode({ ...encode(found), ...changes })))
-
-const disable = (id: string) => disableEndpoint({ tenant: "acme", endpoint: id }, "asked to", "cli")
-
-/** Writes into the bucket as only a person with `nats kv put` would. */
-const writeByHand = (key: string, value: string) =>
-  Effect.gen(function* () {
-    const { ask, bucket, names } = yield* Broker
-    const kv = yield* bucket(names.buckets.endpoints)
-    return yield* ask("put", () => kv.put(key, value))
-  })
-
-const readByHand = (key: string) =>
-  Effect.gen(function* () {
-    const { ask, bucket, names } = yield* Broker
-    const kv = yield* bucket(names.buckets.endpoints)
-    const entry = yield* ask("get", () => kv.get(key))
-    return entry?.string() ?? ""
-  })
-
-/** Waits far longer than any test. */
-const patientRetry = quickRetry({
-  backoff: { kind: "fixed", delay: "30 minutes" },
-  window: "2 hours"
-})
-
-const of = (facts: ReadonlyArray<Fact>, id: string) => facts.filter((fact) => fact.endpoint === id)
-
-const reasons = (facts: ReadonlyArray<Fact>) =>
-  facts.map(({ attempt, kind, reason }) => [kind, attempt, reason])
-
-/** Publishes events until one of them has come as it should; changes take a moment to be seen. */
-const publishUntil = (
-  { requests }: Receiver,
-  type: string,
-  holds: (request: Received) => boolean
-) =>
-  Effect.gen(function* () {
-    const before = requests.length
-    const start = yield* Clock.currentTimeMillis
-    yield* eventually(publish(type), () => requests.slice(before).some(holds))
-    assert.isBelow((yield* Clock.currentTimeMillis) - start, 5_000)
-  })
+const verify = (key: string, { body, headers }: Received) =>
+  new Webhook(key).verify(body.toString(), headers as Record<string, string>)
 
 const isSignedWith = (key: string) => (request: Received) => {
   try {
@@ -161,184 +107,30 @@ describe.concurrent("while a worker runs", () => {
   )
 })
 
-describe.concurrent("what waits for an endpoint", () => {
-  scenario("ends when the endpoint is removed or disabled, wherever it waits", () =>
+describe.concurrent("while a secret is being rotated", () => {
+  scenario("both secrets sign, until the old one's time is over", () =>
     Effect.gen(function* () {
-      const busy = yield* receiver({ answer: { status: 500 } })
-      for (const id of ["removed", "disabled", "stays"])
-        yield* endpoint({ id, url: busy.url, retry: patientRetry, maxInFlight: 1 })
-      const facts = yield* history
-      yield* worker({ maxWaiting: 3 })
-      for (let event = 0; event < 4; event++) yield* publish("a")
-      yield* facts.count("attempt-failed", 12)
-      const waits = new Set(facts.of("attempt-failed").map(({ wait }) => wait))
-      assert.deepStrictEqual(waits, new Set(["nak", "schedule"]))
-
-      yield* removeEndpoint("acme", "removed")
-      yield* disable("disabled")
-      yield* facts.count("dead-lettered", 8)
-      for (const id of ["removed", "disabled"])
-        assert.deepStrictEqual(
-          reasons(of(facts.of("dead-lettered"), id)),
-          Array.from({ length: 4 }, () => ["dead-lettered", 1, `endpoint-${id}`])
-        )
-      yield* eventually(waitingMessages, (count) => count === 4)
-      assert.strictEqual((yield* deadLetters).length, 8)
-      assert.strictEqual(busy.requests.length, 12)
-      assert.strictEqual(of(facts.of("dead-lettered"), "stays").length, 0)
-    })
-  )
-
-  scenario("also when that happened while no worker was running", () =>
-    Effect.gen(function* () {
-      const busy = yield* receiver({ answer: { status: 500 } })
-      const ids = ["removed", "disabled", "renewed", "stays"]
-      for (const id of ids) yield* endpoint({ id, url: busy.url, retry: patientRetry })
-      const facts = yield* history
-      const first = yield* worker()
-      yield* publish("a")
-      yield* facts.count("attempt-failed", 4)
-      yield* first.stop
-      for (const id of ["removed", "renewed"]) yield* removeEndpoint("acme", id)
-      yield* disable("disabled")
-      yield* endpoint({ id: "renewed", url: busy.url })
-      yield* worker({ id: "w2" })
-      yield* facts.count("dead-lettered", 3)
-      assert.deepStrictEqual(
-        Object.fromEntries(facts.of("dead-lettered").map((fact) => [fact.endpoint, fact.reason])),
-        {
-          removed: "endpoint-removed",
-          disabled: "endpoint-disabled",
-          renewed: "endpoint-removed"
-        }
-      )
-      yield* eventually(waitingMessages, (count) => count === 1)
-      assert.strictEqual(busy.requests.length, 4)
-    })
-  )
-
-  scenario("and when nothing but schedules was left of it", () =>
-    Effect.gen(function* () {
-      const busy = yield* receiver({ answer: { status: 500 } })
-      const ids = ["removed", "disabled", "renewed", "stays"]
-      for (const id of ids) yield* endpoint({ id, url: busy.url, retry: patientRetry })
-      const facts = yield* history
-      const first = yield* worker({ maxWaiting: 0 })
-      yield* publish("a")
-      yield* facts.count("attempt-failed", 4)
-      yield* first.stop
-      for (const id of ["removed", "renewed"]) yield* removeEndpoint("acme", id)
-      yield* disable("disabled")
-      yield* endpoint({ id: "renewed", url: busy.url })
-      yield* worker({ id: "w2" })
-      yield* facts.count("dead-lettered", 3)
-      yield* eventually(waitingMessages, (count) => count === 1)
-      assert.strictEqual(of(facts.of("dead-lettered"), "stays").length, 0)
-    })
-  )
-
-  scenario("does not go to another endpoint that is made under the same name", () =>
-    Effect.gen(function* () {
-      const busy = yield* receiver({ answer: { status: 500 } })
-      const next = yield* receiver()
-      yield* endpoint({ url: busy.url, retry: patientRetry })
-      const facts = yield* history
+      const now = yield* Clock.currentTimeMillis
+      const fresh = `whsec_${Buffer.alloc(32, 9).toString("base64")}`
+      const rotating = yield* receiver()
+      const rotated = yield* receiver()
+      const secrets = (until: number) => [
+        { value: fresh, createdAt: now },
+        { value: secret, createdAt: now - 1_000, until }
+      ]
+      yield* endpoint({ id: "rotating", url: rotating.url, secrets: secrets(now + 600_000) })
+      yield* endpoint({ id: "rotated", url: rotated.url, secrets: secrets(now - 1) })
       yield* worker()
-      yield* publish("old", "old")
-      yield* facts.count("attempt-failed", 1)
-      yield* removeEndpoint("acme", "hook")
-      yield* endpoint({ url: next.url })
-      yield* facts.count("dead-lettered", 1)
-      assert.strictEqual(nth(facts.of("dead-lettered"), 0).reason, "endpoint-removed")
-      yield* publishUntil(next, "new", () => true)
-      assert.isTrue(next.requests.every(({ body }) => body.toString() === "{}"))
-    })
-  )
-
-  scenario("ends also when it was on its way there and comes only afterwards", () =>
-    Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
-      const { connections, url } = yield* receiver()
-      const former = yield* endpoint({ id: "former", url })
-      const gone = yield* endpoint({ id: "gone", url })
-      yield* endpoint({ id: "off", url })
-      yield* removeEndpoint("acme", "former")
-      yield* endpoint({ id: "former", url })
-      yield* removeEndpoint("acme", "gone")
-      const off = yield* disable("off")
-      const facts = yield* history
-      const { delivering } = yield* worker()
-      yield* delivering
-      const deadline = (yield* Clock.currentTimeMillis) + 600_000
-      for (const { endpoint, revision } of [former, gone, off]) {
-        const delivery = {
-          tenant: "acme",
-          endpoint: endpoint.id,
-          event: "e1",
-          eventSeq: 1,
-          type: "a",
-          round: "0",
-          began: 0,
-          deadline,
-          generation: endpoint.generation,
-          revision,
-          content: {},
-          progress: untried
-        }
-        const partition = partitionOf("acme", endpoint.id, 2)
-        yield* publisher.publish(
-          names.subjects.delivery(partition, "acme", endpoint.id),
-          "{}",
-          deliveryHeaders(delivery, `late.${endpoint.id}`)
-        )
-      }
-      yield* facts.count("dead-lettered", 3)
-      assert.deepStrictEqual(
-        Object.fromEntries(
-          facts
-            .of("dead-lettered")
-            .map(({ attempt, endpoint, reason }) => [endpoint, [attempt, reason]])
-        ),
-        {
-          former: [0, "endpoint-removed"],
-          gone: [0, "endpoint-removed"],
-          off: [0, "endpoint-disabled"]
-        }
-      )
-      assert.strictEqual(connections(), 0)
-    })
-  )
-
-  scenario("ends soon after its attempt where that was under way at that moment", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const held = yield* receiver({
-        answer: ({ path }) =>
-          Effect.runPromise(Effect.as(Deferred.await(gate), { status: Number(path.slice(1)) }))
-      })
-      yield* endpoint({ id: "fails", url: `${held.url}/500`, retry: patientRetry })
-      yield* endpoint({ id: "works", url: `${held.url}/200`, retry: patientRetry })
-      yield* endpoint({ id: "other", url: `${held.url}/500`, retry: patientRetry })
-      const facts = yield* history
-      yield* worker()
-      yield* publish("a")
-      yield* held.received(3)
-      yield* removeEndpoint("acme", "fails")
-      yield* removeEndpoint("acme", "works")
-      yield* disable("other")
-      yield* facts.count("endpoint-disabled", 1)
-      yield* Deferred.succeed(gate, undefined)
-      yield* facts.count("dead-lettered", 2)
-      assert.deepStrictEqual(reasons(of(facts.facts, "fails")), [
-        ["attempt-failed", 1, undefined],
-        ["dead-lettered", 1, "endpoint-removed"]
-      ])
-      assert.deepStrictEqual(reasons(of(facts.facts, "works")), [["delivered", 1, undefined]])
-      yield* eventually(waitingMessages, (count) => count === 0)
+      yield* publish("a", "[1]")
+      yield* rotating.received(1)
+      yield* rotated.received(1)
+      verify(fresh, nth(rotating.requests, 0))
+      verify(secret, nth(rotating.requests, 0))
+      verify(fresh, nth(rotated.requests, 0))
+      assert.throws(() => verify(secret, nth(rotated.requests, 0)), /No matching signature/)
     })
   )
 })
-
 describe.concurrent("a receiver that answers 410 Gone", () => {
   scenario("gets nothing more: its endpoint is disabled, and it is said so", () =>
     Effect.gen(function* () {
@@ -451,116 +243,6 @@ describe.concurrent("a configuration that does not parse", () => {
       yield* facts.count("delivered", 1)
       assert.strictEqual(nth(facts.of("delivered"), 0).attempt, 1)
       assert.deepStrictEqual(facts.of("attempt-failed", "dead-lettered"), [])
-    })
-  )
-})
-
-describe.concurrent("an endpoint on a private address", () => {
-  scenario("is not even connected to where its network is not allowed", () =>
-    Effect.gen(function* () {
-      const private4 = yield* receiver()
-      const retry = quickRetry({ maxAttempts: 2 })
-      const urls = {
-        literal: private4.url,
-        name: `http://localhost:${private4.port}`,
-        mapped: `http://[::ffff:127.0.0.1]:${private4.port}`,
-        decimal: `http://2130706433:${private4.port}`,
-        zero: `http://0.0.0.0:${private4.port}`
-      }
-      for (const [id, url] of Object.entries(urls)) yield* endpoint({ id, url, retry })
-      const facts = yield* history
-      yield* worker({ allowNetworks: [] })
-      yield* publish("a")
-      yield* facts.count("dead-lettered", Object.keys(urls).length)
-      for (const id of Object.keys(urls)) {
-        assert.deepStrictEqual(
-          of(facts.of("attempt-failed"), id).map(({ attempt, error }) => [attempt, error?.class]),
-          [
-            [1, "address"],
-            [2, "address"]
-          ],
-          id
-        )
-        assert.deepInclude(nth(of(facts.of("dead-lettered"), id), 0), { reason: "attempts" })
-      }
-      assert.strictEqual(private4.connections(), 0)
-    })
-  )
-})
-
-describe.concurrent("endpoints side by side", () => {
-  scenario("never have more requests in flight than each allows", () =>
-    Effect.gen(function* () {
-      const counted = yield* Effect.forEach([1, 3, 50], (cap) =>
-        Effect.gen(function* () {
-          let now = 0
-          let most = 0
-          const made = yield* receiver({
-            answer: () => {
-              most = Math.max(most, ++now)
-              return new Promise((resolve) =>
-                setTimeout(() => {
-                  now--
-                  resolve({ status: 200 })
-                }, 20)
-              )
-            }
-          })
-          yield* endpoint({ id: `cap${cap}`, url: made.url, maxInFlight: cap })
-          return { cap, made, most: () => most }
-        })
-      )
-      const facts = yield* history
-      yield* worker()
-      yield* Effect.forEach(Array.from({ length: 25 }), () => publish("a"), { concurrency: 20 })
-      yield* facts.count("delivered", 75)
-      for (const { cap, made, most } of counted) {
-        assert.isAtMost(most(), cap)
-        assert.strictEqual(made.requests.length, 25)
-      }
-      assert.strictEqual(counted[1]?.most(), 3)
-    })
-  )
-
-  scenario(
-    "do not wait for one of them that is slow",
-    () =>
-      Effect.gen(function* () {
-        const gate = yield* Deferred.make<void>()
-        const slow = yield* receiver({
-          answer: () => Effect.runPromise(Effect.as(Deferred.await(gate), {}))
-        })
-        const quick = yield* receiver()
-        yield* endpoint({ id: "slow", url: slow.url, maxInFlight: 2 })
-        yield* endpoint({ id: "quick", url: quick.url })
-        const facts = yield* history
-        yield* worker()
-        const count = 300
-        yield* Effect.forEach(Array.from({ length: count }), () => publish("a"), {
-          concurrency: 50
-        })
-        yield* quick.received(count)
-        assert.strictEqual(slow.requests.length, 2)
-        yield* Deferred.succeed(gate, undefined)
-        yield* facts.count("delivered", 2 * count)
-        assert.strictEqual(slow.requests.length, count)
-        assert.deepStrictEqual(facts.of("attempt-failed"), [])
-      }),
-    { partitions: 1 }
-  )
-
-  scenario("keep their own pace of retries", () =>
-    Effect.gen(function* () {
-      const failing = yield* receiver({ answer: { status: 500 } })
-      const mending = yield* receiver({ answer: byAttempt(500, 200) })
-      yield* endpoint({ id: "failing", url: failing.url, retry: patientRetry })
-      yield* endpoint({ id: "mending", url: mending.url })
-      const facts = yield* history
-      yield* worker()
-      yield* Effect.forEach(Array.from({ length: 50 }), () => publish("a"), { concurrency: 10 })
-      yield* facts.count("delivered", 50)
-      assert.strictEqual(mending.requests.length, 100)
-      assert.strictEqual(of(facts.of("attempt-failed"), "failing").length, 50)
     })
   )
 })

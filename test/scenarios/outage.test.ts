@@ -5,6 +5,7 @@ import type { Scope } from "effect"
 import { Clock, Deferred, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Facts } from "../../src/history/facts.ts"
+import { recreateConsumers } from "../consumers.ts"
 import {
   deadLetters,
   endpoint,
@@ -204,7 +205,7 @@ describe.concurrent("while the broker is there", () => {
 
   scenario("but takes no dead letters, what has ended waits, and is not sent again", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { names } = yield* Broker
       const refusing = yield* receiver({ answer: { status: 400 } })
       yield* endpoint({ url: refusing.url })
       const facts = yield* history
@@ -217,14 +218,7 @@ describe.concurrent("while the broker is there", () => {
       assert.strictEqual(yield* waitingMessages, 3)
       yield* takesAgain
       // The broker hands out everything again at once, and nobody has to wait.
-      for (const index of [0, 1]) {
-        const stream = names.deliveries(index)
-        const { config } = yield* ask("look", () =>
-          jsm.consumers.info(stream, names.deliverConsumer)
-        )
-        yield* ask("delete", () => jsm.consumers.delete(stream, names.deliverConsumer))
-        yield* ask("add", () => jsm.consumers.add(stream, config))
-      }
+      yield* recreateConsumers
       yield* facts.count("dead-lettered", 3)
       yield* eventually(waitingMessages, (count) => count === 0)
       assert.strictEqual((yield* deadLetters).length, 3)

@@ -3,8 +3,6 @@ import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
 import type { EndpointJson } from "../../src/domain/endpoint.ts"
-import type { Fact } from "../../src/domain/fact.ts"
-import { partitionOf } from "../../src/domain/names.ts"
 import type { ErrorClass } from "../../src/domain/outcome.ts"
 import {
   deadLetters,
@@ -13,61 +11,20 @@ import {
   history,
   nth,
   publish,
-  queued,
   quickRetry,
   secret,
   waitingMessages,
   worker
 } from "../engine.ts"
+import { about, assertNoneTooEarly, attempts, waits } from "../outcomes.ts"
 import type { Received, Receiver, Script } from "../receiver.ts"
 import { receiver, tcpServer } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
 
-/** How much before its time an attempt may be made, ms. */
-const early = 25
-
-const of = (facts: ReadonlyArray<Fact>, id: string) => facts.filter((fact) => fact.endpoint === id)
-
-/** Between the end of an attempt and the next, as decided, ms. */
-const waits = (facts: ReadonlyArray<Fact>) =>
-  facts.flatMap(({ at, nextAttemptAt }) => (nextAttemptAt === undefined ? [] : nextAttemptAt - at))
-
-const attempts = ({ requests }: Receiver) =>
-  requests.map(({ headers }) => Number(headers["petrel-attempt"]))
-
-/** No request came before the time that was decided after the one before it. */
-const assertNoneTooEarly = ({ requests }: Receiver, failed: ReadonlyArray<Fact>) => {
-  for (const [index, { nextAttemptAt }] of failed.entries())
-    if (nextAttemptAt !== undefined)
-      assert.isAtLeast(nth(requests, index + 1).at, nextAttemptAt - early)
-}
-
 const verify = (key: string, { body, headers }: Received) =>
   new Webhook(key).verify(body.toString(), headers as Record<string, string>)
-
-/** Makes the broker forget what it has handed out, as after the loss of its memory. */
-const recreateConsumers = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  for (const index of [0, 1]) {
-    const stream = names.deliveries(index)
-    const { config } = yield* ask("look", () => jsm.consumers.info(stream, names.deliverConsumer))
-    yield* ask("delete", () => jsm.consumers.delete(stream, names.deliverConsumer))
-    yield* ask("add", () => jsm.consumers.add(stream, config))
-  }
-})
-
-/** Messages that the consumers of all partitions have handed out. */
-const handedOut = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const infos = yield* ask("look", () =>
-    Promise.all(
-      [0, 1].map((index) => jsm.consumers.info(names.deliveries(index), names.deliverConsumer))
-    )
-  )
-  return infos.reduce((sum, { delivered }) => sum + delivered.consumer_seq, 0)
-})
 
 const passed = (at: number) => eventually(Clock.currentTimeMillis, (now) => now > at)
 
@@ -105,7 +62,7 @@ describe.concurrent("an attempt that fails for a while", () => {
       for (const [id, , told] of cases) {
         const made = receivers.get(id)
         assert.isDefined(made)
-        const failed = of(facts.of("attempt-failed"), id)
+        const failed = about(facts.of("attempt-failed"), id)
         assert.deepStrictEqual(attempts(made), [1, 2, 3], id)
         assert.deepStrictEqual(
           failed.map(({ attempt, error, status, wait }) => [attempt, error?.class ?? status, wait]),
@@ -116,7 +73,7 @@ describe.concurrent("an attempt that fails for a while", () => {
         )
         assert.deepStrictEqual(waits(failed), [40, 90])
         assertNoneTooEarly(made, failed)
-        assert.strictEqual(nth(of(facts.of("delivered"), id), 0).attempt, 3)
+        assert.strictEqual(nth(about(facts.of("delivered"), id), 0).attempt, 3)
         for (const { body, headers } of made.requests) {
           assert.strictEqual(headers["webhook-id"], "acme-1")
           assert.strictEqual(body.toString(), "[1]")
@@ -140,7 +97,7 @@ describe.concurrent("an attempt that fails for a while", () => {
       yield* facts.count("dead-lettered", 2)
       assert.deepStrictEqual(attempts(busy), [1, 2, 3])
       assert.deepStrictEqual(
-        of(facts.of("attempt-failed"), "closed").map(({ attempt, error }) => [
+        about(facts.of("attempt-failed"), "closed").map(({ attempt, error }) => [
           attempt,
           error?.class
         ]),
@@ -152,7 +109,7 @@ describe.concurrent("an attempt that fails for a while", () => {
       )
       const letters = yield* deadLetters
       assert.strictEqual(letters.length, 2)
-      const end = nth(of(facts.of("dead-lettered"), "busy"), 0)
+      const end = nth(about(facts.of("dead-lettered"), "busy"), 0)
       assert.deepInclude(end, { reason: "attempts", attempt: 3, status: 500, round: "0" })
       const letter = letters.find((message) => message.seq === end.dead)
       assert.strictEqual(letter?.subject, names.subjects.dead("acme", "busy"))
@@ -164,7 +121,10 @@ describe.concurrent("an attempt that fails for a while", () => {
       assert.strictEqual(header("petrel-type"), "invoice.paid")
       assert.strictEqual(header("petrel-origin"), `${end.from?.stream}:${end.from?.seq}`)
       assert.deepInclude(JSON.parse(header("petrel-progress")), { attempts: 3, lastStatus: 500 })
-      assert.strictEqual(nth(of(facts.of("dead-lettered"), "closed"), 0).error?.class, "connection")
+      assert.strictEqual(
+        nth(about(facts.of("dead-lettered"), "closed"), 0).error?.class,
+        "connection"
+      )
       yield* eventually(waitingMessages, (count) => count === 0)
     })
   )
@@ -184,7 +144,7 @@ describe.concurrent("an attempt that fails for good", () => {
       yield* facts.count("dead-lettered", statuses.length)
       assert.strictEqual(requests.length, statuses.length)
       for (const status of statuses) {
-        const told = of(facts.facts, `s${status}`)
+        const told = about(facts.facts, `s${status}`)
         assert.deepStrictEqual(
           told.map(({ attempt, kind, reason, status }) => [kind, attempt, status, reason]),
           [
@@ -242,8 +202,8 @@ describe.concurrent("the give-up deadline", () => {
       yield* worker({ id: "w2", roles: ["deliver"] })
       yield* facts.count("dead-lettered", 2)
       const ends = facts.of("dead-lettered")
-      assert.deepInclude(nth(of(ends, "tried"), 0), { reason: "deadline", attempt: triedBefore })
-      assert.deepInclude(nth(of(ends, "untried"), 0), { reason: "deadline", attempt: 0 })
+      assert.deepInclude(nth(about(ends, "tried"), 0), { reason: "deadline", attempt: triedBefore })
+      assert.deepInclude(nth(about(ends, "untried"), 0), { reason: "deadline", attempt: 0 })
       assert.strictEqual(busy.requests.length, triedBefore)
       assert.strictEqual(idle.connections(), 0)
     })
@@ -278,7 +238,7 @@ describe.concurrent("Retry-After", () => {
       yield* worker()
       yield* publish("a", "[1]", { "Nats-Msg-Id": "acme-1" })
       yield* facts.count("delivered", cases.length)
-      const failedOf = (id: string) => of(facts.of("attempt-failed"), id)
+      const failedOf = (id: string) => about(facts.of("attempt-failed"), id)
       for (const [id, made] of receivers) {
         assert.strictEqual(made.requests.length, 2)
         assertNoneTooEarly(made, failedOf(id))
@@ -302,179 +262,6 @@ describe.concurrent("Retry-After", () => {
       )
       verify(secret, first)
       verify(secret, second)
-    })
-  )
-})
-
-describe.concurrent("where too many wait already", () => {
-  scenario("a retry waits as a schedule of the broker, and goes on where it was", () =>
-    Effect.gen(function* () {
-      const mends = yield* receiver({ answer: byAttempt(500, 502, 200) })
-      const breaks = yield* receiver({ answer: byAttempt(500, 502, 400) })
-      yield* endpoint({ id: "mends", url: mends.url })
-      yield* endpoint({ id: "breaks", url: breaks.url })
-      const facts = yield* history
-      yield* worker({ maxWaiting: 0 })
-      yield* publish("a", "[1]", {
-        "Nats-Msg-Id": "acme-1",
-        traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`
-      })
-      yield* facts.count("delivered", 1)
-      yield* facts.count("dead-lettered", 1)
-      for (const [id, made] of [
-        ["mends", mends],
-        ["breaks", breaks]
-      ] as const) {
-        const told = of(facts.facts, id)
-        const failed = told.filter(({ wait }) => wait !== undefined)
-        assert.deepStrictEqual(
-          failed.map(({ attempt, status, wait }) => [attempt, status, wait]),
-          [
-            [1, 500, "schedule"],
-            [2, 502, "schedule"]
-          ]
-        )
-        assert.deepStrictEqual(attempts(made), [1, 2, 3])
-        assertNoneTooEarly(made, failed)
-        assert.strictEqual(new Set(told.map(({ deadline }) => deadline)).size, 1)
-        assert.deepStrictEqual(new Set(told.map(({ round }) => round)), new Set(["0"]))
-        assert.deepStrictEqual(new Set(told.map(({ event }) => event)), new Set(["acme-1"]))
-        for (const request of made.requests) {
-          assert.strictEqual(request.body.toString(), "[1]")
-          assert.isDefined(request.headers.traceparent)
-          verify(secret, request)
-        }
-      }
-      assert.deepInclude(nth(facts.of("dead-lettered"), 0), { reason: "permanent", attempt: 3 })
-      yield* eventually(waitingMessages, (count) => count === 0)
-    })
-  )
-
-  scenario("the schedule tells what is known and where it came from", () =>
-    Effect.gen(function* () {
-      const { names } = yield* Broker
-      const busy = yield* receiver({ answer: { status: 500 } })
-      const retry = quickRetry({
-        backoff: { kind: "fixed", delay: "30 minutes" },
-        window: "1 hour"
-      })
-      yield* endpoint({ url: busy.url, retry })
-      const facts = yield* history
-      yield* worker({ maxWaiting: 0 })
-      yield* publish("a")
-      yield* facts.count("attempt-failed", 1)
-      const { from, nextAttemptAt } = nth(facts.of("attempt-failed"), 0)
-      const partition = partitionOf("acme", "hook", 2)
-      const [schedule] = yield* eventually(
-        queued(partition, names.subjects.later(partition, "*")),
-        ({ length }) => length === 1
-      )
-      const header = (name: string) => schedule?.header.get(name) ?? ""
-      assert.strictEqual(
-        header("Nats-Schedule"),
-        `@at ${new Date(nextAttemptAt ?? 0).toISOString()}`
-      )
-      assert.strictEqual(
-        header("Nats-Schedule-Target"),
-        names.subjects.delivery(partition, "acme", "hook")
-      )
-      assert.strictEqual(header("petrel-origin"), `${from?.stream}:${from?.seq}`)
-      assert.deepInclude(JSON.parse(header("petrel-progress")), {
-        attempts: 1,
-        lastStatus: 500,
-        nextAttemptAt
-      })
-      yield* eventually(waitingMessages, (count) => count === 1)
-    })
-  )
-
-  scenario("those within the limit wait in place, and only the others move", () =>
-    Effect.gen(function* () {
-      const { url } = yield* receiver({ answer: { status: 500 } })
-      const retry = quickRetry({
-        backoff: { kind: "fixed", delay: "30 minutes" },
-        window: "1 hour"
-      })
-      yield* endpoint({ url, retry, maxInFlight: 1 })
-      const facts = yield* history
-      yield* worker({ maxWaiting: 2 })
-      yield* Effect.forEach([1, 2, 3, 4], () => publish("a"))
-      yield* facts.count("attempt-failed", 4)
-      assert.deepStrictEqual(
-        facts.of("attempt-failed").map(({ wait }) => wait),
-        ["nak", "nak", "schedule", "schedule"]
-      )
-    })
-  )
-})
-
-describe.concurrent("a delivery that the broker hands out too early", () => {
-  const retry = quickRetry({ backoff: { kind: "fixed", delay: "4 seconds" } })
-
-  scenario("goes back for the rest of its time, without an attempt", () =>
-    Effect.gen(function* () {
-      const busy = yield* receiver({ answer: byAttempt(500, 200) })
-      yield* endpoint({ url: busy.url, retry })
-      const facts = yield* history
-      yield* worker()
-      yield* publish("a")
-      yield* facts.count("attempt-failed", 1)
-      yield* recreateConsumers
-      yield* eventually(handedOut, (count) => count > 0)
-      const failed = facts.of("attempt-failed")
-      assert.isBelow(yield* Clock.currentTimeMillis, nth(failed, 0).nextAttemptAt ?? 0)
-      yield* facts.count("delivered", 1)
-      assert.deepStrictEqual(attempts(busy), [1, 2])
-      assertNoneTooEarly(busy, failed)
-    })
-  )
-
-  scenario("also when its worker has only just come and knows nothing of it", () =>
-    Effect.gen(function* () {
-      const busy = yield* receiver({ answer: byAttempt(500, 200) })
-      yield* endpoint({ url: busy.url, retry })
-      const facts = yield* history
-      const first = yield* worker()
-      yield* publish("a")
-      yield* facts.count("attempt-failed", 1)
-      yield* first.stop
-      yield* recreateConsumers
-      yield* worker({ id: "w2" })
-      yield* eventually(handedOut, (count) => count > 0)
-      const failed = facts.of("attempt-failed")
-      assert.isBelow(yield* Clock.currentTimeMillis, nth(failed, 0).nextAttemptAt ?? 0)
-      yield* facts.count("delivered", 1)
-      assert.deepStrictEqual(attempts(busy), [1, 2])
-      assertNoneTooEarly(busy, failed)
-      assert.deepStrictEqual(
-        facts.of("attempt-failed", "delivered").map(({ worker }) => worker),
-        ["w1", "w2"]
-      )
-    })
-  )
-})
-
-describe.concurrent("while a secret is being rotated", () => {
-  scenario("both secrets sign, until the old one's time is over", () =>
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      const fresh = `whsec_${Buffer.alloc(32, 9).toString("base64")}`
-      const rotating = yield* receiver()
-      const rotated = yield* receiver()
-      const secrets = (until: number) => [
-        { value: fresh, createdAt: now },
-        { value: secret, createdAt: now - 1_000, until }
-      ]
-      yield* endpoint({ id: "rotating", url: rotating.url, secrets: secrets(now + 600_000) })
-      yield* endpoint({ id: "rotated", url: rotated.url, secrets: secrets(now - 1) })
-      yield* worker()
-      yield* publish("a", "[1]")
-      yield* rotating.received(1)
-      yield* rotated.received(1)
-      verify(fresh, nth(rotating.requests, 0))
-      verify(secret, nth(rotating.requests, 0))
-      verify(fresh, nth(rotated.requests, 0))
-      assert.throws(() => verify(secret, nth(rotated.requests, 0)), /No matching signature/)
     })
   )
 })

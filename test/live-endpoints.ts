@@ -1,0 +1,49 @@
+import { assert } from "@effect/vitest"
+import { Clock, Effect, Schema } from "effect"
+import { Broker } from "../src/broker/connection.ts"
+import { changeEndpoint, disableEndpoint } from "../src/delivery/endpoint-store.ts"
+import type { EndpointJson } from "../src/domain/endpoint.ts"
+import { Endpoint } from "../src/domain/endpoint.ts"
+import { eventually, publish } from "./engine.ts"
+import type { Received, Receiver } from "./receiver.ts"
+
+const decode = Schema.decodeUnknownSync(Endpoint)
+const encode = Schema.encodeSync(Endpoint)
+
+/** Changes an endpoint of acme as `petrel endpoint set` would. */
+export const change = (id: string, changes: Partial<EndpointJson>) =>
+  changeEndpoint("acme", id, (found) => Effect.succeed(decode({ ...encode(found), ...changes })))
+
+/** Disables an endpoint of acme as `petrel endpoint disable` would. */
+export const disable = (id: string) =>
+  disableEndpoint({ tenant: "acme", endpoint: id }, "asked to", "cli")
+
+/** Writes into the bucket as only a person with `nats kv put` would. */
+export const writeByHand = (key: string, value: string) =>
+  Effect.gen(function* () {
+    const { ask, bucket, names } = yield* Broker
+    const kv = yield* bucket(names.buckets.endpoints)
+    return yield* ask("put", () => kv.put(key, value))
+  })
+
+/** What the bucket holds under a key. */
+export const readByHand = (key: string) =>
+  Effect.gen(function* () {
+    const { ask, bucket, names } = yield* Broker
+    const kv = yield* bucket(names.buckets.endpoints)
+    const entry = yield* ask("get", () => kv.get(key))
+    return entry?.string() ?? ""
+  })
+
+/** Publishes events until one of them has come as it should; changes take a moment to be seen. */
+export const publishUntil = (
+  { requests }: Receiver,
+  type: string,
+  holds: (request: Received) => boolean
+) =>
+  Effect.gen(function* () {
+    const before = requests.length
+    const start = yield* Clock.currentTimeMillis
+    yield* eventually(publish(type), () => requests.slice(before).some(holds))
+    assert.isBelow((yield* Clock.currentTimeMillis) - start, 5_000)
+  })
