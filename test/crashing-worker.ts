@@ -14,19 +14,26 @@ const Parameters = Schema.Struct({
   roles: Schema.Array(Schema.Literals(["router", "deliver"])),
   leaseTtl: Schema.optionalKey(Schema.Int),
   maxWaiting: Schema.optionalKey(Schema.Int),
-  /** Where it kills itself: at which arrival at which step. (Default: nowhere) */
-  crash: Schema.optionalKey(Schema.Struct({ step: Schema.String, arrival: Schema.Int }))
+  /** Where it kills or freezes itself: at which arrival at which step. (Default: nowhere) */
+  crash: Schema.optionalKey(
+    Schema.Struct({
+      step: Schema.String,
+      arrival: Schema.Int,
+      signal: Schema.optionalKey(Schema.Literals(["SIGKILL", "SIGSTOP"]))
+    })
+  )
 })
 export type Parameters = typeof Parameters.Type
 
-/** A real worker that dies without warning at a step. Says `delivering` when it does. */
+/** A real worker that dies, or stops where it is, without warning at a step. Says `delivering` when it does. */
 const run = Effect.gen(function* () {
   const { crash, ...options } = yield* Schema.decodeUnknownEffect(
     Schema.fromJsonString(Parameters)
   )(process.argv[2])
   let arrivals = 0
   const checkpoint = (step: string) => {
-    if (step === crash?.step && ++arrivals === crash.arrival) process.kill(process.pid, "SIGKILL")
+    if (step === crash?.step && ++arrivals === crash.arrival)
+      process.kill(process.pid, crash.signal ?? "SIGKILL")
   }
   const { id, leaseTtl, maxWaiting, roles, ...broker } = options
   yield* Effect.gen(function* () {

@@ -17,10 +17,12 @@ export interface WorkerProcess {
   readonly killed: Effect.Effect<void>
   /** Kills it without warning and waits for its end. */
   readonly kill9: Effect.Effect<void>
+  /** Lets it go on after it froze itself. */
+  readonly resume: Effect.Effect<void>
 }
 
 export interface WorkerProcessOptions extends Partial<Omit<Parameters, "crash">> {
-  readonly crash?: { readonly step: Step; readonly arrival: number }
+  readonly crash?: Parameters["crash"] & { readonly step: Step }
 }
 
 /** A worker of an installation in a process of its own; killed at the latest when the scope closes. */
@@ -64,7 +66,8 @@ export const workerProcess = (
         kill9: Effect.promise(() => {
           child.kill("SIGKILL")
           return killed
-        })
+        }),
+        resume: Effect.sync(() => void child.kill("SIGCONT"))
       }
     }),
     ({ kill9 }) => Effect.ignoreCause(kill9)

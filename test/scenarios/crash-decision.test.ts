@@ -151,6 +151,39 @@ describe.concurrent("what a worker had decided when it died", () => {
     )
 })
 
+describe("a request that was made twice", () => {
+  scenario("is told of twice: by who was frozen after it, and by who took over", (place) =>
+    Effect.gen(function* () {
+      const { received, requests, url } = yield* receiver()
+      yield* endpoint({ url })
+      const facts = yield* history
+      yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
+      const frozen = yield* workerProcess(place, {
+        crash: { step: "answered", arrival: 1, signal: "SIGSTOP" }
+      })
+      yield* received(1)
+      yield* endLeases
+      yield* worker({ id: "second" })
+      yield* facts.count("delivered", 1)
+      yield* frozen.resume
+      yield* facts.count("delivered", 2)
+      yield* quiet
+      assert.deepStrictEqual(
+        facts.of("delivered").map(({ attempt, worker }) => [attempt, worker]),
+        [
+          [1, "second"],
+          [1, "crashing"]
+        ]
+      )
+      assert.deepStrictEqual(
+        requests.map(({ headers }) => headers["webhook-id"]),
+        ["acme-1", "acme-1"]
+      )
+      yield* noRecords
+    })
+  )
+})
+
 const sweeps: ReadonlyArray<readonly [step: Step, arrival: number]> = [
   ["decided", 2],
   ["dead-stored", 1],

@@ -108,6 +108,18 @@ const paths: ReadonlyArray<Path> = [
       ["dead-stored", 1],
       ["end-stored", 1]
     ]
+  },
+  {
+    name: "whose deadline passed before anybody attempted it",
+    answer: {},
+    retry: { window: "1 millis" },
+    attempts: [],
+    end: "deadline",
+    steps: [
+      ["decided", 1],
+      ["dead-stored", 1],
+      ["end-stored", 1]
+    ]
   }
 ]
 
