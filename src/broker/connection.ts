@@ -3,7 +3,7 @@ import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstre
 import type { KV } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/transport-node"
-import { connect } from "@nats-io/transport-node"
+import { AuthorizationError, connect } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { Names } from "../domain/names.ts"
 import { makeNames } from "../domain/names.ts"
@@ -91,13 +91,11 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
       )
   )
   yield* checkServer(connection)
-  const jsm = yield* Effect.tryPromise({
-    try: () => jetstreamManager(connection, { timeout: 10_000 }),
-    catch: (cause) =>
-      new BrokerUnusable({
-        message: `the broker at ${shown(options.url)} has no JetStream for this account (start nats-server with -js, or see nats.conf): ${String(cause)}`
-      })
-  })
+  const jsm = yield* Effect.promise(() =>
+    // Its own check fails for users who may not ask about the account but may do what they came for.
+    jetstreamManager(connection, { timeout: 10_000, checkAPI: false })
+  )
+  yield* checkJetStream(jsm, options.url)
   const js = jetstream(connection)
   const publisher = yield* Effect.acquireRelease(
     Effect.sync(() => new Publisher(connection, options.publishTimeoutMs)),
@@ -142,8 +140,32 @@ const shown = (url: string): string => url.replaceAll(/\/\/[^@/,]*@/g, "//")
 
 const unreachable = (url: string, cause: unknown) =>
   new BrokerUnusable({
-    message: `no NATS server answers at ${shown(url)} (${cause instanceof Error ? cause.message : String(cause)}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL`
+    message:
+      cause instanceof AuthorizationError
+        ? `the broker at ${shown(url)} refuses this user or password: give them as nats://user:password@host:4222, with --nats or NATS_URL`
+        : `no NATS server answers at ${shown(url)} (${cause instanceof Error ? cause.message : String(cause)}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL`
   })
+
+const checkJetStream = (jsm: JetStreamManager, url: string) =>
+  Effect.tryPromise({ try: () => jsm.getAccountInfo(), catch: (cause) => cause }).pipe(
+    Effect.catch((cause) =>
+      isWithoutJetStream(cause)
+        ? Effect.fail(
+            new BrokerUnusable({
+              message: `the broker at ${shown(url)} has no JetStream for this account: start nats-server with -js, or see nats.conf`
+            })
+          )
+        : Effect.void
+    )
+  )
+
+const notEnabledForAccount = 10039
+
+/** Nobody listens where JetStream would, or the account may not use it. */
+const isWithoutJetStream = (cause: unknown): boolean =>
+  cause instanceof JetStreamApiError
+    ? cause.code === notEnabledForAccount
+    : cause instanceof Error && cause.name === "JetStreamNotEnabled"
 
 const checkServer = (connection: NatsConnection) => {
   const version = connection.info?.version ?? "0"

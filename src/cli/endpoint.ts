@@ -114,9 +114,9 @@ const remove = Command.make(
     const label = `${tenant}/${id}`
     const question = `Remove ${label}? What waits for it ends as dead letters.`
     if (!yes && !(yield* agreed(question))) return yield* remark(`${label} stays`)
-    const stored = yield* removeEndpoint(tenant, id).pipe(Effect.provide(connected))
+    yield* removeEndpoint(tenant, id).pipe(Effect.provide(connected))
     yield* report(
-      { ...endpointJson(stored, false), removed: true },
+      { tenant, id, removed: true },
       `${label} is removed; what waits for it ends as dead letters`
     )
   })

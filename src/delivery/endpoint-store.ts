@@ -82,7 +82,10 @@ export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: stri
   return yield* decodeEntry(entry)
 })
 
-/** All endpoints, or a tenant's, in the order of their names. */
+/**
+ * All endpoints, or a tenant's, in the order of their names. One whose configuration does not parse
+ * is left out, with a warning.
+ */
 export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   const { ask } = yield* Broker
   const bucket = yield* openBucket
@@ -93,10 +96,14 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
     return list.sort()
   })
   const entries = yield* Effect.forEach(keys, (key) => readValue(bucket, key), { concurrency: 32 })
-  return yield* Effect.forEach(
+  const decoded = yield* Effect.forEach(
     entries.filter((entry) => entry !== undefined),
-    decodeEntry
+    (entry) =>
+      Effect.catchTag(decodeEntry(entry), "EndpointUnreadable", ({ message }) =>
+        Effect.as(Effect.logWarning(message), undefined)
+      )
   )
+  return decoded.filter((stored) => stored !== undefined)
 })
 
 const write = (key: string, endpoint: EndpointJson, expected: number) =>
@@ -148,14 +155,17 @@ export const changeEndpoint = <E, R>(
     return { endpoint, revision: written } satisfies StoredEndpoint
   })
 
-/** Removes an endpoint; what waits for it ends as dead letters in the worker that owns it. */
+/**
+ * Removes an endpoint, also one whose configuration does not parse; what waits for it ends as dead
+ * letters in the worker that owns it.
+ */
 export const removeEndpoint = Effect.fnUntraced(function* (tenant: string, id: string) {
   const { ask } = yield* Broker
-  const stored = yield* getEndpoint(tenant, id)
   const bucket = yield* openBucket
   const key = endpointKey(tenant, id)
-  yield* ask(`remove ${key}`, () => bucket.delete(key, { previousSeq: stored.revision }))
-  return stored
+  if ((yield* readValue(bucket, key)) === undefined)
+    return yield* new EndpointNotFound({ tenant, id })
+  yield* ask(`remove ${key}`, () => bucket.delete(key))
 })
 
 /**
