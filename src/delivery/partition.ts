@@ -99,19 +99,21 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     const now = yield* Clock.currentTimeMillis
     const progress = waiting?.record.progress ?? held.delivery.progress
     const standing = yield* directory.standing(held.delivery)
-    if (progress.attempts === 0) {
-      const pause = suspicion.of(held)
-      if (pause > 0 && now < held.delivery.deadline) return held.nak(pause)
-    }
+    const trials = trialsOf(waiting)
+    const pause = suspicion.pauseBefore(held, trials)
+    if (pause > 0 && now < held.delivery.deadline) return held.nak(pause)
     if (standing._tag !== "Live") return yield* settlement.end(held, progress, endReason(standing))
     if (now >= held.delivery.deadline) {
-      const reason = suspicion.isSuspect(held) ? "defect" : "deadline"
+      const reason = trials > 0 ? "defect" : "deadline"
       return yield* settlement.end(held, progress, reason)
     }
     if (!options.mayAttempt()) {
       suspicion.clear(held)
       return held.nak(patience)
     }
+    const told = progress.attempts - held.delivery.progress.attempts
+    if (trials > 0 || suspicion.watches(held, told))
+      yield* settlement.mark(held, progress, trials + 1)
     const sent = yield* send(agent, held, standing.endpoint, progress.attempts + 1)
     reached("answered")
     yield* sent.verdict === "delivered"
@@ -229,7 +231,11 @@ export type Partition = Effect.Success<ReturnType<typeof makePartition>>
 
 /** An attempt is next, and not too early. */
 const isDue = ({ record: { decision }, told }: Waiting, now: number): boolean =>
-  told && decision._tag === "Nak" && decision.at - now <= early
+  decision._tag === "Trying" || (told && decision._tag === "Nak" && decision.at - now <= early)
+
+/** How often it was tried with caution, without anything coming of it. */
+const trialsOf = (waiting: Waiting | undefined): number =>
+  waiting?.record.decision._tag === "Trying" ? waiting.record.decision.times : 0
 
 const endReason = (standing: Exclude<Standing, { readonly _tag: "Live" }>): DeadReason =>
   standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled"

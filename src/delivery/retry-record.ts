@@ -10,7 +10,9 @@ import { DeadReason } from "../domain/outcome.ts"
 export const Decision = Schema.Union([
   Schema.TaggedStruct("Nak", { at: Schema.Number }),
   Schema.TaggedStruct("Schedule", { at: Schema.Number }),
-  Schema.TaggedStruct("Dead", { reason: DeadReason })
+  Schema.TaggedStruct("Dead", { reason: DeadReason }),
+  /** Nothing yet: it is tried with caution, so often so far, for its workers may die of it. */
+  Schema.TaggedStruct("Trying", { times: Schema.Int })
 ])
 export type Decision = typeof Decision.Type
 

@@ -24,6 +24,8 @@ import type { Sent } from "./sender.ts"
 /** How long a dead letter that DEAD does not take waits before it is tried again, ms. */
 const deadRetry = 30_000
 
+type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
+
 export interface SettlementOptions {
   readonly worker: string
   readonly layout: Layout
@@ -94,26 +96,22 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     yield* logFact(fact)
   }, unsettled)
 
-  const decide = Effect.fnUntraced(function* (
-    held: Held,
-    decided: Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
-  ) {
+  /** Writes down what was decided, so that it outlives this worker. */
+  const remember = Effect.fnUntraced(function* (held: Held, decided: Decided) {
     const { endpoint, eventSeq, round, tenant } = held.delivery
-    const record: RetryRecord = {
-      v: 1,
-      eventSeq,
-      tenant,
-      endpoint,
-      round,
-      since: memory.settled.known,
-      ...decided
-    }
+    const since = memory.settled.known
+    const record: RetryRecord = { v: 1, eventSeq, tenant, endpoint, round, since, ...decided }
     const { seq, stream } = held.place
     yield* records.through(
       Effect.provideContext(writeRecord(stream, seq, record, held.delivery.deadline), context)
     )
     const waiting: Waiting = { record, told: false }
     memory.waiting.set(seq, waiting)
+    return waiting
+  })
+
+  const decide = Effect.fnUntraced(function* (held: Held, decided: Decided) {
+    const waiting = yield* remember(held, decided)
     reached("decided")
     yield* carryOut(held, waiting, false)
   }, unsettled)
@@ -144,6 +142,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         return yield* schedule(held, waiting.record, decision.at, begun)
       case "Dead":
         return yield* bury(held, waiting.record, decision.reason, begun)
+      case "Trying":
+        return
     }
   })
 
@@ -213,27 +213,19 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       now: at,
       retryAfter: result.retryAfter
     })
-    const decision: Decision =
-      step._tag === "Dead"
-        ? step
-        : {
-            _tag:
-              waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting) === "nak"
-                ? "Nak"
-                : "Schedule",
-            at: step.at
-          }
-    const next = decision._tag === "Dead" ? {} : { nextAttemptAt: decision.at }
     const wait =
-      decision._tag === "Dead"
-        ? {}
-        : { wait: decision._tag === "Nak" ? ("nak" as const) : ("schedule" as const) }
+      step._tag === "Dead"
+        ? undefined
+        : waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting)
+    const decision: Decision =
+      step._tag === "Dead" ? step : { _tag: wait === "nak" ? "Nak" : "Schedule", at: step.at }
+    const next = step._tag === "Dead" ? {} : { nextAttemptAt: step.at }
     const fact: Fact = {
       ...deliveryFact(held, "attempt-failed", at, worker),
       attempt: attempts,
       ...attemptFields(result),
       ...next,
-      ...wait
+      ...(wait === undefined ? {} : { wait })
     }
     yield* decide(held, {
       decision,
@@ -255,6 +247,11 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   return {
     succeeded,
     failed,
+    /** Writes down that a delivery is tried with caution, and how often that was done. */
+    mark: (held: Held, progress: Progress, times: number) =>
+      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
+        remember(held, { decision: { _tag: "Trying", times }, decidedAt, progress })
+      ),
     /** Ends a delivery without an attempt; what was begun earlier stands. */
     end: (held: Held, progress: Progress, reason: DeadReason) =>
       Effect.gen(function* () {
