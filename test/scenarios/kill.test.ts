@@ -66,7 +66,7 @@ describe(`kill -9 at any moment, seed ${seed} (PETREL_TEST_SEED)`, () => {
             const id = `acme-${n}`
             yield* publish("invoice.paid", id, { "Nats-Msg-Id": id }).pipe(Effect.eventually)
             acknowledged.add(id)
-            yield* Effect.sleep("8 millis")
+            yield* Effect.sleep("12 millis")
           }
         })
       )
