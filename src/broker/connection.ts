@@ -75,6 +75,8 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
           ...serversOf(options.url),
           name: options.clientName ?? "petrel",
           maxReconnectAttempts: -1,
+          // A password that is changed on both sides is wrong for a while; a worker outlives that.
+          ignoreAuthErrorAbort: true,
           reconnectTimeWait: 250,
           reconnectJitter: 250,
           pingInterval: 10_000,

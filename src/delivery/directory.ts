@@ -54,6 +54,8 @@ export class Directory extends Context.Service<
   {
     /** Endpoints of the tenant that want the type, disabled ones included, in the order of their ids. */
     readonly match: (tenant: string, type: string) => ReadonlyArray<LiveEndpoint>
+    /** Ids of the tenant's endpoints whose configuration nobody can read: they may want anything. */
+    readonly unreadable: (tenant: string) => ReadonlyArray<string>
     readonly standing: (
       delivery: Delivery
     ) => Effect.Effect<Standing, BrokerError | EndpointUnreadable>
@@ -97,6 +99,7 @@ const open = Effect.fnUntraced(function* () {
 
   return Directory.of({
     match: (tenant, type) => state.match(tenant, type),
+    unreadable: (tenant) => state.unreadable(tenant),
     find: (key) => state.find(key),
     standing,
     onUnavailable: (listener) => {
@@ -151,6 +154,8 @@ class DirectoryState {
   readonly #endpoints = new Map<string, LiveEndpoint>()
   readonly #removed = new Map<string, number>()
   readonly #tenants = new Map<string, TypeIndex<LiveEndpoint>>()
+  /** By tenant, ids of endpoints of which no readable configuration was ever seen. */
+  readonly #unreadable = new Map<string, Set<string>>()
 
   find(key: string): LiveEndpoint | undefined {
     return this.#endpoints.get(key)
@@ -166,8 +171,21 @@ class DirectoryState {
     return [...found.values()].sort((a, b) => (a.config.id < b.config.id ? -1 : 1))
   }
 
+  unreadable(tenant: string): ReadonlyArray<string> {
+    return [...(this.#unreadable.get(tenant) ?? [])]
+  }
+
+  /** What is known of an endpoint from before goes on holding. */
+  cannotRead(key: string): void {
+    if (this.#endpoints.has(key)) return
+    const [tenant = "", id = ""] = key.split(".")
+    const ids = this.#unreadable.get(tenant) ?? new Set()
+    this.#unreadable.set(tenant, ids.add(id))
+  }
+
   put(endpoint: LiveEndpoint): void {
     const { key, config } = endpoint
+    this.#unreadable.get(config.tenant)?.delete(config.id)
     this.#unindex(key)
     this.#endpoints.set(key, endpoint)
     this.#removed.delete(key)
@@ -180,6 +198,8 @@ class DirectoryState {
   }
 
   remove(key: string, revision: number): void {
+    const [tenant = "", id = ""] = key.split(".")
+    this.#unreadable.get(tenant)?.delete(id)
     this.#unindex(key)
     this.#endpoints.delete(key)
     this.#removed.set(key, revision)
@@ -222,6 +242,7 @@ const keepReading = Effect.fnUntraced(function* (
     const decoded = yield* Effect.result(decodeEndpoint(entry.key, entry.string()))
     if (Result.isFailure(decoded)) {
       yield* Effect.logError(decoded.failure.message)
+      state.cannotRead(entry.key)
       return
     }
     const before = state.find(entry.key)

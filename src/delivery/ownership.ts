@@ -72,19 +72,21 @@ export const own = Effect.fnUntraced(function* (worker: string, ttl = defaultTtl
   })
 
   let said = false
-  const waitForIt: Effect.Effect<number, never, Broker> = Effect.gen(function* () {
-    const taken = yield* Effect.option(take)
-    if (Option.isSome(taken)) {
-      if (taken.value.revision !== undefined) return taken.value.revision
-      if (taken.value.holder !== undefined && !said) {
-        said = true
-        yield* Effect.logInfo("another worker delivers; this one stands by", {
-          owner: taken.value.holder.worker
-        })
+  const waitForIt = Effect.gen(function* () {
+    while (true) {
+      const taken = yield* Effect.option(take)
+      if (Option.isSome(taken)) {
+        const { holder, revision } = taken.value
+        if (revision !== undefined) return revision
+        if (holder !== undefined && !said) {
+          said = true
+          yield* Effect.logInfo("another worker delivers; this one stands by", {
+            owner: holder.worker
+          })
+        }
       }
+      yield* Effect.sleep(renewal / 2)
     }
-    yield* Effect.sleep(renewal / 2)
-    return yield* waitForIt
   })
 
   let revision = yield* waitForIt
@@ -130,7 +132,10 @@ export const own = Effect.fnUntraced(function* (worker: string, ttl = defaultTtl
     Effect.ignore
   )
 
-  yield* Effect.addFinalizer(() => Effect.ignore(eraseValue(bucket, key, revision)))
+  yield* Effect.addFinalizer(() =>
+    // A broker that is gone ends it by time.
+    Effect.ignore(Effect.timeoutOption(eraseValue(bucket, key, revision), "1 second"))
+  )
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(renewal), renew)))
   return { holds, lost: Deferred.await(lost) } satisfies Ownership
 })

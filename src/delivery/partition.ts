@@ -1,7 +1,7 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Clock, Effect, FiberSet } from "effect"
 import type { Agent } from "undici"
-import { Broker } from "../broker/connection.ts"
+import { Broker, BrokerError } from "../broker/connection.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
@@ -26,7 +26,7 @@ const capacity = { messages: 256, bytes: 16 * 1024 * 1024 }
 const patience = 1_000
 const goBackFor = [2_000, 4_000] as const
 /** A delivery that is early by no more than this is made at once, ms. */
-const early = 25
+const early = 1
 
 export interface PartitionOptions {
   readonly memory: PartitionMemory
@@ -111,6 +111,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       suspicion.clear(held)
       return held.nak(patience)
     }
+    const wait = (progress.nextAttemptAt ?? 0) - now
+    if (waiting === undefined && wait > early) {
+      suspicion.clear(held)
+      return held.nak(wait)
+    }
     const told = progress.attempts - held.delivery.progress.attempts
     if (trials > 0 || suspicion.watches(held, told))
       yield* settlement.mark(held, progress, trials + 1)
@@ -120,7 +125,14 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       ? settlement.succeeded(held, progress, sent)
       : settlement.failed(held, progress, sent, standing.endpoint)
     if (sent.gone)
-      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker)
+      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker).pipe(
+        Effect.catch((error) =>
+          Effect.logWarning("an endpoint that answered 410 could not be disabled", {
+            endpoint: standing.endpoint.key,
+            why: error.message
+          })
+        )
+      )
   })
 
   /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */
@@ -129,7 +141,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       Effect.onInterrupt(() => Effect.sync(() => held.nak(1))),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
-        (cause) => afterDefect(held, cause)
+        (cause) =>
+          // The broker does not answer: nothing is known of the delivery, and nothing is decided.
+          Cause.squash(cause) instanceof BrokerError
+            ? Effect.sync(() => held.nak(patience))
+            : afterDefect(held, cause)
       )
     )
 
@@ -143,10 +159,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     })
     const now = yield* Clock.currentTimeMillis
     if (now < held.delivery.deadline) return held.nak(pause)
-    const progress = memory.waiting.get(seq)?.record.progress ?? held.delivery.progress
-    yield* Effect.catchCause(settlement.end(held, progress, "defect"), () =>
-      Effect.sync(() => held.nak(pause))
-    )
+    yield* Effect.gen(function* () {
+      const waiting = yield* recall(held)
+      const progress = waiting?.record.progress ?? held.delivery.progress
+      yield* settlement.end(held, progress, "defect")
+    }).pipe(Effect.catchCause(() => Effect.sync(() => held.nak(pause))))
   })
 
   const take = (message: JsMsg) => {
@@ -183,6 +200,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     (timer) => Effect.sync(() => clearInterval(timer))
   )
 
+  let asked = false
   const deliverAll = Effect.gen(function* () {
     yield* pull({
       name: memory.stream,
@@ -191,6 +209,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       ),
       stopping: options.stopping,
       take,
+      asked: () => {
+        asked = true
+      },
       room: Effect.gen(function* () {
         if (!settlement.isOpen()) {
           yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
@@ -208,7 +229,12 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   return {
     memory,
     deliverAll,
-    inFlight: () => inHand.size,
+    /** Whether a request for messages has come to its end since this was asked last. */
+    hasAsked: () => {
+      const before = asked
+      asked = false
+      return before
+    },
     /** Ends a waiting delivery that was found in the stream, unless it is in hand. */
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
       const { seq } = held.place

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Event } from "../domain/event.ts"
-import type { Plan } from "../domain/fact.ts"
+import type { Plan, Planned } from "../domain/fact.ts"
 import { Fact } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
 import type { LiveEndpoint } from "./directory.ts"
@@ -17,34 +17,49 @@ export interface StoredPart {
   readonly seq: number
 }
 
+/** One that an event may go to: by its id, and without an endpoint where nobody can read it. */
+interface Candidate {
+  readonly id: string
+  readonly endpoint?: LiveEndpoint
+}
+
 /**
- * The next part of an event's plan: endpoints whose ids come after `after`, in their order.
+ * All that an event may go to, in the order of their ids.
  *
- * @param matching all that want the event, sorted by id.
+ * @param matching endpoints that want the event.
+ * @param unreadable ids of endpoints of which nobody knows what they want.
  */
+export const candidates = (
+  matching: ReadonlyArray<LiveEndpoint>,
+  unreadable: ReadonlyArray<string>
+): ReadonlyArray<Candidate> =>
+  [
+    ...matching.map((endpoint) => ({ id: endpoint.config.id, endpoint })),
+    ...unreadable.map((id) => ({ id }))
+  ].sort((a, b) => (a.id < b.id ? -1 : 1))
+
+/** The next part of an event's plan: candidates whose ids come after `after`, in their order. */
 export const nextPart = (
   event: Event,
-  matching: ReadonlyArray<LiveEndpoint>,
+  all: ReadonlyArray<Candidate>,
   part: number,
   after: string
 ): Plan => {
-  const rest = matching.filter(({ config }) => config.id > after)
+  const rest = all.filter(({ id }) => id > after)
   const now = rest.slice(0, partSize)
-  return {
-    part,
-    last: now.length === rest.length,
-    endpoints: now
-      .filter(({ config }) => config.disabled === undefined)
-      .map(({ config, revision, window }) => ({
-        id: config.id,
-        generation: config.generation,
-        revision,
-        deadline: event.at + window
-      })),
-    skipped: now
-      .filter(({ config }) => config.disabled !== undefined)
-      .map(({ config }) => ({ id: config.id, reason: "endpoint-disabled" }))
+  const endpoints: Array<Planned> = []
+  const skipped: Array<{ readonly id: string; readonly reason: string }> = []
+  for (const { endpoint, id } of now) {
+    if (endpoint === undefined) skipped.push({ id, reason: "endpoint-unreadable" })
+    else if (endpoint.config.disabled !== undefined)
+      skipped.push({ id, reason: "endpoint-disabled" })
+    else {
+      const { config, revision, window } = endpoint
+      const { generation } = config
+      endpoints.push({ id, generation, revision, deadline: event.at + window })
+    }
   }
+  return { part, last: now.length === rest.length, endpoints, skipped }
 }
 
 /** Where the part after this one begins. */

@@ -1,5 +1,5 @@
 import type { Consumer, JsMsg } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { nakFor } from "./held.ts"
 
 /**
@@ -7,6 +7,7 @@ import { nakFor } from "./held.ts"
  * none stranded: it waits for the open request to end instead of hanging up on the broker.
  */
 const expires = 1_000
+const longest = 2_500
 
 /** Where messages come from and go to. */
 export interface Pull {
@@ -16,6 +17,8 @@ export interface Pull {
   readonly room: Effect.Effect<number>
   /** Gets each message at once. Must not throw. */
   readonly take: (message: JsMsg) => void
+  /** Called when a request has come to its end. */
+  readonly asked?: () => void
   /** Once true, no more is asked for and the loop ends within a second. */
   readonly stopping: () => boolean
 }
@@ -31,7 +34,10 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
     while (!options.stopping()) {
       const room = yield* options.room
       if (room === 0) continue
-      yield* fetch(consumer, room, options.take)
+      // Without a broker a request never ends by itself.
+      const ended = yield* Effect.timeoutOption(fetch(consumer, room, options.take), longest)
+      if (Option.isNone(ended)) continue
+      options.asked?.()
       failing = false
     }
   })

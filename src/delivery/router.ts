@@ -20,7 +20,7 @@ import { Directory } from "./directory.ts"
 import { InHand } from "./in-hand.ts"
 import { headerOf, storedAt } from "./messages.ts"
 import type { StoredPart } from "./plan.ts"
-import { endOf, nextPart, readPart, routedFact } from "./plan.ts"
+import { candidates, endOf, nextPart, readPart, routedFact } from "./plan.ts"
 import { pull } from "./pull.ts"
 import { storeOnce } from "./store-once.ts"
 
@@ -76,7 +76,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         yield* Effect.sleep("1 second")
         return 0
       }
-      yield* inHand.roomy
+      yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
       return inHand.room
     })
   })
@@ -91,7 +91,8 @@ const comeBackOnFailure = <E>(
 ) => {
   const comeBack = Effect.sync(() => {
     forget()
-    message.nak(retryPause)
+    const times = Math.min(message.info.deliveryCount - 1, 6)
+    message.nak(retryPause * 2 ** times)
   })
   return routed.pipe(
     Effect.catchCauseIf(
@@ -197,11 +198,13 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
             ? Effect.fail(new RoutingTooSlow({ ms: patience }))
             : send(event, body, planned, stored)
       )
-    const matching = directory.match(event.tenant, event.type)
+    const all = candidates(
+      directory.match(event.tenant, event.type),
+      directory.unreadable(event.tenant)
+    )
     let after = ""
     for (let part = 0; ; part++) {
-      const stored =
-        known?.parts[part] ?? (yield* store(event, nextPart(event, matching, part, after)))
+      const stored = known?.parts[part] ?? (yield* store(event, nextPart(event, all, part, after)))
       reached("plan-stored")
       const missing = stored.plan.endpoints.filter(({ id }) => known?.sent.has(id) !== true)
       yield* Effect.forEach(missing, (planned) => follow(planned, stored), {

@@ -34,6 +34,11 @@ export interface SettlementOptions {
   readonly records: Gate
   /** Through which dead letters are stored, shared by all partitions. */
   readonly burial: ReturnType<typeof sayOnce>
+  /**
+   * Passes while this worker is owner, waits while it cannot tell, and interrupts when it is not any
+   * more: what a former owner would decide, the new one decides.
+   */
+  readonly asOwner: Effect.Effect<void>
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
@@ -98,6 +103,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   /** Writes down what was decided, so that it outlives this worker. */
   const remember = Effect.fnUntraced(function* (held: Held, decided: Decided) {
+    yield* options.asOwner
     const { endpoint, eventSeq, round, tenant } = held.delivery
     const since = memory.settled.known
     const record: RetryRecord = { v: 1, eventSeq, tenant, endpoint, round, since, ...decided }
@@ -131,6 +137,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   /** Does what was decided; from wherever it was left off, where somebody may have begun. */
   const carryOut = Effect.fnUntraced(function* (held: Held, waiting: Waiting, begun: boolean) {
     const { decision } = waiting.record
+    yield* options.asOwner
     yield* tell(held, waiting, begun)
     switch (decision._tag) {
       case "Nak": {

@@ -1,10 +1,12 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import type { Schema } from "effect"
-import { Effect, Schedule, Stream } from "effect"
+import { Clock, Effect, Schedule, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { scanQueue } from "../broker/scan.ts"
-import { parseDelivery } from "../domain/delivery.ts"
+import { isConflict } from "../broker/values.ts"
+import type { Delivery } from "../domain/delivery.ts"
+import { deliveryHeaders, parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Directory } from "./directory.ts"
 import { endpointKey } from "./endpoint-store.ts"
@@ -45,6 +47,10 @@ const sweep = (
         .pipe(Effect.catchTag("EndpointUnreadable", () => Effect.undefined))
       if (standing === undefined) return held.nak()
       if (standing._tag === "Live") return
+      if (isSchedule(message)) {
+        if (!(yield* fireNow(message, held.delivery))) left++
+        return
+      }
       yield* end(held, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
     })
     yield* messages.pipe(
@@ -53,6 +59,30 @@ const sweep = (
     )
     return left
   })
+
+const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
+
+/**
+ * A schedule may fire at any moment, so that what is done about it in its place may be done twice.
+ * It is made to fire now instead, unless it has: its delivery is handed out and ends like any other.
+ *
+ * @returns false where the broker did not take it.
+ */
+const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
+  const { publisher } = yield* Broker
+  const now = yield* Clock.currentTimeMillis
+  return yield* publisher
+    .publish(schedule.subject, schedule.data, [
+      ...deliveryHeaders(delivery, `${schedule.subject}.${schedule.seq}.now`),
+      ["Nats-Schedule", `@at ${new Date(now).toISOString()}`],
+      ["Nats-Schedule-Target", targetOf(schedule)],
+      ["Nats-Expected-Last-Subject-Sequence", String(schedule.seq)]
+    ])
+    .pipe(
+      Effect.as(true),
+      Effect.catch((error) => Effect.succeed(isConflict(error)))
+    )
+})
 
 const targetOf = ({ header, subject }: StoredMsg): string =>
   header.get("Nats-Schedule-Target") || subject

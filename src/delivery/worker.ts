@@ -10,8 +10,8 @@ import { agent as makeAgent } from "./connector.ts"
 import { Directory } from "./directory.ts"
 import type { Ownership } from "./ownership.ts"
 import { own } from "./ownership.ts"
+import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
-import type { PartitionMemory } from "./partition-memory.ts"
 import { runRouter } from "./router.ts"
 import { makeSettlement } from "./settlement.ts"
 import { sweepUnavailable } from "./sweeper.ts"
@@ -150,6 +150,14 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
     "the dead-letter stream takes nothing: deliveries that have ended wait until it does",
     "the dead-letter stream takes dead letters again"
   )
+  const asOwner = Effect.suspend(() =>
+    ownership.holds()
+      ? Effect.void
+      : Effect.raceFirst(
+          Effect.andThen(ownership.lost, Effect.interrupt),
+          Effect.repeat(Effect.sleep("250 millis"), { until: ownership.holds })
+        )
+  )
   const partitions = yield* Effect.forEach(memories, (memory) =>
     Effect.gen(function* () {
       const settlement = yield* makeSettlement({
@@ -158,6 +166,7 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
         memory,
         records,
         burial,
+        asOwner,
         nextId: () => `${instance}.${requests++}`,
         maxWaiting: options.maxWaiting
       })
@@ -173,7 +182,7 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
     })
   )
   yield* Effect.forkScoped(sweepUnavailable(partitions))
-  yield* Effect.forkScoped(raiseFloors(memories, layout.ackWait))
+  yield* Effect.forkScoped(raiseFloors(partitions, ownership.holds, layout.ackWait))
   yield* node.begun
   yield* Effect.forEach(partitions, ({ deliverAll }) => deliverAll, {
     concurrency: "unbounded",
@@ -183,10 +192,11 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
 
 /**
  * Lets what has ended be forgotten, and stores from where a new owner must read the history. Only
- * after whole ack_waits in which the broker was there and could hand out again what it missed.
+ * after whole ack_waits in which the broker was there, and was asked for what it may have missed.
  */
 const raiseFloors = Effect.fnUntraced(function* (
-  memories: ReadonlyArray<PartitionMemory>,
+  partitions: ReadonlyArray<Partition>,
+  holds: () => boolean,
   ackWait: number
 ) {
   const { onReconnect } = yield* Broker
@@ -200,9 +210,12 @@ const raiseFloors = Effect.fnUntraced(function* (
   return yield* Effect.forever(
     Effect.gen(function* () {
       disturbed = false
+      for (const partition of partitions) partition.hasAsked()
       yield* Effect.sleep(ackWait)
-      if (disturbed || !facts.isOpen()) return
-      for (const { index, settled } of memories) {
+      if (disturbed || !facts.isOpen() || !holds()) return
+      for (const partition of partitions) {
+        const { index, settled } = partition.memory
+        if (!partition.hasAsked()) continue
         const floor = settled.rotate()
         if (floor === undefined || stored.get(index) === floor) continue
         yield* Effect.ignore(writeFloor(index, floor))

@@ -1,13 +1,16 @@
 import { Duration, Schema } from "effect"
 
+/** Longer ones are mistakes, and more than a broker's timers hold. */
+const longest = 366 * 24 * 60 * 60 * 1000
+
 /**
- * A length of time as people write it ("30 seconds", "1 hour"): positive and finite.
+ * A length of time as people write it ("30 seconds", "1 hour"): from 1 ms to 366 days.
  * Decodes to a Duration, encodes back to such a string.
  */
 export const PositiveDuration = Schema.DurationFromString.check(
   Schema.makeFilter((duration: Duration.Duration) =>
-    Duration.isFinite(duration) && Duration.toMillis(duration) >= 1
+    Duration.toMillis(duration) >= 1 && Duration.toMillis(duration) <= longest
       ? undefined
-      : "must be at least 1 millisecond"
+      : "must be between 1 millisecond and 366 days"
   )
 )
