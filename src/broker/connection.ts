@@ -194,8 +194,8 @@ const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, url
         run(Effect.logWarning("the broker is gone; waiting for it", { nats: shown(url) }))
       }
       if (status.type === "reconnect") {
+        if (gone) run(Effect.logInfo("the broker is back", { nats: shown(url) }))
         gone = false
-        run(Effect.logInfo("the broker is back", { nats: shown(url) }))
         for (const listener of listeners) listener()
       }
     }
