@@ -14,7 +14,16 @@ import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
-import { endpoint, eventually, history, nth, publish, quickRetry, worker } from "../engine.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  queued,
+  quickRetry,
+  worker
+} from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
 import { crashAt, endLeases, workerProcess } from "../worker-process.ts"
@@ -208,6 +217,38 @@ describe.concurrent("a delivery that waits for an endpoint", () => {
         assert.strictEqual(account?.ends[0]?.reason, "endpoint-removed")
         assert.lengthOf(requests, 1)
       })
+    )
+
+  for (const [step, arrival] of sweeps)
+    scenario(
+      `which is removed ends once, though its schedule fires while nobody is there: ${step}`,
+      (place) =>
+        Effect.gen(function* () {
+          const { names } = yield* Broker
+          const { requests, url } = yield* receiver({ answer: { status: 503 } })
+          const partition = partitionOf("acme", "hook", 2)
+          const backoff = { kind: "fixed", delay: "4 seconds" } as const
+          yield* endpoint({ url, retry: quickRetry({ backoff }) })
+          const facts = yield* history
+          yield* publish("invoice.paid")
+          const first = yield* workerProcess(place, { maxWaiting: 0, crash: { step, arrival } })
+          yield* facts.count("attempt-failed", 1)
+          yield* eventually(
+            queued(partition, names.subjects.laterOf(partition)),
+            (all) => all.length > 0
+          )
+          yield* remove
+          yield* first.killed
+          yield* eventually(
+            queued(partition, names.subjects.deliveriesOf(partition)),
+            (all) => all.length > 0
+          )
+          yield* endLeases
+          yield* takeOver
+          const [account] = yield* closedBooks
+          assert.strictEqual(account?.ends[0]?.reason, "endpoint-removed")
+          assert.lengthOf(requests, 1)
+        })
     )
 
   scenario("which was disabled ends, and stays ended when it is enabled again", (place) =>
