@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { BrokerError } from "./connection.ts"
 import { Broker } from "./connection.ts"
 import {
   consumerNotFound,
@@ -17,6 +18,61 @@ export interface Change {
   readonly fields: ReadonlyArray<string>
 }
 
+const storageExceeded = 10047
+
+/** A broker's disk that has too little room, in words that say for what; any other failure as it is. */
+const withRoomNeeded =
+  (stream: WantedStream) =>
+  <A>(effect: Effect.Effect<A, BrokerError>): Effect.Effect<A, BrokerError | TopologyError> =>
+    Effect.mapError(effect, (error) => {
+      if (error.code !== storageExceeded) return error
+      const mebibytes = Math.ceil(Math.max(0, stream.max_bytes ?? 0) / 2 ** 20)
+      const reserves = mebibytes === 0 ? "more room" : `${mebibytes} MiB`
+      return new TopologyError({
+        message: `the stream ${stream.name} needs ${reserves} and the broker's disk has less free: free some, keep the broker's data on another disk (\`petrel dev --data\`), or reserve less with \`petrel init --dead-bytes\``
+      })
+    })
+
+/** Fails where another stream, or this installation itself, holds subjects that it needs. */
+const checkSubjects = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { allDead, allEvents, allFacts, delivery, failures, later } = names.subjects
+  const head = (subject: string) => subject.split(".").slice(0, 2).join(".")
+  const own = [
+    allFacts,
+    allDead,
+    ...[delivery(0, "t", "e"), later(0, "i"), failures("t", "e", "k")].map(
+      (subject) => `${head(subject)}.>`
+    )
+  ]
+  const events = allEvents.slice(0, -1)
+  const clash = own.find(
+    (subject) => subject.startsWith(events) || events.startsWith(subject.slice(0, -1))
+  )
+  if (clash !== undefined)
+    return yield* new TopologyError({
+      message: `--events ${names.eventRoot} would take ${clash}, which this installation needs for itself: choose another name for the events`
+    })
+  const mine = new Set([names.events, names.history, names.dead])
+  const isMine = (name: string) =>
+    mine.has(name) || name.replace(/\d+$/, "0") === names.deliveries(0)
+  for (const subject of [allEvents, ...own]) {
+    const holders = yield* ask(`look for streams on ${subject}`, async () => {
+      const found: Array<string> = []
+      for await (const name of jsm.streams.names(subject)) found.push(name)
+      return found
+    })
+    const other = holders.find((name) => !isMine(name))
+    if (other !== undefined)
+      return yield* new TopologyError({
+        message:
+          subject === allEvents
+            ? `the stream ${other} takes ${subject} already: a further installation on this broker needs --events NAME besides --prefix, with a name of its own`
+            : `the stream ${other} takes ${subject} already: choose another --prefix`
+      })
+  }
+})
+
 /**
  * Makes what is missing, and changes what differs and may be changed.
  * Looks before it writes: re-creating a consumer can destroy its state.
@@ -32,6 +88,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     return yield* new TopologyError({
       message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
     })
+  yield* checkSubjects
   const changes: Array<Change> = []
   for (const item of wanted(names, options, connection.info?.max_payload ?? 1_048_576)) {
     changes.push(yield* ensureStream(item.stream))
@@ -48,14 +105,14 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
         streamNotFound
       )
       if (info === undefined) {
-        yield* ask(`make ${what}`, () => jsm.streams.add(stream))
+        yield* ask(`make ${what}`, () => jsm.streams.add(stream)).pipe(withRoomNeeded(stream))
         return { what, change: "created", fields: [] } satisfies Change
       }
       const fields = differing(stream, info.config)
       if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
       yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
         jsm.streams.update(stream.name, { ...info.config, ...stream })
-      )
+      ).pipe(withRoomNeeded(stream))
       return { what, change: "updated", fields } satisfies Change
     })
   }

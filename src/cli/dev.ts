@@ -53,9 +53,12 @@ const tell = Effect.gen(function* () {
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
 
+/** Bytes. The broker reserves them on disk at once, and a trial should fit on any. */
+const deadBytes = 128 * 1024 ** 2
+
 /** Makes what is missing, and leaves what `petrel init` was told otherwise. */
 const layout = Effect.gen(function* () {
-  yield* init({ ...defaultTopology, ...(yield* readInstalled) })
+  yield* init({ ...defaultTopology, deadBytes, ...(yield* readInstalled) })
 })
 
 const serve = Effect.fnUntraced(function* (

@@ -3,7 +3,7 @@ import { Command, Flag } from "effect/cli"
 import { Broker } from "../broker/connection.ts"
 import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
-import { readInstalled } from "../broker/installed.ts"
+import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
@@ -49,6 +49,9 @@ const time = (name: string, fallback: number, least: number, description: string
 const second = 1_000
 const minute = 60 * second
 
+/** Room for a handful of events of a usual size. */
+const leastDeadBytes = 16 * 1024 ** 2
+
 const flags = {
   replicas: count("replicas", [1, 5], "Copies of each stream in a cluster (default: 1)"),
   partitions: count(
@@ -82,8 +85,12 @@ const flags = {
       `Room for dead letters (default: ${bytesText(defaultTopology.deadBytes)})`
     ),
     Flag.filterMap(
-      (text) => Option.fromUndefinedOr(readBytes(text)),
-      () => bytesExpected
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastDeadBytes),
+      (text) =>
+        readBytes(text) === undefined
+          ? bytesExpected
+          : `must be at least ${bytesText(leastDeadBytes)}`
     ),
     left
   )
@@ -110,6 +117,25 @@ const summary = (
   return `${name} is ready (${layout}): ${done}`
 }
 
+/** Dead letters that are there must fit, and one more of any size. */
+const checkDeadBytes = Effect.fnUntraced(function* (deadBytes: number) {
+  const { ask, connection, jsm, names } = yield* Broker
+  const maxPayload = connection.info?.max_payload ?? 0
+  if (deadBytes < maxPayload)
+    return yield* new Refused({
+      message: `--dead-bytes ${bytesText(deadBytes)} is less than one event may have: this broker takes ${bytesText(maxPayload)} (max_payload)`
+    })
+  const dead = yield* ifFound(
+    ask(`look at stream ${names.dead}`, () => jsm.streams.info(names.dead)),
+    streamNotFound
+  )
+  const held = dead?.state.bytes ?? 0
+  if (deadBytes < held)
+    return yield* new Refused({
+      message: `--dead-bytes ${bytesText(deadBytes)} is less than the ${bytesText(held)} of dead letters that ${names.dead} holds`
+    })
+})
+
 /** Makes the streams and buckets of an installation, or brings them to what is asked for. */
 export const init = Command.make(
   "init",
@@ -124,6 +150,7 @@ export const init = Command.make(
         return yield* new Refused({
           message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
         })
+      if (options.deadBytes !== undefined) yield* checkDeadBytes(options.deadBytes)
       const changes = yield* makeTopology(topology).pipe(
         Effect.mapError((error) =>
           clustered(error.message, topology.replicas, connection.info?.cluster)

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
-import { readLayout, TopologyError } from "../../src/broker/installed.ts"
+import { readInstalled, readLayout, TopologyError } from "../../src/broker/installed.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
@@ -180,6 +180,53 @@ describe.concurrent("init", () => {
         assert.include(error.message, "finish it with --partitions 8")
         yield* init(options({ partitions: 8 }))
         assert.strictEqual((yield* readLayout).partitions, 8)
+      })
+    )
+  )
+
+  it.live("makes nothing where another installation has the event subjects, and says which", () =>
+    Effect.gen(function* () {
+      const at = (prefix: string, eventRoot: string) =>
+        Broker.layer({ url: server.url, prefix, eventRoot })
+      yield* Effect.provide(init(options()), at("TAKEN_", "shared"))
+      const error = yield* Effect.gen(function* () {
+        const failed = yield* Effect.flip(init(options()))
+        assert.deepStrictEqual(yield* readInstalled, {})
+        return failed
+      }).pipe(Effect.provide(at("FURTHER_", "shared")))
+      assert.strictEqual(
+        error.message,
+        "the stream TAKEN_EVENTS takes shared.> already: a further installation on this broker needs --events NAME besides --prefix, with a name of its own"
+      )
+      const same = yield* init(options()).pipe(Effect.provide(at("TAKEN_", "shared")))
+      assert.isTrue(same.every(({ change }) => change === "unchanged"))
+    })
+  )
+
+  it.live.each([
+    ["own", "own.history.>"],
+    ["own.dead", "own.dead.>"],
+    ["own.failures.acme", "own.failures.>"]
+  ])("refuses events under %s where that is its own", ([eventRoot, subject]) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(init(options()))
+      assert.strictEqual(
+        error.message,
+        `--events ${eventRoot} would take ${subject}, which this installation needs for itself: choose another name for the events`
+      )
+      assert.deepStrictEqual(yield* readInstalled, {})
+    }).pipe(Effect.provide(Broker.layer({ url: server.url, prefix: "OWN_", eventRoot })))
+  )
+
+  it.live("says which stream the broker has no room for, and what to do", () =>
+    bare(
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const error = yield* Effect.flip(init(options({ deadBytes: 2 ** 50 })))
+        assert.include(
+          error.message,
+          `the stream ${names.dead} needs 1073741824 MiB and the broker's disk has less free`
+        )
       })
     )
   )

@@ -190,6 +190,29 @@ describe("petrel init", () => {
       assert.deepStrictEqual([other.code, cluster.code, order.code], [1, 1, 1])
     })
   )
+
+  it.live(
+    "refuses a room for dead letters that is too small for anything, or for what is there",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.gen(function* () {
+          const { ask, js, names } = yield* Broker
+          const tiny = yield* run("init", "--dead-bytes", "10", ...flags)
+          assert.match(nth(tiny.err, 0), /--dead-bytes "10" must be at least 16 MiB/)
+          const letter = new Uint8Array(1_000_000)
+          for (let count = 0; count < 17; count++)
+            yield* ask("publish", () => js.publish(names.subjects.dead("acme", "hook"), letter))
+          const less = yield* run("init", "--dead-bytes", "16MiB", ...flags)
+          assert.strictEqual(
+            nth(less.err, 0),
+            `petrel: --dead-bytes 16 MiB is less than the 16.2 MiB of dead letters that ${names.dead} holds`
+          )
+          assert.deepStrictEqual([tiny.code, less.code], [1, 1])
+        })
+      )
+    }
+  )
 })
 
 describe("petrel endpoint", () => {
