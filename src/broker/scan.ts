@@ -144,3 +144,10 @@ const readBatch = Effect.fnUntraced(function* (stream: string, subject: string, 
 })
 
 const isNotFound = (error: Error): boolean => "code" in error && error.code === 404
+
+/** JetStream's ways to say that there is no message at a sequence. */
+const noSuchMessage: ReadonlySet<number> = new Set([10037, 10043, 10057])
+
+/** True where a request failed because the message it is about is not there, or not any more. */
+export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
+  code !== undefined && noSuchMessage.has(code)

@@ -3,7 +3,7 @@ import type { Schema } from "effect"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { scanQueue } from "../broker/scan.ts"
+import { isNoSuchMessage, scanQueue } from "../broker/scan.ts"
 import { isConflict } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, parseDelivery } from "../domain/delivery.ts"
@@ -15,8 +15,6 @@ import type { PartitionMemory } from "./partition-memory.ts"
 
 /** By how much the clocks of those who make endpoints and of the broker may differ, ms. */
 const clocksApart = 5 * 60_000
-
-const noSuchMessage = 10057
 
 /** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
 export type EndWaiting = (
@@ -126,10 +124,7 @@ const heldOf = Effect.fnUntraced(function* (
   const remove = ask("remove a delivery that has ended", () =>
     jsm.streams.deleteMessage(memory.stream, seq, false)
   ).pipe(
-    Effect.catchIf(
-      ({ code }) => code === noSuchMessage,
-      () => Effect.void
-    ),
+    Effect.catchIf(isNoSuchMessage, () => Effect.void),
     Effect.retry(Schedule.spaced("1 second"))
   )
   const delivery = parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)

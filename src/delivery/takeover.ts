@@ -1,6 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readStream } from "../broker/scan.ts"
+import { isNoSuchMessage, readStream } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
 import { storedAt } from "./messages.ts"
@@ -8,9 +8,6 @@ import type { PartitionMemory } from "./partition-memory.ts"
 import { eraseRecord, hasRecord, listRecords } from "./retry-record.ts"
 import { Horizon, Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
-
-/** JetStream's answers when a message to be deleted is not there. */
-const noSuchMessage = new Set([10037, 10043, 10057])
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
@@ -110,12 +107,7 @@ const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: 
     if (!(yield* hasRecord(stream, seq))) return
     yield* ask("remove a delivery that has ended", () =>
       jsm.streams.deleteMessage(stream, seq, false)
-    ).pipe(
-      Effect.catchIf(
-        ({ code }) => code !== undefined && noSuchMessage.has(code),
-        () => Effect.void
-      )
-    )
+    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.void))
     yield* eraseRecord(stream, seq)
   })
   const ended = [...recorded].filter((seq) => settled.has(seq))
