@@ -1,5 +1,5 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
-import { MsgHdrsImpl } from "@nats-io/transport-node"
+import { createInbox, MsgHdrsImpl } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
@@ -96,7 +96,7 @@ export class Publisher {
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
     this.#connection = connection
     this.#timeoutMs = timeoutMs
-    const inbox = `_INBOX.petrel.${crypto.randomUUID().replaceAll("-", "")}`
+    const inbox = createInbox()
     this.#inbox = `${inbox}.`
     this.#subscription = connection.subscribe(`${inbox}.*`, {
       callback: (error, message) => {

@@ -182,10 +182,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     lanes.enter(key, directory.find(key)?.config.maxInFlight ?? 1, { key, held })
   }
 
-  const goBack = (jobs: ReadonlyArray<Job>, delay: () => number) => {
+  const goBack = (jobs: ReadonlyArray<Job>, delay: (held: Held) => number) => {
     for (const { held } of jobs) {
       suspicion.clear(held)
-      held.nak(delay())
+      held.nak(delay(held))
       letGo(held)
     }
   }
@@ -194,7 +194,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     Effect.sync(() =>
       setInterval(() => {
         if (!options.stopping())
-          goBack(lanes.overdue(), () => least + Math.random() * (most - least))
+          goBack(lanes.overdue(), ({ place }) => least + ((place.seq % 64) / 64) * (most - least))
       }, patience / 4)
     ),
     (timer) => Effect.sync(() => clearInterval(timer))
