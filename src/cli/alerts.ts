@@ -2,6 +2,7 @@ import type { Msg } from "@nats-io/transport-node"
 import { Effect, Option, Stream } from "effect"
 import { Command } from "effect/cli"
 import { Broker, BrokerError } from "../broker/connection.ts"
+import { streamNotFound } from "../broker/installed.ts"
 import { parseFact } from "../history/read.ts"
 import { connected, petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
@@ -13,7 +14,14 @@ import { remark } from "./terminal.ts"
 const failures = (tenant: string | undefined) =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { ask, connection, names } = yield* Broker
+      const { ask, connection, jsm, names } = yield* Broker
+      // Who may only listen may not ask: any other answer than that there is no history is good.
+      yield* ask(`read ${names.history}`, () => jsm.streams.info(names.history)).pipe(
+        Effect.catchIf(
+          ({ code }) => code !== streamNotFound,
+          () => Effect.void
+        )
+      )
       const subject = names.subjects.failures(tenant ?? "*", "*", "*")
       const subscription = yield* Effect.acquireRelease(
         Effect.sync(() => connection.subscribe(subject)),

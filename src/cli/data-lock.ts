@@ -1,3 +1,4 @@
+import { access, constants, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Schema } from "effect"
@@ -22,7 +23,11 @@ const isBusy = (error: unknown): boolean =>
  */
 export const lockDataDirectory = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.tryPromise({
-    try: () => makeDirectory(directory),
+    try: async () => {
+      await makeDirectory(directory)
+      if (!(await stat(directory)).isDirectory()) throw new Error("it is no directory")
+      await access(directory, constants.W_OK)
+    },
     catch: (cause) => unusable(directory, cause)
   })
   yield* Effect.acquireRelease(
@@ -48,7 +53,22 @@ export const lockDataDirectory = Effect.fnUntraced(function* (directory: string)
   )
 })
 
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: "it may not be written to",
+  EPERM: "it may not be written to",
+  EROFS: "its disk is read-only",
+  ENOSPC: "its disk is full",
+  ENOTDIR: "a part of its path is no directory",
+  ENOENT: "it cannot be made there"
+}
+
+const reasonOf = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  const code = "code" in cause ? String(cause.code) : ""
+  return reasons[code] ?? cause.message
+}
+
 const unusable = (directory: string, cause: unknown) =>
   new DataDirectoryError({
-    message: `${directory} cannot be used for data (${cause instanceof Error ? cause.message : String(cause)}): choose another directory with --data`
+    message: `${directory} cannot be used for data (${reasonOf(cause)}): choose another directory with --data`
   })

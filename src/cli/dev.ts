@@ -130,7 +130,16 @@ const run = Effect.fnUntraced(function* (options: {
     port: options.port,
     dataDir,
     onProgress: (line) => process.stderr.write(`${line}\n`)
-  })
+  }).pipe(
+    Effect.catchTag("BrokerStartError", ({ message }) => {
+      const free = options.port === 4300 ? 4301 : 4300
+      return new Refused({
+        message: message
+          .replace(/choose another port$/, `choose another port (--nats-port ${free})`)
+          .replace(/choose another data directory$/, "choose another directory with --data")
+      })
+    })
+  )
   const broker = Broker.layer({
     url: server.url,
     prefix,
@@ -178,6 +187,10 @@ export const dev = Command.make(
     data: Flag.String("data").pipe(
       Flag.withMetavar("DIRECTORY"),
       Flag.withDescription("Where everything is kept"),
+      Flag.filter(
+        (directory) => directory.trim() !== "",
+        () => "must be a directory, such as .petrel"
+      ),
       Flag.withDefault(".petrel")
     ),
     withSample: Flag.Boolean("sample").pipe(

@@ -39,11 +39,8 @@ export const endingOf = (exit: Exit.Exit<unknown, unknown>, signal: number): End
     }
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error instanceof OutputClosed) return { code: 0, said: undefined }
-  // A wrong invocation was told of when it was found; the bare program shows its help.
+  // A wrong invocation was told of when it was found; the bare program or group shows its help.
   if (CliError.isCliError(error) && error._tag === "ShowHelp")
-    return {
-      code: error.errors.length > 0 || error.commandPath.length > 1 ? 1 : 0,
-      said: undefined
-    }
+    return { code: error.errors.length > 0 ? 1 : 0, said: undefined }
   return { code: 1, said: oneLine(messageOf(error)) }
 }

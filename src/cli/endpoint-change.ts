@@ -20,7 +20,7 @@ export interface Removals {
 
 export const nothingRemoved: Removals = { headers: [], timeout: false }
 
-/** An endpoint after a change, and the secret that was made for it, to be shown once. */
+/** An endpoint after a change, and the secret that was made for it, to be shown. */
 export interface ChangedEndpoint {
   readonly endpoint: Endpoint
   readonly made: string | undefined
@@ -183,10 +183,10 @@ export const publicKey = ({ secrets, sign }: Endpoint): string | undefined => {
   return sign === "standard-ed25519" && newest !== undefined ? publicKeyOf(newest.value) : undefined
 }
 
-/** The lines that show a secret for the first time, and who is to get what. */
+/** The lines that show a new secret, and who is to get what. */
 export const secretText = (endpoint: Endpoint, made: string): string => {
   const key = publicKey(endpoint)
   return key === undefined
-    ? `  secret      ${made}\n  The receiver verifies with it. It is shown this once; later, \`petrel endpoint show ${endpoint.tenant}/${endpoint.id} --reveal\` shows it.`
+    ? `  secret      ${made}\n  The receiver verifies with it. To see it again: \`petrel endpoint show ${endpoint.tenant}/${endpoint.id} --reveal\`.`
     : `  public key  ${key}\n  secret      ${made}\n  The receiver verifies with the public key; the secret is nobody else's.`
 }

@@ -30,7 +30,7 @@ export const isSet = (name: string, description: string) =>
 export const endpointFlags = {
   url: text("url", "URL", "Where its events are sent"),
   types: text("types", "FILTERS", "The event types it wants: 'invoice.>,*.created' (default: all)"),
-  secret: text("secret", "SECRET", "To sign with (default: a new one, shown once)"),
+  secret: text("secret", "SECRET", "To sign with (default: a new one, which is shown)"),
   sign: text(
     "sign",
     "SCHEME",

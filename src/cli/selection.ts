@@ -74,7 +74,9 @@ export const nameFlag = <const Names extends ReadonlyArray<string>>(
     Flag.filterMap(
       (text): Option.Option<Names[number]> =>
         Option.fromUndefinedOr(names.find((known) => known === text)),
-      (text) =>
-        `must be one of ${names.join(", ")}; did you mean ${nearestName(text, names) ?? names[0]}?`
+      (text) => {
+        const nearest = nearestName(text, names)
+        return `must be one of ${names.join(", ")}${nearest === undefined ? "" : `; did you mean ${nearest}?`}`
+      }
     )
   )

@@ -18,13 +18,19 @@ const meant = (name: string, names: ReadonlyArray<string>): string => {
 
 const quoted = (value: string): string => JSON.stringify(value)
 
+/** As in the help; the library also takes all, warning, fatal and none. */
+const logLevels = "trace, debug, info, warn or error"
+
 const badValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : option
   if (value === "") return `${name} needs a value`
   const times = /^(\d+) occurrences$/.exec(value)?.[1]
   if (times !== undefined && expected === "at most 1 value")
     return `${name} was given ${times} times and can be given once`
+  if (option === "log-level") return `${name} ${quoted(value)} must be ${logLevels}`
   if (expected.startsWith("must ")) return `${name} ${quoted(value)} ${expected}`
+  if (/\b(number|integer)\b/.test(expected))
+    return `${name} ${quoted(value)} must be a whole number`
   if (/^"[^"]*"( \| "[^"]*")+$/.test(expected))
     return `${name} ${quoted(value)} must be one of ${expected.replaceAll('"', "").replaceAll(" | ", ", ")}`
   return `${name} ${quoted(value)} is not possible: ${expected.replace(/^Expected:? /, "expected ")}`
@@ -36,10 +42,11 @@ const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): str
       return error.option.startsWith("--")
         ? `there is no flag ${error.option} here${meant(error.option, flagNames(help))}`
         : `there is no flag ${error.option} here`
-    case "UnknownSubcommand":
-      return error.suggestions.length > 0
-        ? `there is no command ${quoted(error.subcommand)}${meant(error.subcommand, commandNames(help))}`
-        : `there is no command ${quoted(error.subcommand)}, only ${commandNames(help).join(", ")}`
+    case "UnknownSubcommand": {
+      const names = commandNames(help)
+      const hint = meant(error.subcommand, names) || `, only ${names.join(", ")}`
+      return `there is no command ${quoted(error.subcommand)}${hint}`
+    }
     case "MissingOption":
       return `--${error.option} is missing`
     case "MissingArgument":
@@ -53,6 +60,25 @@ const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): str
   }
 }
 
+/** `--since -5m` is read as a flag without its value and the flags -5 and -m: one mistake, told once. */
+const withoutMinus = (
+  errors: ReadonlyArray<CliError.NonShowHelpErrors>,
+  help: HelpDoc.HelpDoc
+): ReadonlyArray<string> => {
+  const letters = errors.filter(
+    (error) => error._tag === "UnrecognizedOption" && !error.option.startsWith("--")
+  )
+  const isQuantity = letters.some(
+    (error) => error._tag === "UnrecognizedOption" && /^-\d$/.test(error.option)
+  )
+  const told = isQuantity ? errors.filter((error) => !letters.includes(error)) : errors
+  return told.map((error) =>
+    isQuantity && error._tag === "InvalidValue" && error.value === ""
+      ? `--${error.option} must not begin with a minus`
+      : sentence(error, help)
+  )
+}
+
 /** What is wrong with an invocation, in one line. */
 export const usageProblem = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
@@ -61,17 +87,15 @@ export const usageProblem = (
 ): string => {
   // Under a command that does not exist, no flag is known either.
   const unknown = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
-  const told = unknown === undefined ? errors : [unknown]
-  const problems = [...new Set(told.map((error) => sentence(error, help)))].join("; ")
+  const told = unknown === undefined ? withoutMinus(errors, help) : [sentence(unknown, help)]
+  const problems = [...new Set(told)].join("; ")
   return `${problems}${problems.endsWith("?") ? "" : ";"} see \`${commandPath.join(" ")} --help\``
 }
-
-const isRoot = (commandPath: ReadonlyArray<string>) => commandPath.length <= 1
 
 /** Flags of the library whose own help lists all choices twice. */
 const plainer: Record<string, readonly [type: string, description: string]> = {
   completions: ["SHELL", "Print completions for bash, zsh, fish or powershell"],
-  "log-level": ["LEVEL", "Log from this level on: trace, debug, info (the default), warn or error"]
+  "log-level": ["LEVEL", `Log from this level on: ${logLevels} (default: info; petrel dev: warn)`]
 }
 
 const withPlainFlags = (help: HelpDoc.HelpDoc): HelpDoc.HelpDoc => ({
@@ -90,11 +114,10 @@ const presenter: CliOutput.Presenter = {
       case "Version":
         return Console.log(`${event.name} ${event.version}`)
       case "Help":
-        return event.reason === "Requested" || isRoot(event.commandPath)
-          ? CliOutput.defaultPresenter.present({ ...event, helpDoc: withPlainFlags(event.helpDoc) })
-          : Console.error(
-              `petrel: ${event.commandPath.join(" ")} needs a command after it: ${commandNames(event.helpDoc).join(", ")}`
-            )
+        return CliOutput.defaultPresenter.present({
+          ...event,
+          helpDoc: withPlainFlags(event.helpDoc)
+        })
       case "InvalidInvocation":
         return Console.error(
           `petrel: ${usageProblem(event.errors, event.helpDoc, event.commandPath)}`
@@ -103,7 +126,7 @@ const presenter: CliOutput.Presenter = {
   }
 }
 
-/** Help on stdout when it was asked for; for a wrong invocation one line on stderr. */
+/** Help on stdout when it was asked for, or a group without its command; for a wrong invocation one line on stderr. */
 export const usage = Layer.mergeAll(
   CliOutput.layerPresenter(presenter),
   CliConfig.layer({

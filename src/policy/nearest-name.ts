@@ -12,13 +12,17 @@ const distance = (from: string, to: string): number => {
   return row[to.length] ?? 0
 }
 
-/** The name that was most likely meant, whatever its case; undefined only where there are none. */
+/** Of the longer name, this part may differ in what is a slip of the pen. */
+const slip = 1 / 3
+
+/** The name that was most likely meant, whatever its case; undefined where none is really near. */
 export const nearestName = (name: string, names: ReadonlyArray<string>): string | undefined =>
   names
     .map((candidate) => ({
       candidate,
       edits: distance(name.toLowerCase(), candidate.toLowerCase())
     }))
+    .filter(({ candidate, edits }) => edits <= Math.max(name.length, candidate.length) * slip)
     .reduce<{ readonly candidate: string; readonly edits: number } | undefined>(
       (best, next) => (best === undefined || next.edits < best.edits ? next : best),
       undefined

@@ -194,7 +194,10 @@ export class UnknownPreset extends Schema.TaggedError<UnknownPreset>()("UnknownP
   name: Schema.String
 }) {
   override get message() {
-    return `there is no retry preset ${JSON.stringify(this.name)}; did you mean ${JSON.stringify(nearestName(this.name, presetNames))}? There are: ${presetNames.join(", ")}`
+    const nearest = nearestName(this.name, presetNames)
+    const none = `there is no retry preset ${JSON.stringify(this.name)}`
+    const meant = nearest === undefined ? ". " : `; did you mean ${JSON.stringify(nearest)}? `
+    return `${none}${meant}There are: ${presetNames.join(", ")}`
   }
 }
 

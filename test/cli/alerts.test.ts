@@ -6,7 +6,7 @@ import { Facts } from "../../src/history/facts.ts"
 import { eventually, installation } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
-import { start } from "./running.ts"
+import { run, start } from "./running.ts"
 
 let server: TestServer
 beforeAll(async () => {
@@ -24,6 +24,15 @@ const append = (kind: Fact["kind"], tenant: string, event: string) =>
   })
 
 describe("petrel alerts", () => {
+  it.live("does not wait where there is no installation", () =>
+    Effect.gen(function* () {
+      const { prefix, url } = installation(server)
+      const { code, err } = yield* run("alerts", "--nats", url, "--prefix", prefix)
+      assert.strictEqual(code, 1)
+      assert.match(err.join("\n"), /stream not found: run `petrel init` first/)
+    })
+  )
+
   it.live("prints failures as they happen, and of one tenant only where one is named", () => {
     const installed = installation(server)
     const alerts = (...args: ReadonlyArray<string>) =>

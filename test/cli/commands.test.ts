@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { Webhook } from "standardwebhooks"
 import { afterAll, beforeAll } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
+import { presetNames } from "../../src/policy/presets.ts"
 import { endpoint, history, installation, nth } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
@@ -45,6 +46,14 @@ describe("petrel", () => {
     })
   )
 
+  it.live("shows its help where a group of commands is called without one", () =>
+    Effect.gen(function* () {
+      const { code, err, out } = yield* run("dead")
+      assert.deepStrictEqual([code, err], [0, []])
+      assert.match(out.join("\n"), /^ +list +List deliveries/m)
+    })
+  )
+
   it.live("answers a wrong invocation with one line that says what to do, and no help", () =>
     Effect.gen(function* () {
       const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
@@ -57,8 +66,32 @@ describe("petrel", () => {
           'petrel: there is no command "publsh"; did you mean publish? see `petrel --help`'
         ],
         [
-          ["endpoint"],
-          "petrel: petrel endpoint needs a command after it: add, list, show, set, rotate, enable, disable, remove"
+          ["xyzzyxy"],
+          'petrel: there is no command "xyzzyxy", only dev, init, worker, endpoint, publish, history, dead, alerts, presets; see `petrel --help`'
+        ],
+        [
+          ["endpoint", "set", "acme/hook", "--timeout", "-5s"],
+          "petrel: --timeout must not begin with a minus; see `petrel endpoint set --help`"
+        ],
+        [
+          ["dev", "--nats-port", "abc"],
+          'petrel: --nats-port "abc" must be a whole number; see `petrel dev --help`'
+        ],
+        [
+          ["dev", "--data", " "],
+          'petrel: --data " " must be a directory, such as .petrel; see `petrel dev --help`'
+        ],
+        [
+          ["dev", "--data", program],
+          `petrel: ${program} cannot be used for data (it is no directory): choose another directory with --data`
+        ],
+        [
+          ["publish", "ac me", "x", "y"],
+          'petrel: TENANT "ac me" must be 1 to 64 letters, digits, - or _ (and not a lone _)'
+        ],
+        [
+          ["presets", "abc"],
+          `petrel: there is no retry preset "abc". There are: ${presetNames.join(", ")}`
         ],
         [["publish", "acme"], "petrel: TYPE is missing; see `petrel publish --help`"],
         [
@@ -67,7 +100,7 @@ describe("petrel", () => {
         ],
         [
           ["presets", "--log-level", "loud"],
-          'petrel: --log-level "loud" must be one of all, trace, debug, info, warn, warning, error, fatal, none; see `petrel presets --help`'
+          'petrel: --log-level "loud" must be trace, debug, info, warn or error; see `petrel presets --help`'
         ],
         [
           ["init", "--replicas", "9"],

@@ -125,7 +125,7 @@ describe("petrel dev", () => {
       const samePort = yield* run("dev", "--nats-port", port, "--data", join(directory, "other"))
       assert.strictEqual(samePort.code, 1)
       assert.deepStrictEqual(samePort.err, [
-        `petrel: port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`
+        `petrel: port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port (--nats-port 4300)`
       ])
 
       yield* publish(natsUrl(first.out), "events.default.thing.happened", "{}")

@@ -18,7 +18,10 @@ describe("the nearest name", () => {
     assert.strictEqual(nearestName("cat", ["bat", "rat"]), "bat")
   })
 
-  it("is nothing where there are no names", () => {
+  it("is nothing where none is near, or there are no names", () => {
+    assert.isUndefined(nearestName("xyzzy", ["alpha", "beta"]))
+    assert.isUndefined(nearestName("x", ["y"]))
+    assert.isUndefined(nearestName("", ["ab"]))
     assert.isUndefined(nearestName("cat", []))
   })
 })

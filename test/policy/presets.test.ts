@@ -197,7 +197,7 @@ describe("an endpoint's retry", () => {
   })
 
   it("that names no preset is told of the nearest one and of all there are", () => {
-    const cases = { strpe: "stripe", GitHub: "github", recuro_list: "recuro-list", "": "slack" }
+    const cases = { strpe: "stripe", GitHub: "github", recuro_list: "recuro-list" }
     for (const [name, nearest] of Object.entries(cases)) {
       const resolved = resolveRetry(name)
       assert.isTrue(Result.isFailure(resolved))
@@ -207,6 +207,10 @@ describe("an endpoint's retry", () => {
       assert.include(resolved.failure.message, `did you mean "${nearest}"?`)
       assert.include(resolved.failure.message, presetNames.join(", "))
     }
+    const far = resolveRetry("")
+    assert.isTrue(Result.isFailure(far))
+    if (Result.isFailure(far))
+      assert.match(far.failure.message, /^there is no retry preset ""\. There are: default, /)
   })
 
   it("is not fooled by the names that every object has", () => {
