@@ -42,7 +42,7 @@ export const parseDeadLetter = (
 
 /**
  * The dead letters that a query asks for, oldest first, without their bodies. A message that is
- * none is passed over with a warning.
+ * none is passed over; how many were is said at the end.
  */
 export const readDeadLetters = (
   query: DeadLetterQuery
@@ -53,6 +53,12 @@ export const readDeadLetters = (
       const { endpoint, reason, since = 0 } = query
       const tenant = endpoint?.tenant ?? query.tenant ?? "*"
       if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
+      let skipped = 0
+      const warnOfSkipped = Effect.suspend(() =>
+        skipped === 0
+          ? Effect.void
+          : Effect.logWarning(`passed over what is no dead letter in ${names.dead}: ${skipped}`)
+      )
       // Bodies may be large, and a list shows none.
       const letters = readStream({
         stream: names.dead,
@@ -61,22 +67,14 @@ export const readDeadLetters = (
         headersOnly: true
       })
       return letters.pipe(
-        Stream.mapEffect(parseMessage),
+        Stream.map((message) => {
+          const letter = parseDeadLetter(message)
+          if (letter === undefined) skipped++
+          return letter
+        }),
+        Stream.ensuring(warnOfSkipped),
         Stream.filter((letter) => letter !== undefined),
         Stream.filter((letter) => reason === undefined || letter.reason === reason)
       )
     })
   )
-
-const parseMessage = (message: JsMsg): Effect.Effect<DeadLetter | undefined> => {
-  const letter = parseDeadLetter(message)
-  return letter === undefined
-    ? Effect.as(
-        Effect.logWarning("a message in the dead-letter stream is no dead letter", {
-          seq: message.seq,
-          subject: message.subject
-        }),
-        undefined
-      )
-    : Effect.succeed(letter)
-}

@@ -70,7 +70,7 @@ const storedAt = (message: JsMsg): number => Math.floor(message.info.timestampNa
 
 /**
  * The facts that a query asks for, in the order of the history. A record that is no fact of this
- * version is passed over with a warning.
+ * version is passed over; how many were is said at the end.
  */
 export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerError, Broker> =>
   Stream.unwrap(
@@ -82,6 +82,12 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
         return Stream.empty
       const follow = query.follow === true && (until === undefined || until > now)
       const wanted = concerns(query.event)
+      let skipped = 0
+      const warnOfSkipped = Effect.suspend(() =>
+        skipped === 0
+          ? Effect.void
+          : Effect.logWarning(`passed over what is no fact in ${names.history}: ${skipped}`)
+      )
       const facts = readStream({
         stream: names.history,
         subjects: subjectsOf(query, names),
@@ -89,7 +95,12 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
         follow
       }).pipe(
         Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
-        Stream.mapEffect(parseMessage),
+        Stream.map((message) => {
+          const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
+          if (stored === undefined) skipped++
+          return stored
+        }),
+        Stream.ensuring(warnOfSkipped),
         Stream.filter((stored) => stored !== undefined),
         Stream.filter(({ fact }) => wanted(fact))
       )
@@ -98,16 +109,3 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
         : facts
     })
   )
-
-const parseMessage = (message: JsMsg): Effect.Effect<StoredFact | undefined> => {
-  const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
-  return stored === undefined
-    ? Effect.as(
-        Effect.logWarning("a record of the history is no fact", {
-          seq: message.seq,
-          subject: message.subject
-        }),
-        undefined
-      )
-    : Effect.succeed(stored)
-}

@@ -7,6 +7,7 @@ import { Facts } from "../../src/history/facts.ts"
 import type { FactQuery } from "../../src/history/read.ts"
 import { readFacts } from "../../src/history/read.ts"
 import { eventually, installation } from "../engine.ts"
+import { makeLog } from "../log.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 
@@ -124,7 +125,11 @@ describe("reading the history", () => {
           JSON.stringify({ ...record, region: "eu" })
         ])
           yield* ask("publish", () => js.publish(subject, text))
-        const found = yield* Stream.runCollect(readFacts({}))
+        const log = makeLog()
+        const found = yield* Stream.runCollect(readFacts({})).pipe(Effect.provide(log.layer))
+        assert.deepStrictEqual(log.lines, [
+          { level: "Warn", text: `passed over what is no fact in ${names.history}: 3` }
+        ])
         assert.deepStrictEqual(
           found.map(({ record }) => record),
           [{ ...record, region: "eu" }]
