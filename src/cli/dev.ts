@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path"
-import { Clock, Deferred, Effect, Fiber, Option, References, Stream } from "effect"
+import { Clock, Deferred, Effect, Fiber, Logger, Option, References, Stream } from "effect"
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
@@ -61,6 +61,19 @@ const layout = Effect.gen(function* () {
   yield* init({ ...defaultTopology, deadBytes, ...(yield* readInstalled) })
 })
 
+/** The line of the fact says it, on the same terminal. */
+const withoutToldTwice = Effect.updateService(
+  Logger.CurrentLoggers,
+  (loggers: ReadonlySet<Logger.Logger<unknown, unknown>>) =>
+    new Set(
+      [...loggers].map((logger) =>
+        Logger.make<unknown, unknown>((entry) =>
+          [entry.message].flat().includes("unroutable event") ? undefined : logger.log(entry)
+        )
+      )
+    )
+)
+
 const serve = Effect.fnUntraced(function* (
   { data, withSample }: { readonly data: string; readonly withSample: boolean },
   server: EmbeddedBroker
@@ -73,12 +86,9 @@ const serve = Effect.fnUntraced(function* (
   const sample = withSample ? yield* serveSample : undefined
   const telling = yield* tell
   const id = `dev-${process.pid}`
-  const worker = yield* startWorker({
-    id,
-    roles: ["router", "deliver"],
-    allowNetworks: loopback,
-    stopWithin
-  })
+  const worker = yield* withoutToldTwice(
+    startWorker({ id, roles: ["router", "deliver"], allowNetworks: loopback, stopWithin })
+  )
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const text = welcome({ nats: server.url, data, eventRoot: names.eventRoot, sample })
@@ -96,8 +106,14 @@ const serve = Effect.fnUntraced(function* (
   yield* Effect.timeoutOrElse(worker.delivering, {
     duration: leaseTime,
     orElse: () =>
-      remark(
-        "Another worker delivers, or was killed and its lease lasts up to 10 s more; this one stands by."
+      Effect.andThen(
+        remark(
+          "Another worker delivers, or was killed and its lease lasts up to 10 s more; this one stands by.\n"
+        ),
+        worker.delivering.pipe(
+          Effect.andThen(remark("This one delivers from now on.")),
+          Effect.forkScoped
+        )
       )
   })
   if (sample?.first === true) {
