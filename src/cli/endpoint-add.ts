@@ -38,8 +38,8 @@ export const add = Command.make(
       nothingRemoved,
       now
     )
-    for (const caution of cautions(endpoint)) yield* Effect.logWarning(caution)
     const stored = yield* addEndpoint(endpoint).pipe(Effect.provide(connected))
+    for (const caution of cautions(endpoint)) yield* Effect.logWarning(caution)
     yield* report(
       {
         ...endpointJson(stored, false),

@@ -155,17 +155,28 @@ export const rotatedSecrets = (
 
 const shortTimeout = 10_000
 
+/** What the machine itself listens on: `petrel dev` sends there. */
+const loopback = /^(localhost$|127\.|::1$)/
+/** Link-local addresses and the metadata of clouds, which give credentials to whoever asks. */
+const neverMeant = /^(169\.254\.|fe[89ab][0-9a-f]:|fd00:ec2::254$)/
+
+const addressCaution = (hostname: string): string | undefined => {
+  const address = hostname.replace(/^\[(.*)\]$/, "$1")
+  const isLiteral = /^[\d.]+$/.test(address) || address.includes(":")
+  if (address !== "localhost" && (!isLiteral || isAllowedAddress(address, []))) return undefined
+  const problem = `${hostname} is not a public address`
+  if (neverMeant.test(address)) return `${problem}: requests to it are refused`
+  if (!loopback.test(address))
+    return `${problem}: \`petrel worker\` sends there only with --allow-network ${address}`
+  const network = address === "localhost" ? "127.0.0.1" : address
+  return `${problem}: \`petrel dev\` sends there; \`petrel worker\` only with --allow-network ${network}`
+}
+
 /** What works but is seldom meant. */
 export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   const found: Array<string> = []
-  const { hostname } = new URL(endpoint.url)
-  const address = hostname.replace(/^\[(.*)\]$/, "$1")
-  const isLiteral = /^[\d.]+$/.test(address) || address.includes(":")
-  const network = address === "localhost" ? "127.0.0.0/8" : address
-  if (address === "localhost" || (isLiteral && !isAllowedAddress(address, [])))
-    found.push(
-      `${hostname} is not a public address: workers send there only when started with --allow-network ${network}`
-    )
+  const caution = addressCaution(new URL(endpoint.url).hostname)
+  if (caution !== undefined) found.push(caution)
   const policy = Result.getOrUndefined(resolveRetry(endpoint.retry))
   const timeout = endpoint.timeout ?? policy?.timeout
   if (timeout !== undefined && Duration.toMillis(timeout) < shortTimeout) {

@@ -183,6 +183,15 @@ describe("cautions", () => {
     }
   )
 
+  it.each(["http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1]/"])(
+    "say that %s is refused, and not how to allow it",
+    (url) => {
+      const [said = "", ...others] = of({ url })
+      assert.match(said, /is not a public address: requests to it are refused$/)
+      assert.deepStrictEqual(others, [])
+    }
+  )
+
   it("warn of a time-out below 10 s, the endpoint's own or its policy's", () => {
     assert.match(of({ timeout: Duration.seconds(9) })[0] ?? "", /^the time-out of 9 s is short/)
     assert.match(of({ retry: "shopify" })[0] ?? "", /^the retry policy's time-out of 5 s is short/)
