@@ -26,35 +26,44 @@ export const isSet = (name: string, description: string) =>
     Flag.withoutNegation
   )
 
-/** All that can be said about an endpoint, as text: what it means is checked in one go. */
-export const endpointFlags = {
+const flagsWith = (orElse: (fallback: string) => string) => ({
   url: text("url", "URL", "Where its events are sent"),
-  types: text("types", "FILTERS", "The event types it wants: 'invoice.>,*.created' (default: all)"),
-  secret: text("secret", "SECRET", "To sign with (default: a new one, which is shown)"),
+  types: text(
+    "types",
+    "FILTERS",
+    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
+  ),
+  secret: text("secret", "SECRET", `To sign with${orElse("a new one, which is shown")}`),
   sign: text(
     "sign",
     "SCHEME",
-    "standard, standard-ed25519, stripe, github or none (default: standard)"
+    `standard, standard-ed25519, stripe, github or none${orElse("standard")}`
   ),
   signatureHeader: text(
     "signature-header",
     "NAME",
-    "For --sign stripe (default: petrel-signature)"
+    `For --sign stripe${orElse("petrel-signature")}`
   ),
   retry: text(
     "retry",
     "PRESET-OR-JSON",
-    "A name from `petrel presets`, or a policy (default: default)"
+    `A name from \`petrel presets\`, or a policy${orElse("default")}`
   ),
-  maxInFlight: text("max-in-flight", "N", "Requests at the same time (default: 10)"),
+  maxInFlight: text("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
   timeout: text(
     "timeout",
     "DURATION",
-    "For a whole attempt (default: the policy's, else 30 seconds)"
+    `For a whole attempt${orElse("the policy's, else 30 seconds")}`
   ),
-  redirects: text("redirects", "N", "Redirects that are followed (default: 3)"),
+  redirects: text("redirects", "N", `Redirects that are followed${orElse("3")}`),
   header: repeated("header", "'NAME: VALUE'", "Sent with each request; may be repeated")
-}
+})
+
+/** All that can be said about an endpoint, as text: what it means is checked in one go. */
+export const endpointFlags = flagsWith((fallback) => ` (default: ${fallback})`)
+
+/** The same about one that is there: what is not given stays. */
+export const changeFlags = flagsWith(() => "")
 
 export const revealFlag = isSet("reveal", "Show secrets and the values of headers")
 

@@ -4,7 +4,7 @@ import { changeEndpoint } from "../delivery/endpoint-store.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
-import { endpointArgument, endpointFlags, isSet, repeated } from "./endpoint-flags.ts"
+import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
 import { endpointJson } from "./endpoint-view.ts"
 import { connected, report } from "./frame.ts"
 import { Refused, refusal } from "./refused.ts"
@@ -28,7 +28,7 @@ export const set = Command.make(
   "set",
   {
     name: endpointArgument,
-    ...endpointFlags,
+    ...changeFlags,
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out")
   },
