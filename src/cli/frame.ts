@@ -22,11 +22,22 @@ const matching = (pattern: RegExp, problem: string) => (flag: Flag.Flag<string>)
     () => problem
   )
 
+const isNatsAddress = (text: string): boolean => {
+  const address = text.includes("://") ? text : `nats://${text}`
+  return URL.canParse(address) && /^(nats|tls):\/\/[^/]/.test(address)
+}
+
 /** The command that all others are under; `yield* petrel` gives the flags that all of them take. */
 export const petrel = Command.make("petrel").pipe(
   Command.withDescription("Deliver webhooks from NATS JetStream, and keep at it"),
   Command.withSharedFlags({
-    nats: setting("nats", "NATS_URL", defaultUrl, "The NATS server").pipe(Flag.withMetavar("URL")),
+    nats: setting("nats", "NATS_URL", defaultUrl, "The NATS server").pipe(
+      Flag.withMetavar("URL"),
+      Flag.filter(
+        (urls) => urls.split(",").every((url) => isNatsAddress(url.trim())),
+        () => `must be an address such as ${defaultUrl}`
+      )
+    ),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("Print one JSON object a line"),
       Flag.withDefault(false),

@@ -23,17 +23,18 @@ const logLevels = "trace, debug, info, warn or error"
 
 const badValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : option
+  // Of an address its password is not shown.
+  const shown = quoted(option === "nats" ? value.replaceAll(/\/\/[^@/,]*@/g, "//") : value)
   if (value === "") return `${name} needs a value`
   const times = /^(\d+) occurrences$/.exec(value)?.[1]
   if (times !== undefined && expected === "at most 1 value")
     return `${name} was given ${times} times and can be given once`
-  if (option === "log-level") return `${name} ${quoted(value)} must be ${logLevels}`
-  if (expected.startsWith("must ")) return `${name} ${quoted(value)} ${expected}`
-  if (/\b(number|integer)\b/.test(expected))
-    return `${name} ${quoted(value)} must be a whole number`
+  if (option === "log-level") return `${name} ${shown} must be ${logLevels}`
+  if (expected.startsWith("must ")) return `${name} ${shown} ${expected}`
+  if (/\b(number|integer)\b/.test(expected)) return `${name} ${shown} must be a whole number`
   if (/^"[^"]*"( \| "[^"]*")+$/.test(expected))
-    return `${name} ${quoted(value)} must be one of ${expected.replaceAll('"', "").replaceAll(" | ", ", ")}`
-  return `${name} ${quoted(value)} is not possible: ${expected.replace(/^Expected:? /, "expected ")}`
+    return `${name} ${shown} must be one of ${expected.replaceAll('"', "").replaceAll(" | ", ", ")}`
+  return `${name} ${shown} is not possible: ${expected.replace(/^Expected:? /, "expected ")}`
 }
 
 const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): string => {

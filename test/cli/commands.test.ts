@@ -65,6 +65,13 @@ describe("petrel", () => {
           ["publsh"],
           'petrel: there is no command "publsh"; did you mean publish? see `petrel --help`'
         ],
+        ...["garbage://x", "http://127.0.0.1:4222", "nats://127.0.0.1:99999"].map(
+          (url) =>
+            [
+              ["presets", "--nats", url],
+              `petrel: --nats "${url}" must be an address such as nats://127.0.0.1:4222; see \`petrel presets --help\``
+            ] as const
+        ),
         [
           ["xyzzyxy"],
           'petrel: there is no command "xyzzyxy", only dev, init, worker, endpoint, publish, history, dead, alerts, presets; see `petrel --help`'
