@@ -16,6 +16,8 @@ const namedEndpoints = 3
 /** Columns for event and endpoint, so that what follows stands in line for names of usual length. */
 const subjectWidth = 35
 const durationWidth = 6
+/** An id that is longer is cut in the middle: most lines fit into 80 columns then. */
+const longestId = 24
 
 const digits = (number: number, count = 2) => String(number).padStart(count, "0")
 
@@ -30,10 +32,14 @@ export const momentText = (at: number, now: number): string => {
 /** Text from outside, fit for a terminal: no control characters, no more than a line. */
 export const plainText = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ")
 
+/** An event's id by its beginning and its end, which tell most ids apart. */
+const shortId = (id: string): string =>
+  id.length > longestId ? `${id.slice(0, 13)}…${id.slice(-10)}` : id
+
 const subjectOf = ({ endpoint, event, tenant }: Fact): string => {
   const target = endpoint === nobody ? tenant : `${tenant}/${endpoint}`
   if (event === undefined) return target
-  return target === nobody ? event : `${event} → ${target}`
+  return target === nobody ? shortId(event) : `${shortId(event)} → ${target}`
 }
 
 const answerOf = ({ error, status }: Fact): ReadonlyArray<string> => [
@@ -42,7 +48,7 @@ const answerOf = ({ error, status }: Fact): ReadonlyArray<string> => [
 ]
 
 const attemptOf = (fact: Fact): ReadonlyArray<string> => [
-  ...(fact.attempt === undefined ? [] : [`attempt ${fact.attempt}`]),
+  ...(fact.attempt === undefined ? [] : [`#${fact.attempt}`]),
   ...answerOf(fact),
   ...(fact.durationMs === undefined ? [] : [spanText(fact.durationMs).padStart(durationWidth)])
 ]
@@ -88,8 +94,9 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
 }
 
 /**
- * A fact as one line for people: when, which event for which endpoint, how it went, what is next.
- * `10:32:07.120  acme.invoice-42 → acme/billing       attempt 2  503   12 ms  next in 2 s`
+ * A fact as one line for people: when, which event for which endpoint, which attempt
+ * and how it went, what is next.
+ * `10:32:07  acme.invoice-42 → acme/billing       #2  503   12 ms  next in 2 s`
  */
 export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {
   const paint = (style: Colour, text: string) =>
@@ -98,7 +105,7 @@ export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {
   const words = parts.map(plainText)
   const last = words.pop() ?? ""
   return [
-    paint("dim", momentText(fact.at, now)),
+    paint("dim", momentText(fact.at, now).replace(/\.\d+$/, "")),
     plainText(subjectOf(fact)).padEnd(subjectWidth),
     ...words,
     paint(style, last)

@@ -56,7 +56,7 @@ describe("petrel history", () => {
         assert.strictEqual(lines.out.length, 2)
         assert.match(
           lines.out.join("\n"),
-          /^\d\d:\d\d:\d\d\.\d{3} {2}acme-1 → acme\/billing +attempt 1 {2}503 {2}no further attempt\n.* attempt 2 {2}200 +7 ms {2}delivered$/
+          /^\d\d:\d\d:\d\d {2}acme-1 → acme\/billing +#1 {2}503 {2}no further attempt\n.* #2 {2}200 +7 ms {2}delivered$/
         )
         assert.deepStrictEqual(
           json.out.map((line) => JSON.parse(line)),
