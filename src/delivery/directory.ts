@@ -87,15 +87,13 @@ const open = Effect.fnUntraced(function* () {
     return prepare(key, yield* decodeEndpoint(key, entry.string()), entry.revision)
   })
 
-  const standing = Effect.fnUntraced(function* (delivery: Delivery) {
+  const standing = (delivery: Delivery) => {
     const key = endpointKey(delivery.tenant, delivery.endpoint)
     const known = state.find(key)
-    const current =
-      (known?.revision ?? state.removedAt(key) ?? 0) >= delivery.revision
-        ? known
-        : yield* readFromLeader(key)
-    return judge(current, delivery)
-  })
+    return (known?.revision ?? state.removedAt(key) ?? 0) >= delivery.revision
+      ? Effect.succeed(judge(known, delivery))
+      : Effect.map(readFromLeader(key), (current) => judge(current, delivery))
+  }
 
   return Directory.of({
     match: (tenant, type) => state.match(tenant, type),

@@ -78,10 +78,16 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   }
 
   /** What was decided about a message: from memory or, where a former owner did, from the leader. */
-  const recall = Effect.fnUntraced(function* (held: Held) {
-    const { seq, stream } = held.place
+  const recall = (held: Held) => {
+    const { seq } = held.place
     const known = memory.waiting.get(seq)
-    if (known !== undefined || !memory.recorded.has(seq)) return known
+    return known !== undefined || !memory.recorded.has(seq)
+      ? Effect.succeed(known)
+      : recallFormer(held)
+  }
+
+  const recallFormer = Effect.fnUntraced(function* (held: Held) {
+    const { seq, stream } = held.place
     const record = yield* readRecord(stream, seq)
     memory.recorded.delete(seq)
     if (record === undefined || !isOf(record, held.delivery)) return undefined
@@ -95,7 +101,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     const waiting = yield* recall(held)
     if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
       return yield* settlement.resume(held, waiting)
-    yield* settlement.ready
+    if (!settlement.isOpen()) yield* settlement.ready
     const now = yield* Clock.currentTimeMillis
     const progress = waiting?.record.progress ?? held.delivery.progress
     const standing = yield* directory.standing(held.delivery)

@@ -208,7 +208,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
       reached("plan-stored")
       const missing = stored.plan.endpoints.filter(({ id }) => known?.sent.has(id) !== true)
       yield* Effect.forEach(missing, (planned) => follow(planned, stored), {
-        concurrency: fanOut,
+        concurrency: Math.min(fanOut, missing.length),
         discard: true
       })
       if (stored.plan.last) return
