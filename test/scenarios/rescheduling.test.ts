@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
+import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { handedOut, recreateConsumers } from "../consumers.ts"
 import {
@@ -170,6 +171,41 @@ describe.concurrent("a delivery that the broker hands out too early", () => {
         facts.of("attempt-failed", "delivered").map(({ worker }) => worker),
         ["w1", "w2"]
       )
+    })
+  )
+
+  scenario("also when it is a schedule that fired before its time", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* Broker
+      const hook = yield* receiver()
+      const { endpoint: stored, revision } = yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      const { delivering } = yield* worker()
+      yield* delivering
+      const now = yield* Clock.currentTimeMillis
+      const nextAttemptAt = now + 600
+      const delivery = {
+        tenant: "acme",
+        endpoint: "hook",
+        event: "e1",
+        eventSeq: 1,
+        type: "a",
+        round: "0",
+        began: now,
+        deadline: now + 60_000,
+        generation: stored.generation,
+        revision,
+        content: {},
+        progress: { ...untried, attempts: 1, nextAttemptAt }
+      }
+      yield* publisher.publish(
+        names.subjects.delivery(partitionOf("acme", "hook", 2), "acme", "hook"),
+        "{}",
+        deliveryHeaders(delivery, "early.hook")
+      )
+      yield* facts.count("delivered", 1)
+      assert.deepStrictEqual(attempts(hook), [2])
+      assert.isAtLeast(nth(hook.requests, 0).at, nextAttemptAt - 25)
     })
   )
 })
