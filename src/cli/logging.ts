@@ -17,8 +17,9 @@ const stderr = 2
 
 /** For people on a terminal, one JSON object a line for everything else. */
 const openStderr = async (): Promise<DestinationStream> => {
-  // Not line by line: each outcome is logged. What is left over is written when the process ends.
-  if (!process.stderr.isTTY) return destination({ fd: stderr, sync: false })
+  // Not line by line, since each outcome is logged; but within 200 ms, or when the process ends.
+  if (!process.stderr.isTTY)
+    return destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })
   const { default: pretty } = await import("pino-pretty")
   return pretty({
     destination: stderr,
