@@ -97,7 +97,7 @@ export const endpoint = (changes: Partial<EndpointJson> = {}) =>
     )
   })
 
-/** Publishes as any NATS client would, and gives the event's sequence. */
+/** Publishes the way every NATS client does, and gives the event's sequence. */
 export const publish = (
   type: string,
   body: string | Uint8Array = "{}",

@@ -77,7 +77,7 @@ const maybe = (name: string, metavar: string, description: string) =>
     Flag.map(Option.getOrUndefined)
   )
 
-/** Publishes one event, as any NATS client could. */
+/** Publishes one event, the way every NATS client can. */
 export const publish = Command.make(
   "publish",
   {
