@@ -1,4 +1,3 @@
-import { Effect } from "effect"
 import type { Agent, Dispatcher } from "undici"
 import type { AttemptResult, Response } from "../domain/outcome.ts"
 import { freshConnectMs } from "./connector.ts"
@@ -143,7 +142,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-class Attempt {
+class Attempt implements Running {
   readonly #agent: Agent
   readonly #request: AttemptRequest
   readonly #done: (result: AttemptResult) => void
@@ -265,16 +264,22 @@ const onTimeout = (attempt: Attempt): void => attempt.timedOut()
  */
 const afterParsing = (then: () => void): void => queueMicrotask(() => setImmediate(then))
 
+/** An attempt under way. */
+export interface Running {
+  /** Ends it without an outcome: the connection in use is closed; a request that waits for one is never sent. */
+  readonly interrupt: () => void
+}
+
 /**
- * Makes one attempt: POSTs the request, follows redirects, and says how it went.
+ * Makes one attempt: POSTs the request, follows redirects, and calls `done` once with how it went.
  *
- * Never fails: what goes wrong is in the result, and so is the status where one had come before it
- * went wrong. A result without error has a complete answer, or one that was cut at 64 KiB.
+ * What goes wrong is in the result, and so is the status where one had come before it went wrong.
+ * A result without error has a complete answer, or one that was cut at 64 KiB.
  * Durations are of the monotonic clock: they measure I/O, so a clock of tests has no say in them.
- * Interruption closes the connection in use; a request that waits for one is never sent.
+ * Plain callbacks, for it is on the path of every delivery.
  */
-export const attempt = (agent: Agent, request: AttemptRequest): Effect.Effect<AttemptResult> =>
-  Effect.callback((resume) => {
-    const running = new Attempt(agent, request, (result) => resume(Effect.succeed(result)))
-    return Effect.sync(() => running.interrupt())
-  })
+export const startAttempt = (
+  agent: Agent,
+  request: AttemptRequest,
+  done: (result: AttemptResult) => void
+): Running => new Attempt(agent, request, done)

@@ -59,6 +59,8 @@ export class Directory extends Context.Service<
     readonly standing: (
       delivery: Delivery
     ) => Effect.Effect<Standing, BrokerError | EndpointUnreadable>
+    /** The endpoint, where nobody need be asked to know that it takes the delivery. */
+    readonly liveNow: (delivery: Delivery) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
     /** Calls the listener until the returned function is called. */
     readonly onUnavailable: (listener: UnavailableListener) => () => void
@@ -87,6 +89,12 @@ const open = Effect.fnUntraced(function* () {
     return prepare(key, yield* decodeEndpoint(key, entry.string()), entry.revision)
   })
 
+  const liveNow = (delivery: Delivery) => {
+    const known = state.find(endpointKey(delivery.tenant, delivery.endpoint))
+    const sure = known !== undefined && known.revision >= delivery.revision
+    return sure && isLive(known, delivery) ? known : undefined
+  }
+
   const standing = (delivery: Delivery) => {
     const key = endpointKey(delivery.tenant, delivery.endpoint)
     const known = state.find(key)
@@ -99,6 +107,7 @@ const open = Effect.fnUntraced(function* () {
     match: (tenant, type) => state.match(tenant, type),
     unreadable: (tenant) => state.unreadable(tenant),
     find: (key) => state.find(key),
+    liveNow,
     standing,
     onUnavailable: (listener) => {
       listeners.add(listener)
@@ -107,11 +116,16 @@ const open = Effect.fnUntraced(function* () {
   })
 })
 
-const judge = (endpoint: LiveEndpoint | undefined, delivery: Delivery): Standing => {
-  if (endpoint === undefined || endpoint.config.generation !== delivery.generation)
-    return { _tag: "Removed" }
-  return { _tag: endpoint.config.disabled === undefined ? "Live" : "Disabled", endpoint }
-}
+const isSame = ({ config }: LiveEndpoint, delivery: Delivery): boolean =>
+  config.generation === delivery.generation
+
+const isLive = (endpoint: LiveEndpoint, delivery: Delivery): boolean =>
+  isSame(endpoint, delivery) && endpoint.config.disabled === undefined
+
+const judge = (endpoint: LiveEndpoint | undefined, delivery: Delivery): Standing =>
+  endpoint === undefined || !isSame(endpoint, delivery)
+    ? { _tag: "Removed" }
+    : { _tag: isLive(endpoint, delivery) ? "Live" : "Disabled", endpoint }
 
 const lazy = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined

@@ -1,12 +1,12 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Clock, Effect, FiberSet } from "effect"
-import type { Agent } from "undici"
 import { Broker, BrokerError } from "../broker/connection.ts"
+import type { Progress } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
 import { Checkpoint } from "./checkpoint.ts"
-import type { Standing } from "./directory.ts"
+import type { LiveEndpoint, Standing } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import { disableEndpoint, endpointKey } from "./endpoint-store.ts"
 import type { Held } from "./held.ts"
@@ -17,6 +17,7 @@ import { headerOf } from "./messages.ts"
 import type { PartitionMemory, Waiting } from "./partition-memory.ts"
 import { pull } from "./pull.ts"
 import { isOf, readRecord } from "./retry-record.ts"
+import type { Sender, Sent } from "./sender.ts"
 import { send } from "./sender.ts"
 import type { Settlement } from "./settlement.ts"
 
@@ -31,7 +32,7 @@ const early = 1
 export interface PartitionOptions {
   readonly memory: PartitionMemory
   readonly settlement: Settlement
-  readonly agent: Agent
+  readonly sender: Sender
   readonly worker: string
   /** ms */
   readonly ackWait: number
@@ -53,21 +54,24 @@ interface Job {
  * and settled. The consumer never waits for an endpoint.
  */
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
-  const { agent, memory, settlement } = options
+  const { memory, sender, settlement } = options
   const { suspicion } = memory
   const broker = yield* Broker
   const directory = yield* Directory
   const reached = yield* Checkpoint
+  const { clock } = sender
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
   const inHand = new InHand(capacity)
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
 
-  const start = (job: Job): void => {
-    run(deliver(job.held)).addObserver(() => {
-      letGo(job.held)
-      lanes.leave(job.key)
+  const start = ({ held, key }: Job): void => {
+    run(deliver(held)).addObserver((exit) => {
+      // Interrupted: it was cut off at a stop, or by another owner.
+      if (exit._tag === "Failure") held.nak(1)
+      letGo(held)
+      lanes.leave(key)
     })
   }
   const lanes = new Lanes(start, patience, options.stopping)
@@ -97,7 +101,45 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     return waiting
   })
 
-  const handle = Effect.fnUntraced(function* (held: Held) {
+  /** The endpoint that may be tried at once, where all there is to ask is answered by memory. */
+  const readyFor = (held: Held): LiveEndpoint | undefined => {
+    const { delivery, place } = held
+    const isNew = !memory.waiting.has(place.seq) && !memory.recorded.has(place.seq)
+    if (!isNew || !settlement.isOpen() || !options.mayAttempt()) return undefined
+    const now = clock.currentTimeMillisUnsafe()
+    const isTime = now < delivery.deadline && now + early >= (delivery.progress.nextAttemptAt ?? 0)
+    return isTime && !suspicion.watches(held, 0) ? directory.liveNow(delivery) : undefined
+  }
+
+  /** Sends it and settles what comes of it. No generator, for this is the way of every delivery. */
+  const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) =>
+    Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
+      reached("answered")
+      return sent.verdict === "delivered"
+        ? settlement.succeeded(held, progress, sent)
+        : afterFailure(held, progress, endpoint, sent)
+    })
+
+  const afterFailure = Effect.fnUntraced(function* (
+    held: Held,
+    progress: Progress,
+    endpoint: LiveEndpoint,
+    sent: Sent
+  ) {
+    yield* settlement.failed(held, progress, sent, endpoint)
+    if (sent.gone)
+      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker).pipe(
+        Effect.catch((error) =>
+          Effect.logWarning("an endpoint that answered 410 could not be disabled", {
+            endpoint: endpoint.key,
+            why: error.message
+          })
+        )
+      )
+  })
+
+  /** All there is to consider before a delivery may be tried. */
+  const consider = Effect.fnUntraced(function* (held: Held) {
     const waiting = yield* recall(held)
     if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
       return yield* settlement.resume(held, waiting)
@@ -125,35 +167,22 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     const told = progress.attempts - held.delivery.progress.attempts
     if (trials > 0 || suspicion.watches(held, told))
       yield* settlement.mark(held, progress, trials + 1)
-    const sent = yield* send(agent, held, standing.endpoint, progress.attempts + 1)
-    reached("answered")
-    yield* sent.verdict === "delivered"
-      ? settlement.succeeded(held, progress, sent)
-      : settlement.failed(held, progress, sent, standing.endpoint)
-    if (sent.gone)
-      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker).pipe(
-        Effect.catch((error) =>
-          Effect.logWarning("an endpoint that answered 410 could not be disabled", {
-            endpoint: standing.endpoint.key,
-            why: error.message
-          })
-        )
-      )
+    yield* tryOnce(held, progress, standing.endpoint)
   })
 
   /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */
-  const deliver = (held: Held) =>
-    handle(held).pipe(
-      Effect.onInterrupt(() => Effect.sync(() => held.nak(1))),
-      Effect.catchCauseIf(
-        (cause) => !Cause.hasInterrupts(cause),
-        (cause) =>
-          // The broker does not answer: nothing is known of the delivery, and nothing is decided.
-          Cause.squash(cause) instanceof BrokerError
-            ? Effect.sync(() => held.nak(patience))
-            : afterDefect(held, cause)
-      )
+  const deliver = (held: Held) => {
+    const endpoint = readyFor(held)
+    return Effect.catchCauseIf(
+      endpoint === undefined ? consider(held) : tryOnce(held, held.delivery.progress, endpoint),
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
+        // The broker does not answer: nothing is known of the delivery, and nothing is decided.
+        Cause.squash(cause) instanceof BrokerError
+          ? Effect.sync(() => held.nak(patience))
+          : afterDefect(held, cause)
     )
+  }
 
   const afterDefect = Effect.fnUntraced(function* (held: Held, cause: Cause.Cause<unknown>) {
     const { seq, stream } = held.place

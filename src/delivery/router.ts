@@ -1,9 +1,9 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Clock, Effect, FiberSet, Option, Schema } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
-import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../domain/delivery.ts"
@@ -51,7 +51,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
   const route = yield* makeRoute(options)
   const fibers = yield* FiberSet.make<void>()
-  const run = yield* FiberSet.runtime(fibers)()
+  const run = yield* FiberSet.runtime(fibers)<Broker>()
 
   const take = (message: JsMsg) => {
     inHand.take(message)
@@ -84,9 +84,9 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
 })
 
 /** An event that could not be routed comes back; what of it was stored must be looked for then. */
-const comeBackOnFailure = <E>(
+const comeBackOnFailure = <E, R>(
   message: JsMsg,
-  routed: Effect.Effect<void, E>,
+  routed: Effect.Effect<void, E, R>,
   forget: () => void
 ) => {
   const comeBack = Effect.sync(() => {
@@ -125,6 +125,7 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
 
 const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions) {
   const context = yield* Effect.context<Broker>()
+  const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
   const directory = yield* Directory
   const facts = yield* Facts
@@ -161,39 +162,32 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
         Effect.provideContext(isSent(event, planned, stored, layout.partitions), context)
       )
     )
-    return deliveries
-      .within(patience, store)
-      .pipe(Effect.tap(() => Effect.sync(() => reached("delivery-stored"))))
+    return Effect.map(deliveries.within(patience, store), () => reached("delivery-stored"))
   }
 
   /** The part that counts: one stored earlier goes before one made now. */
-  const store = Effect.fnUntraced(function* (event: Event, plan: Plan) {
-    const at = yield* Clock.currentTimeMillis
-    const ack = yield* facts.appendWithin(
-      patience,
-      routedFact(event, plan, at, worker),
-      `routed.${event.seq}.${plan.part}`
+  const store = (event: Event, plan: Plan) => {
+    const fact = routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
+    const append = facts.appendWithin(patience, fact, `routed.${event.seq}.${plan.part}`)
+    return Effect.flatMap(append, ({ duplicate, seq }) =>
+      duplicate ? readEarlier(event, plan, seq) : Effect.succeed<StoredPart>({ plan, seq })
     )
-    if (!ack.duplicate) return { plan, seq: ack.seq } satisfies StoredPart
-    const stored = yield* readPart(ack.seq)
-    return stored._tag === "Some"
-      ? stored.value
-      : yield* Effect.die(
-          new Error(
-            `fact ${ack.seq} should hold part ${plan.part} of the plan of event ${event.seq}`
-          )
-        )
+  }
+
+  const readEarlier = Effect.fnUntraced(function* (event: Event, plan: Plan, seq: number) {
+    const stored = yield* readPart(seq)
+    if (Option.isSome(stored)) return stored.value
+    return yield* Effect.die(
+      new Error(`fact ${seq} should hold part ${plan.part} of the plan of event ${event.seq}`)
+    )
   })
 
-  const routeEvent = Effect.fnUntraced(function* (
-    event: Event,
-    body: Uint8Array,
-    known: Begun | undefined
-  ) {
+  /** No generators, for this is the way of every event. */
+  const routeEvent = (event: Event, body: Uint8Array, known: Begun | undefined) => {
     const began = performance.now()
     const follow = (planned: Planned, stored: StoredPart) =>
       Effect.suspend(
-        (): Effect.Effect<PubAck, PublishError | RoutingTooSlow> =>
+        (): Effect.Effect<void, PublishError | RoutingTooSlow> =>
           performance.now() - began > patience
             ? Effect.fail(new RoutingTooSlow({ ms: patience }))
             : send(event, body, planned, stored)
@@ -202,26 +196,35 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
       directory.match(event.tenant, event.type),
       directory.unreadable(event.tenant)
     )
-    let after = ""
-    for (let part = 0; ; part++) {
-      const stored = known?.parts[part] ?? (yield* store(event, nextPart(event, all, part, after)))
-      reached("plan-stored")
-      const missing = stored.plan.endpoints.filter(({ id }) => known?.sent.has(id) !== true)
-      yield* Effect.forEach(missing, (planned) => follow(planned, stored), {
-        concurrency: Math.min(fanOut, missing.length),
-        discard: true
+    const routePart = (
+      part: number,
+      after: string
+    ): Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, Broker> => {
+      const earlier = known?.parts[part]
+      const planned =
+        earlier === undefined
+          ? store(event, nextPart(event, all, part, after))
+          : Effect.succeed(earlier)
+      return Effect.flatMap(planned, (stored) => {
+        reached("plan-stored")
+        const { endpoints, last } = stored.plan
+        const missing = endpoints.filter(({ id }) => known?.sent.has(id) !== true)
+        const sent = Effect.forEach(missing, (planned) => follow(planned, stored), {
+          concurrency: Math.min(fanOut, missing.length),
+          discard: true
+        })
+        return last ? sent : Effect.andThen(sent, () => routePart(part + 1, endOf(stored.plan)))
       })
-      if (stored.plan.last) return
-      after = endOf(stored.plan)
     }
-  })
+    return routePart(0, "")
+  }
 
   const unroutable = Effect.fnUntraced(function* (
     message: JsMsg,
     tenant: string | undefined,
     reason: string
   ) {
-    const at = yield* Clock.currentTimeMillis
+    const at = clock.currentTimeMillisUnsafe()
     yield* Effect.logWarning("unroutable event", { subject: message.subject, reason })
     yield* facts.append(
       {
@@ -239,22 +242,24 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     )
   })
 
-  return Effect.fnUntraced(function* (message: JsMsg, known: Begun | undefined) {
+  const routeMessage = (message: JsMsg, known: Begun | undefined) => {
     const subject = parseEventSubject(message.subject, names.eventRoot)
-    if ("problem" in subject) yield* unroutable(message, subject.tenant, subject.problem)
-    else {
-      const header = headerOf(message)
-      const event: Event = {
-        seq: message.seq,
-        tenant: subject.tenant,
-        type: subject.type,
-        id: eventId(header("nats-msg-id"), message.seq),
-        at: storedAt(message),
-        content: contentOf(header)
-      }
-      yield* routeEvent(event, message.data, known)
+    if ("problem" in subject) return unroutable(message, subject.tenant, subject.problem)
+    const header = headerOf(message)
+    const event: Event = {
+      seq: message.seq,
+      tenant: subject.tenant,
+      type: subject.type,
+      id: eventId(header("nats-msg-id"), message.seq),
+      at: storedAt(message),
+      content: contentOf(header)
     }
-    reached("event-routed")
-    message.ack()
-  }, Effect.provideContext(context))
+    return routeEvent(event, message.data, known)
+  }
+
+  return (message: JsMsg, known: Begun | undefined) =>
+    Effect.map(routeMessage(message, known), () => {
+      reached("event-routed")
+      message.ack()
+    })
 })

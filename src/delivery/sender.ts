@@ -1,9 +1,9 @@
-import { Clock, Effect } from "effect"
+import { type Clock, Effect } from "effect"
 import type { Agent } from "undici"
 import type { AttemptResult } from "../domain/outcome.ts"
 import type { Verdict } from "../domain/retry-policy.ts"
 import { classify } from "../policy/classify.ts"
-import { attempt } from "./attempt.ts"
+import { startAttempt } from "./attempt.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import type { Held } from "./held.ts"
 
@@ -16,6 +16,12 @@ export interface Sent {
   readonly at: number
 }
 
+/** What sends requests, and what tells the time. */
+export interface Sender {
+  readonly agent: Agent
+  readonly clock: Clock.Clock
+}
+
 const userAgent = "Petrel/0.1"
 const defaultContentType = "application/json"
 
@@ -25,27 +31,31 @@ const defaultContentType = "application/json"
  *
  * @param number of this attempt within its round, from 1.
  */
-export const send = Effect.fnUntraced(function* (
-  agent: Agent,
+export const send = (
+  { agent, clock }: Sender,
   { body, delivery }: Held,
   endpoint: LiveEndpoint,
   number: number
-) {
-  const now = yield* Clock.currentTimeMillis
-  const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
-  const { contentType, traceparent, tracestate } = delivery.content
-  headers.push("content-type", contentType ?? defaultContentType)
-  headers.push("user-agent", userAgent, "petrel-attempt", String(number))
-  if (traceparent !== undefined) headers.push("traceparent", traceparent)
-  if (tracestate !== undefined) headers.push("tracestate", tracestate)
-  const result = yield* attempt(agent, {
-    target: endpoint.target,
-    headers,
-    ownHeaders: endpoint.ownHeaders,
-    body,
-    timeoutMs: endpoint.timeout,
-    redirects: endpoint.config.redirects
+): Effect.Effect<Sent> =>
+  Effect.callback((resume) => {
+    const now = clock.currentTimeMillisUnsafe()
+    const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
+    const { contentType, traceparent, tracestate } = delivery.content
+    headers.push("content-type", contentType ?? defaultContentType)
+    headers.push("user-agent", userAgent, "petrel-attempt", String(number))
+    if (traceparent !== undefined) headers.push("traceparent", traceparent)
+    if (tracestate !== undefined) headers.push("tracestate", tracestate)
+    const { target, timeout: timeoutMs, ownHeaders } = endpoint
+    const { redirects } = endpoint.config
+    const request = { target, headers, ownHeaders, body, timeoutMs, redirects }
+    const running = startAttempt(agent, request, (result) =>
+      resume(
+        Effect.sync(() => ({
+          result,
+          at: clock.currentTimeMillisUnsafe(),
+          ...classify(result, endpoint.policy.statuses)
+        }))
+      )
+    )
+    return Effect.sync(() => running.interrupt())
   })
-  const at = yield* Clock.currentTimeMillis
-  return { result, at, ...classify(result, endpoint.policy.statuses) } satisfies Sent
-})

@@ -73,7 +73,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       )
     })
 
-  const finish = (held: Held) => {
+  const finish = (held: Held): Effect.Effect<void> => {
     held.ack()
     memory.settled.add(held.place.seq)
     memory.suspicion.forget(held.place.seq)
@@ -84,22 +84,22 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       : Effect.void
   }
 
-  const succeeded = Effect.fnUntraced(function* (
-    held: Held,
-    progress: Progress,
-    { at, result }: Sent
-  ) {
-    const attempt = progress.attempts + 1
+  /** The way of nearly every delivery, so without a generator (and `unsettled`, which costs 3 µs). */
+  const succeeded = (held: Held, progress: Progress, { at, result }: Sent) => {
     const fact = {
       ...deliveryFact(held, "delivered", at, worker),
-      attempt,
+      attempt: progress.attempts + 1,
       ...attemptFields(result)
     }
-    yield* append(fact, options.nextId())
-    reached("outcome-stored")
-    yield* finish(held)
-    yield* logFact(fact)
-  }, unsettled)
+    const mark = memory.settled.open()
+    return Effect.flatMap(facts.append(fact, options.nextId()), ({ seq }) => {
+      memory.settled.stored(seq)
+      reached("outcome-stored")
+      const rest = finish(held)
+      memory.settled.close(mark)
+      return Effect.andThen(rest, logFact(fact))
+    })
+  }
 
   /** Writes down what was decided, so that it outlives this worker. */
   const remember = Effect.fnUntraced(function* (held: Held, decided: Decided) {

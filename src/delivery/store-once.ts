@@ -24,12 +24,13 @@ export const storeOnce = (
       uncertain ||= reason === "timeout" || reason === "closed"
     })
   )
-  const look = Effect.mapError(
-    find,
-    ({ message, operation }) =>
-      new PublishError({ subject: operation, reason: "timeout", code: 0, detail: message })
-  )
-  return Effect.suspend(() =>
-    uncertain ? Effect.flatMap(look, (is) => (is ? Effect.succeed(found) : store)) : store
-  )
+  const lookFirst = () =>
+    find.pipe(
+      Effect.mapError(
+        ({ message, operation }) =>
+          new PublishError({ subject: operation, reason: "timeout", code: 0, detail: message })
+      ),
+      Effect.flatMap((isStored) => (isStored ? Effect.succeed(found) : store))
+    )
+  return Effect.suspend(() => (uncertain ? lookFirst() : store))
 }

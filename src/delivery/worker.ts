@@ -1,4 +1,4 @@
-import { Cause, Deferred, Effect, Fiber, Layer, Random } from "effect"
+import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
 import { makeGate, sayOnce } from "../broker/gate.ts"
@@ -130,6 +130,7 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
   const agent = yield* makeAgent({
     allows: (address) => isAllowedAddress(address, options.allowNetworks)
   })
+  const sender = { agent, clock: yield* Clock.Clock }
   const instance = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
   let requests = 0
   let lost = false
@@ -173,7 +174,7 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
       return yield* makePartition({
         memory,
         settlement,
-        agent,
+        sender,
         worker: options.id,
         ackWait: layout.ackWait,
         mayAttempt: ownership.holds,

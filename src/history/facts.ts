@@ -43,7 +43,7 @@ export class Facts extends Context.Service<
       const publish = (fact: Fact, id: string) =>
         publisher.publish(
           names.subjects.fact(fact.tenant, fact.endpoint, moodOf(fact.kind), fact.kind),
-          JSON.stringify(fact),
+          Buffer.from(JSON.stringify(fact)),
           [["Nats-Msg-Id", id]]
         )
       return Facts.of({

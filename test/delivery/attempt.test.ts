@@ -3,11 +3,12 @@ import type { Socket } from "node:net"
 import { setDefaultCACertificates } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { type AttemptRequest, attempt } from "../../src/delivery/attempt.ts"
+import type { AttemptRequest } from "../../src/delivery/attempt.ts"
 import { type AgentOptions, agent } from "../../src/delivery/connector.ts"
 import { targetOf } from "../../src/delivery/redirect.ts"
 import type { AttemptResult } from "../../src/domain/outcome.ts"
 import { receiver, selfSigned, tcpServer } from "../receiver.ts"
+import { attempt } from "./attempting.ts"
 
 const local = (ip: string) => ip === "127.0.0.1" || ip === "::ffff:127.0.0.1"
 const client = (options: Partial<AgentOptions> = {}) => agent({ allows: local, ...options })
