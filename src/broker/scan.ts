@@ -151,3 +151,7 @@ const noSuchMessage: ReadonlySet<number> = new Set([10037, 10043, 10057])
 /** True where a request failed because the message it is about is not there, or not any more. */
 export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
   code !== undefined && noSuchMessage.has(code)
+
+/** When the broker stored a message, ms since the epoch. */
+export const storedAt = (message: JsMsg): number =>
+  Math.floor(message.info.timestampNanos / 1_000_000)

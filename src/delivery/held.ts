@@ -1,4 +1,4 @@
-import type { JsMsg } from "@nats-io/jetstream"
+import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import type { Place } from "../domain/fact.ts"
 
@@ -14,24 +14,17 @@ export interface Held {
   /** It comes back after a time, ms. */
   readonly nak: (delayMs: number) => void
   /** The message as it was handed out; none where it was found by looking through the stream. */
-  readonly message?: JsMsg
+  readonly message?: StreamMessage
 }
 
-/**
- * Gives a message back for later. The delay is made whole: to a fraction the broker answers by
- * handing the message out at once.
- */
-export const nakFor = (message: Pick<JsMsg, "nak">, delayMs: number): void =>
-  message.nak(Math.max(1, Math.round(delayMs)))
-
 /** A delivery as the consumer handed it out. */
-export const holdMessage = (stream: string, message: JsMsg, delivery: Delivery): Held => ({
+export const holdMessage = (stream: string, message: StreamMessage, delivery: Delivery): Held => ({
   place: { stream, seq: message.seq },
   delivery,
   body: message.data,
-  handedOut: message.info.deliveryCount,
+  handedOut: message.handedOut,
   ack: () => message.ack(),
-  nak: (delayMs) => nakFor(message, delayMs),
+  nak: (delayMs) => message.nak(delayMs),
   message
 })
 

@@ -1,8 +1,9 @@
-import type { JsMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
+import type { Wanted } from "../broker/puller.ts"
+import type { StreamMessage } from "../broker/stream-message.ts"
 
 /** A message as far as it matters here. */
-export type Handed = Pick<JsMsg, "data" | "working">
+export type Handed = Pick<StreamMessage, "data" | "working">
 
 /** What may be in hand at the same time: messages, and bytes of their bodies. */
 export interface Capacity {
@@ -10,8 +11,6 @@ export interface Capacity {
   readonly bytes: number
 }
 
-/** Messages asked for at a time, however much room there is: their sizes are not known before. */
-const largestBatch = 128
 /** Messages that are worth a request of their own, and how long to wait for them, ms. */
 const worthwhile = 32
 const moment = 5
@@ -23,8 +22,8 @@ const moment = 5
 export class InHand {
   readonly #since = new Map<Handed, number>()
   #bytes = 0
-  /** Of the bodies taken lately; a guess until there were any. */
-  #usualSize = 16 * 1024
+  /** Bytes that were too few for the message that comes next. */
+  #tooFew: number | undefined
   readonly #capacity: Capacity
   #waiting: (() => void) | undefined
 
@@ -33,15 +32,21 @@ export class InHand {
   }
 
   /**
-   * How many more may be asked for: as many as there are places, and as will fit if they are
-   * about as large as the last ones (the client cannot limit a request by number and by bytes).
-   * At least one while there are none, however large it may be.
+   * How much more may be asked for, undefined while it is nothing. While there is none in hand a
+   * single message may be of any size: it could not come otherwise.
    */
-  get room(): number {
-    const { bytes, messages } = this.#capacity
-    const fitting = Math.floor((bytes - this.#bytes) / this.#usualSize)
-    const room = Math.min(messages - this.size, fitting, largestBatch)
-    return Math.max(this.size === 0 ? 1 : 0, room)
+  get room(): Wanted | undefined {
+    const messages = this.#capacity.messages - this.size
+    const bytes = this.#capacity.bytes - this.#bytes
+    if (this.#tooFew === undefined)
+      return messages > 0 && bytes > 0 ? { messages, bytes } : undefined
+    if (this.size === 0) return { messages: 1 }
+    return messages > 0 && bytes > this.#tooFew ? { messages, bytes } : undefined
+  }
+
+  /** The broker's next message did not fit into what was asked for. */
+  tooLarge({ bytes }: Wanted): void {
+    this.#tooFew = bytes
   }
 
   /** Messages in hand. */
@@ -52,13 +57,17 @@ export class InHand {
   take(message: Handed): void {
     this.#since.set(message, performance.now())
     this.#bytes += message.data.length
-    this.#usualSize += (Math.max(512, message.data.length) - this.#usualSize) / 16
+    this.#tooFew = undefined
   }
 
   release(message: Handed): void {
     if (!this.#since.delete(message)) return
     this.#bytes -= message.data.length
-    if (this.#waiting !== undefined && this.room >= worthwhile) this.#waiting()
+    if (this.#waiting !== undefined && this.#isWorthwhile) this.#waiting()
+  }
+
+  get #isWorthwhile(): boolean {
+    return (this.room?.messages ?? 0) >= Math.min(worthwhile, this.#capacity.messages)
   }
 
   /**
@@ -72,10 +81,10 @@ export class InHand {
       resume(Effect.void)
     }
     const timer = setInterval(() => {
-      if (this.room > 0) done()
+      if (this.room !== undefined) done()
     }, moment)
     this.#waiting = done
-    if (this.room >= worthwhile) done()
+    if (this.#isWorthwhile) done()
     return Effect.sync(() => clearInterval(timer))
   })
 

@@ -1,6 +1,6 @@
-import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Clock, Effect, FiberSet } from "effect"
 import { Broker, BrokerError } from "../broker/connection.ts"
+import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
@@ -10,7 +10,7 @@ import type { LiveEndpoint, Standing } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import { disableEndpoint, endpointKey } from "./endpoint-store.ts"
 import type { Held } from "./held.ts"
-import { holdMessage, nakFor } from "./held.ts"
+import { holdMessage } from "./held.ts"
 import { InHand } from "./in-hand.ts"
 import { Lanes } from "./lane.ts"
 import { headerOf } from "./messages.ts"
@@ -22,7 +22,7 @@ import { send } from "./sender.ts"
 import type { Settlement } from "./settlement.ts"
 
 /** What one partition holds at most, in flight and in its lanes' lines. */
-const capacity = { messages: 256, bytes: 16 * 1024 * 1024 }
+const capacity = { messages: 128, bytes: 16 * 1024 * 1024 }
 /** How long a delivery may stand in line, ms, before it goes back for a while. */
 const patience = 1_000
 const goBackFor = [2_000, 4_000] as const
@@ -56,7 +56,7 @@ interface Job {
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
   const { memory, sender, settlement } = options
   const { suspicion } = memory
-  const broker = yield* Broker
+  const { names } = yield* Broker
   const directory = yield* Directory
   const reached = yield* Checkpoint
   const { clock } = sender
@@ -201,14 +201,14 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     }).pipe(Effect.catchCause(() => Effect.sync(() => held.nak(pause))))
   })
 
-  const take = (message: JsMsg) => {
+  const take = (message: StreamMessage) => {
     const { seq } = message
     if (working.has(seq)) return
     if (memory.settled.has(seq)) return message.ack()
     const delivery = parseDelivery(message.subject, headerOf(message))
     if (delivery === undefined) {
       run(Effect.logError("a message that is no delivery", { stream: memory.stream, seq }))
-      return nakFor(message, suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
+      return message.nak(suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
     }
     working.add(seq)
     inHand.take(message)
@@ -239,23 +239,23 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const deliverAll = Effect.gen(function* () {
     yield* pull({
       name: memory.stream,
-      consumer: broker.ask(`open the consumer of ${memory.stream}`, () =>
-        broker.js.consumers.get(memory.stream, broker.names.deliverConsumer)
-      ),
+      stream: memory.stream,
+      consumer: names.deliverConsumer,
       stopping: options.stopping,
       take,
+      tooLarge: (wanted) => inHand.tooLarge(wanted),
       asked: () => {
         asked = true
       },
       room: Effect.gen(function* () {
         if (!settlement.isOpen()) {
           yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
-          return 0
+          return
         }
         yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
         if (options.mayAttempt()) return inHand.room
         yield* Effect.sleep(patience / 4)
-        return 0
+        return
       })
     }).pipe(Effect.ensuring(Effect.sync(() => goBack(lanes.drain(), () => 1))))
     yield* FiberSet.awaitEmpty(fibers)

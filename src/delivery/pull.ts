@@ -1,6 +1,8 @@
-import type { Consumer, JsMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
-import { nakFor } from "./held.ts"
+import { Broker } from "../broker/connection.ts"
+import type { Wanted } from "../broker/puller.ts"
+import { Puller } from "../broker/puller.ts"
+import type { StreamMessage } from "../broker/stream-message.ts"
 
 /**
  * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
@@ -8,17 +10,22 @@ import { nakFor } from "./held.ts"
  */
 const expires = 1_000
 const longest = 2_500
+const pause = 1_000
 
 /** Where messages come from and go to. */
 export interface Pull {
+  /** Who gets messages, as a log line says it. */
   readonly name: string
-  readonly consumer: Effect.Effect<Consumer, { readonly message: string }>
-  /** Waits until something may be taken, and says how many messages; 0 to be asked again. */
-  readonly room: Effect.Effect<number>
+  readonly stream: string
+  readonly consumer: string
+  /** Waits until something may be taken, and says how much; undefined to be asked again. */
+  readonly room: Effect.Effect<Wanted | undefined>
   /** Gets each message at once. Must not throw. */
-  readonly take: (message: JsMsg) => void
+  readonly take: (message: StreamMessage) => void
   /** Called when a request has come to its end. */
   readonly asked?: () => void
+  /** Called when the next message is larger than what was wanted. */
+  readonly tooLarge: (wanted: Wanted) => void
   /** Once true, no more is asked for and the loop ends within a second. */
   readonly stopping: () => boolean
 }
@@ -28,43 +35,35 @@ export interface Pull {
  * A broker that does not answer is asked again every second.
  */
 export const pull = Effect.fnUntraced(function* (options: Pull) {
+  const { connection } = yield* Broker
+  const puller = yield* Effect.acquireRelease(
+    Effect.sync(() => new Puller(connection, options, options.take, expires)),
+    (puller) => Effect.sync(() => puller.close())
+  )
   let failing = false
-  const once = Effect.gen(function* () {
-    const consumer = yield* options.consumer
-    while (!options.stopping()) {
-      const room = yield* options.room
-      if (room === 0) continue
-      // Without a broker a request never ends by itself.
-      const ended = yield* Effect.timeoutOption(fetch(consumer, room, options.take), longest)
-      if (Option.isNone(ended)) continue
-      options.asked?.()
-      failing = false
-    }
-  })
   while (!options.stopping()) {
-    yield* Effect.catch(once, (error) =>
-      Effect.gen(function* () {
-        if (!failing)
-          yield* Effect.logWarning(`${options.name} gets no messages`, { why: error.message })
-        failing = true
-        yield* Effect.sleep("1 second")
-      })
+    const wanted = yield* options.room
+    if (wanted === undefined) continue
+    // Without a broker a request never ends by itself.
+    const ended = Option.getOrUndefined(
+      yield* Effect.timeoutOption(request(puller, wanted), longest)
     )
+    if (ended === undefined) continue
+    if (typeof ended === "object") {
+      if (!failing)
+        yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
+      failing = true
+      yield* Effect.sleep(pause)
+      continue
+    }
+    if (ended === "too-large") options.tooLarge(wanted)
+    options.asked?.()
+    failing = false
   }
-})
+}, Effect.scoped)
 
-/**
- * What still comes when nobody waits for it any more goes back, until the request has ended: at
- * once it would come here again.
- */
-const fetch = (consumer: Consumer, messages: number, take: (message: JsMsg) => void) =>
-  Effect.tryPromise({
-    try: async (signal) => {
-      const batch = await consumer.fetch({ max_messages: messages, expires })
-      for await (const message of batch) {
-        if (signal.aborted) nakFor(message, expires)
-        else take(message)
-      }
-    },
-    catch: (cause) => ({ message: cause instanceof Error ? cause.message : String(cause) })
+const request = (puller: Puller, wanted: Wanted) =>
+  Effect.callback<"done" | "too-large" | { readonly message: string }>((resume) => {
+    puller.request(wanted, (how) => resume(Effect.succeed(how)))
+    return Effect.sync(() => puller.abandon())
   })

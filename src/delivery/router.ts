@@ -1,10 +1,10 @@
-import type { JsMsg } from "@nats-io/jetstream"
 import { Cause, Clock, Effect, FiberSet, Option, Schema } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import { PublishError } from "../broker/publisher.ts"
+import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../domain/delivery.ts"
 import type { Event } from "../domain/event.ts"
@@ -18,7 +18,7 @@ import { isSent, makeBegun } from "./begun.ts"
 import { Checkpoint } from "./checkpoint.ts"
 import { Directory } from "./directory.ts"
 import { InHand } from "./in-hand.ts"
-import { headerOf, storedAt } from "./messages.ts"
+import { headerOf } from "./messages.ts"
 import type { StoredPart } from "./plan.ts"
 import { candidates, endOf, nextPart, readPart, routedFact } from "./plan.ts"
 import { pull } from "./pull.ts"
@@ -45,7 +45,7 @@ export interface RouterOptions {
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
-  const { ask, js, names } = yield* Broker
+  const { names } = yield* Broker
   const inHand = new InHand(capacity)
   yield* inHand.keepAlive(layout.ackWait)
   const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
@@ -53,20 +53,20 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<Broker>()
 
-  const take = (message: JsMsg) => {
+  const take = (message: StreamMessage) => {
     inHand.take(message)
-    const routed = Effect.flatMap(begun.of(message.seq, message.redelivered), (known) =>
+    const routed = Effect.flatMap(begun.of(message.seq, message.handedOut > 1), (known) =>
       route(message, known)
     )
     run(comeBackOnFailure(message, routed, begun.forget)).addObserver(() => inHand.release(message))
   }
   yield* pull({
     name: "the router",
-    consumer: ask("open the router's consumer", () =>
-      js.consumers.get(names.events, names.routerConsumer)
-    ),
+    stream: names.events,
+    consumer: names.routerConsumer,
     stopping,
     take,
+    tooLarge: (wanted) => inHand.tooLarge(wanted),
     room: Effect.gen(function* () {
       const known = yield* begun.ready.pipe(
         Effect.tapError((error) => Effect.logWarning("cannot read plans", { why: error.message })),
@@ -74,7 +74,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       )
       if (Option.isNone(known)) {
         yield* Effect.sleep("1 second")
-        return 0
+        return
       }
       yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
       return inHand.room
@@ -85,13 +85,13 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
 
 /** An event that could not be routed comes back; what of it was stored must be looked for then. */
 const comeBackOnFailure = <E, R>(
-  message: JsMsg,
+  message: StreamMessage,
   routed: Effect.Effect<void, E, R>,
   forget: () => void
 ) => {
   const comeBack = Effect.sync(() => {
     forget()
-    const times = Math.min(message.info.deliveryCount - 1, 6)
+    const times = Math.min(message.handedOut - 1, 6)
     message.nak(retryPause * 2 ** times)
   })
   return routed.pipe(
@@ -220,7 +220,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
   }
 
   const unroutable = Effect.fnUntraced(function* (
-    message: JsMsg,
+    message: StreamMessage,
     tenant: string | undefined,
     reason: string
   ) {
@@ -242,7 +242,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     )
   })
 
-  const routeMessage = (message: JsMsg, known: Begun | undefined) => {
+  const routeMessage = (message: StreamMessage, known: Begun | undefined) => {
     const subject = parseEventSubject(message.subject, names.eventRoot)
     if ("problem" in subject) return unroutable(message, subject.tenant, subject.problem)
     const header = headerOf(message)
@@ -251,13 +251,13 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
       tenant: subject.tenant,
       type: subject.type,
       id: eventId(header("nats-msg-id"), message.seq),
-      at: storedAt(message),
+      at: message.storedAt,
       content: contentOf(header)
     }
     return routeEvent(event, message.data, known)
   }
 
-  return (message: JsMsg, known: Begun | undefined) =>
+  return (message: StreamMessage, known: Begun | undefined) =>
     Effect.map(routeMessage(message, known), () => {
       reached("event-routed")
       message.ack()

@@ -1,8 +1,7 @@
-import type { JsMsg } from "@nats-io/jetstream"
 import { Clock, Effect, Option, Schema, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { readStream } from "../broker/scan.ts"
+import { readStream, storedAt } from "../broker/scan.ts"
 import type { FactKind } from "../domain/fact.ts"
 import { Fact, moodOf } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
@@ -65,8 +64,6 @@ const concerns = (event: string | undefined): ((fact: Fact) => boolean) => {
   const seq = /^evt_(\d+)$/.exec(event)?.[1]
   return (fact) => fact.event === event || (seq !== undefined && fact.eventSeq === Number(seq))
 }
-
-const storedAt = (message: JsMsg): number => Math.floor(message.info.timestampNanos / 1e6)
 
 /**
  * The facts that a query asks for, in the order of the history. A record that is no fact of this

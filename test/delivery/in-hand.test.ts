@@ -16,39 +16,45 @@ const message = (bytes = 100) => {
 const megabyte = 1024 * 1024
 
 describe("the room for more messages", () => {
-  it("is what is left of the places, at most one batch", () => {
-    const inHand = new InHand({ messages: 200, bytes: 1_000 * megabyte })
-    assert.strictEqual(inHand.room, 128)
-    const taken = Array.from({ length: 195 }, () => message())
+  it("is what is left of the places and of the bytes", () => {
+    const inHand = new InHand({ messages: 200, bytes: 10_000 })
+    assert.deepStrictEqual(inHand.room, { messages: 200, bytes: 10_000 })
+    const taken = Array.from({ length: 40 }, () => message(100))
     for (const each of taken) inHand.take(each)
-    assert.strictEqual(inHand.room, 5)
+    assert.deepStrictEqual(inHand.room, { messages: 160, bytes: 6_000 })
     for (const each of taken.slice(0, 10)) inHand.release(each)
-    assert.strictEqual(inHand.room, 15)
-    assert.strictEqual(inHand.size, 185)
+    assert.deepStrictEqual(inHand.room, { messages: 170, bytes: 7_000 })
+    assert.strictEqual(inHand.size, 30)
   })
 
-  it("is never more than the places, also when all are free", () => {
-    assert.strictEqual(new InHand({ messages: 64, bytes: 1_000 * megabyte }).room, 64)
+  it("is none where places or bytes are used up", () => {
+    const inHand = new InHand({ messages: 2, bytes: 300 })
+    const large = message(400)
+    inHand.take(large)
+    assert.isUndefined(inHand.room)
+    inHand.release(large)
+    inHand.take(message(1))
+    inHand.take(message(1))
+    assert.isUndefined(inHand.room)
   })
 
-  it("is less when the messages that come are large, and one at least when none is there", () => {
-    const inHand = new InHand({ messages: 200, bytes: 16 * megabyte })
-    for (let taken = 0; taken < 200; taken++) {
-      const large = message(megabyte)
-      inHand.take(large)
-      inHand.release(large)
-    }
-    assert.isAtMost(inHand.room, 17)
-    assert.isAtLeast(inHand.room, 8)
-    const taken = Array.from({ length: 16 }, () => message(megabyte))
-    for (const each of taken) inHand.take(each)
-    assert.strictEqual(inHand.room, 0)
-    for (const each of taken) inHand.release(each)
-
-    const small = new InHand({ messages: 200, bytes: 100 })
-    assert.strictEqual(small.room, 1)
-    small.take(message(megabyte))
-    assert.strictEqual(small.room, 0)
+  it("waits for more bytes after they were too few, and takes any size when none is in hand", () => {
+    const inHand = new InHand({ messages: 10, bytes: 1_000 })
+    const [first, second] = [message(300), message(300)]
+    inHand.take(first)
+    inHand.take(second)
+    inHand.tooLarge({ messages: 8, bytes: 400 })
+    assert.isUndefined(inHand.room)
+    inHand.release(first)
+    assert.deepStrictEqual(inHand.room, { messages: 9, bytes: 700 })
+    inHand.tooLarge({ messages: 9, bytes: 700 })
+    assert.isUndefined(inHand.room)
+    inHand.release(second)
+    assert.deepStrictEqual(inHand.room, { messages: 1 })
+    const huge = message(5_000)
+    inHand.take(huge)
+    inHand.release(huge)
+    assert.deepStrictEqual(inHand.room, { messages: 10, bytes: 1_000 })
   })
 
   it("counts what is given back twice only once", () => {
@@ -59,7 +65,7 @@ describe("the room for more messages", () => {
     inHand.release(first)
     inHand.release(first)
     assert.strictEqual(inHand.size, 1)
-    assert.strictEqual(inHand.room, 9)
+    assert.strictEqual(inHand.room?.messages, 9)
   })
 
   it.live("is waited for while there is none", () =>
@@ -83,7 +89,7 @@ describe("the room for more messages", () => {
       assert.isTrue(waiting)
       inHand.release(second)
       yield* Fiber.join(waiter)
-      assert.strictEqual(inHand.room, 1)
+      assert.strictEqual(inHand.room?.messages, 1)
     })
   )
 })

@@ -1,0 +1,66 @@
+import type { Msg } from "@nats-io/transport-node"
+
+const text = new TextEncoder()
+const ack = text.encode("+ACK")
+const working = text.encode("+WPI")
+
+/**
+ * A message of a stream as a consumer handed it out, and how it is answered.
+ *
+ * What is known of it stands in its reply subject (11 tokens or more):
+ * `$JS.ACK.<domain>.<account>.<stream>.<consumer>.<times>.<sequence>.<n>.<nanoseconds>.<pending>…`
+ * An older server leaves out domain and account (9 tokens).
+ */
+export class StreamMessage {
+  readonly subject: string
+  /** Sequence in its stream. */
+  readonly seq: number
+  /** How often it has been handed out, this time included; the broker may forget in a crash. */
+  readonly handedOut: number
+  /** When the broker stored it, ms since the epoch. */
+  readonly storedAt: number
+  readonly data: Uint8Array
+  readonly #message: Msg
+  #answered = false
+
+  constructor(message: Msg) {
+    this.#message = message
+    this.subject = message.subject
+    this.data = message.data
+    const tokens = (message.reply ?? "").split(".")
+    const at = tokens.length === 9 ? 4 : 6
+    this.handedOut = Number(tokens[at])
+    this.seq = Number(tokens[at + 1])
+    this.storedAt = Math.floor(Number(tokens[at + 3]) / 1_000_000)
+  }
+
+  get headers(): Msg["headers"] {
+    return this.#message.headers
+  }
+
+  /** It is done with: a work queue drops it. */
+  ack(): void {
+    this.#answer(ack)
+  }
+
+  /**
+   * Gives it back for later, ms. The delay is made whole: to a fraction the broker answers by
+   * handing the message out at once.
+   */
+  nak(delayMs: number): void {
+    const delay = Math.max(1, Math.round(delayMs)) * 1_000_000
+    this.#answer(text.encode(`-NAK {"delay":${delay}}`))
+  }
+
+  /** Work on it goes on: the broker's ack_wait begins anew. */
+  working(): void {
+    if (!this.#answered) this.#message.respond(working)
+  }
+
+  /** Only the first answer counts. */
+  #answer(payload: Uint8Array): void {
+    if (this.#answered) return
+    this.#answered = true
+    this.#message.respond(payload)
+  }
+}
