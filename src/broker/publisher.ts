@@ -25,17 +25,13 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
   }
 }
 
-interface Outstanding {
-  readonly subject: string
-  readonly deadline: number
-  readonly settle: (result: PubAck | PublishError) => void
-}
-
-interface Unsent {
+interface Publication {
   readonly subject: string
   readonly body: Uint8Array | string
   readonly headers: HeaderList
   readonly settle: (result: PubAck | PublishError) => void
+  /** By performance.now, once it has been sent. */
+  deadline: number
 }
 
 /** Headers that are only sent: the client's own, which can be searched and changed, take 8 times as long. */
@@ -86,10 +82,10 @@ export class Publisher {
   readonly #connection: NatsConnection
   readonly #inbox: string
   readonly #subscription: Subscription
-  readonly #outstanding = new Map<string, Outstanding>()
+  readonly #outstanding = new Map<number, Publication>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
-  #queue: Array<Unsent> = []
+  #queue: Array<Publication> = []
   #last = 0
   #closed = false
 
@@ -134,8 +130,8 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
-    this.#queue.push({ subject, body, headers, settle })
-    if (this.#queue.length === 1) setImmediate(() => this.#flush())
+    if (this.#queue.push({ subject, body, headers, settle, deadline: 0 }) === 1)
+      setImmediate(() => this.#flush())
   }
 
   /** Stops listening. What is outstanding fails as closed. */
@@ -154,13 +150,18 @@ export class Publisher {
    */
   #flush(): void {
     const queue = this.#queue
+    const deadline = performance.now() + this.#timeoutMs
     this.#queue = []
-    for (const message of queue) this.#send(message)
+    for (const publication of queue) {
+      publication.deadline = deadline
+      this.#send(publication)
+    }
   }
 
-  #send({ body, headers, settle, subject }: Unsent): void {
-    const token = (this.#last++).toString(36)
-    this.#outstanding.set(token, { subject, deadline: performance.now() + this.#timeoutMs, settle })
+  #send(publication: Publication): void {
+    const { body, headers, settle, subject } = publication
+    const token = this.#last++
+    this.#outstanding.set(token, publication)
     try {
       this.#connection.publish(subject, body, {
         reply: this.#inbox + token,
@@ -181,7 +182,7 @@ export class Publisher {
   }
 
   #settle(message: Msg): void {
-    const token = message.subject.slice(this.#inbox.length)
+    const token = Number(message.subject.slice(this.#inbox.length))
     const waiting = this.#outstanding.get(token)
     if (waiting === undefined) return
     this.#outstanding.delete(token)

@@ -49,14 +49,13 @@ const toPino = (log: Pino) =>
     const fields: Record<string, unknown> = {
       ...fiber.getRef(References.CurrentLogAnnotations)
     }
-    const words: Array<string> = []
+    let words = ""
     for (const part of Array.isArray(message) ? message : [message]) {
       if (Cause.isCause(part)) fields.cause = Cause.pretty(part)
       else if (part instanceof Error) fields.err = part
       else if (typeof part === "object" && part !== null) {
-        for (const [name, value] of Object.entries(part))
-          fields[name] = secretFields.has(name) ? "[Redacted]" : value
-      } else words.push(String(part))
+        for (const name in part) fields[name] = secretFields.has(name) ? "[Redacted]" : part[name]
+      } else words += words === "" ? String(part) : ` ${part}`
     }
     if (cause.reasons.length > 0) fields.cause = Cause.pretty(cause)
     const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
@@ -64,7 +63,7 @@ const toPino = (log: Pino) =>
       fields.traceId = span.traceId
       fields.spanId = span.spanId
     }
-    log[level](fields, words.join(" "))
+    log[level](fields, words)
   })
 
 /** Effect's log on stderr through pino. How much is logged is Effect's minimum level (--log-level). */

@@ -257,12 +257,23 @@ class Attempt implements Running {
 
 const onTimeout = (attempt: Attempt): void => attempt.timedOut()
 
+let parsed: Array<() => void> = []
+
+const runParsed = (): void => {
+  const steps = parsed
+  parsed = []
+  for (const step of steps) step()
+}
+
 /**
- * Runs when undici has finished with the answer at hand and taken its connection back. Called from
- * within a handler, whatever sends another request would run inside undici's parser, which cannot
- * be entered twice, and would find the connection still in use and open one more.
+ * Runs when undici has finished with the answer at hand and taken its connection back, which it
+ * does in an immediate of its own. Called from within a handler, whatever sends another request
+ * would run inside undici's parser, which cannot be entered twice, and would find the connection
+ * still in use and open one more. One immediate does for all answers of a turn.
  */
-const afterParsing = (then: () => void): void => queueMicrotask(() => setImmediate(then))
+const afterParsing = (step: () => void): void => {
+  if (parsed.push(step) === 1) queueMicrotask(() => setImmediate(runParsed))
+}
 
 /** An attempt under way. */
 export interface Running {
