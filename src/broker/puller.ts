@@ -1,4 +1,4 @@
-import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
+import type { Msg, MsgHdrs, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { StreamMessage } from "./stream-message.ts"
 
@@ -8,6 +8,9 @@ export interface Wanted {
   /** As the broker counts them: subjects and headers included. Without it, of any size. */
   readonly bytes?: number
 }
+
+/** Gets a message with its headers at once. Must not throw. */
+export type Take = (message: StreamMessage, headers: MsgHdrs | undefined) => void
 
 /** How a request came to its end: there may be more, the next message is larger than it asked for, or it failed. */
 export type Ended = "done" | "too-large" | { readonly message: string }
@@ -19,18 +22,17 @@ export type Ended = "done" | "too-large" | { readonly message: string }
 export class Puller {
   readonly #connection: NatsConnection
   readonly #subject: string
-  readonly #take: (message: StreamMessage) => void
+  readonly #take: Take
   readonly #expires: number
   #inbox: Inbox | undefined
 
   /**
-   * @param take gets each message at once. Must not throw.
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(
     connection: NatsConnection,
     of: { readonly stream: string; readonly consumer: string },
-    take: (message: StreamMessage) => void,
+    take: Take,
     expires: number
   ) {
     this.#connection = connection
@@ -77,17 +79,17 @@ class Inbox {
   #ended: ((how: Ended) => void) | undefined
   #abandoned = false
 
-  constructor(connection: NatsConnection, take: (message: StreamMessage) => void, expires: number) {
+  constructor(connection: NatsConnection, take: Take, expires: number) {
     this.#expires = expires
     this.#subject = createInbox()
     this.#subscription = connection.subscribe(`${this.#subject}.*`, {
       callback: (error, message) => {
         if (error !== null) return
         if (!message.reply?.startsWith("$JS.ACK.")) return this.#told(message)
-        const taken = new StreamMessage(message)
+        const taken = new StreamMessage(message, connection)
         // At once it would come here again.
         if (this.#abandoned) return taken.nak(expires)
-        take(taken)
+        take(taken, message.headers)
         if (--this.#missing === 0) this.#end("done")
       }
     })

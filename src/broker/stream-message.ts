@@ -1,4 +1,4 @@
-import type { Msg } from "@nats-io/transport-node"
+import type { Msg, NatsConnection } from "@nats-io/transport-node"
 
 const text = new TextEncoder()
 const ack = text.encode("+ACK")
@@ -20,22 +20,21 @@ export class StreamMessage {
   /** When the broker stored it, ms since the epoch. */
   readonly storedAt: number
   readonly data: Uint8Array
-  readonly #message: Msg
+  readonly #connection: NatsConnection
+  readonly #reply: string
   #answered = false
 
-  constructor(message: Msg) {
-    this.#message = message
+  /** The headers are not kept: they weigh more than all the rest, and are read once. */
+  constructor(message: Msg, connection: NatsConnection) {
+    this.#connection = connection
+    this.#reply = message.reply ?? ""
     this.subject = message.subject
     this.data = message.data
-    const tokens = (message.reply ?? "").split(".")
+    const tokens = this.#reply.split(".")
     const at = tokens.length === 9 ? 4 : 6
     this.handedOut = Number(tokens[at])
     this.seq = Number(tokens[at + 1])
     this.storedAt = Math.floor(Number(tokens[at + 3]) / 1_000_000)
-  }
-
-  get headers(): Msg["headers"] {
-    return this.#message.headers
   }
 
   /** It is done with: a work queue drops it. */
@@ -54,13 +53,13 @@ export class StreamMessage {
 
   /** Work on it goes on: the broker's ack_wait begins anew. */
   working(): void {
-    if (!this.#answered) this.#message.respond(working)
+    if (!this.#answered) this.#connection.publish(this.#reply, working)
   }
 
   /** Only the first answer counts. */
   #answer(payload: Uint8Array): void {
     if (this.#answered) return
     this.#answered = true
-    this.#message.respond(payload)
+    this.#connection.publish(this.#reply, payload)
   }
 }

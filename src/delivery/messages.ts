@@ -2,12 +2,12 @@ import type { MsgHdrs } from "@nats-io/transport-node"
 import type { GetHeader } from "../domain/event.ts"
 
 /**
- * Reads a message's headers as the domain asks for them: by lower-case name, whatever case they
+ * Reads the headers of a message as the domain asks for them: by lower-case name, whatever case they
  * were sent in. All names are folded once; the client would fold them at each look-up.
  */
-export const headerOf = (message: { readonly headers?: MsgHdrs | undefined }): GetHeader => {
+export const headerOf = (headers: MsgHdrs | undefined): GetHeader => {
   const folded = new Map<string, string>()
-  for (const [name, values] of message.headers ?? []) {
+  for (const [name, values] of headers ?? []) {
     const value = values[0]
     if (value !== undefined && value !== "") folded.set(name.toLowerCase(), value)
   }

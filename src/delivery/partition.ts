@@ -1,6 +1,6 @@
 import { Cause, Clock, Effect, FiberSet } from "effect"
 import { Broker, BrokerError } from "../broker/connection.ts"
-import type { StreamMessage } from "../broker/stream-message.ts"
+import type { Take } from "../broker/puller.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
@@ -215,11 +215,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     }).pipe(Effect.catchCause(() => Effect.sync(() => held.nak(pause))))
   })
 
-  const take = (message: StreamMessage) => {
+  const take: Take = (message, headers) => {
     const { seq } = message
     if (working.has(seq)) return
     if (memory.settled.has(seq)) return message.ack()
-    const delivery = parseDelivery(message.subject, headerOf(message))
+    const delivery = parseDelivery(message.subject, headerOf(headers))
     if (delivery === undefined) {
       run(Effect.logError("a message that is no delivery", { stream: memory.stream, seq }))
       return message.nak(suspicion.afterDefect({ place: { stream: memory.stream, seq } }))

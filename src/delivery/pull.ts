@@ -1,8 +1,7 @@
 import { Effect, Option } from "effect"
 import { Broker } from "../broker/connection.ts"
-import type { Wanted } from "../broker/puller.ts"
+import type { Take, Wanted } from "../broker/puller.ts"
 import { Puller } from "../broker/puller.ts"
-import type { StreamMessage } from "../broker/stream-message.ts"
 
 /**
  * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
@@ -20,8 +19,7 @@ export interface Pull {
   readonly consumer: string
   /** Waits until something may be taken, and says how much; undefined to be asked again. */
   readonly room: Effect.Effect<Wanted | undefined>
-  /** Gets each message at once. Must not throw. */
-  readonly take: (message: StreamMessage) => void
+  readonly take: Take
   /** Called when a request has come to its end. */
   readonly asked?: () => void
   /** Called when the next message is larger than what was wanted. */

@@ -4,10 +4,11 @@ import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import { PublishError } from "../broker/publisher.ts"
+import type { Take } from "../broker/puller.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../domain/delivery.ts"
-import type { Event } from "../domain/event.ts"
+import type { Event, GetHeader } from "../domain/event.ts"
 import { contentOf, eventId, parseEventSubject } from "../domain/event.ts"
 import type { Plan, Planned } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
@@ -53,10 +54,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<Broker>()
 
-  const take = (message: StreamMessage) => {
+  const take: Take = (message, headers) => {
     inHand.take(message)
     const routed = Effect.flatMap(begun.of(message.seq, message.handedOut > 1), (known) =>
-      route(message, known)
+      route(message, headerOf(headers), known)
     )
     run(comeBackOnFailure(message, routed, begun.forget)).addObserver(() => inHand.release(message))
   }
@@ -221,6 +222,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
 
   const unroutable = Effect.fnUntraced(function* (
     message: StreamMessage,
+    header: GetHeader,
     tenant: string | undefined,
     reason: string
   ) {
@@ -233,7 +235,7 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
         at,
         tenant: tenant ?? nobody,
         endpoint: nobody,
-        event: eventId(headerOf(message)("nats-msg-id"), message.seq),
+        event: eventId(header("nats-msg-id"), message.seq),
         eventSeq: message.seq,
         reason,
         worker
@@ -242,10 +244,9 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     )
   })
 
-  const routeMessage = (message: StreamMessage, known: Begun | undefined) => {
+  const routeMessage = (message: StreamMessage, header: GetHeader, known: Begun | undefined) => {
     const subject = parseEventSubject(message.subject, names.eventRoot)
-    if ("problem" in subject) return unroutable(message, subject.tenant, subject.problem)
-    const header = headerOf(message)
+    if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
     const event: Event = {
       seq: message.seq,
       tenant: subject.tenant,
@@ -257,8 +258,8 @@ const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouterOptions
     return routeEvent(event, message.data, known)
   }
 
-  return (message: StreamMessage, known: Begun | undefined) =>
-    Effect.map(routeMessage(message, known), () => {
+  return (message: StreamMessage, header: GetHeader, known: Begun | undefined) =>
+    Effect.map(routeMessage(message, header, known), () => {
       reached("event-routed")
       message.ack()
     })
