@@ -26,7 +26,7 @@ import { pull } from "./pull.ts"
 import { storeOnce } from "./store-once.ts"
 
 /** Routed at the same time: a wide fan-out leaves room for the others. */
-const capacity = { messages: 64, bytes: 32 * 1024 * 1024 }
+const capacity = { messages: 128, bytes: 32 * 1024 * 1024 }
 /** Deliveries of one event that await their acknowledgement at the same time. */
 const fanOut = 64
 /** Pause before an event that could not be routed is tried again, ms. */
