@@ -53,13 +53,18 @@ export class StreamMessage {
 
   /** Work on it goes on: the broker's ack_wait begins anew. */
   working(): void {
-    if (!this.#answered) this.#connection.publish(this.#reply, working)
+    if (!this.#answered) this.#send(working)
   }
 
   /** Only the first answer counts. */
   #answer(payload: Uint8Array): void {
     if (this.#answered) return
     this.#answered = true
-    this.#connection.publish(this.#reply, payload)
+    this.#send(payload)
+  }
+
+  /** Without a connection the broker hands it out again in any case. */
+  #send(payload: Uint8Array): void {
+    if (!this.#connection.isClosed()) this.#connection.publish(this.#reply, payload)
   }
 }
