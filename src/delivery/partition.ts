@@ -41,11 +41,9 @@ export interface PartitionOptions {
   readonly stopping: () => boolean
 }
 
-/** A delivery and its place in the lane of its endpoint, which it leaves as soon as it is answered. */
 interface Job {
   readonly key: string
   readonly held: Held
-  inLane: boolean
 }
 
 /**
@@ -68,22 +66,15 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
 
-  const start = (job: Job): void => {
-    const { held } = job
-    run(deliver(job)).addObserver((exit) => {
+  const start = ({ held, key }: Job): void => {
+    run(deliver(held)).addObserver((exit) => {
       // Interrupted: it was cut off at a stop, or by another owner.
       if (exit._tag === "Failure") held.nak(1)
       letGo(held)
-      leave(job)
+      lanes.leave(key)
     })
   }
   const lanes = new Lanes(start, patience, options.stopping)
-
-  const leave = (job: Job) => {
-    if (!job.inLane) return
-    job.inLane = false
-    lanes.leave(job.key)
-  }
 
   const letGo = (held: Held) => {
     working.delete(held.place.seq)
@@ -121,16 +112,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   }
 
   /** Sends it and settles what comes of it. No generator, for this is the way of every delivery. */
-  const tryOnce = (job: Job, progress: Progress, endpoint: LiveEndpoint) => {
-    const { held } = job
-    return Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
+  const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) =>
+    Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
       reached("answered")
-      leave(job)
       return sent.verdict === "delivered"
         ? settlement.succeeded(held, progress, sent)
         : afterFailure(held, progress, endpoint, sent)
     })
-  }
 
   const afterFailure = Effect.fnUntraced(function* (
     held: Held,
@@ -151,8 +139,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   })
 
   /** All there is to consider before a delivery may be tried. */
-  const consider = Effect.fnUntraced(function* (job: Job) {
-    const { held } = job
+  const consider = Effect.fnUntraced(function* (held: Held) {
     const waiting = yield* recall(held)
     if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
       return yield* settlement.resume(held, waiting)
@@ -180,15 +167,14 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     const told = progress.attempts - held.delivery.progress.attempts
     if (trials > 0 || suspicion.watches(held, told))
       yield* settlement.mark(held, progress, trials + 1)
-    yield* tryOnce(job, progress, standing.endpoint)
+    yield* tryOnce(held, progress, standing.endpoint)
   })
 
   /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */
-  const deliver = (job: Job) => {
-    const { held } = job
+  const deliver = (held: Held) => {
     const endpoint = readyFor(held)
     return Effect.catchCauseIf(
-      endpoint === undefined ? consider(job) : tryOnce(job, held.delivery.progress, endpoint),
+      endpoint === undefined ? consider(held) : tryOnce(held, held.delivery.progress, endpoint),
       (cause) => !Cause.hasInterrupts(cause),
       (cause) =>
         // The broker does not answer: nothing is known of the delivery, and nothing is decided.
@@ -228,7 +214,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     inHand.take(message)
     const key = endpointKey(delivery.tenant, delivery.endpoint)
     const held = holdMessage(memory.stream, message, delivery)
-    lanes.enter(key, directory.find(key)?.config.maxInFlight ?? 1, { key, held, inLane: true })
+    lanes.enter(key, directory.find(key)?.config.maxInFlight ?? 1, { key, held })
   }
 
   const goBack = (jobs: ReadonlyArray<Job>, delay: (held: Held) => number) => {
