@@ -1,0 +1,32 @@
+import { join } from "node:path"
+import { Schema } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { installation } from "../engine.ts"
+import type { TestServer } from "../nats-server.ts"
+import { startServer } from "../nats-server.ts"
+
+/** What a `petrel` command is started from, where a test starts it in a way of its own. */
+export const program = join(import.meta.dirname, "../../src/cli/main.ts")
+
+/** A line that a command prints with `--json`. */
+export const parse = Schema.decodeUnknownSync(
+  Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
+)
+
+/**
+ * A broker for the tests of the file that calls this. Each call of what it gives names another
+ * installation on that broker, and the flags for it.
+ */
+export const installations = () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await startServer()
+  })
+  afterAll(() => server.stop())
+
+  return () => {
+    const there = installation(server)
+    const { eventRoot, prefix, url } = there
+    return { ...there, flags: ["--nats", url, "--prefix", prefix, "--events", eventRoot] }
+  }
+}

@@ -1,0 +1,132 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { endpoint, history, nth } from "../engine.ts"
+import { installations, parse } from "./command-line.ts"
+import { run } from "./running.ts"
+
+const place = installations()
+
+describe("petrel endpoint", () => {
+  it.live("manages an endpoint from its making to its end", () => {
+    const { flags, run: installed } = place()
+    const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        const wrong = yield* petrel("add", "acme/hook", "--sign", "x", "--timeout", "1")
+        assert.strictEqual(
+          nth(wrong.err, 0),
+          `petrel: --url is missing; --sign "x" must be one of standard, standard-ed25519, stripe, github, none; --timeout "1" must be a length of time such as '30 seconds', 5m or 72h`
+        )
+
+        const added = yield* petrel(
+          ...[
+            "add",
+            "acme/hook",
+            "--url",
+            "https://example.com/h",
+            "--types",
+            "invoice.>,*.created"
+          ],
+          ...["--timeout", "5s", "--header", "x-key: hush", "--json"]
+        )
+        assert.strictEqual(added.code, 0)
+        assert.match(nth(added.err, 0), /the time-out of 5 s is short/)
+        const { secret, ...json } = parse(nth(added.out, 0))
+        assert.match(String(secret), /^whsec_/)
+        assert.match(String(json.generation), /^[0-9a-f]{16}$/)
+        assert.deepInclude(json, {
+          tenant: "acme",
+          id: "hook",
+          url: "https://example.com/h",
+          types: ["invoice.>", "*.created"],
+          timeout: "5 seconds",
+          headers: { "x-key": "********" }
+        })
+
+        const twice = yield* petrel("add", "acme/hook", "--url", "https://example.com/h")
+        assert.match(nth(twice.err, 0), /acme\/hook already: change it with `petrel endpoint set`/)
+
+        const [shown, masked, revealed, list] = yield* Effect.all([
+          petrel("show", "acme/hook"),
+          petrel("show", "acme/hook", "--json"),
+          petrel("show", "acme/hook", "--json", "--reveal"),
+          petrel("list")
+        ])
+        assert.include(shown.out.join("\n"), "types       invoice.>, *.created")
+        for (const { out } of [shown, masked, list]) {
+          assert.notInclude(out.join("\n"), String(secret))
+          assert.notInclude(out.join("\n"), "hush")
+        }
+        const open = parse(nth(revealed.out, 0))
+        assert.deepInclude(open, {
+          headers: { "x-key": "hush" },
+          secrets: [{ value: secret, createdAt: json.createdAt }]
+        })
+        assert.strictEqual(
+          nth(list.out, 1),
+          "acme/hook  enabled  invoice.>,*.created  default  https://example.com/h"
+        )
+
+        const set = yield* petrel("set", "acme/hook", "--max-in-flight", "3", "--no-timeout")
+        assert.deepStrictEqual(set.out, ["acme/hook is changed: max-in-flight, timeout"])
+        const same = yield* petrel("set", "acme/hook", "--max-in-flight", "3")
+        assert.match(nth(same.out, 0), /^acme\/hook is as it was/)
+
+        const rotated = yield* petrel("rotate", "acme/hook", "--json", "--keep-old", "1h")
+        const fresh = parse(nth(rotated.out, 0))
+        assert.match(String(fresh.secret), /^whsec_/)
+        assert.notStrictEqual(fresh.secret, secret)
+
+        const off = yield* petrel("disable", "acme/hook", "--reason", "moving house")
+        assert.match(nth(off.out, 0), /^acme\/hook is disabled/)
+        const state = parse(nth((yield* petrel("show", "acme/hook", "--json")).out, 0))
+        assert.deepInclude(state.disabled, { reason: "moving house", by: "cli" })
+        const on = yield* petrel("enable", "acme/hook", "--json")
+        assert.notProperty(parse(nth(on.out, 0)), "disabled")
+        const { facts } = yield* Effect.tap(history, ({ until }) =>
+          until((all) => all.some(({ kind }) => kind === "endpoint-enabled"))
+        )
+        assert.deepStrictEqual(
+          facts.map(({ kind }) => kind),
+          ["endpoint-disabled", "endpoint-enabled"]
+        )
+
+        const removed = yield* petrel("remove", "acme/hook")
+        assert.match(nth(removed.out, 0), /^acme\/hook is removed/)
+        const gone = yield* petrel("show", "acme/hook")
+        assert.strictEqual(
+          nth(gone.err, 0),
+          "petrel: there is no endpoint acme/hook: `petrel endpoint list` shows those there are"
+        )
+        assert.strictEqual(gone.code, 1)
+      })
+    )
+  })
+
+  it.live("shows the public key where receivers verify with one", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const { out } = yield* run(
+          ...["endpoint", "add", "acme/hook", "--url", "https://example.com/", "--json"],
+          ...["--sign", "standard-ed25519", ...flags]
+        )
+        const { publicKey, secret } = parse(nth(out, 0))
+        assert.match(String(publicKey), /^whpk_/)
+        assert.match(String(secret), /^whsk_/)
+      })
+    )
+  })
+
+  it.live("warns that GitHub style has room for the new signature only", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        yield* endpoint({ sign: "github", secrets: [{ value: "long-enough", createdAt: 1 }] })
+        const { err, out } = yield* run("endpoint", "rotate", "acme/hook", ...flags)
+        assert.match(nth(out, 0), /^acme\/hook has a new secret, which signs from now on$/)
+        assert.match(nth(err, 0), /carries one signature/)
+      })
+    )
+  })
+})

@@ -1,0 +1,70 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { nth } from "../engine.ts"
+import { installations, parse } from "./command-line.ts"
+import { run } from "./running.ts"
+
+const place = installations()
+
+describe("petrel init", () => {
+  it.live("makes an installation, keeps what it is not told, and changes what it is", () =>
+    Effect.gen(function* () {
+      const { flags, prefix } = place()
+      const before = yield* run("endpoint", "list", ...flags)
+      assert.match(nth(before.err, 0), /stream not found: run `petrel init` first/)
+
+      const made = yield* run("init", "--partitions", "2", "--dead-bytes", "64MiB", ...flags)
+      assert.strictEqual(made.code, 0)
+      assert.strictEqual(nth(made.out, 0), `created    stream ${prefix}EVENTS`)
+      assert.strictEqual(
+        made.out.at(-1),
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 12 created, 0 updated, 0 as they were`
+      )
+
+      const changed = yield* run("init", "--event-age", "30d", ...flags)
+      assert.deepStrictEqual(changed.out, [
+        `updated    stream ${prefix}EVENTS: max_age`,
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 11 as they were`
+      ])
+
+      const again = yield* run("init", ...flags, "--json")
+      const changes = again.out.map((line) => parse(line))
+      assert.strictEqual(changes.length, 12)
+      assert.isTrue(changes.every(({ change }) => change === "unchanged"))
+
+      const [other, cluster, order] = yield* Effect.all([
+        run("init", "--partitions", "4", ...flags),
+        run("init", "--replicas", "3", ...place().flags),
+        run("init", "--event-dedupe", "8d", "--event-age", "7d", ...flags)
+      ])
+      assert.match(nth(other.err, 0), /has 2 partitions and init cannot make them 4/)
+      assert.match(nth(cluster.err, 0), /--replicas 3 needs a cluster .* this broker is alone/)
+      assert.match(nth(order.err, 0), /--event-dedupe \(8 d\) must not be longer than --event-age/)
+      assert.deepStrictEqual([other.code, cluster.code, order.code], [1, 1, 1])
+    })
+  )
+
+  it.live(
+    "refuses a room for dead letters that is too small for anything, or for what is there",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.gen(function* () {
+          const { ask, js, names } = yield* Broker
+          const tiny = yield* run("init", "--dead-bytes", "10", ...flags)
+          assert.match(nth(tiny.err, 0), /--dead-bytes "10" must be at least 16 MiB/)
+          const letter = new Uint8Array(1_000_000)
+          for (let count = 0; count < 17; count++)
+            yield* ask("publish", () => js.publish(names.subjects.dead("acme", "hook"), letter))
+          const less = yield* run("init", "--dead-bytes", "16MiB", ...flags)
+          assert.strictEqual(
+            nth(less.err, 0),
+            `petrel: --dead-bytes 16 MiB is less than the 16.2 MiB of dead letters that ${names.dead} holds`
+          )
+          assert.deepStrictEqual([tiny.code, less.code], [1, 1])
+        })
+      )
+    }
+  )
+})
