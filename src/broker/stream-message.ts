@@ -65,6 +65,7 @@ export class StreamMessage {
 
   /** Without a connection the broker hands it out again in any case. */
   #send(payload: Uint8Array): void {
-    if (!this.#connection.isClosed()) this.#connection.publish(this.#reply, payload)
+    if (this.#connection.isClosed() || this.#connection.isDraining()) return
+    this.#connection.publish(this.#reply, payload)
   }
 }

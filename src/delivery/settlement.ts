@@ -84,7 +84,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       : Effect.void
   }
 
-  /** The way of nearly every delivery, so without a generator (and `unsettled`, which costs 3 µs). */
+  /** The way of nearly every delivery, so without generators, and without the care that only an interruption needs. */
   const succeeded = (held: Held, progress: Progress, { at, result }: Sent) => {
     const fact = {
       ...deliveryFact(held, "delivered", at, worker),
