@@ -264,6 +264,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   return {
     memory,
     deliverAll,
+    /** Deliveries being considered, attempted or settled, and all that are in memory. */
+    load: Effect.map(FiberSet.size(fibers), (inFlight) => ({ inFlight, inMemory: working.size })),
     /** Whether a request for messages has come to its end since this was asked last. */
     hasAsked: () => {
       const before = asked
