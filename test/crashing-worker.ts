@@ -46,7 +46,7 @@ const run = Effect.gen(function* () {
     })
     yield* worker.delivering
     process.stdout.write("delivering\n")
-    return yield* Effect.never
+    return yield* worker.refused
   }).pipe(
     Effect.scoped,
     Effect.provideService(Checkpoint, checkpoint),

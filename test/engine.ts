@@ -2,6 +2,7 @@ import { headers as makeHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Result, Schema, type Scope, Stream } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { init } from "../src/broker/init.ts"
+import { findPartitions } from "../src/broker/installed.ts"
 import { readStream, scanQueue } from "../src/broker/scan.ts"
 import type { TopologyOptions } from "../src/broker/topology.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
@@ -166,8 +167,10 @@ export const deadLetters = Effect.gen(function* () {
 /** Messages in the delivery streams, schedules included. */
 export const waitingMessages = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
+  const { partitions = 0 } = yield* findPartitions
+  const indexes = Array.from({ length: partitions }, (_, index) => index)
   const infos = yield* ask("count", () =>
-    Promise.all([0, 1].map((index) => jsm.streams.info(names.deliveries(index))))
+    Promise.all(indexes.map((index) => jsm.streams.info(names.deliveries(index))))
   )
   return infos.reduce((sum, { state }) => sum + state.messages, 0)
 })

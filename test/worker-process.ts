@@ -11,7 +11,7 @@ const program = join(import.meta.dirname, "crashing-worker.ts")
 const compiled = join(import.meta.dirname, "../node_modules/.cache/petrel-tests")
 
 export interface WorkerProcess {
-  /** Waits until it owns the deliveries. */
+  /** Waits until it delivers its share. */
   readonly delivering: Effect.Effect<void>
   /** Waits until it has been killed; dies if it ended in any other way. */
   readonly killed: Effect.Effect<void>
@@ -73,12 +73,12 @@ export const workerProcess = (
     ({ kill9 }) => Effect.ignoreCause(kill9)
   )
 
-/** Ends the leases of dead workers now, instead of waiting until they end by themselves. */
+/** Ends all that dead workers left of themselves now, instead of waiting until it ends by itself. */
 export const endLeases = Effect.gen(function* () {
   const { ask, bucket, names } = yield* Broker
   const workers = yield* bucket(names.buckets.workers)
   yield* ask("end the leases", async () => {
-    for await (const key of await workers.keys("owner.>")) await workers.purge(key)
+    for await (const key of await workers.keys(["worker.>", "owner.>"])) await workers.purge(key)
   })
 })
 

@@ -26,7 +26,7 @@ const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
 const stopWithin = 1_400
 /** How long to look at the sample events before saying what else there is. */
 const sampleTime = "20 seconds"
-/** Delivering begins sooner than this, unless the lease of a worker that was killed has to end. */
+/** Delivering begins sooner than this, unless the leases of a worker that was killed have to end. */
 const leaseTime = "2 seconds"
 
 /** Outcomes, and of plans only those that come to nothing: what a person at a terminal wants to see. */
@@ -103,17 +103,14 @@ const serve = Effect.fnUntraced(function* (
       })
     )
   yield* say(text.ready)
-  yield* Effect.timeoutOrElse(worker.delivering, {
+  yield* Effect.timeoutOrElse(Effect.asVoid(worker.delivering), {
     duration: leaseTime,
     orElse: () =>
       Effect.andThen(
         remark(
-          "Another worker delivers, or was killed and its lease lasts up to 10 s more; this one stands by.\n"
+          "Another worker has partitions that are to be this one's, or was killed and has them for up to 10 s more.\n"
         ),
-        worker.delivering.pipe(
-          Effect.andThen(remark("This one delivers from now on.")),
-          Effect.forkScoped
-        )
+        worker.delivering.pipe(Effect.andThen(remark("This one has them now.")), Effect.forkScoped)
       )
   })
   if (sample?.first === true) {
@@ -121,7 +118,7 @@ const serve = Effect.fnUntraced(function* (
     yield* telling.samplesDelivered.pipe(Effect.timeoutOption(sampleTime))
   }
   yield* say(text.next)
-  yield* telling.ended
+  yield* Effect.raceFirst(telling.ended, worker.refused)
 })
 
 /** The broker is part of this command: its end is the command's. */

@@ -20,6 +20,7 @@ import { publish } from "./publish.ts"
 import { runMain } from "./signals.ts"
 import { usage } from "./usage.ts"
 import { worker } from "./worker.ts"
+import { workers } from "./workers.ts"
 
 const platform = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
@@ -28,7 +29,18 @@ const platform = NodeChildProcessSpawner.layer.pipe(
 )
 
 const program = petrel.pipe(
-  Command.withSubcommands([dev, init, worker, endpoint, publish, history, dead, alerts, presets]),
+  Command.withSubcommands([
+    dev,
+    init,
+    worker,
+    workers,
+    endpoint,
+    publish,
+    history,
+    dead,
+    alerts,
+    presets
+  ]),
   Command.run({ version: packageJson.version }),
   Effect.provide(Layer.mergeAll(platform, logging, usage))
 )

@@ -1,7 +1,8 @@
 import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { Role, WorkerOptions } from "../delivery/worker.ts"
+import type { Role } from "../delivery/roster.ts"
+import type { WorkerOptions } from "../delivery/worker.ts"
 import { isToken } from "../domain/token.ts"
 import { parseNetwork } from "../policy/address.ts"
 import { durationExpected, readDuration } from "./duration.ts"
@@ -28,34 +29,31 @@ const readRoles = (text: string): Option.Option<ReadonlyArray<Role>> => {
     : Option.none()
 }
 
-/** How long a worker that could deliver at once may take to begin, before it is said to stand by. */
-const firstLook = "2 seconds"
+const shareText = (id: string, partitions: ReadonlyArray<number>): string =>
+  partitions.length === 0
+    ? `worker ${id} has nothing to deliver: there are more workers than partitions`
+    : `worker ${id} delivers (${partitions.length === 1 ? "partition" : "partitions"} ${partitions.join(", ")})`
 
 /**
- * Runs a worker until it is told to stop, and says on stdout when it runs and when it begins to
- * deliver: at once, or after the worker before it has ended.
+ * Runs a worker until it is told to stop, and says on stdout when it runs, so that the others know
+ * of it, and when it first delivers all that is its share.
  */
 const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
   const { id, roles } = options
   const worker = yield* startWorker(options)
   const delivers = roles.includes("deliver")
-  const delivering = delivers
-    ? yield* worker.delivering.pipe(Effect.timeoutOption(firstLook), Effect.map(Option.isSome))
-    : false
-  const does = delivers
-    ? delivering
-      ? "it delivers"
-      : "it stands by, since another worker delivers"
-    : "it routes events and delivers none"
+  const does = delivers ? "" : ": it routes events and delivers none"
   yield* Effect.ignore(
-    report({ event: "ready", worker: id, roles, delivering }, `worker ${id} is ready: ${does}`)
+    report({ event: "ready", worker: id, roles }, `worker ${id} is ready${does}`)
   )
-  const later = Effect.andThen(
-    worker.delivering,
-    Effect.ignore(report({ event: "delivering", worker: id }, `worker ${id} delivers from now on`))
+  const first = Effect.flatMap(worker.delivering, (partitions) =>
+    Effect.ignore(
+      report({ event: "delivering", worker: id, partitions }, shareText(id, partitions))
+    )
   )
-  return yield* (delivers && !delivering ? Effect.andThen(later, Effect.never) : Effect.never).pipe(
+  if (delivers) yield* Effect.forkScoped(first)
+  return yield* worker.refused.pipe(
     Effect.onInterrupt(() => Effect.logInfo("stopping; what is in flight is finished first"))
   )
 }, Effect.scoped)
@@ -66,7 +64,7 @@ export const worker = Command.make(
   {
     id: Flag.String("id").pipe(
       Flag.withMetavar("ID"),
-      Flag.withDescription("Its name in history and logs (default: host and process)"),
+      Flag.withDescription("Its name in history and logs, no other's (default: host and process)"),
       Flag.filterMap(
         (text) => (isToken(text) ? Option.some(text) : Option.none()),
         () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"

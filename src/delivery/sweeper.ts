@@ -1,3 +1,4 @@
+import type { Semaphore } from "effect"
 import { Cause, Effect, Queue } from "effect"
 import { partitionOf } from "../domain/names.ts"
 import { Directory } from "./directory.ts"
@@ -8,29 +9,34 @@ import { strandedEndpoints, sweepEndpoint, sweepSchedules } from "./sweep.ts"
 const pauses = [1_000, 60_000] as const
 
 interface Task {
-  readonly partition: Partition
   /** Endpoint to sweep; without it all that is stranded in the partition. */
   readonly endpoint?: readonly [tenant: string, endpoint: string]
   readonly pause: number
 }
 
 /**
- * Ends what waits for endpoints that are disabled or removed: what there is already, and what there
- * is when it happens. Sweeps again until nothing is left, for an attempt under way at that moment
- * may fail and then wait like the others.
+ * Ends what waits in a partition for endpoints that are disabled or removed: what there is already,
+ * and what there is when it happens. Sweeps again until nothing is left, for an attempt under way at
+ * that moment may fail and then wait like the others.
+ *
+ * @param partitions how many there are.
+ * @param turn of one of a worker's partitions at a time.
  */
-export const sweepUnavailable = Effect.fnUntraced(function* (partitions: ReadonlyArray<Partition>) {
+export const sweepUnavailable = Effect.fnUntraced(function* (
+  { endWaiting, memory }: Partition,
+  partitions: number,
+  turn: Semaphore.Semaphore
+) {
   const directory = yield* Directory
   const tasks = yield* Queue.unbounded<Task>()
   const stop = directory.onUnavailable((tenant, endpoint) => {
-    const partition = partitions[partitionOf(tenant, endpoint, partitions.length)]
-    if (partition !== undefined)
-      Queue.offerUnsafe(tasks, { partition, endpoint: [tenant, endpoint], pause: pauses[0] })
+    if (partitionOf(tenant, endpoint, partitions) === memory.index)
+      Queue.offerUnsafe(tasks, { endpoint: [tenant, endpoint], pause: pauses[0] })
   })
   yield* Effect.addFinalizer(() => Effect.sync(stop))
-  for (const partition of partitions) Queue.offerUnsafe(tasks, { partition, pause: pauses[0] })
+  Queue.offerUnsafe(tasks, { pause: pauses[0] })
 
-  const sweep = ({ endpoint, partition: { endWaiting, memory } }: Task) =>
+  const sweep = ({ endpoint }: Task) =>
     Effect.gen(function* () {
       if (endpoint !== undefined) return yield* sweepEndpoint(memory, ...endpoint, endWaiting)
       let left = yield* sweepSchedules(memory, endWaiting)
@@ -49,7 +55,7 @@ export const sweepUnavailable = Effect.fnUntraced(function* (partitions: Readonl
   return yield* Effect.forever(
     Effect.gen(function* () {
       const task = yield* Queue.take(tasks)
-      if (yield* sweep(task)) return
+      if (yield* turn.withPermit(sweep(task))) return
       const again = { ...task, pause: Math.min(task.pause * 2, pauses[1]) }
       yield* Effect.sync(() => Queue.offerUnsafe(tasks, again)).pipe(
         Effect.delay(task.pause),

@@ -5,7 +5,8 @@ import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 import { eraseRecord, hasRecord, listRecords } from "./retry-record.ts"
-import { Horizon, Settled } from "./settled.ts"
+import type { Horizon } from "./settled.ts"
+import { Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
@@ -31,11 +32,13 @@ const readFloor = Effect.fnUntraced(function* (partition: number) {
  * Facts above the lowest floor say which messages have ended though the broker may hand them out
  * again; the list of records says which have failed before.
  */
-export const takeOver = Effect.fnUntraced(function* (partitions: number) {
+export const takeOver = Effect.fnUntraced(function* (
+  indexes: ReadonlyArray<number>,
+  horizon: Horizon
+) {
   const { ask, jsm, names } = yield* Broker
-  const indexes = Array.from({ length: partitions }, (_, index) => index)
   const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
-  const horizon = new Horizon(history.state.last_seq)
+  horizon.stored(history.state.last_seq)
   const memories = new Map<string, PartitionMemory & { readonly isOurs: IsOurs }>()
   yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {

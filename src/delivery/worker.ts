@@ -1,6 +1,5 @@
-import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random } from "effect"
+import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from "effect"
 import type { IpNetwork } from "effect/net"
-import { Broker } from "../broker/connection.ts"
 import { makeGate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import { readLayout } from "../broker/installed.ts"
@@ -8,20 +7,25 @@ import { Facts } from "../history/facts.ts"
 import { isAllowedAddress } from "../policy/address.ts"
 import { agent as makeAgent } from "./connector.ts"
 import { Directory } from "./directory.ts"
-import type { Ownership } from "./ownership.ts"
-import { own } from "./ownership.ts"
+import { raiseFloor } from "./floor.ts"
+import { watchPartitions } from "./layout-watch.ts"
+import type { Membership, WorkerRefused } from "./membership.ts"
+import { join } from "./membership.ts"
+import type { Owner } from "./ownership.ts"
 import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
+import type { Role } from "./roster.ts"
 import { runRouter } from "./router.ts"
 import { makeSettlement } from "./settlement.ts"
+import type { Holding } from "./share.ts"
+import { keepShare } from "./share.ts"
 import { sweepUnavailable } from "./sweeper.ts"
-import { takeOver, writeFloor } from "./takeover.ts"
+import { makeTakeovers } from "./takeovers.ts"
 
-/** What a worker does: route events, deliver them, or both. */
-export type Role = "router" | "deliver"
+export type { Role } from "./roster.ts"
 
 export interface WorkerOptions {
-  /** Shown in facts, logs and the lease. */
+  /** Shown in facts, logs and leases. No other worker that is alive may have it. */
   readonly id: string
   readonly roles: ReadonlyArray<Role>
   /** Networks that requests may go to though they are private, loopback or link-local. */
@@ -30,43 +34,67 @@ export interface WorkerOptions {
   readonly stopWithin?: number | undefined
   /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
-  /** How long nobody delivers after a worker has died, ms; the same for all workers. (Default: 10 s) */
+  /**
+   * How long nobody delivers what a worker had that has died, ms; the same for all workers.
+   * (Default: 10 s)
+   */
   readonly leaseTtl?: number | undefined
 }
 
-/** A worker that runs. */
+/** A worker that runs, and that the others know of. */
 export interface Worker {
   /**
    * Stops politely: takes no more, finishes what is in flight, gives back the rest. What is not
    * finished in time is cut off; its messages come back to the next worker.
    */
   readonly stop: Effect.Effect<void>
-  /** Waits until the worker has begun to deliver (one that stands by has not). */
-  readonly delivering: Effect.Effect<void>
+  /**
+   * Waits until it delivers in all partitions that are its share, and says which those are: none
+   * where there are more workers than partitions.
+   */
+  readonly delivering: Effect.Effect<ReadonlyArray<number>>
+  /** Fails when it has stopped because it could not go on. */
+  readonly refused: Effect.Effect<never, WorkerRefused>
 }
 
 const defaultStopWithin = 30_000
+const defaultLeaseTtl = 10_000
 /** Pause before a part of a worker that failed begins again, ms. */
 const retryPause = 1_000
 
-/** Starts a worker, which runs until it is stopped or the scope closes. */
+/**
+ * Starts a worker, which runs until it is stopped, cannot go on, or the scope closes. Fails where
+ * a worker with its id is alive.
+ */
 export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const layout = yield* readLayout
+  const owner: Owner = {
+    worker: options.id,
+    instance: (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36),
+    ttl: options.leaseTtl ?? defaultLeaseTtl
+  }
+  const owned = new Map<number, Partition>()
+  let requests = 0
+  const membership = yield* join({ owner, roles: options.roles, load: loadOf(owned) })
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
   const asked = yield* Deferred.make<void>()
-  const delivering = yield* Deferred.make<void>()
+  const delivering = yield* Deferred.make<ReadonlyArray<number>>()
   const node: Node = {
     options,
     layout,
+    owner,
+    owned,
+    nextId: () => `${owner.instance}.${requests++}`,
+    membership,
     stopping: () => Deferred.isDoneUnsafe(asked),
     stopAsked: Deferred.await(asked),
-    begun: Deferred.succeed(delivering, undefined)
+    settled: (partitions) => Deferred.succeed(delivering, partitions)
   }
   const parts = [
     ...(options.roles.includes("router")
       ? [keepUp("route", node, runRouter({ worker: options.id, layout, stopping: node.stopping }))]
       : []),
-    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverAsOwner(node))] : [])
+    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverShare(node))] : [])
   ]
   const fibers = yield* Effect.forEach(parts, (part) =>
     Effect.forkScoped(Effect.provideContext(part, services))
@@ -74,6 +102,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   const within = options.stopWithin ?? defaultStopWithin
   const stop = Effect.gen(function* () {
     yield* Deferred.succeed(asked, undefined)
+    yield* Effect.forkChild(membership.leave, { startImmediately: true })
     yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
       Effect.timeoutOrElse({
         duration: within,
@@ -84,18 +113,41 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
           )
       })
     )
+    yield* membership.end
   })
   yield* Effect.addFinalizer(() => stop)
-  return { stop, delivering: Deferred.await(delivering) } satisfies Worker
+  const refused = yield* Deferred.make<never, WorkerRefused>()
+  yield* Effect.raceFirst(membership.replaced, watchPartitions(layout.partitions)).pipe(
+    Effect.catch((error) => Effect.andThen(stop, Deferred.fail(refused, error))),
+    Effect.forkScoped
+  )
+  return {
+    stop,
+    delivering: Deferred.await(delivering),
+    refused: Deferred.await(refused)
+  } satisfies Worker
 })
 
 interface Node {
   readonly options: WorkerOptions
   readonly layout: Layout
+  readonly owner: Owner
+  /** A new id for each request really made. */
+  readonly nextId: () => string
+  /** In which it delivers at the moment. */
+  readonly owned: Map<number, Partition>
+  readonly membership: Membership
   readonly stopping: () => boolean
   readonly stopAsked: Effect.Effect<void>
-  readonly begun: Effect.Effect<unknown>
+  readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<unknown>
 }
+
+const loadOf = (owned: ReadonlyMap<number, Partition>) =>
+  Effect.suspend(() =>
+    Effect.forEach(owned, ([partition, { load }]) =>
+      Effect.map(load, (load) => ({ partition, ...load }))
+    )
+  )
 
 /** Does its part until the worker stops: again when it ends, and after a pause when it fails. */
 const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>) => {
@@ -116,33 +168,15 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
   })
 }
 
-/** Becomes owner and delivers while it is. */
-const deliverAsOwner = Effect.fnUntraced(function* (node: Node) {
-  const ownership = yield* Effect.raceFirst(
-    own(node.options.id, node.options.leaseTtl),
-    Effect.as(node.stopAsked, undefined)
-  )
-  if (ownership !== undefined) yield* deliverAll(node, ownership)
-})
-
-const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership) {
-  const { layout, options, stopping } = node
+/** Delivers in the partitions that are its share, whichever those are. */
+const deliverShare = Effect.fnUntraced(function* (node: Node) {
+  const { layout, options, owned } = node
   const agent = yield* makeAgent({
     allows: (address) => isAllowedAddress(address, options.allowNetworks)
   })
   const sender = { agent, clock: yield* Clock.Clock }
-  const instance = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
-  let requests = 0
-  let lost = false
-  yield* Effect.forkScoped(
-    Effect.andThen(
-      ownership.lost,
-      Effect.sync(() => {
-        lost = true
-      })
-    )
-  )
-  const memories = yield* takeOver(layout.partitions)
+  const takeOver = yield* makeTakeovers
+  const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
     "the broker takes no retry records: nothing new is sent until it does",
     "the broker takes retry records again"
@@ -151,77 +185,59 @@ const deliverAll = Effect.fnUntraced(function* (node: Node, ownership: Ownership
     "the dead-letter stream takes nothing: deliveries that have ended wait until it does",
     "the dead-letter stream takes dead letters again"
   )
-  const asOwner = Effect.suspend(() =>
-    ownership.holds()
-      ? Effect.void
-      : Effect.raceFirst(
-          Effect.andThen(ownership.lost, Effect.interrupt),
-          Effect.repeat(Effect.sleep("250 millis"), { until: ownership.holds })
-        )
-  )
-  const partitions = yield* Effect.forEach(memories, (memory) =>
-    Effect.gen(function* () {
-      const settlement = yield* makeSettlement({
-        worker: options.id,
-        layout,
-        memory,
-        records,
-        burial,
-        asOwner,
-        nextId: () => `${instance}.${requests++}`,
-        maxWaiting: options.maxWaiting
-      })
-      return yield* makePartition({
-        memory,
-        settlement,
-        sender,
-        worker: options.id,
-        ackWait: layout.ackWait,
-        mayAttempt: ownership.holds,
-        stopping: () => stopping() || lost
-      })
+
+  const deliver = Effect.fnUntraced(function* (holding: Holding, begun: () => void) {
+    const { holds, lost, partition: index } = holding.ownership
+    const memory = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
+    if (memory === undefined) return
+    const asOwner = Effect.suspend(() =>
+      holds()
+        ? Effect.void
+        : Effect.raceFirst(
+            Effect.andThen(lost, Effect.interrupt),
+            Effect.repeat(Effect.sleep("250 millis"), { until: holds })
+          )
+    )
+    const settlement = yield* makeSettlement({
+      worker: options.id,
+      layout,
+      memory,
+      records,
+      burial,
+      asOwner,
+      nextId: node.nextId,
+      maxWaiting: options.maxWaiting
     })
-  )
-  yield* Effect.forkScoped(sweepUnavailable(partitions))
-  yield* Effect.forkScoped(raiseFloors(partitions, ownership.holds, layout.ackWait))
-  yield* node.begun
-  yield* Effect.forEach(partitions, ({ deliverAll }) => deliverAll, {
-    concurrency: "unbounded",
-    discard: true
+    const partition = yield* makePartition({
+      memory,
+      settlement,
+      sender,
+      worker: options.id,
+      ackWait: layout.ackWait,
+      mayAttempt: holds,
+      stopping: holding.isOver
+    })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => owned.set(index, partition)),
+      () => Effect.sync(() => owned.delete(index))
+    )
+    yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
+    yield* Effect.forkScoped(raiseFloor(partition, holds, layout.ackWait))
+    begun()
+    yield* partition.deliverAll
+  }, Effect.scoped)
+
+  yield* keepShare({
+    owner: node.owner,
+    partitions: layout.partitions,
+    membership: node.membership,
+    stopping: node.stopping,
+    stopAsked: node.stopAsked,
+    deliver,
+    settled: (partitions) =>
+      Effect.andThen(
+        Effect.logInfo("delivers", { partitions, of: layout.partitions }),
+        node.settled(partitions)
+      )
   })
 })
-
-/**
- * Lets what has ended be forgotten, and stores from where a new owner must read the history. Only
- * after whole ack_waits in which the broker was there, and was asked for what it may have missed.
- */
-const raiseFloors = Effect.fnUntraced(function* (
-  partitions: ReadonlyArray<Partition>,
-  holds: () => boolean,
-  ackWait: number
-) {
-  const { onReconnect } = yield* Broker
-  const facts = yield* Facts
-  const stored = new Map<number, number>()
-  let disturbed = false
-  const forget = onReconnect(() => {
-    disturbed = true
-  })
-  yield* Effect.addFinalizer(() => Effect.sync(forget))
-  return yield* Effect.forever(
-    Effect.gen(function* () {
-      disturbed = false
-      for (const partition of partitions) partition.hasAsked()
-      yield* Effect.sleep(ackWait)
-      if (disturbed || !facts.isOpen() || !holds()) return
-      for (const partition of partitions) {
-        const { index, settled } = partition.memory
-        if (!partition.hasAsked()) continue
-        const floor = settled.rotate()
-        if (floor === undefined || stored.get(index) === floor) continue
-        yield* Effect.ignore(writeFloor(index, floor))
-        stored.set(index, floor)
-      }
-    })
-  )
-}, Effect.scoped)

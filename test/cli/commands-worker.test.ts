@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
-import { endpoint, history, nth } from "../engine.ts"
+import { endpoint, eventually, history, nth } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { installations, parse, program } from "./command-line.ts"
 import { run, start } from "./running.ts"
@@ -11,40 +11,79 @@ import { run, start } from "./running.ts"
 const place = installations()
 
 describe("petrel worker", () => {
-  it.live("delivers what is published, and the next one takes over when it is told to stop", () => {
+  it.live(
+    "delivers what is published, shares with the next one, and leaves it all in the end",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.gen(function* () {
+          const { received, requests, url } = yield* receiver()
+          const added = yield* run("endpoint", "add", "acme/hook", "--url", url, "--json", ...flags)
+          const options = ["--allow-network", "127.0.0.0/8", "--json", ...flags]
+          const first = yield* start("worker", "--id", "w1", ...options)
+          yield* first.until((out) => out.length > 1)
+          assert.deepStrictEqual(
+            first.out.map((line) => parse(line)),
+            [
+              { event: "ready", worker: "w1", roles: ["router", "deliver"] },
+              { event: "delivering", worker: "w1", partitions: [0, 1] }
+            ]
+          )
+          const second = yield* start("worker", "--id", "w2", ...options)
+          yield* second.until((out) => out.length > 1)
+          const { partitions: share } = parse(nth(second.out, 1))
+          assert.include(["[0]", "[1]"], JSON.stringify(share))
+
+          const { out } = yield* run("publish", "acme", "invoice.paid", '{"total":42}', ...flags)
+          yield* received(1)
+          const request = nth(requests, 0)
+          assert.strictEqual(request.headers["webhook-id"], nth(out, 0))
+          new Webhook(String(parse(nth(added.out, 0)).secret)).verify(
+            request.body.toString(),
+            request.headers as Record<string, string>
+          )
+
+          yield* first.signal("SIGTERM")
+          assert.strictEqual(yield* first.ended, 0)
+          const left = yield* eventually(run("workers", "--json", ...flags), ({ out }) =>
+            out.every((line) => !line.includes("unowned"))
+          )
+          assert.lengthOf(left.out, 1)
+          const { partitions, worker } = parse(nth(left.out, 0))
+          assert.strictEqual(worker, "w2")
+          assert.deepStrictEqual(
+            partitions,
+            [0, 1].map((partition) => ({ partition, inFlight: 0, inMemory: 0 }))
+          )
+          yield* second.signal("SIGINT")
+          assert.strictEqual(yield* second.ended, 0)
+        })
+      )
+    }
+  )
+
+  it.live("refuses the id of one that is running, and says which that is", () => {
     const { flags, run: installed } = place()
     return installed(
       Effect.gen(function* () {
-        const { received, requests, url } = yield* receiver()
-        const added = yield* run("endpoint", "add", "acme/hook", "--url", url, "--json", ...flags)
-        const options = ["--allow-network", "127.0.0.0/8", "--json", ...flags]
-        const first = yield* start("worker", "--id", "w1", ...options)
+        const first = yield* start("worker", "--id", "w1", ...flags)
         yield* first.until((out) => out.length > 0)
-        assert.deepStrictEqual(parse(nth(first.out, 0)), {
-          event: "ready",
-          worker: "w1",
-          roles: ["router", "deliver"],
-          delivering: true
-        })
-        const second = yield* start("worker", "--id", "w2", ...options)
-        yield* second.until((out) => out.length > 0)
-        assert.strictEqual(parse(nth(second.out, 0)).delivering, false)
-
-        const { out } = yield* run("publish", "acme", "invoice.paid", '{"total":42}', ...flags)
-        yield* received(1)
-        const request = nth(requests, 0)
-        assert.strictEqual(request.headers["webhook-id"], nth(out, 0))
-        new Webhook(String(parse(nth(added.out, 0)).secret)).verify(
-          request.body.toString(),
-          request.headers as Record<string, string>
+        const { code, err, out } = yield* run(
+          "worker",
+          "--id",
+          "w1",
+          "--log-level",
+          "error",
+          ...flags
         )
-
-        yield* first.signal("SIGTERM")
-        assert.strictEqual(yield* first.ended, 0)
-        yield* second.until((lines) => lines.length > 1)
-        assert.deepStrictEqual(parse(nth(second.out, 1)), { event: "delivering", worker: "w2" })
-        yield* second.signal("SIGINT")
-        assert.strictEqual(yield* second.ended, 0)
+        assert.strictEqual(code, 1)
+        assert.deepStrictEqual(out, [])
+        assert.lengthOf(err, 1)
+        assert.match(
+          nth(err, 0),
+          /^petrel: a worker named w1 is running already \(on .+, process \d+\)/
+        )
+        assert.include(nth(err, 0), "--id")
       })
     )
   })

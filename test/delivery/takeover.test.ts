@@ -4,6 +4,7 @@ import { Broker } from "../../src/broker/connection.ts"
 import { readValue } from "../../src/broker/values.ts"
 import type { RetryRecord } from "../../src/delivery/retry-record.ts"
 import { hasRecord, writeRecord } from "../../src/delivery/retry-record.ts"
+import { Horizon } from "../../src/delivery/settled.ts"
 import { takeOver, writeFloor } from "../../src/delivery/takeover.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -51,7 +52,7 @@ const record = (seq: number) =>
     yield* writeRecord(names.deliveries(0), seq, value, Date.now() + 60_000)
   })
 
-const firstMemory = Effect.map(takeOver(2), (memories) => nth(memories, 0))
+const firstMemory = Effect.map(takeOver([0, 1], new Horizon(0)), (memories) => nth(memories, 0))
 
 describe.concurrent("a new owner", () => {
   scenario("knows from the history which messages have ended, and how often others failed", () =>

@@ -1,8 +1,10 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Option } from "effect"
+import { Clock, Deferred, Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { eraseValue, readValue, writeValue } from "../../src/broker/values.ts"
 import type { WorkerOptions } from "../../src/delivery/worker.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { quiet as quietBooks } from "../books.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, eventually, history, publish, worker } from "../engine.ts"
 import { makeLog } from "../log.ts"
@@ -11,8 +13,9 @@ import { onServer, quiet } from "../scenario.ts"
 
 const { scenario } = onServer()
 
-const key = "owner.all"
-const standsBy = "another worker delivers; this one stands by"
+const key = "owner.0"
+/** One endpoint in each of 8 partitions, by partition. */
+const eight = ["c", "h", "e", "b", "g", "d", "a", "f"]
 
 const took = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
@@ -21,19 +24,24 @@ const took = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     return (yield* Clock.currentTimeMillis) - start
   })
 
-/** What the lease says: its worker, and which process that is. */
-const lease = Effect.gen(function* () {
-  const { bucket, names } = yield* Broker
-  const entry = yield* readValue(yield* bucket(names.buckets.workers), key)
-  const value: { readonly worker?: string; readonly instance?: string } =
-    entry === undefined ? {} : JSON.parse(entry.string())
-  return value
-})
-const owner = Effect.map(lease, ({ worker }) => worker)
+/** What the lease of a partition says: its worker, and which process that is. */
+const lease = (partition = 0) =>
+  Effect.gen(function* () {
+    const { bucket, names } = yield* Broker
+    const entry = yield* readValue(yield* bucket(names.buckets.workers), `owner.${partition}`)
+    const value: { readonly worker?: string; readonly instance?: string } =
+      entry === undefined ? {} : JSON.parse(entry.string())
+    return value
+  })
+const owners = (partitions: number) =>
+  Effect.forEach(
+    Array.from({ length: partitions }, (_, partition) => lease(partition)),
+    Effect.map(({ worker }) => worker)
+  )
 
 const another = { worker: "w1", instance: "another process of the same id" }
 
-/** Gives the lease to a process that does not exist. */
+/** Gives the lease of the first partition to a process that does not exist. */
 const giveAway = Effect.flatMap(Broker, ({ names }) =>
   writeValue(names.buckets.workers, key, JSON.stringify(another))
 )
@@ -80,36 +88,58 @@ const workers = (facts: ReadonlyArray<{ readonly worker?: string }>) =>
   new Set(facts.map(({ worker }) => worker))
 
 describe.concurrent("a second worker", () => {
-  scenario("says once that it stands by, and takes over at once when the first one stops", () =>
-    Effect.gen(function* () {
-      const { url } = yield* receiver()
-      yield* endpoint({ url })
-      const facts = yield* history
-      const first = yield* worker({ id: "w1" })
-      yield* first.delivering
-      const log = makeLog()
-      const second = yield* Effect.provide(worker({ id: "w2" }), log.layer)
-      yield* eventually(
-        Effect.sync(() => log.count(standsBy)),
-        (count) => count === 1
-      )
-      for (let event = 0; event < 20; event++)
-        yield* Effect.andThen(publish("a"), Effect.sleep("100 millis"))
-      yield* facts.count("delivered", 20)
-      assert.deepStrictEqual(workers(facts.of("delivered")), new Set(["w1"]))
-      assert.strictEqual(log.count(standsBy), 1)
-      assert.strictEqual(yield* owner, "w1")
+  scenario(
+    "has its share within seconds, and all when the first one stops; nothing is sent twice",
+    () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({
+          answer: () => new Promise((answer) => setTimeout(() => answer({}), 30))
+        })
+        yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
+        const facts = yield* history
+        const first = yield* worker({ id: "w1" })
+        assert.deepStrictEqual(yield* first.delivering, [0, 1, 2, 3, 4, 5, 6, 7])
+        let published = 0
+        let publishing = true
+        const publisher = yield* Effect.forkScoped(
+          Effect.gen(function* () {
+            while (publishing) {
+              yield* publish("a")
+              published++
+              yield* Effect.sleep("20 millis")
+            }
+          })
+        )
+        yield* facts.count("delivered", 40)
+        const second = yield* worker({ id: "w2" })
+        assert.isBelow(yield* took(second.delivering), 5_000)
+        const share = yield* second.delivering
+        assert.lengthOf(share, 4)
+        const shared = facts.facts.length
+        yield* facts.count("delivered", facts.of("delivered").length + 160)
+        for (const { endpoint, worker } of facts.facts.slice(shared))
+          if (endpoint !== "_")
+            assert.strictEqual(worker, share.includes(eight.indexOf(endpoint)) ? "w2" : "w1")
+        assert.deepStrictEqual(
+          yield* owners(8),
+          eight.map((_, partition) => (share.includes(partition) ? "w2" : "w1"))
+        )
 
-      yield* first.stop
-      assert.isBelow(yield* took(second.delivering), 5_000)
-      assert.strictEqual(yield* owner, "w2")
-      yield* publish("a")
-      yield* facts.count("delivered", 21)
-      assert.strictEqual(facts.of("delivered").at(-1)?.worker, "w2")
-    })
+        yield* first.stop
+        assert.isBelow(
+          yield* took(eventually(owners(8), (all) => all.every((worker) => worker === "w2"))),
+          3_000
+        )
+        publishing = false
+        yield* Fiber.join(publisher)
+        yield* facts.count("delivered", 8 * published)
+        assert.strictEqual(hook.requests.length, 8 * published)
+        assert.strictEqual(facts.of("delivered").length, 8 * published)
+      }),
+    { partitions: 8, ackWait: 20_000 }
   )
 
-  scenario("takes over when the lease of the first one ends, which has died", (place) =>
+  scenario("takes over when the leases of the first one end, which has died", (place) =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const slow = yield* receiver({
@@ -118,10 +148,11 @@ describe.concurrent("a second worker", () => {
       yield* endpoint({ url: slow.url })
       const facts = yield* history
       const die = yield* mortalWorker(place, { id: "w1", leaseTtl: 2_000, stopWithin: 100 })
-      const second = yield* worker({ id: "w2", leaseTtl: 2_000 })
       yield* publish("a")
       yield* slow.received(1)
       yield* die
+      const second = yield* worker({ id: "w2", leaseTtl: 2_000 })
+      yield* eventually(owners(2), (all) => all.every((worker) => worker === "w2"))
       yield* second.delivering
       yield* Deferred.succeed(gate, undefined)
       yield* facts.count("delivered", 1)
@@ -130,40 +161,49 @@ describe.concurrent("a second worker", () => {
     })
   )
 
-  scenario("is another, also when it was given the same id", () =>
+  scenario("is refused with the id of one that is alive, and leaves that one alone", () =>
     Effect.gen(function* () {
       const { requests, url } = yield* receiver()
       yield* endpoint({ url })
       const facts = yield* history
       const first = yield* worker({ id: "same", leaseTtl: 1_000 })
       yield* first.delivering
-      const log = makeLog()
-      const second = yield* Effect.provide(worker({ id: "same", leaseTtl: 1_000 }), log.layer)
-      yield* eventually(
-        Effect.sync(() => log.count(standsBy)),
-        (count) => count === 1
-      )
-      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(second.delivering, "1500 millis")))
-      yield* first.stop
-      yield* second.delivering
+      const refused = yield* Effect.flip(worker({ id: "same", leaseTtl: 1_000 }))
+      assert.include(refused.message, `named same is running already`)
+      assert.include(refused.message, `process ${process.pid}`)
       yield* publish("a")
       yield* facts.count("delivered", 1)
       assert.strictEqual(requests.length, 1)
     })
   )
 
-  scenario("may stop while it stands by", () =>
+  scenario("may have the id of one that has died, once its time is over", (place) =>
+    Effect.gen(function* () {
+      const { url } = yield* receiver()
+      yield* endpoint({ url })
+      const facts = yield* history
+      yield* Effect.flatten(mortalWorker(place, { id: "same", leaseTtl: 2_000, stopWithin: 100 }))
+      yield* publish("a")
+      yield* worker({ id: "same", leaseTtl: 2_000 })
+      yield* facts.count("delivered", 1)
+    })
+  )
+
+  scenario("has nothing to do, and may stop, where there are no more partitions", () =>
     Effect.gen(function* () {
       const first = yield* worker({ id: "w1" })
       yield* first.delivering
-      const second = yield* worker({ id: "w2", stopWithin: 25_000 })
-      assert.isBelow(yield* took(second.stop), 5_000)
-      assert.strictEqual(yield* owner, "w1")
+      const second = yield* worker({ id: "w2" })
+      const third = yield* worker({ id: "w3" })
+      yield* eventually(owners(2), (all) => new Set(all).size === 2 && !all.includes(undefined))
+      const shares = yield* Effect.forEach([second, third], ({ delivering }) => delivering)
+      assert.isAtMost(shares.flat().length, 2)
+      assert.isBelow(yield* took(third.stop), 5_000)
     })
   )
 })
 
-describe.concurrent("the owner", () => {
+describe.concurrent("the owner of a partition", () => {
   scenario("starts no attempt once it could not renew its lease for half its time", () =>
     Effect.gen(function* () {
       const { requests, received, url } = yield* receiver()
@@ -204,7 +244,13 @@ describe.concurrent("the owner", () => {
     Effect.gen(function* () {
       const { names } = yield* Broker
       const { requests, url } = yield* receiver()
-      yield* endpoint({ url })
+      const other = yield* receiver()
+      yield* endpoint({ url, types: ["a"] })
+      yield* endpoint({ id: "other", url: other.url, types: ["b"] })
+      assert.deepStrictEqual(
+        ["hook", "other"].map((id) => partitionOf("acme", id, 2)),
+        [0, 1]
+      )
       const facts = yield* history
       const log = makeLog()
       yield* Effect.provide(worker({ leaseTtl: 2_000 }), log.layer)
@@ -212,21 +258,19 @@ describe.concurrent("the owner", () => {
       yield* facts.count("delivered", 1)
       yield* giveAway
       yield* eventually(
-        Effect.sync(() => log.count("another worker delivers now")),
-        (count) => count === 1
-      )
-      yield* eventually(
-        Effect.sync(() => log.count(standsBy)),
+        Effect.sync(() => log.count("another worker has taken a partition over")),
         (count) => count === 1
       )
       yield* publish("a")
-      yield* facts.count("routed", 2)
-      yield* Effect.sleep("1500 millis")
+      yield* publish("b")
+      yield* facts.count("routed", 3)
+      yield* other.received(1)
+      yield* Effect.sleep("500 millis")
       assert.strictEqual(requests.length, 1)
-      assert.deepStrictEqual(yield* lease, another)
+      assert.deepStrictEqual(yield* lease(), another)
       yield* eraseValue(names.buckets.workers, key)
-      yield* facts.count("delivered", 2)
-      assert.strictEqual(yield* owner, "w1")
+      yield* facts.count("delivered", 3)
+      assert.deepStrictEqual(yield* owners(2), ["w1", "w1"])
     })
   )
 
@@ -236,7 +280,49 @@ describe.concurrent("the owner", () => {
       yield* first.delivering
       yield* giveAway
       yield* first.stop
-      assert.deepStrictEqual(yield* lease, another)
+      assert.deepStrictEqual(yield* lease(), another)
     })
+  )
+
+  scenario(
+    "may be two for a while: each believes that it is, and nothing is lost",
+    (place) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const hook = yield* receiver({
+          answer: () => new Promise((answer) => setTimeout(() => answer({}), 20))
+        })
+        yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
+        const facts = yield* history
+        const first = yield* worker({ id: "w1" })
+        yield* first.delivering
+        const second = yield* Effect.provideService(
+          worker({ id: "w2" }),
+          Broker,
+          yield* place.connection
+        )
+        const share = yield* second.delivering
+        for (let event = 0; event < 100; event++) {
+          yield* publish("a", "{}", { "Nats-Msg-Id": `acme-${event}` })
+          if (event !== 30) continue
+          // Whoever has them now goes on until it would renew.
+          yield* eraseValue(names.buckets.workers, "worker.w1")
+          yield* Effect.forEach(eight, (_, partition) =>
+            share.includes(partition)
+              ? Effect.void
+              : eraseValue(names.buckets.workers, `owner.${partition}`)
+          )
+          yield* eventually(owners(8), (all) => all.every((worker) => worker === "w2"))
+        }
+        yield* quietBooks
+        yield* eventually(owners(8), (all) => all.filter((worker) => worker === "w1").length === 4)
+        const delivered = new Set(
+          facts.of("delivered").map(({ endpoint, event }) => `${event} ${endpoint}`)
+        )
+        assert.strictEqual(delivered.size, 800)
+        assert.deepStrictEqual(facts.of("dead-lettered", "attempt-failed"), [])
+        assert.isAtMost(hook.requests.length, 800 + 8 * 10)
+      }),
+    { partitions: 8 }
   )
 })

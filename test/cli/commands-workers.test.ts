@@ -1,0 +1,89 @@
+import { hostname } from "node:os"
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { writeValue } from "../../src/broker/values.ts"
+import { endpoint, eventually, nth, publish, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { installations, parse } from "./command-line.ts"
+import { run } from "./running.ts"
+
+const place = installations()
+
+describe("petrel workers", () => {
+  it.live("says who is there, since when, what each owns, and how much of it is under way", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const gate = yield* Deferred.make<void>()
+        const slow = yield* receiver({
+          answer: () => Effect.runPromise(Effect.as(Deferred.await(gate), {}))
+        })
+        yield* endpoint({ url: slow.url, maxInFlight: 2 })
+        const before = Date.now()
+        const { delivering } = yield* worker({ leaseTtl: 1_000 })
+        yield* delivering
+        for (let event = 0; event < 5; event++) yield* publish("a")
+        const { out } = yield* eventually(run("workers", "--json", ...flags), ({ out }) =>
+          out.some((line) => line.includes('"inMemory":5'))
+        )
+        assert.lengthOf(out, 1)
+        const { partitions, startedAt, ...rest } = parse(nth(out, 0))
+        assert.deepStrictEqual(rest, {
+          worker: "w1",
+          alive: true,
+          host: hostname(),
+          pid: process.pid,
+          roles: ["router", "deliver"],
+          leaving: false
+        })
+        assert.isAtLeast(Number(startedAt), before)
+        assert.deepStrictEqual(partitions, [
+          { partition: 0, inFlight: 2, inMemory: 5 },
+          { partition: 1, inFlight: 0, inMemory: 0 }
+        ])
+
+        const text = yield* run("workers", ...flags)
+        assert.strictEqual(text.code, 0)
+        assert.lengthOf(text.out, 2)
+        assert.match(
+          nth(text.out, 1),
+          new RegExp(`^w1 +\\S+ +${process.pid} +\\S.* +router,deliver +0,1 +2 +5$`)
+        )
+        yield* Deferred.succeed(gate, undefined)
+      })
+    )
+  })
+
+  it.live("names the partitions that nobody owns, and who is gone but not out of time", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const none = yield* run("workers", ...flags)
+        assert.strictEqual(none.code, 0)
+        assert.deepStrictEqual(none.err, ["No worker is running."])
+        assert.lengthOf(none.out, 1)
+        assert.match(nth(none.out, 0), /^Partitions 0, 1 have no worker/)
+
+        yield* writeValue(
+          names.buckets.workers,
+          "owner.1",
+          JSON.stringify({ worker: "dead", instance: "x" })
+        )
+        const { out } = yield* run("workers", "--json", ...flags)
+        assert.deepStrictEqual(
+          out.map((line) => parse(line)),
+          [
+            {
+              worker: "dead",
+              alive: false,
+              partitions: [{ partition: 1, inFlight: 0, inMemory: 0 }]
+            },
+            { unowned: [0] }
+          ]
+        )
+      })
+    )
+  })
+})
