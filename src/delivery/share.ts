@@ -70,7 +70,15 @@ export const keepShare = Effect.fnUntraced(function* <E, R>(options: ShareOption
       mine.begun = true
       lookAgain()
     }
+    const through = Effect.suspend(() =>
+      mine.ownership.isLost()
+        ? Effect.logInfo("through with a partition that another worker has taken over", {
+            partition
+          })
+        : Effect.void
+    )
     return options.deliver(mine, begun).pipe(
+      Effect.andThen(through),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
         (cause) =>
