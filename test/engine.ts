@@ -168,11 +168,16 @@ export const deadLetters = Effect.gen(function* () {
 export const waitingMessages = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const { partitions = 0 } = yield* findPartitions
-  const indexes = Array.from({ length: partitions }, (_, index) => index)
-  const infos = yield* ask("count", () =>
-    Promise.all(indexes.map((index) => jsm.streams.info(names.deliveries(index))))
-  )
-  return infos.reduce((sum, { state }) => sum + state.messages, 0)
+  const streams = Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
+    names.deliveries(index),
+    names.backlog(index)
+  ])
+  const look = ask("count", () => Promise.all(streams.map((name) => jsm.streams.info(name))))
+  // What moves from one to another while this looks is in neither, but leaves a trace in the second.
+  const before = yield* look
+  const after = yield* look
+  const moved = before.some(({ state }, index) => state.last_seq !== after[index]?.state.last_seq)
+  return after.reduce((sum, { state }) => sum + state.messages, moved ? 1 : 0)
 })
 
 /** Everything waiting under a subject of a delivery stream. */

@@ -31,8 +31,8 @@ export const ifFound = <A>(effect: Effect.Effect<A, BrokerError>, notFound: numb
   )
 
 /**
- * The number of partitions on the broker, or undefined where no init has come to its end; and the
- * number that the last one was going to make.
+ * The number of partitions on the broker, or undefined where no init has come to its end; the number
+ * that the last one was going to make; and whether what newer versions need is there too.
  */
 export const findPartitions = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
@@ -43,21 +43,28 @@ export const findPartitions = Effect.gen(function* () {
   })
   let partitions = 0
   while (all.has(names.deliveries(partitions))) partitions++
-  const prefix = names.deliveries(0).slice(0, -1)
-  const indexes = [...all]
-    .filter((name) => name.startsWith(prefix))
-    .map((name) => Number(name.slice(prefix.length)))
-    .filter(Number.isSafeInteger)
+  const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
+  const indexes = prefixes.flatMap((prefix) =>
+    [...all]
+      .filter((name) => name.startsWith(prefix))
+      .map((name) => Number(name.slice(prefix.length)))
+      .filter(Number.isSafeInteger)
+  )
   return {
     partitions: partitions === 0 ? undefined : partitions,
-    begun: Math.max(-1, ...indexes) + 1
+    begun: Math.max(-1, ...indexes) + 1,
+    isComplete: all.has(names.backlog(0))
   }
 })
 
 /** What a worker must know of the layout. Fails with a hint where `petrel init` has not been run. */
 export const readLayout = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
-  const { partitions } = yield* findPartitions
+  const { isComplete, partitions } = yield* findPartitions
+  if (partitions !== undefined && !isComplete)
+    return yield* new TopologyError({
+      message: "this installation was made by an older Petrel: run `petrel init` again"
+    })
   if (partitions === undefined)
     return yield* new TopologyError({
       message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`

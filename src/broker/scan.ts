@@ -95,27 +95,43 @@ const firstSince = Effect.fnUntraced(function* (stream: string, time: number) {
 })
 
 /** Of one request: in bytes too, for the broker drops a connection that takes too much at once. */
-const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
+export interface BatchLimits {
+  readonly batch: number
+  readonly max_bytes: number
+}
+const limits: BatchLimits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
 /** How long the broker may take for a batch, ms. */
 const batchTimeout = 10_000
 
 /**
- * Everything that is stored under a subject of a work queue, delivered or not, by batched direct get.
+ * Everything that is stored under a subject of a stream, delivered or not, by batched direct get.
  * Sees what was there when it began; what is settled meanwhile may or may not appear.
+ *
+ * @param from sequence. (Default: all)
  */
 export const scanQueue = (
   stream: string,
-  subject: string
+  subject: string,
+  from = 1
 ): Stream.Stream<StoredMsg, BrokerError, Broker> =>
-  Stream.paginate(1, (seq: number) =>
-    Effect.map(readBatch(stream, subject, seq), (batch) => {
+  Stream.paginate(from, (seq: number) =>
+    Effect.map(readBatch(stream, subject, seq, limits), (batch) => {
       const last = batch.at(-1)
       const more = last !== undefined && last.header.get("Nats-Num-Pending") !== "0"
       return [batch, more ? Option.some(last.seq + 1) : Option.none<number>()] as const
     })
   )
 
-const readBatch = Effect.fnUntraced(function* (stream: string, subject: string, seq: number) {
+/**
+ * Messages of a subject from a sequence on, in order, by one direct get: not more than fit the
+ * limits, but one at least where there is one. Any copy of the stream may answer, and be behind.
+ */
+export const readBatch = Effect.fnUntraced(function* (
+  stream: string,
+  subject: string,
+  seq: number,
+  limits: BatchLimits
+) {
   const { ask, jsm } = yield* Broker
   const operation = `read ${subject}`
   return yield* ask(

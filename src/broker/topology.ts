@@ -90,7 +90,7 @@ export const wanted = (
       ...(markers ? { allow_msg_ttl: true, subject_delete_marker_ttl: nanos(minute) } : {})
     }
   })
-  const partition = (index: number): Wanted => ({
+  const queue = (index: number): Wanted => ({
     stream: {
       ...common,
       name: names.deliveries(index),
@@ -109,6 +109,17 @@ export const wanted = (
       ack_wait: nanos(options.ackWait),
       max_ack_pending: maxAckPending,
       max_deliver: -1
+    }
+  })
+  const backlog = (index: number): Wanted => ({
+    stream: {
+      ...common,
+      name: names.backlog(index),
+      subjects: [names.subjects.backlogOf(index)],
+      retention: RetentionPolicy.Limits,
+      // No max_bytes: the broker would set so much aside for each partition. Owners keep the cap.
+      allow_direct: true,
+      duplicate_window: nanos(options.moveDedupe)
     }
   })
   return [
@@ -161,6 +172,8 @@ export const wanted = (
     bucket(names.buckets.health, false),
     bucket(names.buckets.retries, true),
     bucket(names.buckets.workers, true),
-    ...Array.from({ length: options.partitions }, (_, index) => partition(index)).reverse()
+    ...Array.from({ length: options.partitions }, (_, index) => [queue(index), backlog(index)])
+      .flat()
+      .reverse()
   ]
 }

@@ -18,10 +18,12 @@ export interface Begun {
 
 /** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
 const few = 8
+/** By how much the clocks of a cluster's nodes may differ, ms. */
+const clocksApart = 60_000
 
 /**
- * Finds out who has a delivery of the events already: it waits in its stream, or the history tells
- * of it. In this order, for deliveries leave their stream when they are told of.
+ * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
+ * history tells of it. In this order, for that is how deliveries go.
  */
 const findSent = Effect.fnUntraced(function* (
   events: ReadonlyMap<number, Begun>,
@@ -49,6 +51,36 @@ const findSent = Effect.fnUntraced(function* (
         })
       )
     },
+    { concurrency: 4, discard: true }
+  )
+
+  const { ask, jsm } = yield* Broker
+  const first = yield* ask("read a plan", () =>
+    jsm.streams.getMessage(names.history, { seq: since })
+  )
+  const byPartition = Map.groupBy(wanted.values(), ([tenant, id]) =>
+    partitionOf(tenant, id, partitions)
+  )
+  yield* Effect.forEach(
+    byPartition,
+    ([partition, those]) =>
+      Stream.runForEach(
+        readStream({
+          stream: names.backlog(partition),
+          subjects:
+            those.length <= few
+              ? those.map(([tenant, id]) => names.subjects.backlog(partition, tenant, id))
+              : [names.subjects.backlogOf(partition)],
+          fromTime: (first?.time.getTime() ?? 0) - clocksApart,
+          headersOnly: true
+        }),
+        ({ headers, subject }) =>
+          Effect.sync(() => {
+            if (headers?.get("petrel-round") !== firstRound) return
+            const id = subject.slice(subject.lastIndexOf(".") + 1)
+            events.get(Number(headers.get("petrel-event-seq")))?.sent.add(id)
+          })
+      ),
     { concurrency: 4, discard: true }
   )
 

@@ -22,6 +22,7 @@ export const deliveryFact = (
   delivery: deliveryId(delivery),
   round: delivery.round,
   from: place,
+  ...(delivery.origin === undefined ? {} : { origin: delivery.origin }),
   deadline: delivery.deadline,
   worker,
   ...(delivery.content.traceparent === undefined ? {} : { trace: delivery.content.traceparent })

@@ -1,3 +1,4 @@
+import type { Effect } from "effect"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import type { Place } from "../domain/fact.ts"
@@ -9,8 +10,12 @@ export interface Held {
   readonly body: Uint8Array
   /** How often the broker has handed it out, this time included; it may forget in a crash. */
   readonly handedOut: number
-  /** It has ended: the stream drops it. */
-  readonly ack: () => void
+  /**
+   * It has ended: the stream drops it.
+   *
+   * @param erase removes what was written about it, once it is gone.
+   */
+  readonly ack: (erase: Effect.Effect<void>) => Effect.Effect<void>
   /** It comes back after a time, ms. */
   readonly nak: (delayMs: number) => void
   /** The message as it was handed out; none where it was found by looking through the stream. */
@@ -23,10 +28,20 @@ export const holdMessage = (stream: string, message: StreamMessage, delivery: De
   delivery,
   body: message.data,
   handedOut: message.handedOut,
-  ack: () => message.ack(),
+  ack: (erase) => {
+    message.ack()
+    return erase
+  },
   nak: (delayMs) => message.nak(delayMs),
   message
 })
 
 /** `<stream>:<sequence>`: a place as headers carry it. */
 export const placeName = ({ seq, stream }: Place): string => `${stream}:${seq}`
+
+/** The place that a header names, or undefined where it names none. */
+export const readPlace = (name: string): Place | undefined => {
+  const at = name.lastIndexOf(":")
+  const seq = Number(name.slice(at + 1))
+  return at > 0 && Number.isSafeInteger(seq) ? { stream: name.slice(0, at), seq } : undefined
+}

@@ -5,7 +5,7 @@ import type { DeadReason } from "../domain/outcome.ts"
 import type { Held } from "./held.ts"
 import { placeName } from "./held.ts"
 import type { RetryRecord } from "./retry-record.ts"
-import { findDeadLetter, findMoved } from "./search.ts"
+import { findDeadLetter, findMoved, laterId } from "./search.ts"
 import type { SettlementOptions } from "./settlement.ts"
 import { storeOnce } from "./store-once.ts"
 
@@ -45,7 +45,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
       const { seq, stream } = held.place
       const { endpoint, tenant } = held.delivery
       const publish = publisher.publish(
-        names.subjects.later(memory.index, String(seq)),
+        names.subjects.later(memory.index, laterId(held.place, memory.index, names)),
         held.body,
         [
           ...deliveryHeaders(movedFrom(held, record), `${stream}.${seq}.later`),

@@ -9,8 +9,9 @@ export interface Waiting {
   told: boolean
 }
 
-/** What a partition's owner knows of its messages, by their sequence. */
-export interface PartitionMemory {
+/** What an owner knows of the messages of one stream, by their sequence. */
+export interface StreamMemory {
+  /** Of the partition. */
   readonly index: number
   readonly stream: string
   readonly waiting: Map<number, Waiting>
@@ -20,4 +21,9 @@ export interface PartitionMemory {
   readonly told: Map<number, number>
   readonly settled: Settled
   readonly suspicion: Suspicion
+}
+
+/** What a partition's owner knows: of its queue, and of its backlog. */
+export interface PartitionMemory extends StreamMemory {
+  readonly backlog: StreamMemory
 }

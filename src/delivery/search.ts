@@ -1,7 +1,9 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { readStream, scanQueue } from "../broker/scan.ts"
+import type { Place } from "../domain/fact.ts"
 import { Fact } from "../domain/fact.ts"
+import type { Names } from "../domain/names.ts"
 import type { Held } from "./held.ts"
 import { placeName } from "./held.ts"
 import type { RetryRecord } from "./retry-record.ts"
@@ -52,6 +54,10 @@ export const findDeadLetter = Effect.fnUntraced(function* (held: Held, decidedAt
   return Option.getOrUndefined(Option.map(found, ({ seq }) => seq))
 })
 
+/** What tells the schedule of a message from others: queue and backlog count each for itself. */
+export const laterId = ({ seq, stream }: Place, partition: number, names: Names): string =>
+  stream === names.backlog(partition) ? `backlog-${seq}` : String(seq)
+
 /**
  * True where the schedule that a message was to become exists, has fired, or has come to its end.
  * In this order: it may go on while this looks.
@@ -63,20 +69,47 @@ export const findMoved = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names } = yield* Broker
   const { endpoint, tenant } = held.delivery
-  const { seq, stream } = held.place
-  const last_by_subj = names.subjects.later(partition, String(seq))
+  const stream = names.deliveries(partition)
+  const { place } = held
+  const queued = place.stream === stream ? place.seq : undefined
+  const kept = place.stream === stream ? undefined : place.seq
+  const last_by_subj = names.subjects.later(partition, laterId(place, partition, names))
   const schedule = yield* ask("look for a schedule", () =>
     jsm.streams.getMessage(stream, { last_by_subj })
   )
   if (schedule !== null) return true
-  const origin = placeName(held.place)
+  // Fired, it may have moved on to the backlog: nothing but its delivery tells it then.
+  const isIt = (header: (name: string) => string | undefined) =>
+    Number(header("petrel-event-seq")) === record.eventSeq &&
+    header("petrel-round") === record.round &&
+    attemptsIn(header("petrel-progress")) >= record.progress.attempts
   const fired = yield* scanQueue(stream, names.subjects.delivery(partition, tenant, endpoint)).pipe(
-    Stream.filter((message) => message.header.get("petrel-origin") === origin),
+    Stream.filter((message) => message.seq !== queued && isIt((name) => message.header.get(name))),
     Stream.runHead
   )
   if (Option.isSome(fired)) return true
+  const late = yield* readStream({
+    stream: names.backlog(partition),
+    subjects: [names.subjects.backlog(partition, tenant, endpoint)],
+    fromTime: record.decidedAt - clockSkew,
+    headersOnly: true
+  }).pipe(
+    Stream.filter((message) => message.seq !== kept && isIt((name) => message.headers?.get(name))),
+    Stream.runHead
+  )
+  if (Option.isSome(late)) return true
   return yield* hasGoneOn(held, record)
 })
+
+const decodeAttempts = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ attempts: Schema.Int }))
+)
+
+const attemptsIn = (progress: string | undefined): number =>
+  Option.match(decodeAttempts(progress ?? ""), {
+    onNone: () => 0,
+    onSome: ({ attempts }) => attempts
+  })
 
 /** True where the history tells of a later attempt, or of the end, of the same round. */
 const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) {

@@ -33,11 +33,22 @@ export class Horizon {
 export class Settled {
   readonly #generations: Array<Set<number>> = [new Set()]
   readonly #floors: Array<number> = []
-  readonly #open = new Map<symbol, number>()
+  readonly #open: Map<symbol, number>
   readonly #horizon: Horizon
 
-  constructor(horizon: Horizon) {
+  constructor(horizon: Horizon, open = new Map<symbol, number>()) {
     this.#horizon = horizon
+    this.#open = open
+  }
+
+  /** The same for the partition's backlog: they share the floor. It forgets only what it is told to. */
+  beside(): Settled {
+    return new Settled(this.#horizon, this.#open)
+  }
+
+  /** It is gone for good. */
+  delete(seq: number): void {
+    for (const generation of this.#generations) generation.delete(seq)
   }
 
   /** Facts that are appended from now on are stored beyond this sequence of HISTORY. */

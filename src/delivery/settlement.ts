@@ -2,7 +2,7 @@ import { Clock, Effect } from "effect"
 import type { Broker, BrokerError } from "../broker/connection.ts"
 import type { Gate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
-import type { PublishError } from "../broker/publisher.ts"
+import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
@@ -15,7 +15,7 @@ import { attemptFields, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import type { Held } from "./held.ts"
 import { makeMoves } from "./moves.ts"
-import type { PartitionMemory, Waiting } from "./partition-memory.ts"
+import type { StreamMemory, Waiting } from "./partition-memory.ts"
 import type { Decision, RetryRecord } from "./retry-record.ts"
 import { eraseRecord, writeRecord } from "./retry-record.ts"
 import { findMoved, isTold } from "./search.ts"
@@ -29,7 +29,7 @@ type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcom
 export interface SettlementOptions {
   readonly worker: string
   readonly layout: Layout
-  readonly memory: PartitionMemory
+  readonly memory: StreamMemory
   /** Through which retry records are written, shared by all partitions. */
   readonly records: Gate
   /** Through which dead letters are stored, shared by all partitions. */
@@ -74,14 +74,13 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     })
 
   const finish = (held: Held): Effect.Effect<void> => {
-    held.ack()
-    memory.settled.add(held.place.seq)
-    memory.suspicion.forget(held.place.seq)
-    const known = memory.waiting.delete(held.place.seq)
-    const recorded = memory.recorded.delete(held.place.seq)
-    return known || recorded
-      ? Effect.provideContext(eraseRecord(held.place.stream, held.place.seq), context)
-      : Effect.void
+    const { seq, stream } = held.place
+    memory.settled.add(seq)
+    memory.suspicion.forget(seq)
+    const known = memory.waiting.delete(seq)
+    const recorded = memory.recorded.delete(seq)
+    const erase = known || recorded
+    return held.ack(erase ? Effect.provideContext(eraseRecord(stream, seq), context) : Effect.void)
   }
 
   /** The way of nearly every delivery, so without generators, and without the care that only an interruption needs. */
@@ -282,6 +281,14 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         patiently(held),
         Effect.provideContext(context)
       ),
+    /** Lets a delivery go that is stored elsewhere as it is, by `store`, which may be repeated. */
+    moved: (held: Held, store: Effect.Effect<PubAck, PublishError>) =>
+      Effect.gen(function* () {
+        yield* options.asOwner
+        yield* records.within(options.layout.moveDedupe / 2, store)
+        reached("moved")
+        yield* finish(held)
+      }).pipe(patiently(held)),
     isOpen: () => facts.isOpen() && records.isOpen(),
     ready: Effect.andThen(facts.ready, records.ready)
   }

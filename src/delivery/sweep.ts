@@ -134,7 +134,7 @@ const heldOf = Effect.fnUntraced(function* (
     delivery,
     body: message.data,
     handedOut: 1,
-    ack: () => run(remove),
+    ack: (erase) => Effect.asVoid(Effect.sync(() => run(Effect.andThen(remove, erase)))),
     nak: later
   } satisfies Held
 })

@@ -1,9 +1,11 @@
 import { Effect, Option, Schema, Stream } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { isNoSuchMessage, readStream, storedAt } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
-import type { PartitionMemory } from "./partition-memory.ts"
+import { readPlace } from "./held.ts"
+import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eraseRecord, hasRecord, listRecords } from "./retry-record.ts"
 import type { Horizon } from "./settled.ts"
 import { Settled } from "./settled.ts"
@@ -39,23 +41,18 @@ export const takeOver = Effect.fnUntraced(function* (
   const { ask, jsm, names } = yield* Broker
   const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
   horizon.stored(history.state.last_seq)
-  const memories = new Map<string, PartitionMemory & { readonly isOurs: IsOurs }>()
-  yield* Effect.forEach(indexes, (index) =>
+  const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
-      const stream = names.deliveries(index)
-      memories.set(stream, {
-        index,
-        stream,
-        isOurs: yield* sequencesOf(stream),
-        waiting: new Map(),
-        recorded: yield* listRecords(stream),
-        told: new Map(),
-        settled: new Settled(horizon),
-        suspicion: new Suspicion()
-      })
+      const settled = new Settled(horizon)
+      const queue = yield* streamMemory(index, names.deliveries(index), settled)
+      const backlog = yield* streamMemory(index, names.backlog(index), settled.beside())
+      return { ...queue, backlog }
     })
   )
-  const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
+  const byStream = new Map(
+    memories.flatMap((memory) => [memory, memory.backlog]).map((memory) => [memory.stream, memory])
+  )
+  const floor = Math.min(...(yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })))
   const { subjects } = names
   yield* readStream({
     stream: names.history,
@@ -64,22 +61,76 @@ export const takeOver = Effect.fnUntraced(function* (
       subjects.fact("*", "*", "failure", "attempt-failed"),
       subjects.fact("*", "*", "failure", "dead-lettered")
     ],
-    fromSeq: Math.min(...floors) + 1
+    fromSeq: floor + 1
   }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
         const fact = Option.getOrUndefined(decodeFact(message.string()))
-        const memory = memories.get(fact?.from?.stream ?? "")
-        if (memory === undefined || fact?.from === undefined) return
-        if (!memory.isOurs(fact.from.seq, storedAt(message))) return
+        if (fact?.from === undefined) return
+        const at = storedAt(message)
+        hasLeft(byStream, fact.origin, at)
+        const memory = byStream.get(fact.from.stream)
+        if (memory?.isOurs(fact.from.seq, at) !== true) return
         if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq)
         else memory.told.set(fact.from.seq, fact.attempt ?? 0)
       })
     )
   )
-  yield* Effect.forEach(memories.values(), removeEnded, { discard: true })
-  return [...memories.values()]
+  const since = yield* storedSince(floor)
+  yield* Effect.forEach(memories, ({ backlog }) => readMoves(byStream, backlog.stream, since), {
+    discard: true
+  })
+  yield* Effect.forEach(memories, removeEnded, { discard: true })
+  return memories.map((memory): PartitionMemory => memory)
 })
+
+type Remembered = StreamMemory & { readonly isOurs: IsOurs }
+
+const streamMemory = Effect.fnUntraced(function* (
+  index: number,
+  stream: string,
+  settled: Settled
+): Effect.fn.Return<Remembered, BrokerError, Broker> {
+  return {
+    index,
+    stream,
+    isOurs: yield* sequencesOf(stream),
+    waiting: new Map(),
+    recorded: yield* listRecords(stream),
+    told: new Map(),
+    settled,
+    suspicion: new Suspicion()
+  }
+})
+
+/** What has been moved elsewhere has left its old place, though the broker may hand it out again. */
+const hasLeft = (
+  byStream: ReadonlyMap<string, Remembered>,
+  origin: string | undefined,
+  at: number
+) => {
+  const place = origin === undefined ? undefined : readPlace(origin)
+  const memory = byStream.get(place?.stream ?? "")
+  if (place !== undefined && memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq)
+}
+
+/** When the first fact beyond a floor was stored, ms since the epoch; 0 where that is not known. */
+const storedSince = Effect.fnUntraced(function* (floor: number) {
+  const { ask, jsm, names } = yield* Broker
+  if (floor === 0) return 0
+  const message = yield* ask("read the floor of the history", () =>
+    jsm.streams.getMessage(names.history, { seq: floor })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return message?.time.getTime() ?? 0
+})
+
+/** Reads what was moved to a backlog lately. */
+const readMoves = (byStream: ReadonlyMap<string, Remembered>, stream: string, since: number) =>
+  readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => hasLeft(byStream, message.headers?.get("petrel-origin"), storedAt(message)))
+    )
+  )
 
 /** Whether a fact stored at a time (ms) means a message of this stream by a sequence. */
 type IsOurs = (seq: number, at: number) => boolean
@@ -101,7 +152,7 @@ const sequencesOf = Effect.fnUntraced(function* (stream: string) {
  * Those that it found by looking through the stream may be waiting out the delay of a NAK: they
  * would come back when nobody remembers their end.
  */
-const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: PartitionMemory) {
+const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: StreamMemory) {
   const { ask, jsm } = yield* Broker
   const remove = Effect.fnUntraced(function* (seq: number) {
     recorded.delete(seq)

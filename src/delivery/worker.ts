@@ -198,19 +198,19 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
             Effect.repeat(Effect.sleep("250 millis"), { until: holds })
           )
     )
-    const settlement = yield* makeSettlement({
-      worker: options.id,
-      layout,
-      memory,
-      records,
-      burial,
-      asOwner,
-      nextId: node.nextId,
-      maxWaiting: options.maxWaiting
-    })
     const partition = yield* makePartition({
       memory,
-      settlement,
+      settle: (memory, maxWaiting = options.maxWaiting) =>
+        makeSettlement({
+          worker: options.id,
+          layout,
+          memory,
+          records,
+          burial,
+          asOwner,
+          nextId: node.nextId,
+          maxWaiting
+        }),
       sender,
       worker: options.id,
       ackWait: layout.ackWait,

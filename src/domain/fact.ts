@@ -62,6 +62,8 @@ export const Fact = Schema.Struct({
   attempt: Schema.optionalKey(Schema.Int),
   /** The message that this fact settles, or whose attempt it tells of. */
   from: Schema.optionalKey(Place),
+  /** Where that message was moved from: `<stream>:<sequence>`. */
+  origin: Schema.optionalKey(Schema.String),
   status: Schema.optionalKey(Schema.Int),
   error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.optionalKey(Schema.Number),

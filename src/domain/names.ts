@@ -7,6 +7,7 @@ export interface Names {
   readonly history: string
   readonly dead: string
   readonly deliveries: (partition: number) => string
+  readonly backlog: (partition: number) => string
   readonly buckets: {
     readonly endpoints: string
     readonly health: string
@@ -19,6 +20,8 @@ export interface Names {
     readonly allEvents: string
     readonly delivery: (partition: number, tenant: string, endpoint: string) => string
     readonly deliveriesOf: (partition: number) => string
+    readonly backlog: (partition: number, tenant: string, endpoint: string) => string
+    readonly backlogOf: (partition: number) => string
     readonly later: (partition: number, id: string) => string
     readonly laterOf: (partition: number) => string
     readonly fact: (
@@ -52,6 +55,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     history: `${prefix}HISTORY`,
     dead: `${prefix}DEAD`,
     deliveries: (partition) => `${prefix}DELIVERIES_${partition}`,
+    backlog: (partition) => `${prefix}BACKLOG_${partition}`,
     buckets: {
       endpoints: `${lower}endpoints`,
       health: `${lower}health`,
@@ -65,6 +69,9 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       delivery: (partition, tenant, endpoint) =>
         `${root}.deliveries.${partition}.${tenant}.${endpoint}`,
       deliveriesOf: (partition) => `${root}.deliveries.${partition}.>`,
+      backlog: (partition, tenant, endpoint) =>
+        `${root}.backlog.${partition}.${tenant}.${endpoint}`,
+      backlogOf: (partition) => `${root}.backlog.${partition}.>`,
       later: (partition, id) => `${root}.later.${partition}.${id}`,
       laterOf: (partition) => `${root}.later.${partition}.>`,
       fact: (tenant, endpoint, mood, kind) =>

@@ -170,6 +170,12 @@ describe("nats.conf with its accounts taken into use", () => {
       assert.isTrue(await message?.ackAck())
     }
 
+    const waiting = names.subjects.backlog(0, "default", "ep")
+    await js.publish(waiting, "{}")
+    assert.strictEqual((await jsm.streams.purge(names.backlog(0), { filter: waiting })).purged, 1)
+    for (const stream of [names.events, names.history, names.dead])
+      await refused(jsm.streams.purge(stream))
+
     await jsm.streams.getMessage(names.dead, { seq: 1 })
     await jsm.direct.getMessage(names.history, { seq: 1 })
     const ordered = await js.consumers.get(names.history)

@@ -1,0 +1,65 @@
+/** Messages read beyond the lowest unfinished one, at most. */
+const widest = 256
+
+/**
+ * What has been read of one endpoint's backlog and is not purged yet. Reading goes on in order of
+ * sequence; finishing does not.
+ */
+export class DrainWindow {
+  /** By sequence, in the order of reading: whether it is finished. */
+  readonly #read = new Map<number, boolean>()
+  #next = 1
+
+  /** The sequence from which to read on. */
+  get next(): number {
+    return this.#next
+  }
+
+  /** How many more may be read. */
+  get room(): number {
+    return Math.max(0, widest - this.#read.size)
+  }
+
+  /** True where all that was read is finished. */
+  get isFinished(): boolean {
+    for (const finished of this.#read.values()) if (!finished) return false
+    return true
+  }
+
+  /** Notes a message that was read; false where it is known already. */
+  add(seq: number): boolean {
+    this.#next = Math.max(this.#next, seq + 1)
+    if (this.#read.has(seq)) return false
+    this.#read.set(seq, false)
+    return true
+  }
+
+  /** It has ended, or waits elsewhere now. */
+  finish(seq: number): void {
+    if (this.#read.has(seq)) this.#read.set(seq, true)
+  }
+
+  /** It was not begun, and is to be read again. */
+  forget(seq: number): void {
+    if (this.#read.get(seq) !== false) return
+    this.#read.delete(seq)
+    this.#next = Math.min(this.#next, seq)
+  }
+
+  /** The sequence below which everything is finished. */
+  get below(): number {
+    let lowest = this.#next
+    for (const [seq, finished] of this.#read) if (!finished && seq < lowest) lowest = seq
+    return lowest
+  }
+
+  /** Those that a purge of all below a sequence removes. */
+  finishedBelow(seq: number): ReadonlyArray<number> {
+    return [...this.#read.keys()].filter((read) => read < seq)
+  }
+
+  /** They are gone. */
+  purged(seqs: ReadonlyArray<number>): void {
+    for (const seq of seqs) this.#read.delete(seq)
+  }
+}

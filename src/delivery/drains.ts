@@ -1,0 +1,231 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Effect, Latch } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
+import type { PubAck, PublishError } from "../broker/publisher.ts"
+import { parseDelivery } from "../domain/delivery.ts"
+import type { Addressee, Backlog } from "./backlog.ts"
+import { DrainWindow } from "./drain-window.ts"
+import { endpointKey } from "./endpoint-store.ts"
+import type { Held } from "./held.ts"
+import type { StreamMemory } from "./partition-memory.ts"
+
+/** Read at a time, in bytes of bodies. */
+const batchBytes = 1024 * 1024
+/** Finished messages that are worth a purge while more are under way. */
+const worthPurging = 64
+/** Pause before a backlog is looked at again in which more is known to be than was found, ms. */
+const rereadPause = 100
+const failurePause = 1_000
+
+export interface DrainsOptions {
+  readonly backlog: Backlog
+  readonly memory: StreamMemory
+  /** How many deliveries an endpoint's lane has use for now. */
+  readonly wants: (key: string) => number
+  /** Gives a delivery to its endpoint's lane. */
+  readonly begin: (key: string, held: Held) => void
+  /** Runs until the partition is given up. */
+  readonly run: (work: Effect.Effect<void>) => void
+}
+
+/** One endpoint's backlog, from the first message stored there until it is empty. */
+interface Drain {
+  readonly to: Addressee
+  readonly window: DrainWindow
+  readonly wake: Latch.Latch
+  /** Being stored. */
+  storing: number
+  /** The last sequence known to be stored. */
+  last: number
+  readonly marks: Map<number, symbol>
+  readonly erasures: Map<number, Effect.Effect<void>>
+}
+
+/**
+ * Drains the backlogs of a partition: each in order, at the pace of its endpoint's lane. What is
+ * read ends or waits elsewhere; only then it is purged, up to the lowest that is unfinished.
+ */
+export const makeDrains = (options: DrainsOptions) => {
+  const { backlog, memory } = options
+  const drains = new Map<string, Drain>()
+
+  const finish = (drain: Drain, seq: number, erase: Effect.Effect<void>) => {
+    drain.window.finish(seq)
+    drain.erasures.set(seq, erase)
+    drain.wake.openUnsafe()
+  }
+
+  /** It is to be read again. */
+  const forget = (drain: Drain, seq: number) => {
+    drain.window.forget(seq)
+    release(drain, seq)
+    drain.wake.openUnsafe()
+  }
+
+  const release = (drain: Drain, seq: number) => {
+    const mark = drain.marks.get(seq)
+    if (mark !== undefined) memory.settled.close(mark)
+    drain.marks.delete(seq)
+  }
+
+  const take = (drain: Drain, message: StoredMsg) => {
+    const { seq } = message
+    if (!drain.window.add(seq)) return Effect.void
+    const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
+    if (delivery === undefined) {
+      finish(drain, seq, Effect.void)
+      return Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
+    }
+    if (memory.settled.has(seq)) {
+      finish(drain, seq, Effect.void)
+      return Effect.void
+    }
+    drain.marks.set(seq, memory.settled.open())
+    let given = false
+    options.begin(endpointKey(delivery.tenant, delivery.endpoint), {
+      place: { stream: memory.stream, seq },
+      delivery,
+      body: message.data,
+      handedOut: 1,
+      ack: (erase) => Effect.sync(() => finish(drain, seq, erase)),
+      nak: (delayMs) => {
+        if (!given) setTimeout(() => forget(drain, seq), Math.max(1, delayMs))
+        given = true
+      }
+    })
+    return Effect.void
+  }
+
+  const purge = Effect.fnUntraced(function* (drain: Drain) {
+    const { below } = drain.window
+    const gone = drain.window.finishedBelow(below)
+    if (gone.length === 0) return
+    yield* backlog.purge(drain.to, below)
+    drain.window.purged(gone)
+    const erasures: Array<Effect.Effect<void>> = []
+    for (const seq of gone) {
+      release(drain, seq)
+      memory.settled.delete(seq)
+      erasures.push(drain.erasures.get(seq) ?? Effect.void)
+      drain.erasures.delete(seq)
+    }
+    yield* Effect.forEach(erasures, (erase) => erase, { concurrency: 16, discard: true })
+  })
+
+  /** True once nothing is left, as the leader knows it. */
+  const isDone = Effect.fnUntraced(function* (key: string, drain: Drain) {
+    const isQuiet = () =>
+      drain.storing === 0 && drain.window.isFinished && drain.last < drain.window.next
+    if (!isQuiet()) return false
+    yield* purge(drain)
+    const empty = yield* backlog.isEmpty(drain.to, drain.window.next)
+    if (!empty || !isQuiet()) return false
+    drains.delete(key)
+    return true
+  })
+
+  const step = Effect.fnUntraced(function* (key: string, drain: Drain) {
+    const { to, wake, window } = drain
+    if (window.finishedBelow(window.below).length >= worthPurging) yield* purge(drain)
+    const wanted = Math.min(options.wants(key), window.room)
+    wake.closeUnsafe()
+    if (wanted === 0) {
+      yield* purge(drain)
+      if (options.wants(key) === 0 || window.room === 0) yield* wake.await
+      return false
+    }
+    const messages = yield* backlog.read(to, window.next, wanted, batchBytes)
+    for (const message of messages) yield* take(drain, message)
+    if (messages.length > 0) return false
+    if (yield* isDone(key, drain)) return true
+    yield* Effect.raceFirst(wake.await, Effect.sleep(rereadPause))
+    return false
+  })
+
+  const keepDraining = (key: string, drain: Drain): Effect.Effect<void> => {
+    let failing = false
+    const again = (error: BrokerError) =>
+      Effect.gen(function* () {
+        if (!failing)
+          yield* Effect.logWarning(`the backlog of ${key} cannot be read`, { why: error.message })
+        failing = true
+        yield* Effect.sleep(failurePause)
+        return false
+      })
+    return step(key, drain).pipe(
+      Effect.tap(() =>
+        Effect.sync(() => {
+          failing = false
+        })
+      ),
+      Effect.catch(again),
+      Effect.repeat({ until: (done) => done }),
+      Effect.asVoid
+    )
+  }
+
+  const open = (to: Addressee): Drain => {
+    const key = endpointKey(to.tenant, to.endpoint)
+    const known = drains.get(key)
+    if (known !== undefined) return known
+    const drain: Drain = {
+      to,
+      window: new DrainWindow(),
+      wake: Latch.makeUnsafe(),
+      storing: 0,
+      last: 0,
+      marks: new Map(),
+      erasures: new Map()
+    }
+    drains.set(key, drain)
+    options.run(keepDraining(key, drain))
+    return drain
+  }
+
+  return {
+    /** True while something waits in an endpoint's backlog, or is being stored there. */
+    isBehind: (key: string): boolean => drains.has(key),
+
+    /** What is stored in an endpoint's backlog stands behind what is there, and is drained after it. */
+    storing: (
+      to: Addressee,
+      store: (after: number) => Effect.Effect<PubAck, PublishError>
+    ): Effect.Effect<PubAck, PublishError> =>
+      Effect.suspend(() => {
+        const drain = open(to)
+        drain.storing++
+        return store(drain.last).pipe(
+          Effect.tap(({ seq }) =>
+            Effect.sync(() => {
+              drain.last = Math.max(drain.last, seq)
+            })
+          ),
+          Effect.ensuring(
+            Effect.sync(() => {
+              drain.storing--
+              drain.wake.openUnsafe()
+            })
+          )
+        )
+      }),
+
+    /** Looks again whether an endpoint's lane has use for more, or those of all. */
+    wake: (key?: string) => {
+      for (const drain of key === undefined ? drains.values() : [drains.get(key)])
+        drain?.wake.openUnsafe()
+    },
+
+    /** A delivery that was read has no place in its lane any more. */
+    handBack: (key: string, seq: number) => {
+      const drain = drains.get(key)
+      if (drain !== undefined) forget(drain, seq)
+    },
+
+    /** Finds what waited when this owner began. */
+    find: Effect.map(backlog.list, (found) => {
+      for (const to of found) open(to)
+    })
+  }
+}
+
+export type Drains = ReturnType<typeof makeDrains>

@@ -1,0 +1,206 @@
+import { Cause, Clock, Effect } from "effect"
+import { type Broker, BrokerError } from "../broker/connection.ts"
+import type { PubAck, PublishError } from "../broker/publisher.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
+import type { DeadReason } from "../domain/outcome.ts"
+import { Facts } from "../history/facts.ts"
+import { Checkpoint } from "./checkpoint.ts"
+import type { LiveEndpoint, Standing } from "./directory.ts"
+import { Directory } from "./directory.ts"
+import { disableEndpoint } from "./endpoint-store.ts"
+import type { Held } from "./held.ts"
+import type { StreamMemory, Waiting } from "./partition-memory.ts"
+import { isOf, readRecord } from "./retry-record.ts"
+import type { Sender, Sent } from "./sender.ts"
+import { send } from "./sender.ts"
+import type { Settlement } from "./settlement.ts"
+
+/** Pause before what cannot be decided now is looked at again, ms. */
+const patience = 1_000
+/** A delivery that is early by no more than this is made at once, ms. */
+const early = 1
+
+export interface HandlingOptions {
+  readonly memory: StreamMemory
+  readonly settlement: Settlement
+  readonly sender: Sender
+  readonly worker: string
+  /** No attempt begins while this is false. */
+  readonly mayAttempt: () => boolean
+  /** Told of each attempt that was made, before it is settled. */
+  readonly answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent) => void
+}
+
+/** Stores a delivery elsewhere, with what is known of it from its attempts. */
+export type StoreElsewhere = (held: Held, progress: Progress) => Effect.Effect<PubAck, PublishError>
+
+/**
+ * What is done with a message that one stream holds: what was decided about it earlier is carried
+ * out; a delivery whose endpoint is gone or whose time is over ends; one that comes too early goes
+ * back; else one attempt is made and settled, or it moves to where it can wait.
+ */
+export const makeHandling = Effect.fnUntraced(function* (options: HandlingOptions) {
+  const { memory, sender, settlement } = options
+  const { suspicion } = memory
+  const directory = yield* Directory
+  const context = yield* Effect.context<Broker>()
+  const facts = yield* Facts
+  const reached = yield* Checkpoint
+  const { clock } = sender
+
+  /** What was decided about a message: from memory or, where a former owner did, from the leader. */
+  const recall = (held: Held) => {
+    const { seq } = held.place
+    const known = memory.waiting.get(seq)
+    return known !== undefined || !memory.recorded.has(seq)
+      ? Effect.succeed(known)
+      : recallFormer(held)
+  }
+
+  const recallFormer = Effect.fnUntraced(function* (held: Held) {
+    const { seq, stream } = held.place
+    const record = yield* readRecord(stream, seq)
+    memory.recorded.delete(seq)
+    if (record === undefined || !isOf(record, held.delivery)) return undefined
+    const told = memory.told.get(seq) === record.progress.attempts
+    const waiting: Waiting = { record, told }
+    memory.waiting.set(seq, waiting)
+    return waiting
+  })
+
+  /** The endpoint that may be tried at once, where all there is to ask is answered by memory. */
+  const readyFor = (held: Held): LiveEndpoint | undefined => {
+    const { delivery, place } = held
+    const isNew = !memory.waiting.has(place.seq) && !memory.recorded.has(place.seq)
+    if (!isNew || !settlement.isOpen() || !options.mayAttempt()) return undefined
+    const now = clock.currentTimeMillisUnsafe()
+    const isTime = now < delivery.deadline && now + early >= (delivery.progress.nextAttemptAt ?? 0)
+    return isTime && !suspicion.watches(held, 0) ? directory.liveNow(delivery) : undefined
+  }
+
+  /** Sends it and settles what comes of it. No generator, for this is the way of every delivery. */
+  const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) =>
+    Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
+      reached("answered")
+      options.answered(endpoint, held.delivery, sent)
+      return sent.verdict === "delivered"
+        ? settlement.succeeded(held, progress, sent)
+        : afterFailure(held, progress, endpoint, sent)
+    })
+
+  const afterFailure = Effect.fnUntraced(function* (
+    held: Held,
+    progress: Progress,
+    endpoint: LiveEndpoint,
+    sent: Sent
+  ) {
+    yield* settlement.failed(held, progress, sent, endpoint)
+    if (sent.gone)
+      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker).pipe(
+        Effect.catch((error) =>
+          Effect.logWarning("an endpoint that answered 410 could not be disabled", {
+            endpoint: endpoint.key,
+            why: error.message
+          })
+        )
+      )
+  })
+
+  /**
+   * All there is to consider before a delivery may be tried.
+   *
+   * @param elsewhere where it goes instead of being tried.
+   */
+  const consider = Effect.fnUntraced(function* (held: Held, elsewhere?: StoreElsewhere) {
+    const waiting = yield* recall(held)
+    if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
+      return yield* settlement.resume(held, waiting)
+    if (!settlement.isOpen()) yield* settlement.ready
+    const now = yield* Clock.currentTimeMillis
+    const progress = waiting?.record.progress ?? held.delivery.progress
+    const standing = yield* directory.standing(held.delivery)
+    const trials = trialsOf(waiting)
+    const pause = suspicion.pauseBefore(held, trials)
+    if (pause > 0 && now < held.delivery.deadline) return held.nak(pause)
+    if (standing._tag !== "Live") return yield* settlement.end(held, progress, endReason(standing))
+    if (now >= held.delivery.deadline) {
+      const reason = trials > 0 ? "defect" : "deadline"
+      return yield* settlement.end(held, progress, reason)
+    }
+    if (!options.mayAttempt()) {
+      suspicion.clear(held)
+      return held.nak(patience)
+    }
+    const wait = (progress.nextAttemptAt ?? 0) - now
+    if (waiting === undefined && wait > early) {
+      suspicion.clear(held)
+      return held.nak(wait)
+    }
+    if (elsewhere !== undefined) return yield* settlement.moved(held, elsewhere(held, progress))
+    const told = progress.attempts - held.delivery.progress.attempts
+    if (trials > 0 || suspicion.watches(held, told))
+      yield* settlement.mark(held, progress, trials + 1)
+    yield* tryOnce(held, progress, standing.endpoint)
+  })
+
+  const afterDefect = Effect.fnUntraced(function* (held: Held, cause: Cause.Cause<unknown>) {
+    const { seq, stream } = held.place
+    const pause = suspicion.afterDefect(held)
+    yield* Effect.logError("a delivery met a defect and comes back later", cause, {
+      stream,
+      seq,
+      pause
+    })
+    const now = yield* Clock.currentTimeMillis
+    if (now < held.delivery.deadline) return held.nak(pause)
+    yield* end(held, "defect").pipe(Effect.catchCause(() => Effect.sync(() => held.nak(pause))))
+  })
+
+  const end = Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
+    const waiting = yield* recall(held)
+    const progress = waiting?.record.progress ?? held.delivery.progress
+    yield* settlement.end(held, progress, reason)
+  })
+
+  /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */
+  const guarded = <E>(held: Held, work: Effect.Effect<void, E, Broker | Facts>) =>
+    Effect.catchCauseIf(
+      work,
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
+        // The broker does not answer: nothing is known of the delivery, and nothing is decided.
+        Cause.squash(cause) instanceof BrokerError
+          ? Effect.sync(() => held.nak(patience))
+          : afterDefect(held, cause)
+    )
+  const services = Effect.provideService(Facts, facts)
+
+  return {
+    /** Tries a delivery, or does what is to be done instead. */
+    deliver: (held: Held) => {
+      const endpoint = readyFor(held)
+      return guarded(
+        held,
+        endpoint === undefined ? consider(held) : tryOnce(held, held.delivery.progress, endpoint)
+      )
+    },
+    /** The same, but where it would be tried it moves elsewhere instead. */
+    putOff: (held: Held, elsewhere: StoreElsewhere) => guarded(held, consider(held, elsewhere)),
+    /** Ends a delivery without an attempt. */
+    end: (held: Held, reason: DeadReason) =>
+      end(held, reason).pipe(Effect.provideContext(context), services)
+  }
+})
+
+export type Handling = Effect.Success<ReturnType<typeof makeHandling>>
+
+/** An attempt is next, and not too early. */
+const isDue = ({ record: { decision }, told }: Waiting, now: number): boolean =>
+  decision._tag === "Trying" || (told && decision._tag === "Nak" && decision.at - now <= early)
+
+/** How often it was tried with caution, without anything coming of it. */
+const trialsOf = (waiting: Waiting | undefined): number =>
+  waiting?.record.decision._tag === "Trying" ? waiting.record.decision.times : 0
+
+const endReason = (standing: Exclude<Standing, { readonly _tag: "Live" }>): DeadReason =>
+  standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled"

@@ -1,0 +1,188 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { closedBooks, noRecords } from "../books.ts"
+import { endpoint, eventually, history, publish, quickRetry, worker } from "../engine.ts"
+import { disable } from "../live-endpoints.ts"
+import { attempts, reasons } from "../outcomes.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+/** What waits in the backlogs. */
+const inBacklogs = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const infos = yield* ask("count", () =>
+    Promise.all([0, 1].map((index) => jsm.streams.info(names.backlog(index))))
+  )
+  return infos.reduce((sum, { state }) => sum + state.messages, 0)
+})
+
+const publishMany = (count: number, type = "invoice.paid") =>
+  Effect.forEach(
+    Array.from({ length: count }, (_, n) => n),
+    (n) => publish(type, `${n}`, { "Nats-Msg-Id": `${type}-${n}` }),
+    { concurrency: 32, discard: true }
+  )
+
+/** A receiver that answers nobody until it is opened, and counts how many it has at once. */
+const gate = Effect.gen(function* () {
+  let open = false
+  let waiting: Array<() => void> = []
+  const now = { count: 0, most: 0 }
+  const hook = yield* receiver({
+    answer: async () => {
+      now.count++
+      now.most = Math.max(now.most, now.count)
+      if (!open) await new Promise<void>((resolve) => waiting.push(resolve))
+      else await new Promise((resolve) => setTimeout(resolve, 2))
+      now.count--
+      return { status: 200 }
+    }
+  })
+  return {
+    ...hook,
+    now,
+    open: Effect.sync(() => {
+      open = true
+      for (const resolve of waiting) resolve()
+      waiting = []
+    })
+  }
+})
+
+describe("an endpoint that takes less than comes", () => {
+  scenario("has the rest in its backlog, and gets all of it once, never above its cap", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      const quick = yield* receiver()
+      yield* endpoint({ id: "slow", url: slow.url, maxInFlight: 3, types: ["slow"] })
+      yield* endpoint({ id: "quick", url: quick.url, types: ["quick"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(400, "slow")
+      yield* eventually(inBacklogs, (count) => count >= 380)
+      yield* publishMany(100, "quick")
+      yield* quick.received(100)
+      assert.strictEqual(slow.requests.length, 3)
+      yield* slow.open
+      yield* facts.count("delivered", 500)
+      assert.strictEqual(slow.now.most, 3)
+      assert.strictEqual(slow.requests.length, 400)
+      yield* closedBooks
+      yield* eventually(inBacklogs, (count) => count === 0)
+      yield* noRecords
+    })
+  )
+
+  scenario("gets the rest from the next worker, and nothing twice", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      yield* endpoint({ url: slow.url, maxInFlight: 3 })
+      const facts = yield* history
+      const first = yield* worker()
+      yield* publishMany(200)
+      yield* eventually(inBacklogs, (count) => count >= 180)
+      const stopping = yield* Effect.forkScoped(first.stop)
+      yield* slow.open
+      yield* Fiber.join(stopping)
+      assert.isBelow(slow.requests.length, 200)
+      yield* worker({ id: "w2" })
+      yield* facts.count("delivered", 200)
+      yield* closedBooks
+      assert.strictEqual(slow.requests.length, 200)
+      assert.strictEqual(slow.now.most, 3)
+    })
+  )
+})
+
+describe("a delivery from the backlog", () => {
+  scenario("that fails waits elsewhere, and does not hold up those behind it", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      yield* endpoint({
+        url: slow.url,
+        maxInFlight: 1,
+        retry: quickRetry({ backoff: { kind: "fixed", delay: "300 millis" } })
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(120)
+      yield* eventually(inBacklogs, (count) => count >= 110)
+      slow.answer(({ body, headers }) => {
+        const isLate = Number(body.toString()) >= 100
+        return { status: isLate && Number(headers["petrel-attempt"]) < 3 ? 503 : 200 }
+      })
+      yield* slow.open
+      yield* facts.count("delivered", 120)
+      assert.strictEqual(facts.of("attempt-failed").length, 40)
+      const failed = facts
+        .of("attempt-failed")
+        .filter(({ from }) => from?.stream.includes("BACKLOG"))
+      assert.isAbove(failed.length, 0)
+      assert.isTrue(failed.every(({ wait }) => wait === "schedule"))
+      yield* closedBooks
+      yield* noRecords
+      assert.strictEqual(Math.max(...attempts(slow)), 3)
+    })
+  )
+
+  scenario("ends as a dead letter when its endpoint is disabled meanwhile", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      yield* endpoint({ url: slow.url, maxInFlight: 2 })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(100)
+      yield* eventually(inBacklogs, (count) => count >= 90)
+      yield* disable("hook")
+      yield* slow.open
+      yield* facts.count("dead-lettered", 90)
+      yield* closedBooks
+      const ends = facts.of("dead-lettered")
+      assert.isTrue(ends.every(({ reason }) => reason === "endpoint-disabled"))
+      assert.strictEqual(ends.length + facts.of("delivered").length, 100)
+      assert.isAtMost(slow.requests.length, 4)
+    })
+  )
+
+  scenario("whose time is over ends without an attempt", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      yield* endpoint({
+        url: slow.url,
+        maxInFlight: 1,
+        retry: quickRetry({ window: "3 seconds" })
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(80)
+      yield* eventually(inBacklogs, (count) => count >= 75)
+      const deadline = Math.max(
+        ...facts
+          .of("routed")
+          .flatMap(({ plan }) => plan?.endpoints ?? [])
+          .map((planned) => planned.deadline)
+      )
+      yield* eventually(
+        Effect.sync(() => Date.now()),
+        (now) => now > deadline
+      )
+      yield* slow.open
+      yield* facts.until(() => facts.of("delivered", "dead-lettered").length === 80)
+      assert.deepStrictEqual(
+        new Set(
+          reasons(facts.of("dead-lettered")).map(
+            ([kind, attempt, reason]) => `${kind} ${attempt} ${reason}`
+          )
+        ),
+        new Set(["dead-lettered 0 deadline"])
+      )
+      yield* closedBooks
+    })
+  )
+})
