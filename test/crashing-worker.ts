@@ -1,4 +1,4 @@
-import { Effect, Layer, References, Schema } from "effect"
+import { Effect, References, Schema } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { Checkpoint } from "../src/delivery/checkpoint.ts"
 import { startWorker } from "../src/delivery/worker.ts"
@@ -14,6 +14,8 @@ const Parameters = Schema.Struct({
   roles: Schema.Array(Schema.Literals(["router", "deliver"])),
   leaseTtl: Schema.optionalKey(Schema.Int),
   maxWaiting: Schema.optionalKey(Schema.Int),
+  /** The least that it logs. (Default: errors) */
+  logLevel: Schema.optionalKey(Schema.Literals(["Info", "Error"])),
   /** Where it kills or freezes itself: at which arrival at which step. (Default: nowhere) */
   crash: Schema.optionalKey(
     Schema.Struct({
@@ -35,7 +37,7 @@ const run = Effect.gen(function* () {
     if (step === crash?.step && ++arrivals === crash.arrival)
       process.kill(process.pid, crash.signal ?? "SIGKILL")
   }
-  const { id, leaseTtl, maxWaiting, roles, ...broker } = options
+  const { id, leaseTtl, logLevel = "Error", maxWaiting, roles, ...broker } = options
   yield* Effect.gen(function* () {
     const worker = yield* startWorker({
       id,
@@ -50,17 +52,13 @@ const run = Effect.gen(function* () {
   }).pipe(
     Effect.scoped,
     Effect.provideService(Checkpoint, checkpoint),
-    Effect.provide(Broker.layer(broker))
+    Effect.provide(Broker.layer(broker)),
+    Effect.provideService(References.MinimumLogLevel, logLevel)
   )
 })
 
 if (import.meta.main) {
   // Whoever started it is gone when its standard input ends.
   process.stdin.on("end", () => process.exit(1)).resume()
-  Effect.runFork(
-    run.pipe(
-      Effect.provide(Layer.succeed(References.MinimumLogLevel, "Error")),
-      Effect.tapCause(Effect.logFatal)
-    )
-  ).addObserver(() => process.exit(1))
+  Effect.runFork(Effect.tapCause(run, Effect.logFatal)).addObserver(() => process.exit(1))
 }

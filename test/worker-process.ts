@@ -4,6 +4,7 @@ import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import type { Step } from "../src/delivery/checkpoint.ts"
+import { makeConditions } from "./conditions.ts"
 import type { Parameters } from "./crashing-worker.ts"
 import type { Installation } from "./engine.ts"
 
@@ -17,7 +18,11 @@ export interface WorkerProcess {
   readonly killed: Effect.Effect<void>
   /** Kills it without warning and waits for its end. */
   readonly kill9: Effect.Effect<void>
-  /** Lets it go on after it froze itself. */
+  /** Waits until it has logged a line with this in it. */
+  readonly says: (text: string) => Effect.Effect<void>
+  /** Stops it where it is: its connections stay open and it does nothing. */
+  readonly freeze: Effect.Effect<void>
+  /** Lets it go on after it was frozen, or froze itself. */
   readonly resume: Effect.Effect<void>
 }
 
@@ -46,13 +51,18 @@ export const workerProcess = (
         env: { ...process.env, NODE_COMPILE_CACHE: compiled }
       })
       const said: Array<string> = []
+      const conditions = makeConditions()
+      const hear = (line: string) => {
+        said.push(line)
+        conditions.changed()
+      }
       const delivering = new Promise<void>((resolve) => {
         createInterface(child.stdout).on("line", (line) => {
           if (line === "delivering") resolve()
-          else said.push(line)
+          else hear(line)
         })
       })
-      createInterface(child.stderr).on("line", (line) => said.push(line))
+      createInterface(child.stderr).on("line", hear)
       const killed = new Promise<void>((resolve, reject) => {
         child.once("close", (code, signal) => {
           if (signal === "SIGKILL") resolve()
@@ -67,6 +77,8 @@ export const workerProcess = (
           child.kill("SIGKILL")
           return killed
         }),
+        says: (text) => conditions.until(() => said.some((line) => line.includes(text))),
+        freeze: Effect.sync(() => void child.kill("SIGSTOP")),
         resume: Effect.sync(() => void child.kill("SIGCONT"))
       }
     }),

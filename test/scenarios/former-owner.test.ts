@@ -1,0 +1,137 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Deferred, Effect } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { shareOut } from "../../src/policy/rendezvous.ts"
+import { closedBooks, noRecords } from "../books.ts"
+import type { Installation } from "../engine.ts"
+import { endpoint, eventually, history, publish, quickRetry, worker } from "../engine.ts"
+import { attempts } from "../outcomes.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, onServer } from "../scenario.ts"
+import type { WorkerProcess, WorkerProcessOptions } from "../worker-process.ts"
+import { workerProcess } from "../worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const leaseTtl = 2_000
+
+/** Owner of both partitions until it is frozen. Afterwards the endpoint's, the first, is not its share. */
+const firstWorker = (place: Installation, options: WorkerProcessOptions = {}) => {
+  assert.strictEqual(partitionOf("acme", "hook", 2), 0)
+  assert.deepStrictEqual(shareOut(2, ["w1", "w2"]), ["w2", "w1"])
+  return workerProcess(place, { id: "w1", leaseTtl, logLevel: "Info", ...options })
+}
+
+const knows = ({ says }: WorkerProcess) =>
+  says("another worker has taken a partition over { partition: 0,")
+
+/** It says what its share is once it is through with all that it had begun in other partitions. */
+const isThrough = ({ says }: WorkerProcess) => says("delivers { partitions: [ 1 ]")
+
+const isEnd = ({ kind }: Fact) => kind === "delivered" || kind === "dead-lettered"
+
+/** What was told of attempts and ends, and by whom. */
+const told = (facts: ReadonlyArray<Fact>) =>
+  facts
+    .filter((fact) => fact.kind === "attempt-failed" || isEnd(fact))
+    .map(({ attempt, kind, worker }) => [kind, attempt, worker])
+
+/** Who makes the attempts that the retry records are about which are written from now on. */
+const recordWriters = Effect.gen(function* () {
+  const { connection, names } = yield* Broker
+  const writers: Array<string> = []
+  const subscription = connection.subscribe(`$KV.${names.buckets.retries}.>`, {
+    callback: (_, message) => {
+      if (message.data.length === 0) return
+      const record: { readonly outcome?: { readonly fact: Fact } } = message.json()
+      if (record.outcome !== undefined) writers.push(record.outcome.fact.worker ?? "")
+    }
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(() => subscription.unsubscribe()))
+  const flush = Effect.promise(() => connection.flush())
+  yield* flush
+  return Effect.as(flush, writers)
+})
+
+/** Waits until the history takes a fact under an id a second time that it takes now. */
+const idsForgotten = Effect.gen(function* () {
+  const { append } = yield* Facts
+  const at = yield* Clock.currentTimeMillis
+  const fact: Fact = { v: 1, kind: "endpoint-enabled", at, tenant: "acme", endpoint: "other" }
+  yield* append(fact, "once")
+  yield* eventually(append(fact, "once"), ({ duplicate }) => !duplicate)
+})
+
+describe.concurrent("a worker that was frozen until another had its place", () => {
+  for (const [moment, answers] of [
+    ["while the delivery waits for its next attempt", "attempt-failed"],
+    ["when the delivery has ended", "delivered"]
+  ] as const)
+    for (const status of [503, 400])
+      scenario(`decides nothing by an answer that comes ${moment}: ${status}`, (place) =>
+        Effect.gen(function* () {
+          const gate = yield* Deferred.make<void>()
+          const late = () => Effect.runPromise(Effect.as(Deferred.await(gate), { status }))
+          const hook = yield* receiver({ answer: late })
+          const retry = quickRetry({ backoff: { kind: "fixed", delay: "3 seconds" } })
+          yield* endpoint({ url: hook.url, retry })
+          const facts = yield* history
+          const writers = yield* recordWriters
+          const first = yield* firstWorker(place)
+          yield* publish("a")
+          yield* hook.received(1)
+          yield* first.freeze
+          hook.answer(byAttempt(503, 200))
+          yield* worker({ id: "w2", leaseTtl })
+          yield* facts.count(answers, 1)
+          // One finds it when it wakes up, the other has looked who is owner before it comes.
+          if (answers === "attempt-failed") yield* Deferred.succeed(gate, undefined)
+          yield* first.resume
+          yield* knows(first)
+          yield* Deferred.succeed(gate, undefined)
+          yield* isThrough(first)
+          yield* facts.until((all) => all.some(isEnd))
+          assert.deepStrictEqual(told(facts.facts), [
+            ["attempt-failed", 1, "w2"],
+            ["delivered", 2, "w2"]
+          ])
+          yield* closedBooks
+          yield* noRecords
+          assert.deepStrictEqual(yield* writers, ["w2"])
+          assert.deepStrictEqual(attempts(hook), [1, 1, 2])
+        })
+      )
+
+  scenario(
+    "does nothing about what it had decided, which is done",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: { status: 400 } })
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        yield* publish("a")
+        const crash = { step: "decided", arrival: 1, signal: "SIGSTOP" } as const
+        const first = yield* firstWorker(place, { crash })
+        yield* hook.received(1)
+        yield* worker({ id: "w2", leaseTtl })
+        yield* facts.count("dead-lettered", 1)
+        yield* idsForgotten
+        yield* first.resume
+        yield* isThrough(first)
+        yield* closedBooks
+        assert.deepStrictEqual(told(facts.facts), [
+          ["attempt-failed", 1, "w1"],
+          ["dead-lettered", 1, "w2"]
+        ])
+        yield* noRecords
+        assert.lengthOf(hook.requests, 1)
+      }),
+    { moveDedupe: 200 }
+  )
+})
