@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
 import { enableEndpoint, removeEndpoint } from "../../src/delivery/endpoint-store.ts"
+import { closedBooks } from "../books.ts"
 import { makeConditions } from "../conditions.ts"
 import {
   endpoint,
@@ -10,6 +11,7 @@ import {
   history,
   nth,
   publish,
+  publishTo,
   quickRetry,
   secret,
   worker
@@ -210,6 +212,47 @@ describe.concurrent("a configuration that does not parse", () => {
         ["hook"]
       )
       yield* received(2)
+    })
+  )
+
+  scenario("is named as skipped where nothing is known from before, until it is mended", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      const mended = yield* receiver()
+      for (const id of ["a", "z"]) yield* endpoint({ id, url: hook.url })
+      yield* writeByHand("acme.early", '{"v":2}')
+      const facts = yield* history
+      const planOf = Effect.fnUntraced(function* ({ seq }: { readonly seq: number }) {
+        const plan = () => facts.of("routed").find(({ eventSeq }) => eventSeq === seq)?.plan
+        yield* facts.until(() => plan() !== undefined)
+        return {
+          endpoints: plan()?.endpoints.map(({ id }) => id) ?? [],
+          skipped: plan()?.skipped.map(({ id, reason }) => `${id}: ${reason}`) ?? []
+        }
+      })
+      const next = Effect.flatMap(publish("a"), planOf)
+      yield* worker()
+      assert.deepStrictEqual(yield* next, {
+        endpoints: ["a", "z"],
+        skipped: ["early: endpoint-unreadable"]
+      })
+      yield* writeByHand("acme.late", '{"v":2}')
+      const both = yield* eventually(next, ({ skipped }) => skipped.length > 1)
+      assert.deepStrictEqual(both, {
+        endpoints: ["a", "z"],
+        skipped: ["early: endpoint-unreadable", "late: endpoint-unreadable"]
+      })
+      const none = { endpoints: [], skipped: [] }
+      assert.deepStrictEqual(yield* planOf(yield* publishTo("other.a")), none)
+
+      const good: object = JSON.parse(yield* readByHand("acme.a"))
+      yield* removeEndpoint("acme", "late")
+      yield* writeByHand("acme.early", JSON.stringify({ ...good, id: "early", url: mended.url }))
+      const all = yield* eventually(next, ({ endpoints }) => endpoints.length > 2)
+      assert.deepStrictEqual(all, { endpoints: ["a", "early", "z"], skipped: [] })
+      const accounts = yield* closedBooks
+      assert.isTrue(accounts.every(({ ends }) => ends[0]?.kind === "delivered"))
+      assert.strictEqual(mended.requests.length, 1)
     })
   )
 
