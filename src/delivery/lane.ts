@@ -12,9 +12,11 @@ export interface LaneOptions<A> {
   readonly putOff: (item: A) => void
   /** Once true, nothing is started any more: what comes stands in line until `clear`. */
   readonly closed: () => boolean
+  /** How long a delivery from the queue may stand in line, ms. */
+  readonly patience: number
 }
 
-/** Places in a line. */
+/** Places in the line of an endpoint of which nobody knows how quick it is. */
 const places = 64
 
 /**
@@ -34,7 +36,8 @@ export class Lanes<A> {
   enter(key: string, item: A): void {
     const { isBehind, limit, putOff } = this.#options
     const lane = this.#laneOf(key)
-    if (isBehind(key) || limit(key) === 0 || lane.line.length >= places) {
+    const most = limit(key)
+    if (isBehind(key) || most === 0 || this.#isTooLong(lane, most)) {
       putOff(item)
       this.#dropIfIdle(lane)
       return
@@ -56,11 +59,12 @@ export class Lanes<A> {
     return Math.max(0, Math.min(2 * limit, places) - (this.#lanes.get(key)?.line.length ?? 0))
   }
 
-  /** An item is done: the next in line takes its place. */
-  leave(key: string): void {
+  /** An item is done, after so many ms: the next in line takes its place. */
+  leave(key: string, ms: number): void {
     const lane = this.#lanes.get(key)
     if (lane === undefined) return
     lane.inFlight--
+    lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
     this.#advance(lane)
   }
 
@@ -70,9 +74,9 @@ export class Lanes<A> {
     for (const lane of lanes) if (lane !== undefined) this.#advance(lane)
   }
 
-  /** Puts off those from the queue that have stood in line for longer than the patience (ms). */
-  overdue(patience: number): void {
-    const before = performance.now() - patience
+  /** Puts off those from the queue that have stood in line for too long. */
+  overdue(): void {
+    const before = performance.now() - this.#options.patience
     for (const lane of this.#lanes.values()) {
       const late = lane.line.filter(({ since }) => since <= before)
       if (late.length === 0) continue
@@ -94,10 +98,17 @@ export class Lanes<A> {
     return [...this.#lanes.values()].flatMap(({ line }) => line.splice(0).map(({ item }) => item))
   }
 
+  /** Where the last one in line would wait for longer than it may. */
+  #isTooLong({ line, usual }: Lane<A>, limit: number): boolean {
+    return usual === undefined
+      ? line.length >= places
+      : (line.length * usual) / limit > this.#options.patience
+  }
+
   #laneOf(key: string): Lane<A> {
     let lane = this.#lanes.get(key)
     if (lane === undefined) {
-      lane = { key, inFlight: 0, line: [] }
+      lane = { key, inFlight: 0, usual: undefined, line: [] }
       this.#lanes.set(key, lane)
     }
     return lane
@@ -126,5 +137,7 @@ export class Lanes<A> {
 interface Lane<A> {
   readonly key: string
   inFlight: number
+  /** How long a delivery is under way, ms, lately. */
+  usual: number | undefined
   line: Array<{ readonly item: A; readonly since: number }>
 }

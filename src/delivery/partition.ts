@@ -98,12 +98,14 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     admit: () => true,
     isBehind: (key) => drains.isBehind(key),
     closed: stopping,
+    patience,
     start: ({ held, isFromBacklog, key }) => {
+      const started = performance.now()
       run((isFromBacklog ? late : queue).deliver(held)).addObserver((exit) => {
         // Interrupted: it was cut off at a stop, or by another owner.
         if (exit._tag === "Failure") held.nak(1)
         if (!isFromBacklog) letGo(held)
-        lanes.leave(key)
+        lanes.leave(key, performance.now() - started)
         drains.wake(key)
       })
     },
@@ -156,7 +158,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     Effect.sync(() =>
       setInterval(() => {
         if (stopping()) return
-        lanes.overdue(patience)
+        lanes.overdue()
         lanes.advance()
         drains.wake()
       }, tick)

@@ -14,7 +14,8 @@ const makeLanes = () => {
     isBehind: (key) => behind.has(key),
     start: (item) => started.push(item),
     putOff: (item) => putOff.push(item),
-    closed: () => state.closed
+    closed: () => state.closed,
+    patience: 1_000
   })
   return { lanes, started, putOff, limits, behind, state }
 }
@@ -25,11 +26,11 @@ describe("a lane", () => {
     limits.set("a", 2)
     for (const item of ["1", "2", "3", "4"]) lanes.enter("a", item)
     assert.deepStrictEqual(started, ["1", "2"])
-    lanes.leave("a")
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1", "2", "3"])
-    lanes.leave("a")
-    lanes.leave("a")
-    lanes.leave("a")
+    lanes.leave("a", 1)
+    lanes.leave("a", 1)
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1", "2", "3", "4"])
     lanes.enter("a", "5")
     assert.deepStrictEqual(started, ["1", "2", "3", "4", "5"])
@@ -40,7 +41,7 @@ describe("a lane", () => {
     for (const item of ["1", "2"]) lanes.enter("a", item)
     lanes.enter("b", "3")
     assert.deepStrictEqual(started, ["1", "3"])
-    lanes.leave("b")
+    lanes.leave("b", 1)
     assert.deepStrictEqual(started, ["1", "3"])
     assert.deepStrictEqual([lanes.inFlight("a"), lanes.inFlight("b"), lanes.inFlight()], [1, 0, 1])
   })
@@ -52,10 +53,10 @@ describe("a lane", () => {
     lanes.enter("a", "5")
     assert.deepStrictEqual(started, ["1", "2", "3"])
     limits.set("a", 1)
-    lanes.leave("a")
-    lanes.leave("a")
+    lanes.leave("a", 1)
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1", "2", "3"])
-    lanes.leave("a")
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1", "2", "3", "4"])
   })
 
@@ -78,7 +79,7 @@ describe("a lane", () => {
     for (const item of ["1", "2", "3"]) lanes.enter("a", item)
     state.closed = true
     lanes.enter("b", "4")
-    lanes.leave("a")
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1"])
     assert.deepStrictEqual(lanes.clear(), ["2", "3", "4"])
     assert.deepStrictEqual(lanes.clear(), [])
@@ -96,6 +97,20 @@ describe("what cannot wait in line", () => {
     assert.deepStrictEqual(putOff, ["65", "66", "late"])
   })
 
+  it("is put off where the line is known to take too long, and waits in a longer one that moves", () => {
+    const { lanes, limits, putOff } = makeLanes()
+    for (const key of ["slow", "quick"]) {
+      limits.set(key, 2)
+      lanes.enter(key, "first")
+      lanes.enter(key, "second")
+      lanes.leave(key, key === "slow" ? 30_000 : 2)
+      for (let item = 0; item < 200; item++) lanes.enter(key, `${key} ${item}`)
+    }
+    // One takes the free place, one stands in line: those behind it would wait for 15 s and more.
+    assert.strictEqual(putOff.length, 198)
+    assert.isTrue(putOff.every((item) => item.startsWith("slow")))
+  })
+
   it("is put off while the endpoint takes nothing, also what stood in line before", () => {
     const { lanes, limits, putOff, started } = makeLanes()
     for (const item of ["1", "2", "3"]) lanes.enter("a", item)
@@ -103,7 +118,7 @@ describe("what cannot wait in line", () => {
     lanes.enter("a", "4")
     lanes.advance("a")
     assert.deepStrictEqual(putOff, ["4", "2", "3"])
-    lanes.leave("a")
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1"])
   })
 })
@@ -142,15 +157,15 @@ describe("what stands in line for too long", () => {
     lanes.enter("b", "3")
     vi.advanceTimersByTime(999)
     for (const item of ["4", "5"]) lanes.enter("a", item)
-    lanes.overdue(1_000)
+    lanes.overdue()
     assert.deepStrictEqual(putOff, [])
     vi.advanceTimersByTime(1)
-    lanes.overdue(1_000)
+    lanes.overdue()
     assert.deepStrictEqual(putOff, ["2"])
-    lanes.leave("a")
+    lanes.leave("a", 1)
     assert.deepStrictEqual(started, ["1", "3", "from the backlog"])
     vi.advanceTimersByTime(1_000)
-    lanes.overdue(1_000)
+    lanes.overdue()
     assert.deepStrictEqual(putOff, ["2", "4", "5"])
   })
 })
