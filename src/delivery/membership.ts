@@ -78,6 +78,7 @@ export const join = Effect.fnUntraced(function* ({ load, owner, roles }: Members
     if (now() - soundAt > ttl / 2) soundSince = now()
     soundAt = now()
   }
+  const isSound = () => now() - soundAt < ttl / 2
   const forgetSound = onReconnect(() => {
     soundAt = Number.NEGATIVE_INFINITY
   })
@@ -136,7 +137,7 @@ export const join = Effect.fnUntraced(function* ({ load, owner, roles }: Members
   soundSince = Number.NEGATIVE_INFINITY
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(ttl / signs), beat)))
 
-  const { changes, isComplete, roster } = yield* listen(bucket, ttl)
+  const { changes, isComplete, roster } = yield* listen(bucket, ttl, isSound)
   const isAlive = (at: number) => now() - at < ttl * grace
   const own = () => {
     const heard = roster().members.get(worker)
@@ -156,7 +157,7 @@ export const join = Effect.fnUntraced(function* ({ load, owner, roles }: Members
       return heard === undefined || !isAlive(heard.at) || heard.said.instance === instance
     },
     isCurrent: () => isComplete() && own(),
-    mayTake: () => now() - soundAt < ttl / 2 && now() - soundSince >= ttl,
+    mayTake: () => isSound() && now() - soundSince >= ttl,
     changed: Queue.take(changes),
     leave: Effect.provideContext(
       Effect.suspend(() => {
@@ -198,8 +199,12 @@ const claim = Effect.fnUntraced(function* (bucket: string, { ttl, worker }: Owne
   return found.revision
 })
 
-/** Reads who is there and who owns what, for as long as the scope lives. */
-const listen = Effect.fnUntraced(function* (bucket: string, ttl: number) {
+/**
+ * Reads who is there and who owns what, for as long as the scope lives.
+ *
+ * @param isSound true while own signs of life are taken.
+ */
+const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound: () => boolean) {
   const { onReconnect } = yield* Broker
   const changes = yield* Queue.sliding<void>(1)
   const tell = () => Queue.offerUnsafe(changes, undefined)
@@ -228,8 +233,9 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number) {
           })
       )
       // Own signs of life come by several times in a lease's life: silence means that it broke off.
+      // Not so while there is no broker: a reading that begins then outlasts its absence.
       const silence = Effect.repeat(Effect.sleep(ttl / signs), {
-        until: () => performance.now() - heardAt > ttl
+        until: () => isSound() && performance.now() - heardAt > ttl
       })
       yield* Effect.raceFirst(follow, Effect.raceFirst(Deferred.await(again), silence))
     })

@@ -5,6 +5,7 @@ import { eraseValue, readValue, writeValue } from "../../src/broker/values.ts"
 import type { WorkerOptions } from "../../src/delivery/worker.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { quiet as quietBooks } from "../books.ts"
+import { counting } from "../counting.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, eventually, history, publish, worker } from "../engine.ts"
 import { makeLog } from "../log.ts"
@@ -89,13 +90,15 @@ const workers = (facts: ReadonlyArray<{ readonly worker?: string }>) =>
 
 describe.concurrent("a second worker", () => {
   scenario(
-    "has its share within seconds, and all when the first one stops; nothing is sent twice",
+    "has its share within seconds, and all when the first one stops; nothing is sent twice, or beyond a cap",
     () =>
       Effect.gen(function* () {
-        const hook = yield* receiver({
-          answer: () => new Promise((answer) => setTimeout(() => answer({}), 30))
-        })
-        yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
+        const { answer, most } = counting(150)
+        const hook = yield* receiver({ answer })
+        const maxInFlight = 2
+        yield* Effect.forEach(eight, (id) =>
+          endpoint({ id, url: `${hook.url}/${id}`, maxInFlight })
+        )
         const facts = yield* history
         const first = yield* worker({ id: "w1" })
         assert.deepStrictEqual(yield* first.delivering, [0, 1, 2, 3, 4, 5, 6, 7])
@@ -106,7 +109,7 @@ describe.concurrent("a second worker", () => {
             while (publishing) {
               yield* publish("a")
               published++
-              yield* Effect.sleep("20 millis")
+              yield* Effect.sleep("70 millis")
             }
           })
         )
@@ -116,7 +119,7 @@ describe.concurrent("a second worker", () => {
         const share = yield* second.delivering
         assert.lengthOf(share, 4)
         const shared = facts.facts.length
-        yield* facts.count("delivered", facts.of("delivered").length + 160)
+        yield* facts.count("delivered", facts.of("delivered").length + 80)
         for (const { endpoint, worker } of facts.facts.slice(shared))
           if (endpoint !== "_")
             assert.strictEqual(worker, share.includes(eight.indexOf(endpoint)) ? "w2" : "w1")
@@ -135,6 +138,7 @@ describe.concurrent("a second worker", () => {
         yield* facts.count("delivered", 8 * published)
         assert.strictEqual(hook.requests.length, 8 * published)
         assert.strictEqual(facts.of("delivered").length, 8 * published)
+        assert.strictEqual(most(), maxInFlight)
       }),
     { partitions: 8, ackWait: 20_000 }
   )

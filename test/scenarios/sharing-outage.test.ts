@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { readValue } from "../../src/broker/values.ts"
@@ -13,6 +13,7 @@ import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 import { receiver } from "../receiver.ts"
 import { quiet } from "../scenario.ts"
+import { workerProcess } from "../worker-process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -40,9 +41,10 @@ const outage = (
   )
 
 /** A worker with a connection of its own, as another process would have. */
-const workerApart = (place: Installation, id: string) =>
+const workerApart = (place: Installation, id: string, ttl = leaseTtl) =>
   Effect.gen(function* () {
-    return yield* Effect.provideService(worker({ id, leaseTtl }), Broker, yield* place.connection)
+    const options = { id, leaseTtl: ttl }
+    return yield* Effect.provideService(worker(options), Broker, yield* place.connection)
   })
 
 /** Who owns each partition. */
@@ -55,6 +57,19 @@ const owners = Effect.gen(function* () {
     )
   )
 })
+
+/** Kills the broker, and starts it again after a time (ms); waits until this process is connected. */
+const absence = (server: TestServer, time: number) =>
+  Effect.gen(function* () {
+    const { onReconnect } = yield* Broker
+    const back = yield* Deferred.make<void>()
+    const forget = onReconnect(() => Deferred.doneUnsafe(back, Effect.void))
+    yield* Effect.promise(server.kill9)
+    yield* Effect.sleep(time)
+    yield* Effect.promise(server.restart)
+    yield* Deferred.await(back)
+    forget()
+  })
 
 /** Waits until both have half of the partitions. */
 const halves = eventually(owners.pipe(Effect.orElseSucceed(() => [])), (all) =>
@@ -92,12 +107,7 @@ const publishing = Effect.gen(function* () {
 
 describe.concurrent("an outage that is longer than every lease", () => {
   const away = {
-    "is killed": (server: TestServer) =>
-      Effect.gen(function* () {
-        yield* Effect.promise(() => server.kill9())
-        yield* Effect.sleep(2 * leaseTtl)
-        yield* Effect.promise(() => server.restart())
-      }),
+    "is killed": (server: TestServer) => absence(server, 2 * leaseTtl),
     "is frozen": (server: TestServer) =>
       Effect.gen(function* () {
         server.pause()
@@ -127,6 +137,58 @@ describe.concurrent("an outage that is longer than every lease", () => {
         assert.strictEqual(hook.requests.length, 200)
       })
     )
+})
+
+describe.concurrent("a worker that is back before another", () => {
+  outage("does not take what is the other's, before that may be heard again", (place, server) =>
+    Effect.gen(function* () {
+      const hook = yield* makeEndpoints
+      const facts = yield* history
+      const ttl = 4_000
+      const [own, others] = [["w1"], ["w2"]].map(
+        ([id]) =>
+          (all: ReadonlyArray<unknown>) =>
+            all.filter((owner) => owner === id).length
+      )
+      assert.isDefined(own)
+      assert.isDefined(others)
+      yield* workerApart(place, "w1", ttl)
+      const late = yield* workerProcess(place, {
+        id: "w2",
+        leaseTtl: ttl,
+        crash: { step: "outcome-stored", arrival: 4, signal: "SIGSTOP" }
+      })
+      yield* halves
+      const before = yield* owners
+      yield* publish("a")
+      yield* facts.count("delivered", 8)
+      yield* absence(server, 1.5 * ttl)
+      yield* eventually(owners, (all) => own(all) === 4 && others(all) === 0)
+      const until = performance.now() + ttl / 2
+      yield* eventually(owners, (all) => {
+        assert.strictEqual(own(all), 4)
+        assert.strictEqual(others(all), 0)
+        return performance.now() > until
+      })
+      yield* late.resume
+      yield* halves
+      assert.deepStrictEqual(yield* owners, before)
+      yield* publish("a")
+      yield* facts.count("delivered", 16)
+      assert.strictEqual(hook.requests.length, 16)
+    })
+  )
+
+  outage("takes it when that does not come back", (place, server) =>
+    Effect.gen(function* () {
+      yield* workerApart(place, "w1")
+      const late = yield* workerProcess(place, { id: "w2", leaseTtl })
+      yield* halves
+      yield* late.kill9
+      yield* absence(server, 1.5 * leaseTtl)
+      yield* eventually(owners, (all) => all.every((owner) => owner === "w1"))
+    })
+  )
 })
 
 describe.concurrent("a broker that is killed while owners change", () => {

@@ -4,9 +4,10 @@ import { vi } from "vitest"
 import { closedBooks } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { start } from "../cli/running.ts"
+import { counting } from "../counting.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, nth, publish, quickRetry } from "../engine.ts"
-import type { Received, Script } from "../receiver.ts"
+import type { Received } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 
@@ -32,21 +33,10 @@ const petrelWorker = Effect.fnUntraced(function* (place: Installation, id: strin
   return { ...running, share }
 })
 
-/** Counts what is in flight for each endpoint, whoever sent it, until its answer is made. */
-const counting = () => {
-  const now = new Map<string, number>()
-  let most = 0
-  const answer: Script = async ({ headers, path }) => {
-    const count = (now.get(path) ?? 0) + 1
-    now.set(path, count)
-    most = Math.max(most, count)
-    await new Promise((resolve) => setTimeout(resolve, 40))
-    now.set(path, (now.get(path) ?? 1) - 1)
-    // Every seventh delivery fails at first.
-    const number = Number(String(headers["webhook-id"]).split("-").at(-1))
-    return { status: number % 7 === 0 && headers["petrel-attempt"] === "1" ? 503 : 200 }
-  }
-  return { answer, most: () => most }
+/** Every seventh delivery fails at first. */
+const failSome = ({ headers }: Received): number => {
+  const number = Number(String(headers["webhook-id"]).split("-").at(-1))
+  return number % 7 === 0 && headers["petrel-attempt"] === "1" ? 503 : 200
 }
 
 const keyOf = ({ headers, path }: Received) =>
@@ -57,7 +47,7 @@ describe("three workers under load, of which one is killed, one stops and one is
     "lose nothing, exceed no cap, and repeat only what the killed one had in flight",
     (place) =>
       Effect.gen(function* () {
-        const { answer, most } = counting()
+        const { answer, most } = counting(40, failSome)
         const hook = yield* receiver({ answer })
         yield* Effect.forEach(endpoints, (id) =>
           endpoint({

@@ -1,0 +1,20 @@
+import type { Received, Script } from "./receiver.ts"
+
+/**
+ * Answers after a time (ms), and counts what is in flight for each path, whoever sent it, until its
+ * answer is made.
+ */
+export const counting = (time: number, status: (request: Received) => number = () => 200) => {
+  const now = new Map<string, number>()
+  let most = 0
+  const answer: Script = async (request) => {
+    const { path } = request
+    const count = (now.get(path) ?? 0) + 1
+    now.set(path, count)
+    most = Math.max(most, count)
+    await new Promise((resolve) => setTimeout(resolve, time))
+    now.set(path, (now.get(path) ?? 1) - 1)
+    return { status: status(request) }
+  }
+  return { answer, most: () => most }
+}
