@@ -1,3 +1,43 @@
+import { Duration, Schema } from "effect"
+import { PositiveDuration } from "./duration.ts"
+
+const count = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
+
+const isOrdered = ({
+  coolDown,
+  maxCoolDown
+}: {
+  readonly coolDown?: Duration.Duration
+  readonly maxCoolDown?: Duration.Duration
+}): string | undefined =>
+  coolDown === undefined ||
+  maxCoolDown === undefined ||
+  Duration.toMillis(coolDown) <= Duration.toMillis(maxCoolDown)
+    ? undefined
+    : "must have a coolDown that is not longer than its maxCoolDown"
+
+/** A circuit in an endpoint's configuration: what is left out is as in {@link defaultCircuit}. */
+export const Circuit = Schema.Struct({
+  failures: Schema.optionalKey(count(10_000)),
+  rate: Schema.optionalKey(
+    Schema.Union([
+      Schema.Literal("none"),
+      Schema.Struct({
+        percent: Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
+        of: count(100_000),
+        over: PositiveDuration
+      })
+    ])
+  ),
+  coolDown: Schema.optionalKey(PositiveDuration),
+  maxCoolDown: Schema.optionalKey(PositiveDuration),
+  successes: Schema.optionalKey(count(100)),
+  onOpen: Schema.optionalKey(Schema.Literals(["backlog", "dead-letter"])),
+  giveUpAfter: Schema.optionalKey(PositiveDuration),
+  permanentFailures: Schema.optionalKey(count(1_000_000))
+}).check(Schema.makeFilter(isOrdered))
+export type Circuit = typeof Circuit.Type
+
 /** When a circuit opens, for how long, and what then; all there, with the defaults filled in. */
 export interface CircuitSettings {
   /** Transient failures in a row that open it. */
@@ -39,3 +79,26 @@ export const defaultCircuit: CircuitSettings = {
   giveUpAfter: 5 * day,
   permanentFailures: 100
 }
+
+/**
+ * A circuit's settings with the defaults filled in. Where only one of the two cool-downs is given
+ * and the other's default does not go with it, it is that long, too.
+ */
+export const circuitSettings = (circuit: Circuit = {}): CircuitSettings => {
+  const { coolDown, giveUpAfter, maxCoolDown, rate, ...numbers } = circuit
+  const { rate: defaultRate, ...defaults } = defaultCircuit
+  const first = coolDown === undefined ? undefined : Duration.toMillis(coolDown)
+  const longest = maxCoolDown === undefined ? undefined : Duration.toMillis(maxCoolDown)
+  const share = rate === undefined ? defaultRate : failureRate(rate)
+  return {
+    ...defaults,
+    ...numbers,
+    coolDown: first ?? Math.min(defaults.coolDown, longest ?? Number.POSITIVE_INFINITY),
+    maxCoolDown: longest ?? Math.max(defaults.maxCoolDown, first ?? 0),
+    ...(giveUpAfter === undefined ? {} : { giveUpAfter: Duration.toMillis(giveUpAfter) }),
+    ...(share === undefined ? {} : { rate: share })
+  }
+}
+
+const failureRate = (rate: NonNullable<Circuit["rate"]>): FailureRate | undefined =>
+  rate === "none" ? undefined : { ...rate, over: Duration.toMillis(rate.over) }

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { Circuit, type CircuitSettings, circuitSettings } from "./circuit.ts"
 import { PositiveDuration } from "./duration.ts"
 import { everyKey } from "./record.ts"
 import { RetryPolicy } from "./retry-policy.ts"
@@ -52,6 +53,21 @@ export const Disabled = Schema.Struct({
 })
 export type Disabled = typeof Disabled.Type
 
+/** Since when (ms since the epoch) a human keeps an endpoint's deliveries back, to go out later. */
+export const Paused = Schema.Struct({
+  at: Schema.Number,
+  by: Schema.String,
+  reason: Schema.optionalKey(Schema.String)
+})
+export type Paused = typeof Paused.Type
+
+/** How many requests an endpoint takes in a second, and how many at once after a pause. */
+export const RateLimit = Schema.Struct({
+  perSecond: Schema.Finite.check(Schema.isBetween({ minimum: 1 / 3600, maximum: 100_000 })),
+  burst: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
+})
+export type RateLimit = typeof RateLimit.Type
+
 /** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
 export const Endpoint = Schema.Struct({
   v: Schema.Literal(1),
@@ -71,6 +87,10 @@ export const Endpoint = Schema.Struct({
   retry: Schema.Union([Schema.String, RetryPolicy]),
   /** Requests at the same time. (Default: 10) */
   maxInFlight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
+  /** (Default: none) */
+  rate: Schema.optionalKey(RateLimit),
+  /** When it is spared, and given up. (Default: all as in the default circuit) */
+  circuit: Schema.optionalKey(Circuit),
   /** Limit for a whole attempt, redirects included. (Default: the policy's, else 30 seconds) */
   timeout: Schema.optionalKey(PositiveDuration),
   /** Redirects followed before the attempt fails; 0 follows none. (Default: 3) */
@@ -78,8 +98,13 @@ export const Endpoint = Schema.Struct({
   /** Sent with every request, but not across a redirect to another origin. */
   headers: Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
   disabled: Schema.optionalKey(Disabled),
+  paused: Schema.optionalKey(Paused),
   createdAt: Schema.Number,
   updatedAt: Schema.Number
 })
 export type Endpoint = typeof Endpoint.Type
 export type EndpointJson = typeof Endpoint.Encoded
+
+/** When an endpoint's circuit opens and closes, and when the endpoint is given up. */
+export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettings =>
+  circuitSettings(circuit)

@@ -2,11 +2,20 @@ import { Schema } from "effect"
 import { DeadReason, ErrorClass, Response } from "./outcome.ts"
 
 /** Facts that are news but not bad news. */
-export const okKinds = ["routed", "delivered", "endpoint-enabled"] as const
+export const okKinds = [
+  "routed",
+  "delivered",
+  "circuit-half-opened",
+  "circuit-closed",
+  "endpoint-enabled",
+  "endpoint-paused",
+  "endpoint-resumed"
+] as const
 /** Facts that alerts are made of: the broker republishes them on the failure subjects. */
 export const failureKinds = [
   "attempt-failed",
   "dead-lettered",
+  "circuit-opened",
   "endpoint-disabled",
   "unroutable"
 ] as const

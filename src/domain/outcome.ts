@@ -54,6 +54,8 @@ export const DeadReason = Schema.Literals([
   "deadline",
   "endpoint-disabled",
   "endpoint-removed",
+  /** More waits for the endpoint already than its backlog takes. */
+  "backlog-full",
   /** The delivery makes its worker fail each time. */
   "defect"
 ])

@@ -82,6 +82,22 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
         : [[...attemptOf(fact), `next in ${spanText(nextAttemptAt - fact.at)}`], "yellow"]
     case "dead-lettered":
       return [[attemptsText(fact), ...answerOf(fact), `dead-lettered: ${reason}`], "red"]
+    case "circuit-opened":
+      return [
+        [
+          `circuit opened: ${reason}`,
+          ...(nextAttemptAt === undefined ? [] : [`probed in ${spanText(nextAttemptAt - fact.at)}`])
+        ],
+        "red"
+      ]
+    case "circuit-half-opened":
+      return [["circuit half-open"], "yellow"]
+    case "circuit-closed":
+      return [["circuit closed"], "green"]
+    case "endpoint-paused":
+      return [[reason === undefined ? "paused" : `paused: ${reason}`], "yellow"]
+    case "endpoint-resumed":
+      return [["resumed"], "green"]
     case "endpoint-enabled":
       return [["enabled"], "green"]
     case "endpoint-disabled":
