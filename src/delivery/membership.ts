@@ -133,7 +133,13 @@ export const join = Effect.fnUntraced(function* ({ load, owner, roles }: Members
     Effect.provideContext(context)
   )
   yield* Effect.addFinalizer(() => end)
-  yield* write
+  yield* Effect.catchIf(write, isConflict, () =>
+    // Another of this id was faster by a moment.
+    Effect.flatMap(claim(bucket, owner), (found) => {
+      revision = found
+      return write
+    })
+  )
   soundSince = Number.NEGATIVE_INFINITY
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(ttl / signs), beat)))
 

@@ -46,8 +46,7 @@ export const keepShare = Effect.fnUntraced(function* <E, R>(options: ShareOption
   const held = new Map<number, Held>()
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<R | Broker>()
-  const look = yield* Deferred.make<void>()
-  let looking = look
+  let looking = yield* Deferred.make<void>()
   const lookAgain = () => void Deferred.doneUnsafe(looking, Effect.void)
 
   const hold = (ownership: Ownership) =>

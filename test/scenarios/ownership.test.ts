@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber } from "effect"
+import { Clock, Deferred, Effect, Fiber, Result } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { eraseValue, readValue, writeValue } from "../../src/broker/values.ts"
 import type { WorkerOptions } from "../../src/delivery/worker.ts"
@@ -7,7 +7,7 @@ import { partitionOf } from "../../src/domain/names.ts"
 import { quiet as quietBooks } from "../books.ts"
 import { counting } from "../counting.ts"
 import type { Installation } from "../engine.ts"
-import { endpoint, eventually, history, publish, worker } from "../engine.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
 import { makeLog } from "../log.ts"
 import { receiver } from "../receiver.ts"
 import { onServer, quiet } from "../scenario.ts"
@@ -181,6 +181,16 @@ describe.concurrent("a second worker", () => {
     })
   )
 
+  scenario("is refused, or the first one is, where both start at the same moment", () =>
+    Effect.gen(function* () {
+      const start = Effect.result(worker({ id: "same", leaseTtl: 1_000 }))
+      const results = yield* Effect.all([start, start], { concurrency: 2 })
+      const messages = results.filter(Result.isFailure).map(({ failure }) => failure.message)
+      assert.lengthOf(messages, 1)
+      assert.include(nth(messages, 0), "named same is running already")
+    })
+  )
+
   scenario("may have the id of one that has died, once its time is over", (place) =>
     Effect.gen(function* () {
       const { url } = yield* receiver()
@@ -277,6 +287,35 @@ describe.concurrent("the owner of a partition", () => {
       assert.deepStrictEqual(yield* owners(2), ["w1", "w1"])
     })
   )
+
+  for (const [who, last] of [
+    ["goes on when its lease has ended and nobody has delivered in between", undefined],
+    ["begins anew when another has delivered since its lease ended", "another process"]
+  ] as const)
+    scenario(who, () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const { requests, url } = yield* receiver()
+        yield* endpoint({ url })
+        const facts = yield* history
+        const log = makeLog()
+        const { delivering } = yield* Effect.provide(worker({ leaseTtl: 2_000 }), log.layer)
+        yield* delivering
+        yield* publish("a")
+        yield* facts.count("delivered", 1)
+        const { workers } = names.buckets
+        if (last !== undefined) yield* writeValue(workers, "taken.0", last)
+        yield* eraseValue(workers, key)
+        yield* eventually(owners(2), (all) => all[0] === "w1")
+        yield* publish("a")
+        yield* facts.count("delivered", 2)
+        yield* eventually(
+          Effect.sync(() => log.count("another worker has taken a partition over")),
+          (count) => count === (last === undefined ? 0 : 1)
+        )
+        assert.strictEqual(requests.length, 2)
+      })
+    )
 
   scenario("does not give back what has passed to somebody else", () =>
     Effect.gen(function* () {
