@@ -55,8 +55,11 @@ export const afterOutcome = (
 
 const none: Consequence["news"] = []
 
+/** Clocks are read in whole ms, and how long a request took by another one, ms. */
+const clockError = 5
+
 const isLate = ({ circuit }: Health, { sentAt }: Outcome): boolean =>
-  circuit.state === "open" || (sentAt !== undefined && sentAt < circuit.since)
+  circuit.state === "open" || (sentAt !== undefined && sentAt + clockError < circuit.since)
 
 /** The later of what stands and what was just asked for; nothing where that has passed. */
 const heldUntil = (

@@ -1,0 +1,458 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import type { CircuitSettings } from "../../src/domain/circuit.ts"
+import { defaultCircuit } from "../../src/domain/circuit.ts"
+import { Health, healthy, isHealthy } from "../../src/domain/health.ts"
+import type { Circumstances, Consequence, Outcome } from "../../src/policy/circuit.ts"
+import {
+  afterOutcome,
+  isHeld,
+  isOpen,
+  isRamping,
+  mayProbe,
+  ramp,
+  toHalfOpen
+} from "../../src/policy/circuit.ts"
+
+const minute = 60_000
+const day = 24 * 60 * minute
+const well = healthy("g")
+
+const usual: Circumstances = { spread: 0, rateExceeded: false, ramping: false }
+
+/** An endpoint that gets one outcome after the other. */
+const endpointWith = (overrides: Partial<CircuitSettings> = {}, begin: Health = well) => {
+  const settings = { ...defaultCircuit, ...overrides }
+  let health = begin
+  const take = (outcome: Partial<Outcome>, circumstances: Partial<Circumstances> = {}) => {
+    const given = { ok: false, permanent: false, at: 1_000, delivery: "d.hook", ...outcome }
+    const consequence = afterOutcome(health, given, settings, { ...usual, ...circumstances })
+    health = consequence.health
+    return consequence
+  }
+  return {
+    now: () => health,
+    fails: (at: number, more: Partial<Outcome> = {}, circumstances: Partial<Circumstances> = {}) =>
+      take({ at, status: 503, ...more }, circumstances),
+    refuses: (at: number, more: Partial<Outcome> = {}) =>
+      take({ at, permanent: true, status: 422, ...more }),
+    succeeds: (
+      at: number,
+      more: Partial<Outcome> = {},
+      circumstances: Partial<Circumstances> = {}
+    ) => take({ at, ok: true, ...more }, circumstances),
+    halfOpens: (at: number) => {
+      health = toHalfOpen(health, at)
+    }
+  }
+}
+
+const opened = (overrides: Partial<CircuitSettings> = {}) => {
+  const endpoint = endpointWith({ failures: 1, ...overrides })
+  endpoint.fails(1_000)
+  return endpoint
+}
+
+const probed = (overrides: Partial<CircuitSettings> = {}) => {
+  const endpoint = opened(overrides)
+  endpoint.halfOpens(40_000)
+  return endpoint
+}
+
+describe("a closed circuit", () => {
+  it("opens at the fifth failure in a row, for 30 seconds, and says why", () => {
+    const endpoint = endpointWith()
+    for (const at of [1, 2, 3, 4]) {
+      assert.deepStrictEqual(endpoint.fails(at).news, [])
+      assert.isFalse(isOpen(endpoint.now()))
+    }
+    assert.deepStrictEqual(endpoint.fails(5).news, ["circuit-opened"])
+    assert.deepStrictEqual(endpoint.now().circuit, {
+      state: "open",
+      since: 5,
+      coolDown: 30_000,
+      until: 30_005,
+      why: "5 failures in a row, the last: 503"
+    })
+  })
+
+  it("begins to count anew after a success, and after a permanent failure", () => {
+    for (const answer of ["succeeds", "refuses"] as const) {
+      const endpoint = endpointWith()
+      for (const at of [1, 2, 3, 4]) endpoint.fails(at)
+      endpoint[answer](5)
+      for (const at of [6, 7, 8, 9]) endpoint.fails(at)
+      assert.isFalse(isOpen(endpoint.now()), answer)
+      endpoint.fails(10)
+      assert.isTrue(isOpen(endpoint.now()), answer)
+    }
+  })
+
+  it("opens when too many failed, though never many in a row", () => {
+    const endpoint = endpointWith()
+    assert.deepStrictEqual(endpoint.fails(1, {}, { rateExceeded: true }).news, ["circuit-opened"])
+    assert.match(endpoint.now().circuit.why ?? "", /50% of the latest attempts/)
+  })
+
+  it("does not open for a success, or a permanent failure, however many failed before", () => {
+    const endpoint = endpointWith()
+    endpoint.fails(1)
+    endpoint.succeeds(2, {}, { rateExceeded: true })
+    endpoint.refuses(3)
+    assert.isFalse(isOpen(endpoint.now()))
+  })
+
+  it("costs nothing as long as all goes well", () => {
+    const endpoint = endpointWith()
+    for (let at = 0; at < 1_000; at++)
+      assert.deepStrictEqual(endpoint.succeeds(at), { health: well, news: [] })
+    assert.strictEqual(endpoint.now(), well)
+  })
+
+  it("leaves nothing worth storing when a success follows a failure", () => {
+    const endpoint = endpointWith()
+    endpoint.fails(1, { error: "no connection" })
+    assert.isFalse(isHealthy(endpoint.now()))
+    endpoint.succeeds(2)
+    assert.deepStrictEqual(endpoint.now(), well)
+    assert.isTrue(isHealthy(endpoint.now()))
+  })
+})
+
+describe("an open circuit", () => {
+  it("may be probed when its cool-down is over, and not before", () => {
+    const endpoint = opened()
+    assert.isFalse(mayProbe(endpoint.now(), 30_999))
+    assert.isTrue(mayProbe(endpoint.now(), 31_000))
+  })
+
+  it("is left alone for as long as the receiver asked, also by a probe", () => {
+    const endpoint = endpointWith({ failures: 1 })
+    endpoint.fails(1_000, { retryAt: 90_000 })
+    assert.isFalse(mayProbe(endpoint.now(), 89_999))
+    assert.isTrue(mayProbe(endpoint.now(), 90_000))
+  })
+
+  it("does not heed the answers to what was sent before it opened", () => {
+    const endpoint = opened()
+    const before = endpoint.now()
+    for (const at of [1_001, 1_002]) {
+      endpoint.fails(at)
+      endpoint.succeeds(at)
+      assert.strictEqual(endpoint.now(), before)
+    }
+    endpoint.halfOpens(31_000)
+    const ready = endpoint.now()
+    endpoint.fails(31_010, { sentAt: 900 })
+    endpoint.succeeds(31_011, { sentAt: 901 })
+    assert.strictEqual(endpoint.now(), ready)
+  })
+
+  it("learns from a late answer until when it is to be left alone", () => {
+    const endpoint = opened()
+    endpoint.fails(1_001, { retryAt: 99_000 })
+    assert.strictEqual(endpoint.now().notBefore, 99_000)
+    assert.isFalse(mayProbe(endpoint.now(), 98_999))
+  })
+})
+
+describe("a half-open circuit", () => {
+  it("closes at the second success, and has no failures in a row from the first on", () => {
+    const endpoint = probed()
+    assert.deepStrictEqual(endpoint.succeeds(40_010, { delivery: "a.hook" }).news, [])
+    const { circuit, failingSince, failuresInRow, giveUpAt } = endpoint.now()
+    assert.deepStrictEqual(
+      [circuit.state, circuit.successes, circuit.lastProbe],
+      ["half-open", 1, "a.hook"]
+    )
+    assert.deepStrictEqual([failingSince, giveUpAt, failuresInRow], [undefined, undefined, 0])
+    assert.deepStrictEqual(endpoint.succeeds(40_020).news, ["circuit-closed"])
+    assert.isFalse(isOpen(endpoint.now()))
+  })
+
+  it("opens again at a failure, for twice as long, and knows which delivery it was", () => {
+    const endpoint = probed()
+    endpoint.succeeds(40_010)
+    assert.deepStrictEqual(endpoint.fails(40_020, { delivery: "b.hook" }).news, ["circuit-opened"])
+    const { circuit } = endpoint.now()
+    assert.deepStrictEqual(
+      [circuit.state, circuit.coolDown, circuit.until, circuit.lastProbe],
+      ["open", 60_000, 100_020, "b.hook"]
+    )
+  })
+
+  it("stays so at a permanent failure, and waits for another delivery", () => {
+    const endpoint = probed()
+    assert.deepStrictEqual(endpoint.refuses(40_010, { delivery: "c.hook" }).news, [])
+    assert.deepStrictEqual(
+      [endpoint.now().circuit.state, endpoint.now().circuit.lastProbe],
+      ["half-open", "c.hook"]
+    )
+    assert.isTrue(mayProbe(endpoint.now(), 40_011))
+  })
+
+  it("counts the answer to a probe that seems to be sent a moment before it was half-open", () => {
+    const endpoint = probed()
+    endpoint.succeeds(40_003, { sentAt: 39_999.2 })
+    assert.strictEqual(endpoint.now().circuit.successes, 1)
+  })
+
+  it("is what an open one becomes, and no other", () => {
+    const half = probed().now()
+    assert.strictEqual(toHalfOpen(half, 50_000), half)
+    assert.strictEqual(toHalfOpen(well, 50_000), well)
+  })
+})
+
+describe("a circuit that has closed", () => {
+  const closing = () => {
+    const endpoint = endpointWith({ failures: 2, successes: 1 })
+    for (const at of [1, 2]) endpoint.fails(at)
+    endpoint.halfOpens(40_000)
+    endpoint.succeeds(40_010)
+    return endpoint
+  }
+
+  it("opens at the first failure while traffic comes back, for longer than before", () => {
+    const endpoint = closing()
+    assert.isTrue(isRamping(endpoint.now()))
+    assert.isFalse(isHealthy(endpoint.now()))
+    endpoint.succeeds(40_020, {}, { ramping: true })
+    assert.deepStrictEqual(endpoint.fails(40_030, {}, { ramping: true }).news, ["circuit-opened"])
+    assert.strictEqual(endpoint.now().circuit.coolDown, 60_000)
+  })
+
+  it("stores nothing for a success while traffic comes back", () => {
+    const endpoint = closing()
+    const before = endpoint.now()
+    endpoint.succeeds(40_020, {}, { ramping: true })
+    assert.strictEqual(endpoint.now(), before)
+  })
+
+  it("is as good as new once traffic is back", () => {
+    const endpoint = closing()
+    endpoint.succeeds(50_000)
+    assert.isFalse(isRamping(endpoint.now()))
+    assert.isTrue(isHealthy(endpoint.now()))
+    endpoint.fails(50_010)
+    assert.isFalse(isOpen(endpoint.now()))
+    endpoint.fails(50_020)
+    assert.strictEqual(endpoint.now().circuit.coolDown, 30_000)
+  })
+
+  it("does not heed a failure of what was sent while it was open", () => {
+    const endpoint = closing()
+    const before = endpoint.now()
+    endpoint.fails(40_020, { sentAt: 900 }, { ramping: true })
+    assert.strictEqual(endpoint.now(), before)
+  })
+})
+
+describe("giving an endpoint up", () => {
+  it("comes after five days of nothing but failures", () => {
+    const endpoint = opened()
+    endpoint.halfOpens(2_000)
+    assert.isUndefined(endpoint.fails(1_000 + 5 * day - 1).giveUp)
+    endpoint.halfOpens(1_000 + 5 * day)
+    assert.strictEqual(
+      endpoint.fails(1_000 + 5 * day, { error: "connection: refused" }).giveUp,
+      "nothing but failures since 1970-01-01T00:00:01.000Z, the last: 503 connection: refused"
+    )
+  })
+
+  it("begins to count anew when one probe succeeds", () => {
+    const endpoint = probed()
+    endpoint.succeeds(4 * day)
+    assert.isUndefined(endpoint.fails(6 * day).giveUp)
+    assert.strictEqual(endpoint.now().giveUpAt, 11 * day)
+  })
+
+  it("follows the settings when they change meanwhile", () => {
+    const longer = endpointWith({ giveUpAfter: 10 * day }, probed().now())
+    assert.isUndefined(longer.fails(6 * day).giveUp)
+    assert.strictEqual(longer.now().giveUpAt, 1_000 + 10 * day)
+  })
+
+  it("comes at the hundredth permanent failure since the last success", () => {
+    const endpoint = endpointWith()
+    for (let n = 1; n <= 50; n++) endpoint.refuses(n)
+    endpoint.succeeds(51)
+    for (let n = 1; n < 100; n++) assert.isUndefined(endpoint.refuses(n).giveUp)
+    endpoint.fails(100)
+    assert.strictEqual(
+      endpoint.refuses(101).giveUp,
+      "100 permanent failures in a row, the last: 422"
+    )
+  })
+})
+
+describe("a Retry-After", () => {
+  it("holds until the latest that was asked for, and is forgotten after", () => {
+    const endpoint = endpointWith()
+    endpoint.fails(1, { retryAt: 500 })
+    endpoint.fails(2, { retryAt: 300 })
+    assert.isTrue(isHeld(endpoint.now(), 499))
+    assert.isFalse(isHeld(endpoint.now(), 500))
+    endpoint.succeeds(400)
+    assert.strictEqual(endpoint.now().notBefore, 500)
+    endpoint.succeeds(501)
+    assert.isTrue(isHealthy(endpoint.now()))
+  })
+})
+
+describe("coming back", () => {
+  it("takes one more for each success, up to the cap", () => {
+    assert.deepStrictEqual(
+      [ramp(1, 3), ramp(2, 3), ramp(3, 3), ramp(1, 1), ramp(7, 3)],
+      [2, 3, 3, 1, 3]
+    )
+  })
+})
+
+const between = (minimum: number, maximum: number) =>
+  Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+const Step = Schema.Struct({
+  what: Schema.Literals(["ok", "transient", "transient", "permanent", "half-open"]),
+  after: between(0, 20 * minute),
+  lasted: between(0, minute),
+  retryAfter: between(0, 10 * minute),
+  spread: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 - 2 ** -53 })),
+  rateExceeded: Schema.Boolean,
+  ramping: Schema.Boolean,
+  delivery: between(0, 3)
+})
+const Steps = Schema.Array(Step)
+const Limits = Schema.Struct({
+  failures: between(1, 6),
+  successes: between(1, 4),
+  coolDown: between(1, minute),
+  longer: between(0, 15 * minute),
+  giveUpAfter: between(1, 5 * day),
+  permanentFailures: between(1, 20)
+})
+
+/** Runs the steps and shows what each made of which. */
+const play = (
+  steps: typeof Steps.Type,
+  { longer, ...limits }: typeof Limits.Type,
+  check: (step: {
+    readonly before: Health
+    readonly after: Consequence
+    readonly settings: CircuitSettings
+    readonly at: number
+    readonly what: string
+  }) => void
+) => {
+  const settings = { ...defaultCircuit, ...limits, maxCoolDown: limits.coolDown + longer }
+  let health = well
+  let at = 1_000_000
+  for (const { after, delivery, lasted, retryAfter, what, ...circumstances } of steps) {
+    at += after
+    const before = health
+    const consequence =
+      what === "half-open"
+        ? { health: mayProbe(health, at) ? toHalfOpen(health, at) : health, news: [] }
+        : afterOutcome(
+            health,
+            {
+              ok: what === "ok",
+              permanent: what === "permanent",
+              at,
+              sentAt: at - lasted,
+              delivery: `${delivery}.hook`,
+              ...(what === "transient" && retryAfter > 5 * minute
+                ? { retryAt: at + retryAfter }
+                : {})
+            },
+            settings,
+            circumstances
+          )
+    check({ before, after: consequence, settings, at, what })
+    health = consequence.health
+  }
+}
+
+describe("any sequence of outcomes", () => {
+  it.prop("leaves a state that is possible", { steps: Steps, limits: Limits }, (given) =>
+    play(given.steps, given.limits, ({ after: { health }, at, settings }) => {
+      const { circuit, failingSince, failuresInRow, giveUpAt } = health
+      assert.isAtMost(circuit.since, at)
+      assert.strictEqual(failuresInRow > 0, failingSince !== undefined)
+      assert.strictEqual(failingSince !== undefined, giveUpAt !== undefined)
+      switch (circuit.state) {
+        case "closed":
+          assert.isUndefined(circuit.until)
+          assert.isUndefined(circuit.successes)
+          assert.isUndefined(circuit.lastProbe)
+          assert.isBelow(failuresInRow, settings.failures)
+          break
+        case "open":
+          assert.strictEqual(circuit.until, circuit.since + (circuit.coolDown ?? Number.NaN))
+          assert.isAbove(failuresInRow, 0)
+          assert.isDefined(circuit.why)
+          break
+        case "half-open":
+          assert.isBelow(circuit.successes ?? Number.NaN, settings.successes)
+          assert.isAtMost(circuit.until ?? Number.NaN, at)
+      }
+    })
+  )
+
+  it.prop("keeps the cool-down within its limits", { steps: Steps, limits: Limits }, (given) =>
+    play(given.steps, given.limits, ({ after: { health }, settings }) => {
+      const { coolDown } = health.circuit
+      if (coolDown === undefined) return
+      assert.isAtLeast(coolDown, settings.coolDown)
+      assert.isAtMost(coolDown, settings.maxCoolDown)
+      assert.isTrue(Number.isInteger(coolDown))
+    })
+  )
+
+  it.prop("never shortens a Retry-After", { steps: Steps, limits: Limits }, (given) =>
+    play(given.steps, given.limits, ({ after: { health }, at, before }) => {
+      const { notBefore = 0 } = before
+      if (notBefore > at) assert.isAtLeast(health.notBefore ?? 0, notBefore)
+    })
+  )
+
+  it.prop(
+    "tells of a circuit that opens or closes, and of nothing else",
+    { steps: Steps, limits: Limits },
+    (given) =>
+      play(given.steps, given.limits, ({ after: { health, news }, before, what }) => {
+        if (what === "half-open") return
+        const opens = before.circuit.state !== "open" && health.circuit.state === "open"
+        const closes = before.circuit.state === "half-open" && health.circuit.state === "closed"
+        assert.deepStrictEqual(news, [
+          ...(opens ? ["circuit-opened" as const] : []),
+          ...(closes ? ["circuit-closed" as const] : [])
+        ])
+      })
+  )
+
+  it.prop(
+    "can always be followed by what closes the circuit",
+    { steps: Steps, limits: Limits },
+    (given) => {
+      let reached = { health: well, at: 0, settings: defaultCircuit }
+      play(given.steps, given.limits, ({ after: { health }, at, settings }) => {
+        reached = { health, at, settings }
+      })
+      const endpoint = endpointWith(reached.settings, reached.health)
+      let at = reached.at + day
+      endpoint.halfOpens(at)
+      for (let n = 0; n < reached.settings.successes; n++) endpoint.succeeds(++at)
+      endpoint.succeeds(++at)
+      assert.isTrue(isHealthy(endpoint.now()))
+    }
+  )
+
+  it.prop("is stored as it is", { steps: Steps, limits: Limits }, (given) =>
+    play(given.steps, given.limits, ({ after: { health } }) => {
+      const stored = JSON.stringify(Schema.encodeSync(Health)(health))
+      const read = Schema.decodeUnknownResult(Schema.fromJsonString(Health))(stored)
+      assert.deepStrictEqual(Result.getOrUndefined(read), health)
+    })
+  )
+})

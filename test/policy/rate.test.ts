@@ -1,0 +1,96 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { TokenBucket } from "../../src/policy/rate.ts"
+
+const between = (minimum: number, maximum: number) =>
+  Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+const Rate = Schema.Struct({
+  perSecond: Schema.Finite.check(Schema.isBetween({ minimum: 0.001, maximum: 5_000 })),
+  burst: between(1, 50)
+})
+const epoch = 1_790_000_000_000
+
+/** Takes until there is none. */
+const drain = (bucket: TokenBucket, now: number): number => {
+  let taken = 0
+  while (bucket.take(now)) taken++
+  return taken
+}
+
+describe("a token bucket", () => {
+  it("gives a burst at once, then as many as its rate", () => {
+    const bucket = new TokenBucket({ perSecond: 20, burst: 3 }, epoch)
+    assert.strictEqual(drain(bucket, epoch), 3)
+    assert.strictEqual(bucket.waitFor(epoch), 50)
+    assert.isFalse(bucket.take(epoch + 49))
+    assert.isTrue(bucket.take(epoch + 50))
+    assert.isFalse(bucket.take(epoch + 50))
+  })
+
+  it("gives exactly its rate over a year in which all is taken", () => {
+    const bucket = new TokenBucket({ perSecond: 0.7, burst: 50 }, epoch)
+    const year = 365 * 24 * 3_600_000
+    let taken = 0
+    for (let at = epoch; at <= epoch + year; at += 10_000) taken += drain(bucket, at)
+    assert.strictEqual(taken, 50 + 22_075_200)
+  })
+
+  it("loses nothing to rounding, however often it is asked", () => {
+    const bucket = new TokenBucket({ perSecond: 3, burst: 2 }, epoch)
+    drain(bucket, epoch)
+    let taken = 0
+    for (let at = epoch + 1; at <= epoch + 1_000_000; at++) if (bucket.take(at)) taken++
+    assert.strictEqual(taken, 3_000)
+  })
+
+  it("does not wait for a clock that was put back", () => {
+    const bucket = new TokenBucket({ perSecond: 1, burst: 5 }, epoch)
+    assert.strictEqual(drain(bucket, epoch), 5)
+    const earlier = epoch - 3_600_000
+    assert.isFalse(bucket.take(earlier))
+    assert.strictEqual(bucket.waitFor(earlier), 1_000)
+    assert.isTrue(bucket.take(earlier + 1_000))
+  })
+
+  it.prop(
+    "never gives more in any time than a burst and what comes in within it",
+    { rate: Rate, gaps: Schema.Array(between(0, 3_000)) },
+    ({ gaps, rate }) => {
+      const bucket = new TokenBucket(rate, epoch)
+      const taken: Array<readonly [at: number, count: number]> = []
+      let at = epoch
+      for (const gap of gaps) {
+        at += gap
+        taken.push([at, drain(bucket, at)])
+      }
+      for (let from = 0; from < taken.length; from++) {
+        let sum = 0
+        for (const [then, count] of taken.slice(from)) {
+          sum += count
+          const span = then - (taken[from]?.[0] ?? 0)
+          assert.isAtMost(sum, rate.burst + (span * rate.perSecond) / 1_000 + 1e-6)
+        }
+      }
+    }
+  )
+
+  it.prop(
+    "has a token after the wait it names, and none before",
+    { rate: Rate, gaps: Schema.Array(between(0, 3_000)) },
+    ({ gaps, rate }) => {
+      const bucket = new TokenBucket(rate, epoch)
+      let at = epoch
+      for (const gap of gaps) {
+        at += gap
+        drain(bucket, at)
+        const wait = bucket.waitFor(at)
+        assert.isTrue(Number.isInteger(wait) && wait > 0)
+        // The last ms may be there for rounding's sake only.
+        if (wait > 2) assert.isFalse(bucket.take(at + wait - 2))
+        at += wait
+        assert.strictEqual(bucket.waitFor(at), 0)
+        assert.isTrue(bucket.take(at))
+      }
+    }
+  )
+})
