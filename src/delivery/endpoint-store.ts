@@ -209,8 +209,46 @@ export const enableEndpoint = Effect.fnUntraced(function* (
   return { ...stored, changed }
 })
 
+/**
+ * Keeps an endpoint's deliveries back and says so in the history: they wait in its backlog. Leaves
+ * one alone that is paused already.
+ *
+ * @param by who decided: `cli`.
+ */
+export const pauseEndpoint = Effect.fnUntraced(function* (
+  target: { readonly tenant: string; readonly endpoint: string },
+  reason: string | undefined,
+  by: string
+) {
+  const at = yield* Clock.currentTimeMillis
+  let changed = false
+  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
+    changed = endpoint.paused === undefined
+    const paused = { at, by, ...(reason === undefined ? {} : { reason }) }
+    return Effect.succeed(changed ? { ...endpoint, paused, updatedAt: at } : undefined)
+  })
+  if (changed) yield* tell("endpoint-paused", stored, at, by, reason)
+  return { ...stored, changed }
+})
+
+/** Lets the deliveries of a paused endpoint go on and says so in the history. */
+export const resumeEndpoint = Effect.fnUntraced(function* (
+  target: { readonly tenant: string; readonly endpoint: string },
+  by: string
+) {
+  const at = yield* Clock.currentTimeMillis
+  let changed = false
+  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
+    changed = endpoint.paused !== undefined
+    const { paused: _, ...resumed } = endpoint
+    return Effect.succeed(changed ? { ...resumed, updatedAt: at } : undefined)
+  })
+  if (changed) yield* tell("endpoint-resumed", stored, at, by)
+  return { ...stored, changed }
+})
+
 const tell = Effect.fnUntraced(function* (
-  kind: "endpoint-disabled" | "endpoint-enabled",
+  kind: "endpoint-disabled" | "endpoint-enabled" | "endpoint-paused" | "endpoint-resumed",
   { endpoint, revision }: StoredEndpoint,
   at: number,
   by: string,
