@@ -41,6 +41,9 @@ export const quickRetry = (changes: Partial<RetryPolicyJson> = {}): RetryPolicyJ
   ...changes
 })
 
+/** A circuit that no test's failures open. */
+export const closedCircuit = { failures: 1_000, rate: "none" } as const
+
 const decodeEndpoint = Schema.decodeUnknownSync(Endpoint)
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
 
@@ -74,6 +77,7 @@ export const installation = (server: TestServer, topology: Partial<TopologyOptio
 
 export type Installation = ReturnType<typeof installation>
 
+/** Adds an endpoint of acme; unless it is said, its circuit stays closed. */
 export const endpoint = (changes: Partial<EndpointJson> = {}) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -89,6 +93,7 @@ export const endpoint = (changes: Partial<EndpointJson> = {}) =>
         secrets: [{ value: secret, createdAt: now }],
         retry: quickRetry(),
         maxInFlight: 10,
+        circuit: closedCircuit,
         redirects: 3,
         headers: {},
         createdAt: now,

@@ -5,8 +5,8 @@ import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
 import { makeBacklog } from "./backlog.ts"
-import { Directory } from "./directory.ts"
 import { makeDrains } from "./drains.ts"
+import { makeEndpointHealth } from "./endpoint-health.ts"
 import { endpointKey } from "./endpoint-store.ts"
 import type { StoreElsewhere } from "./handling.ts"
 import { makeHandling } from "./handling.ts"
@@ -31,6 +31,10 @@ const tick = 100
 
 export interface PartitionOptions {
   readonly memory: PartitionMemory
+  /** How many there are. */
+  readonly partitions: number
+  /** A new id for each request really made, and for each fact about an endpoint. */
+  readonly nextId: () => string
   /**
    * Makes what settles the messages of one stream.
    *
@@ -64,23 +68,34 @@ interface Job {
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
   const { memory, stopping } = options
   const { names } = yield* Broker
-  const directory = yield* Directory
   const backlog = yield* makeBacklog(memory.index)
   const queueSettlement = yield* options.settle(memory)
   // What fails there waits as a schedule, so that the backlog goes on.
   const backlogSettlement = yield* options.settle(memory.backlog, 0)
   const { mayAttempt, sender, worker } = options
-  const common = { mayAttempt, sender, worker, answered: () => undefined }
+  const fibers = yield* FiberSet.make<void>()
+  const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
+  const background = yield* FiberSet.make<void>()
+  const runInBackground = yield* FiberSet.runtime(background)<Broker | Facts>()
+  const health = yield* makeEndpointHealth({
+    index: memory.index,
+    partitions: options.partitions,
+    worker,
+    clock: sender.clock,
+    nextId: options.nextId,
+    freed: (key) => {
+      lanes.advance(key)
+      drains.wake(key)
+    },
+    run: runInBackground
+  })
+  const common = { mayAttempt, sender, worker, answered: health.answered }
   const queue = yield* makeHandling({ ...common, memory, settlement: queueSettlement })
   const late = yield* makeHandling({
     ...common,
     memory: memory.backlog,
     settlement: backlogSettlement
   })
-  const fibers = yield* FiberSet.make<void>()
-  const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
-  const background = yield* FiberSet.make<void>()
-  const runInBackground = yield* FiberSet.runtime(background)()
   const inHand = new InHand(capacity)
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
@@ -94,8 +109,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     drains.storing(held.delivery, (after) => backlog.store(held, progress, after))
 
   const lanes = new Lanes<Job>({
-    limit: (key) => directory.find(key)?.config.maxInFlight ?? 1,
-    admit: () => true,
+    limit: health.limit,
+    admit: health.admit,
     isBehind: (key) => drains.isBehind(key),
     closed: stopping,
     patience,
@@ -158,6 +173,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     Effect.sync(() =>
       setInterval(() => {
         if (stopping()) return
+        health.tick()
         lanes.overdue()
         lanes.advance()
         drains.wake()
@@ -168,6 +184,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
 
   let asked = false
   const deliverAll = Effect.gen(function* () {
+    yield* health.load
     yield* drains.find
     yield* pull({
       name: memory.stream,

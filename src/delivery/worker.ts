@@ -200,6 +200,8 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     )
     const partition = yield* makePartition({
       memory,
+      partitions: layout.partitions,
+      nextId: node.nextId,
       settle: (memory, maxWaiting = options.maxWaiting) =>
         makeSettlement({
           worker: options.id,

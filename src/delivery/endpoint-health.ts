@@ -1,0 +1,266 @@
+import { Effect, Random } from "effect"
+import type { Broker } from "../broker/connection.ts"
+import type { Delivery } from "../domain/delivery.ts"
+import { deliveryId } from "../domain/delivery.ts"
+import { circuitOf } from "../domain/endpoint.ts"
+import type { Fact, FactKind } from "../domain/fact.ts"
+import type { Health } from "../domain/health.ts"
+import { healthy, isHealthy } from "../domain/health.ts"
+import { partitionOf } from "../domain/names.ts"
+import { Facts } from "../history/facts.ts"
+import {
+  afterOutcome,
+  isHeld,
+  isRamping,
+  mayProbe,
+  RateWindow,
+  ramp,
+  toHalfOpen
+} from "../policy/circuit.ts"
+import { TokenBucket } from "../policy/rate.ts"
+import { parseRetryAfter } from "../policy/retry-after.ts"
+import type { LiveEndpoint } from "./directory.ts"
+import { Directory } from "./directory.ts"
+import { disableEndpoint } from "./endpoint-store.ts"
+import type { HealthRecord } from "./health-record.ts"
+import { listHealth, makeHealthRecord } from "./health-record.ts"
+import type { Sender, Sent } from "./sender.ts"
+
+/** Deliveries at the same time to an endpoint that takes none any more: they only end. */
+const ending = 16
+
+export interface EndpointHealthOptions {
+  /** Of the partition, and of how many. */
+  readonly index: number
+  readonly partitions: number
+  readonly worker: string
+  readonly clock: Sender["clock"]
+  /** A new id for a fact. */
+  readonly nextId: () => string
+  /** Told of an endpoint that may take more than before. */
+  readonly freed: (key: string) => void
+  /** Runs until the partition is given up. */
+  readonly run: (work: Effect.Effect<void, never, Broker | Facts>) => void
+}
+
+/** What is remembered of an endpoint that failed lately, or comes back. */
+interface State {
+  health: Health
+  readonly record: HealthRecord
+  readonly window: RateWindow
+  lastFailure: number
+  /** Requests at the same time while it comes back; undefined when it is back. */
+  limit: number | undefined
+}
+
+/**
+ * How the endpoints of a partition are, and what they may take: their owner judges each outcome,
+ * keeps what it comes to in the health bucket, and tells of it.
+ */
+export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
+  const { clock, run } = options
+  const directory = yield* Directory
+  const facts = yield* Facts
+  const random = yield* Random.Random
+  const states = new Map<string, State>()
+  const paused = new Set<string>()
+  const buckets = new Map<string, { readonly of: LiveEndpoint; readonly bucket: TokenBucket }>()
+
+  const stateOf = (
+    endpoint: LiveEndpoint,
+    found?: { health: Health; revision: number }
+  ): State => ({
+    health: found?.health ?? healthy(endpoint.config.generation),
+    record: makeHealthRecord(endpoint.key, found?.revision ?? 0),
+    window: new RateWindow(),
+    lastFailure: 0,
+    limit: found !== undefined && isRamping(found.health) ? 1 : undefined
+  })
+
+  const isOf = (state: State, { config }: LiveEndpoint) =>
+    state.health.generation === config.generation
+
+  const tell = (endpoint: LiveEndpoint, kind: FactKind, at: number, more: Partial<Fact>) => {
+    const { id, tenant } = endpoint.config
+    const fact: Fact = { v: 1, kind, at, tenant, endpoint: id, worker: options.worker, ...more }
+    run(
+      Effect.gen(function* () {
+        yield* facts.append(fact, options.nextId())
+        yield* Effect.logInfo(kind, { tenant, endpoint: id, ...more })
+      })
+    )
+  }
+
+  const change = (state: State, health: Health) => {
+    state.health = health
+    run(state.record.write(isHealthy(health) ? undefined : health))
+  }
+
+  const giveUp = (endpoint: LiveEndpoint, reason: string) => {
+    const { generation, id, tenant } = endpoint.config
+    const named = { tenant, endpoint: id, generation }
+    run(
+      disableEndpoint(named, reason, options.worker).pipe(
+        Effect.asVoid,
+        Effect.catch((error) =>
+          Effect.logWarning("an endpoint that only fails could not be disabled", {
+            endpoint: endpoint.key,
+            why: error.message
+          })
+        )
+      )
+    )
+  }
+
+  /** Until when the receiver asks to be left alone, ms since the epoch. */
+  const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: Sent) => {
+    const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
+    return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
+  }
+
+  /** Goes over those that are not simply well: some may be tried again, some forgotten. */
+  const tick = () => {
+    const now = clock.currentTimeMillisUnsafe()
+    for (const key of paused) {
+      const endpoint = directory.find(key)
+      if (endpoint?.config.paused !== undefined) continue
+      paused.delete(key)
+      if (endpoint !== undefined) {
+        const state = states.get(key) ?? stateOf(endpoint)
+        state.limit = 1
+        states.set(key, state)
+      }
+      options.freed(key)
+    }
+    for (const [key, state] of states) {
+      const endpoint = directory.find(key)
+      if (endpoint === undefined || !isOf(state, endpoint)) {
+        states.delete(key)
+        run(state.record.write(undefined))
+        continue
+      }
+      const { health } = state
+      if (health.circuit.state === "open" && mayProbe(health, now)) {
+        change(state, toHalfOpen(health, now))
+        tell(endpoint, "circuit-half-opened", now, {})
+        options.freed(key)
+      } else if (health.notBefore !== undefined && !isHeld(health, now)) {
+        const { notBefore: _, ...rest } = health
+        change(state, rest)
+        state.limit ??= 1
+        options.freed(key)
+      } else if (isHealthy(health) && state.limit === undefined) {
+        const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
+        if (now - state.lastFailure > over) states.delete(key)
+      }
+    }
+  }
+
+  return {
+    /** Reads what former owners stored. */
+    load: Effect.map(listHealth, (found) => {
+      for (const { health, key, revision } of found) {
+        const [tenant = "", id = ""] = key.split(".")
+        const endpoint = directory.find(key)
+        if (endpoint === undefined || partitionOf(tenant, id, options.partitions) !== options.index)
+          continue
+        states.set(key, stateOf(endpoint, { health, revision }))
+      }
+    }),
+
+    /** Requests that an endpoint may have under way now. */
+    limit: (key: string): number => {
+      const endpoint = directory.find(key)
+      if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
+      const { maxInFlight } = endpoint.config
+      if (endpoint.config.paused !== undefined) {
+        paused.add(key)
+        return 0
+      }
+      const state = states.get(key)
+      if (state === undefined || !isOf(state, endpoint)) return maxInFlight
+      if (isHeld(state.health, clock.currentTimeMillisUnsafe())) return 0
+      switch (state.health.circuit.state) {
+        case "open":
+          return 0
+        case "half-open":
+          return 1
+        case "closed":
+          return Math.min(maxInFlight, state.limit ?? maxInFlight)
+      }
+    },
+
+    /** Counts one more request against an endpoint's rate; false where it comes too soon. */
+    admit: (key: string): boolean => {
+      const endpoint = directory.find(key)
+      if (endpoint?.config.rate === undefined) return true
+      const now = clock.currentTimeMillisUnsafe()
+      let known = buckets.get(key)
+      if (known === undefined || known.of.revision !== endpoint.revision) {
+        known = { of: endpoint, bucket: new TokenBucket(endpoint.config.rate, now) }
+        buckets.set(key, known)
+      }
+      return known.bucket.take(now)
+    },
+
+    /** Judges an outcome. A success of an endpoint that is well costs nothing. */
+    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent): void => {
+      const ok = sent.verdict === "delivered"
+      let state = states.get(endpoint.key)
+      if (state === undefined || !isOf(state, endpoint)) {
+        if (ok) return
+        state = stateOf(endpoint)
+        states.set(endpoint.key, state)
+      }
+      const { at, result, verdict } = sent
+      const permanent = verdict === "fail"
+      const settings = circuitOf(endpoint.config)
+      state.window.note(ok || permanent, at)
+      if (!ok) state.lastFailure = at
+      const {
+        giveUp: why,
+        health,
+        news
+      } = afterOutcome(
+        state.health,
+        {
+          ok,
+          permanent,
+          at,
+          delivery: deliveryId(delivery),
+          sentAt: at - result.durationMs,
+          ...(result.status === undefined ? {} : { status: result.status }),
+          ...(result.error === undefined ? {} : { error: result.error.message }),
+          ...retryAt(endpoint, sent)
+        },
+        settings,
+        {
+          spread: random.nextDoubleUnsafe(),
+          rateExceeded: !ok && state.window.exceeds(settings, at),
+          ramping: state.limit !== undefined && isRamping(state.health)
+        }
+      )
+      const { circuit } = health
+      if (health !== state.health) change(state, health)
+      for (const kind of news) {
+        state.limit = kind === "circuit-closed" ? 1 : undefined
+        state.window.clear()
+        const opened = { nextAttemptAt: circuit.until ?? at, reason: circuit.why ?? "" }
+        tell(endpoint, kind, at, kind === "circuit-opened" ? opened : {})
+      }
+      if (ok && news.length === 0 && state.limit !== undefined) {
+        const { maxInFlight } = endpoint.config
+        const next = ramp(state.limit, maxInFlight)
+        state.limit = next < maxInFlight ? next : undefined
+      }
+      if (why !== undefined) giveUp(endpoint, why)
+    },
+
+    tick,
+
+    /** How many endpoints are not simply well. */
+    size: () => states.size
+  }
+})
+
+export type EndpointHealth = Effect.Success<ReturnType<typeof makeEndpointHealth>>
