@@ -16,9 +16,11 @@ export interface Removals {
   readonly headers: ReadonlyArray<string>
   /** Back to the policy's time-out. */
   readonly timeout: boolean
+  /** As many requests as it takes. */
+  readonly rate: boolean
 }
 
-export const nothingRemoved: Removals = { headers: [], timeout: false }
+export const nothingRemoved: Removals = { headers: [], timeout: false, rate: false }
 
 /** An endpoint after a change, and the secret that was made for it, to be shown. */
 export interface ChangedEndpoint {
@@ -64,9 +66,11 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   if (problems.length > 0) return yield* refusal(problems)
   const sign = fields.sign ?? before.sign
   const { made, secrets } = yield* secretsFor(sign, before.secrets, fields.secret, now)
-  const { signatureHeader: oldHeader, timeout: oldTimeout, ...rest } = before
+  const { circuit: _, rate: __, signatureHeader: oldHeader, timeout: ___, ...rest } = before
   const signatureHeader = sign === "stripe" ? (fields.signatureHeader ?? oldHeader) : undefined
-  const timeout = fields.timeout ?? (removals.timeout ? undefined : oldTimeout)
+  const timeout = fields.timeout ?? (removals.timeout ? undefined : before.timeout)
+  const rate = fields.rate ?? (removals.rate ? undefined : before.rate)
+  const circuit = fields.circuit ?? before.circuit ?? {}
   const endpoint: Endpoint = {
     ...rest,
     url: fields.url ?? before.url,
@@ -79,7 +83,9 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     headers: mergedHeaders(before.headers, fields.headers, removals.headers),
     updatedAt: now,
     ...(signatureHeader === undefined ? {} : { signatureHeader }),
-    ...(timeout === undefined ? {} : { timeout })
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(rate === undefined ? {} : { rate }),
+    ...(Object.keys(circuit).length === 0 ? {} : { circuit })
   }
   return { endpoint, made } satisfies ChangedEndpoint
 })
@@ -99,6 +105,8 @@ const conflicts = (
     problems.push(`--signature-header goes with --sign stripe only, and this is ${sign}`)
   if (removals.timeout && fields.timeout !== undefined)
     problems.push("--timeout and --no-timeout exclude each other")
+  if (removals.rate && fields.rate !== undefined)
+    problems.push("--rate and --no-rate exclude each other")
   const current = Object.keys(before.headers).map((name) => name.toLowerCase())
   for (const name of removals.headers)
     if (!current.includes(name.toLowerCase()))

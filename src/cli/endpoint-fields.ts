@@ -1,9 +1,11 @@
 import { Duration, Result } from "effect"
-import type { Scheme } from "../domain/endpoint.ts"
+import { Circuit } from "../domain/circuit.ts"
+import type { RateLimit, Scheme } from "../domain/endpoint.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { durationExpected, readDuration } from "./duration.ts"
+import { rateExpected, readRate } from "./rate.ts"
 import { decoded } from "./schema-problems.ts"
 
 /** What was given on the command line about an endpoint, as text. */
@@ -14,7 +16,9 @@ export interface EndpointFlags {
   readonly sign: string | undefined
   readonly signatureHeader: string | undefined
   readonly retry: string | undefined
+  readonly circuit: string | undefined
   readonly maxInFlight: string | undefined
+  readonly rate: string | undefined
   readonly timeout: string | undefined
   readonly redirects: string | undefined
   /** `name: value` each. */
@@ -29,7 +33,9 @@ export interface EndpointFields {
   readonly sign: Scheme | undefined
   readonly signatureHeader: string | undefined
   readonly retry: string | RetryPolicy | undefined
+  readonly circuit: Circuit | undefined
   readonly maxInFlight: number | undefined
+  readonly rate: RateLimit | undefined
   readonly timeout: Duration.Duration | undefined
   readonly redirects: number | undefined
   readonly headers: Readonly<Record<string, string>>
@@ -73,13 +79,27 @@ const readTimeout = (text: string): Read<Duration.Duration> => {
     : Result.succeed(duration)
 }
 
-const readJson = (text: string): Read<unknown> =>
+const readRateFlag = (text: string): Read<RateLimit> => {
+  const rate = readRate(text)
+  return rate === undefined
+    ? Result.fail([`--rate ${shown(text)} ${rateExpected}`])
+    : Result.succeed(rate)
+}
+
+const readJson = (flag: string, text: string, expected: string): Read<unknown> =>
   Result.try({
     try: (): unknown => JSON.parse(text),
     catch: (error) => [
-      `--retry ${shown(text)} must be the name of a preset or a policy as JSON: ${error instanceof Error ? error.message : String(error)}`
+      `${flag} ${shown(text)} must be ${expected}: ${error instanceof Error ? error.message : String(error)}`
     ]
   })
+
+const readCircuit = (text: string): Read<Circuit> =>
+  Result.flatMap(readJson("--circuit", text, `settings as JSON such as '{"failures":5}'`), (json) =>
+    Result.mapError(decoded(Circuit, json, Object.keys(Circuit.fields)), (problems) => [
+      `--circuit: ${problems.join(", ")}`
+    ])
+  )
 
 const readRetry = (text: string): Read<string | RetryPolicy> => {
   if (!/^\s*[[{]/.test(text))
@@ -87,10 +107,12 @@ const readRetry = (text: string): Read<string | RetryPolicy> => {
       Result.mapError(resolveRetry(text.trim()), ({ message }) => [`--retry: ${message}`]),
       () => text.trim()
     )
-  return Result.flatMap(readJson(text), (json) =>
-    Result.mapError(decoded(RetryPolicy, json, Object.keys(RetryPolicy.fields)), (problems) => [
-      `--retry: ${problems.join(", ")}`
-    ])
+  return Result.flatMap(
+    readJson("--retry", text, "the name of a preset or a policy as JSON"),
+    (json) =>
+      Result.mapError(decoded(RetryPolicy, json, Object.keys(RetryPolicy.fields)), (problems) => [
+        `--retry: ${problems.join(", ")}`
+      ])
   )
 }
 
@@ -140,7 +162,9 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
       Result.mapError(decoded(fields.signatureHeader, text), prefixed("--signature-header"))
     ),
     retry: read(flags.retry, readRetry),
+    circuit: read(flags.circuit, readCircuit),
     maxInFlight: read(flags.maxInFlight, readNumber("--max-in-flight", fields.maxInFlight)),
+    rate: read(flags.rate, readRateFlag),
     timeout: read(flags.timeout, readTimeout),
     redirects: read(flags.redirects, readNumber("--redirects", fields.redirects)),
     headers: taken(readHeaders(flags.header)) ?? {}

@@ -30,13 +30,14 @@ export const set = Command.make(
     name: endpointArgument,
     ...changeFlags,
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
+    noRate: isSet("no-rate", "As many requests as it takes"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out")
   },
-  Effect.fnUntraced(function* ({ name, noHeader, noTimeout, ...flags }) {
+  Effect.fnUntraced(function* ({ name, noHeader, noRate, noTimeout, ...flags }) {
     const given = Object.values(flags).some((value) =>
       Array.isArray(value) ? value.length > 0 : value !== undefined
     )
-    if (!given && !noTimeout && noHeader.length === 0)
+    if (!given && !noRate && !noTimeout && noHeader.length === 0)
       return yield* new Refused({
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
@@ -51,7 +52,7 @@ export const set = Command.make(
         const changed = yield* changedEndpoint(
           before,
           read.success,
-          { headers: noHeader, timeout: noTimeout },
+          { headers: noHeader, timeout: noTimeout, rate: noRate },
           now
         )
         const { endpoint } = changed

@@ -1,44 +1,65 @@
 import { Result, Schema } from "effect"
 import type { StoredEndpoint } from "../delivery/endpoint-store.ts"
 import { Endpoint } from "../domain/endpoint.ts"
-import { momentText, plainText } from "../history/line.ts"
+import type { Health } from "../domain/health.ts"
+import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { durationText, withWords } from "./duration.ts"
 import { publicKey } from "./endpoint-change.ts"
+import { circuitJson, healthJson, healthRows, moment } from "./endpoint-health.ts"
+import { rateText } from "./rate.ts"
 
 const encode = Schema.encodeSync(Endpoint)
 
 const mask = "********"
 
-/** An endpoint's configuration as JSON. Secrets and the values of headers are masked unless revealed. */
-export const endpointJson = ({ endpoint, revision }: StoredEndpoint, reveal: boolean): object => {
-  const { headers, retry, secrets, timeout, ...rest } = encode(endpoint)
-  const { createdAt, updatedAt, disabled, ...settings } = rest
+/**
+ * An endpoint's configuration as JSON, and how it fares, where that is given. Secrets and the values
+ * of headers are masked unless revealed.
+ */
+export const endpointJson = (
+  { endpoint, revision }: StoredEndpoint,
+  reveal: boolean,
+  health?: Health
+): object => {
+  const { circuit: _, headers, retry, secrets, timeout, ...rest } = encode(endpoint)
+  const { createdAt, updatedAt, disabled, paused, ...settings } = rest
   const key = publicKey(endpoint)
+  const faring = health === undefined ? undefined : healthJson(health)
   return {
     ...settings,
     ...(timeout === undefined ? {} : { timeout: withWords(timeout) }),
     retry: withWords(retry),
+    circuit: { ...circuitJson(endpoint), ...faring?.circuit },
     headers: reveal
       ? headers
       : Object.fromEntries(Object.keys(headers).map((name) => [name, mask])),
     secrets: secrets.map((secret) => (reveal ? secret : { ...secret, value: mask })),
     ...(key === undefined ? {} : { publicKey: key }),
     ...(disabled === undefined ? {} : { disabled }),
+    ...(paused === undefined ? {} : { paused }),
+    ...(faring === undefined ? {} : { health: faring.health }),
     createdAt,
     updatedAt,
     revision
   }
 }
 
-const moment = (at: number, now: number): string => momentText(at, now).replace(/\.\d+$/, "")
+const sinceText = (
+  state: string,
+  { at, by, reason }: { readonly at: number; readonly by: string; readonly reason?: string },
+  now: number
+): string => {
+  const why = reason === undefined ? "" : `: ${plainText(reason)}`
+  return `${state} since ${moment(at, now)} by ${plainText(by)}${why}`
+}
 
 /** `enabled`, or since when and why not. */
-export const stateText = ({ disabled }: Endpoint, now: number): string =>
-  disabled === undefined
-    ? "enabled"
-    : `disabled since ${moment(disabled.at, now)} by ${plainText(disabled.by)}: ${plainText(disabled.reason)}`
+export const stateText = ({ disabled, paused }: Endpoint, now: number): string => {
+  if (disabled !== undefined) return sinceText("disabled", disabled, now)
+  return paused === undefined ? "enabled" : sinceText("paused", paused, now)
+}
 
 /** The event types an endpoint wants. */
 export const typesText = ({ types }: Endpoint): string =>
@@ -65,9 +86,10 @@ const signText = (endpoint: Endpoint): string =>
     ? `stripe, in ${endpoint.signatureHeader ?? "petrel-signature"}`
     : endpoint.sign
 
-/** An endpoint's configuration for people: a line for each setting. */
+/** An endpoint's configuration and how it fares, for people: a line for each. */
 export const endpointText = (
   { endpoint, revision }: StoredEndpoint,
+  health: Health,
   reveal: boolean,
   now: number
 ): string => {
@@ -88,6 +110,8 @@ export const endpointText = (
     ...(key === undefined ? [] : [["public key", key] as const]),
     ["retry", retryText(endpoint.retry)],
     ["in flight", `at most ${endpoint.maxInFlight}`],
+    ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
+    ...healthRows(endpoint, health, now),
     ["time-out", timeoutText(endpoint)],
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
     ...headers.map(([name, value]) => ["header", `${name}: ${reveal ? value : mask}`] as const),
@@ -106,10 +130,16 @@ const validity = (until: number, now: number): string =>
 /** The columns of a list of endpoints. */
 export const listHeadings = ["endpoint", "state", "types", "retry", "url"]
 
+const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string => {
+  if (disabled !== undefined) return "disabled"
+  if (paused !== undefined) return "paused"
+  return circuit.state === "closed" ? "enabled" : circuit.state
+}
+
 /** An endpoint as a row under `listHeadings`. */
-export const listRow = ({ endpoint }: StoredEndpoint): ReadonlyArray<string> => [
+export const listRow = ({ endpoint }: StoredEndpoint, health: Health): ReadonlyArray<string> => [
   `${endpoint.tenant}/${endpoint.id}`,
-  endpoint.disabled === undefined ? "enabled" : "disabled",
+  stateWord(endpoint, health),
   endpoint.types.includes(">") ? "all" : endpoint.types.join(","),
   typeof endpoint.retry === "string" ? endpoint.retry : "(own policy)",
   endpoint.url

@@ -10,6 +10,8 @@ import {
 import { isToken } from "../domain/token.ts"
 import { add } from "./endpoint-add.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
+import { healthOf } from "./endpoint-health.ts"
+import { pause, resume } from "./endpoint-pause.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
 import { endpointJson, endpointText, listHeadings, listRow, stateText } from "./endpoint-view.ts"
@@ -34,21 +36,28 @@ const list = Command.make(
   },
   Effect.fnUntraced(function* ({ tenant }) {
     const { json } = yield* petrel
-    const stored = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(
-      Effect.provide(connected)
-    )
+    const listed = yield* Effect.gen(function* () {
+      const stored = yield* listEndpoints(Option.getOrUndefined(tenant))
+      return yield* Effect.forEach(
+        stored,
+        (one) => Effect.map(healthOf(one.endpoint), (health) => [one, health] as const),
+        { concurrency: 32 }
+      )
+    }).pipe(Effect.provide(connected))
     if (json) {
-      for (const one of stored) yield* print(JSON.stringify(endpointJson(one, false)))
+      for (const [one, health] of listed)
+        yield* print(JSON.stringify(endpointJson(one, false, health)))
       return
     }
-    if (stored.length === 0)
+    if (listed.length === 0)
       return yield* remark(
         Option.match(tenant, {
           onNone: () => "there are no endpoints: `petrel endpoint add` adds one",
           onSome: (name) => `${name} has no endpoints: \`petrel endpoint add\` adds one`
         })
       )
-    for (const line of makeTable(listHeadings).lines(stored.map(listRow))) yield* print(line)
+    const rows = listed.map(([one, health]) => listRow(one, health))
+    for (const line of makeTable(listHeadings).lines(rows)) yield* print(line)
   })
 ).pipe(Command.withDescription("List the endpoints, or a tenant's"))
 
@@ -56,11 +65,14 @@ const show = Command.make(
   "show",
   { name: endpointArgument, reveal: revealFlag },
   Effect.fnUntraced(function* ({ name, reveal }) {
-    const stored = yield* getEndpoint(name.tenant, name.id).pipe(Effect.provide(connected))
+    const { health, stored } = yield* Effect.gen(function* () {
+      const stored = yield* getEndpoint(name.tenant, name.id)
+      return { stored, health: yield* healthOf(stored.endpoint) }
+    }).pipe(Effect.provide(connected))
     const now = yield* Clock.currentTimeMillis
-    yield* report(endpointJson(stored, reveal), endpointText(stored, reveal, now))
+    yield* report(endpointJson(stored, reveal, health), endpointText(stored, health, reveal, now))
   })
-).pipe(Command.withDescription("Show an endpoint's configuration"))
+).pipe(Command.withDescription("Show an endpoint's configuration and how it fares"))
 
 const enable = Command.make(
   "enable",
@@ -124,5 +136,5 @@ const remove = Command.make(
 
 export const endpoint = Command.make("endpoint").pipe(
   Command.withDescription("Where events are sent, and how"),
-  Command.withSubcommands([add, list, show, set, rotate, enable, disable, remove])
+  Command.withSubcommands([add, list, show, set, rotate, pause, resume, enable, disable, remove])
 )

@@ -1,6 +1,6 @@
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readBatch, scanQueue } from "../broker/scan.ts"
+import { isNoSuchMessage, readBatch, scanQueue } from "../broker/scan.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { deliveryHeaders } from "../domain/delivery.ts"
 import type { Held } from "./held.ts"
@@ -68,6 +68,15 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     purge: (to: Addressee, below: number) =>
       ask("purge what has left a backlog", () =>
         jsm.streams.purge(stream, { filter: subjectOf(to), seq: below })
+      ),
+
+    /** Removes one message from among the others. */
+    remove: (seq: number) =>
+      ask("remove a delivery that has ended", () =>
+        jsm.streams.deleteMessage(stream, seq, false)
+      ).pipe(
+        Effect.catchIf(isNoSuchMessage, () => Effect.void),
+        Effect.asVoid
       ),
 
     /** Endpoints for which something waits, with the number of messages. */

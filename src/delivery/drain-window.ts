@@ -26,6 +26,11 @@ export class DrainWindow {
     return true
   }
 
+  /** True where it was read and is not purged. */
+  has(seq: number): boolean {
+    return this.#read.has(seq)
+  }
+
   /** Notes a message that was read; false where it is known already. */
   add(seq: number): boolean {
     this.#next = Math.max(this.#next, seq + 1)

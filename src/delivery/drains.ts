@@ -1,7 +1,9 @@
 import type { StoredMsg } from "@nats-io/jetstream"
+import type { Clock } from "effect"
 import { Effect, Latch } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
+import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { Addressee, Backlog } from "./backlog.ts"
 import { DrainWindow } from "./drain-window.ts"
@@ -9,8 +11,11 @@ import { endpointKey } from "./endpoint-store.ts"
 import type { Held } from "./held.ts"
 import type { StreamMemory } from "./partition-memory.ts"
 
-/** Read at a time, in bytes of bodies. */
+/** Read at a time, in bytes of bodies and in messages. */
 const batchBytes = 1024 * 1024
+const batchMessages = 256
+/** How often it is asked whether a deadline has passed while an endpoint takes nothing, ms. */
+const lookAgain = 1_000
 /** Finished messages that are worth a purge while more are under way. */
 const worthPurging = 64
 /** Pause before a backlog is looked at again in which more is known to be than was found, ms. */
@@ -24,6 +29,9 @@ export interface DrainsOptions {
   readonly wants: (key: string) => number
   /** Gives a delivery to its endpoint's lane. */
   readonly begin: (key: string, held: Held) => void
+  /** Ends a delivery whose time is over; it was read and is not begun. */
+  readonly expire: (held: Held) => Effect.Effect<void>
+  readonly clock: Clock.Clock
   /** Runs until the partition is given up. */
   readonly run: (work: Effect.Effect<void>) => void
 }
@@ -35,8 +43,12 @@ interface Drain {
   readonly wake: Latch.Latch
   /** Being stored. */
   storing: number
-  /** The last sequence known to be stored. */
+  /** The last sequence known to be stored: what is being stored comes after it. */
   last: number
+  /** Before it no deadline passes of what was there at the last look, ms since the epoch. */
+  nextDeadline: number
+  /** The first deadline of what was stored since. */
+  nextStored: number
   readonly marks: Map<number, symbol>
   readonly erasures: Map<number, Effect.Effect<void>>
 }
@@ -71,7 +83,7 @@ export const makeDrains = (options: DrainsOptions) => {
   const take = (drain: Drain, message: StoredMsg) => {
     const { seq } = message
     if (!drain.window.add(seq)) return Effect.void
-    const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
+    const delivery = deliveryIn(message)
     if (delivery === undefined) {
       finish(drain, seq, Effect.void)
       return Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
@@ -80,21 +92,72 @@ export const makeDrains = (options: DrainsOptions) => {
       finish(drain, seq, Effect.void)
       return Effect.void
     }
+    options.begin(endpointKey(delivery.tenant, delivery.endpoint), hold(drain, message, delivery))
+    return Effect.void
+  }
+
+  const hold = (drain: Drain, { data, seq }: StoredMsg, delivery: Delivery): Held => {
     drain.marks.set(seq, memory.settled.open())
     let given = false
-    options.begin(endpointKey(delivery.tenant, delivery.endpoint), {
+    return {
       place: { stream: memory.stream, seq },
       delivery,
-      body: message.data,
+      body: data,
       handedOut: 1,
       ack: (erase) => Effect.sync(() => finish(drain, seq, erase)),
       nak: (delayMs) => {
         if (!given) setTimeout(() => forget(drain, seq), Math.max(1, delayMs))
         given = true
       }
-    })
-    return Effect.void
+    }
   }
+
+  /**
+   * While an endpoint takes nothing, what passes its deadline ends all the same: nobody waits for
+   * those in front. All that waits is read for it, when the first deadline has passed.
+   */
+  const expire = Effect.fnUntraced(function* (drain: Drain) {
+    const now = options.clock.currentTimeMillisUnsafe()
+    if (now < Math.min(drain.nextDeadline, drain.nextStored)) return
+    drain.nextStored = Number.POSITIVE_INFINITY
+    let first = Number.POSITIVE_INFINITY
+    let from = 1
+    while (true) {
+      const messages = yield* backlog.read(drain.to, from, batchMessages, batchBytes)
+      const last = messages.at(-1)
+      if (last === undefined) break
+      from = last.seq + 1
+      for (const message of messages) {
+        const delivery = deliveryIn(message)
+        if (delivery === undefined || drain.window.has(message.seq)) continue
+        if (delivery.deadline > now) first = Math.min(first, delivery.deadline)
+        else yield* end(drain, message, delivery)
+      }
+    }
+    drain.nextDeadline = first
+  })
+
+  /** Its place is given up by itself: what is in front of it stays. */
+  const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
+    const { seq } = message
+    if (memory.settled.has(seq)) return
+    const held = hold(drain, message, delivery)
+    let gone: Effect.Effect<void> | undefined
+    yield* options.expire({
+      ...held,
+      ack: (erase) =>
+        Effect.sync(() => {
+          gone = erase
+        }),
+      nak: () => undefined
+    })
+    if (gone !== undefined) {
+      yield* backlog.remove(seq)
+      yield* gone
+      memory.settled.delete(seq)
+    }
+    release(drain, seq)
+  })
 
   const purge = Effect.fnUntraced(function* (drain: Drain) {
     const { below } = drain.window
@@ -114,8 +177,7 @@ export const makeDrains = (options: DrainsOptions) => {
 
   /** True once nothing is left, as the leader knows it. */
   const isDone = Effect.fnUntraced(function* (key: string, drain: Drain) {
-    const isQuiet = () =>
-      drain.storing === 0 && drain.window.isFinished && drain.last < drain.window.next
+    const isQuiet = () => drain.storing === 0 && drain.window.isFinished
     if (!isQuiet()) return false
     yield* purge(drain)
     const empty = yield* backlog.isEmpty(drain.to, drain.window.next)
@@ -131,7 +193,9 @@ export const makeDrains = (options: DrainsOptions) => {
     wake.closeUnsafe()
     if (wanted === 0) {
       yield* purge(drain)
-      if (options.wants(key) === 0 || window.room === 0) yield* wake.await
+      if (options.wants(key) === 0) yield* expire(drain)
+      if (options.wants(key) === 0 || window.room === 0)
+        yield* Effect.raceFirst(wake.await, Effect.sleep(lookAgain))
       return false
     }
     const messages = yield* backlog.read(to, window.next, wanted, batchBytes)
@@ -174,6 +238,8 @@ export const makeDrains = (options: DrainsOptions) => {
       wake: Latch.makeUnsafe(),
       storing: 0,
       last: 0,
+      nextDeadline: 0,
+      nextStored: Number.POSITIVE_INFINITY,
       marks: new Map(),
       erasures: new Map()
     }
@@ -188,12 +254,13 @@ export const makeDrains = (options: DrainsOptions) => {
 
     /** What is stored in an endpoint's backlog stands behind what is there, and is drained after it. */
     storing: (
-      to: Addressee,
+      to: Delivery,
       store: (after: number) => Effect.Effect<PubAck, PublishError>
     ): Effect.Effect<PubAck, PublishError> =>
       Effect.suspend(() => {
         const drain = open(to)
         drain.storing++
+        drain.nextStored = Math.min(drain.nextStored, to.deadline)
         return store(drain.last).pipe(
           Effect.tap(({ seq }) =>
             Effect.sync(() => {
@@ -227,5 +294,8 @@ export const makeDrains = (options: DrainsOptions) => {
     })
   }
 }
+
+const deliveryIn = ({ header, subject }: StoredMsg): Delivery | undefined =>
+  parseDelivery(subject, (name) => header.get(name) || undefined)
 
 export type Drains = ReturnType<typeof makeDrains>

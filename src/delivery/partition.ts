@@ -137,6 +137,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     backlog,
     memory: memory.backlog,
     wants: (key) => lanes.wants(key),
+    expire: (held) => Effect.ignore(late.end(held, "deadline")),
+    clock: sender.clock,
     begin: (key, held) => lanes.refill(key, { key, held, isFromBacklog: true }),
     run: runInBackground
   })

@@ -4,6 +4,12 @@ export interface Rate {
   readonly burst: number
 }
 
+/**
+ * The burst of a rate that comes without one: what comes in within a twentieth of a second. So no
+ * second sees more than a twentieth above the rate, and timers that come late cost nothing of it.
+ */
+export const usualBurst = (perSecond: number): number => Math.max(1, Math.ceil(perSecond / 20))
+
 const second = 1_000
 
 /**

@@ -169,6 +169,27 @@ describe("an endpoint that a person has paused", () => {
   )
 })
 
+describe("what waits for an endpoint that takes nothing", () => {
+  scenario("ends when its time is over, whoever is in front of it, and once", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      const retry = quickRetry({ window: "4 seconds" })
+      yield* endpoint({ url: hook.url, retry })
+      yield* pauseEndpoint(named, undefined, "cli")
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(300, "a")
+      yield* eventually(backlogged, (count) => count === 300)
+      yield* facts.count("dead-lettered", 300)
+      assert.isTrue(facts.of("dead-lettered").every(({ reason }) => reason === "deadline"))
+      assert.strictEqual(hook.requests.length, 0)
+      yield* closedBooks
+      yield* resumeEndpoint(named, "cli")
+      yield* eventually(publish("b"), () => hook.requests.length > 0)
+    })
+  )
+})
+
 describe("an endpoint with a rate", () => {
   scenario("gets no more than it says, and all of it in the end", () =>
     Effect.gen(function* () {
