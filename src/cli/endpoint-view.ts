@@ -26,12 +26,11 @@ export const endpointJson = (
   const { circuit: _, headers, retry, secrets, timeout, ...rest } = encode(endpoint)
   const { createdAt, updatedAt, disabled, paused, ...settings } = rest
   const key = publicKey(endpoint)
-  const faring = health === undefined ? undefined : healthJson(health)
   return {
     ...settings,
     ...(timeout === undefined ? {} : { timeout: withWords(timeout) }),
     retry: withWords(retry),
-    circuit: { ...circuitJson(endpoint), ...faring?.circuit },
+    circuit: circuitJson(endpoint, health),
     headers: reveal
       ? headers
       : Object.fromEntries(Object.keys(headers).map((name) => [name, mask])),
@@ -39,7 +38,7 @@ export const endpointJson = (
     ...(key === undefined ? {} : { publicKey: key }),
     ...(disabled === undefined ? {} : { disabled }),
     ...(paused === undefined ? {} : { paused }),
-    ...(faring === undefined ? {} : { health: faring.health }),
+    ...(health === undefined ? {} : { health: healthJson(health) }),
     createdAt,
     updatedAt,
     revision

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { writeHealth } from "../../src/delivery/health-store.ts"
 import { endpoint, history, nth } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
@@ -99,6 +100,84 @@ describe("petrel endpoint", () => {
           "petrel: there is no endpoint acme/hook: `petrel endpoint list` shows those there are"
         )
         assert.strictEqual(gone.code, 1)
+      })
+    )
+  })
+
+  it.live("sets what spares an endpoint, pauses it, and shows how it fares", () => {
+    const { flags, run: installed } = place()
+    const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        const wrong = yield* petrel(
+          ...["add", "acme/hook", "--url", "https://example.com/h"],
+          ...["--rate", "fast", "--circuit", '{"failure":3}']
+        )
+        assert.strictEqual(
+          nth(wrong.err, 0),
+          `petrel: --circuit: failure is not a field; did you mean failures?; --rate "fast" must be requests per second, minute or hour such as 20/s, 30/min or '20/s burst 40', from 1/h to 100000/s`
+        )
+        assert.strictEqual(wrong.code, 1)
+
+        const added = yield* petrel(
+          ...["add", "acme/hook", "--url", "https://example.com/h", "--json"],
+          ...["--rate", "20/s burst 40", "--circuit", '{"failures":3,"coolDown":"5 seconds"}']
+        )
+        const json = parse(nth(added.out, 0))
+        assert.deepStrictEqual(json.rate, { perSecond: 20, burst: 40 })
+        assert.deepInclude(json.circuit, { failures: 3, coolDown: "5 seconds", successes: 2 })
+
+        const at = Date.now()
+        const circuit = {
+          state: "open",
+          since: at,
+          coolDown: 5_000,
+          until: at + 5_000,
+          why: "3 failures in a row, the last: 503"
+        } as const
+        const failing = { failuresInRow: 3, permanentInRow: 0, failingSince: at, giveUpAt: at + 9 }
+        const generation = String(json.generation)
+        const health = { v: 1, generation, circuit, ...failing } as const
+        const revision = yield* writeHealth("acme.hook", health, 0)
+
+        const [shown, state, listed] = yield* Effect.all([
+          petrel("show", "acme/hook"),
+          petrel("show", "acme/hook", "--json"),
+          petrel("list")
+        ])
+        assert.match(shown.out.join("\n"), /circuit +open since .* \(3 failures in a row/)
+        assert.match(shown.out.join("\n"), /rate +at most 20\/s burst 40/)
+        const fares = parse(nth(state.out, 0))
+        assert.deepInclude(fares.circuit, { state: "open", failures: 3, nextProbeAt: at + 5_000 })
+        assert.deepStrictEqual(fares.health, failing)
+        assert.match(nth(listed.out, 1), /^acme\/hook {2}open /)
+
+        yield* writeHealth("acme.hook", { ...health, generation: "another" }, revision)
+        const other = parse(nth((yield* petrel("show", "acme/hook", "--json")).out, 0))
+        assert.deepInclude(other.circuit, { state: "closed" })
+
+        const paused = yield* petrel("pause", "acme/hook", "--reason", "moving house", "--json")
+        assert.deepInclude(parse(nth(paused.out, 0)), { changed: true })
+        const again = yield* petrel("pause", "acme/hook")
+        assert.match(nth(again.out, 0), /^acme\/hook is so already: paused since .*: moving house$/)
+        assert.match(nth((yield* petrel("list")).out, 1), /^acme\/hook {2}paused /)
+        const resumed = yield* petrel("resume", "acme/hook")
+        assert.deepStrictEqual(resumed.out, ["acme/hook is resumed: enabled"])
+        const twice = yield* petrel("resume", "acme/hook")
+        assert.deepStrictEqual(twice.out, ["acme/hook is not paused: enabled"])
+        const { facts } = yield* Effect.tap(history, ({ until }) =>
+          until((all) => all.some(({ kind }) => kind === "endpoint-resumed"))
+        )
+        assert.deepStrictEqual(
+          facts.map(({ kind, reason, worker }) => [kind, reason, worker]),
+          [
+            ["endpoint-paused", "moving house", "cli"],
+            ["endpoint-resumed", undefined, "cli"]
+          ]
+        )
+
+        const set = yield* petrel("set", "acme/hook", "--no-rate", "--circuit", "{}")
+        assert.deepStrictEqual(set.out, ["acme/hook is changed: rate, circuit"])
       })
     )
   })

@@ -18,7 +18,9 @@ const nothing: EndpointFields = {
   sign: undefined,
   signatureHeader: undefined,
   retry: undefined,
+  circuit: undefined,
   maxInFlight: undefined,
+  rate: undefined,
   timeout: undefined,
   redirects: undefined,
   headers: {}
@@ -68,6 +70,40 @@ describe("a change of an endpoint", () => {
     Effect.gen(function* () {
       const { endpoint } = yield* change({}, { timeout: true })
       assert.notProperty(endpoint, "timeout")
+    })
+  )
+
+  it.effect("sets a rate and a circuit, keeps them, and goes back to none", () =>
+    Effect.gen(function* () {
+      const rate = { perSecond: 20, burst: 1 }
+      const { endpoint } = yield* change({ rate, circuit: { failures: 3 } })
+      assert.deepStrictEqual(endpoint, {
+        ...before,
+        rate,
+        circuit: { failures: 3 },
+        updatedAt: now
+      })
+      const same = yield* change({ redirects: before.redirects }, {}, endpoint)
+      assert.deepStrictEqual(same.endpoint, endpoint)
+      const replaced = yield* change({ circuit: { successes: 1 } }, {}, endpoint)
+      assert.deepStrictEqual(replaced.endpoint.circuit, { successes: 1 })
+      const back = yield* change({ circuit: {} }, { rate: true }, endpoint)
+      assert.deepStrictEqual(back.endpoint, { ...before, updatedAt: now })
+    })
+  )
+
+  it.effect("leaves an endpoint paused that is paused", () =>
+    Effect.gen(function* () {
+      const paused = { at: 1, by: "cli" }
+      const { endpoint } = yield* change({ redirects: 1 }, {}, { ...before, paused })
+      assert.deepStrictEqual(endpoint.paused, paused)
+    })
+  )
+
+  it.effect("does not set a rate and take it back at once", () =>
+    Effect.gen(function* () {
+      const message = yield* refused({ rate: { perSecond: 1, burst: 1 } }, { rate: true })
+      assert.strictEqual(message, "--rate and --no-rate exclude each other")
     })
   )
 

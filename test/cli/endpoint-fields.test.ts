@@ -10,7 +10,9 @@ const nothing: EndpointFlags = {
   sign: undefined,
   signatureHeader: undefined,
   retry: undefined,
+  circuit: undefined,
   maxInFlight: undefined,
+  rate: undefined,
   timeout: undefined,
   redirects: undefined,
   header: []
@@ -34,6 +36,7 @@ describe("what is said of an endpoint on the command line", () => {
       types: "invoice.>, *.created,invoice.>",
       sign: "stripe",
       maxInFlight: "25",
+      rate: "20/s",
       timeout: "1.5m",
       redirects: "0",
       header: ["x-env: prod", "X-Colon: a:b"]
@@ -42,6 +45,7 @@ describe("what is said of an endpoint on the command line", () => {
     assert.deepStrictEqual(fields.types, ["invoice.>", "*.created"])
     assert.strictEqual(fields.sign, "stripe")
     assert.strictEqual(fields.maxInFlight, 25)
+    assert.deepStrictEqual(fields.rate, { perSecond: 20, burst: 1 })
     assert.strictEqual(Duration.toMillis(fields.timeout ?? 0), 90_000)
     assert.strictEqual(fields.redirects, 0)
     assert.deepStrictEqual(fields.headers, { "x-env": "prod", "X-Colon": "a:b" })
@@ -77,6 +81,10 @@ describe("what is said of an endpoint on the command line", () => {
     [{ signatureHeader: "a b" }, '--signature-header "a b" must be a valid header name'],
     [{ maxInFlight: "ten" }, '--max-in-flight "ten" must be a whole number'],
     [{ maxInFlight: "0" }, "--max-in-flight 0 must be between 1 and 1000"],
+    [
+      { rate: "20" },
+      `--rate "20" must be requests per second, minute or hour such as 20/s, 30/min or '20/s burst 40', from 1/h to 100000/s`
+    ],
     [{ redirects: "1.5" }, '--redirects "1.5" must be a whole number'],
     [{ redirects: "11" }, "--redirects 11 must be between 0 and 10"],
     [
@@ -96,6 +104,43 @@ describe("what is said of an endpoint on the command line", () => {
     assert.deepStrictEqual(problemsOf({ header: ["Bearer abc"] }), [
       "--header must be 'name: value'"
     ])
+  })
+
+  it("takes a circuit as JSON, with what is to be other than by default", () => {
+    assert.deepStrictEqual(fieldsOf({ circuit: '{"failures":3,"rate":"none"}' }).circuit, {
+      failures: 3,
+      rate: "none"
+    })
+    const whole =
+      '{"failures":5,"coolDown":"30 seconds","maxCoolDown":"15 minutes","successes":2,"onOpen":"backlog","giveUpAfter":"5 days","permanentFailures":100}'
+    const { coolDown, giveUpAfter } = fieldsOf({ circuit: whole }).circuit ?? {}
+    assert.deepStrictEqual(
+      [coolDown, giveUpAfter].map((duration) => Duration.toMillis(duration ?? 0)),
+      [30_000, 5 * 24 * 3_600_000]
+    )
+  })
+
+  it.each<[circuit: string, said: string | RegExp]>([
+    ["5", "--circuit: 5 must be an object"],
+    [
+      "{failures:5}",
+      /^--circuit "\{failures:5\}" must be settings as JSON such as '\{"failures":5\}': /
+    ],
+    ['{"failure":5}', "--circuit: failure is not a field; did you mean failures?"],
+    ['{"failures":0}', "--circuit: failures 0 must be between 1 and 10000"],
+    [
+      '{"coolDown":"30 secnds","onOpen":"wait"}',
+      '--circuit: coolDown "30 secnds" must be a length of time such as "30 seconds", onOpen "wait" must be one of backlog, dead-letter'
+    ],
+    [
+      '{"coolDown":"1 hour","maxCoolDown":"1 minute"}',
+      '--circuit: {"coolDown":"1 hour","maxCoolDown":"1 minute"} must have a coolDown that is not longer than its maxCoolDown'
+    ]
+  ])("says where the circuit %s is wrong", (circuit, said) => {
+    const [only = "", ...others] = problemsOf({ circuit })
+    assert.deepStrictEqual(others, [])
+    if (typeof said === "string") assert.strictEqual(only, said)
+    else assert.match(only, said)
   })
 
   it("suggests the preset that was meant", () => {

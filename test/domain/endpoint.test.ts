@@ -43,6 +43,28 @@ describe("an endpoint's configuration", () => {
       assert.include(problem({ url }), "must")
   })
 
+  it("may tell of a circuit, a rate and a pause", () => {
+    assert.strictEqual(
+      problem({
+        circuit: { failures: 3, coolDown: "1 second", rate: "none" },
+        rate: { perSecond: 0.5, burst: 1 },
+        paused: { at: 0, by: "cli" }
+      }),
+      ""
+    )
+  })
+
+  it("refuses a circuit or a rate that no endpoint can have", () => {
+    assert.include(problem({ circuit: { failures: 0 } }), "between 1 and 10000")
+    assert.include(problem({ circuit: { onOpen: "drop" } }), "onOpen")
+    assert.include(
+      problem({ circuit: { coolDown: "1 hour", maxCoolDown: "1 second" } }),
+      "not longer than its maxCoolDown"
+    )
+    assert.include(problem({ rate: { perSecond: 0, burst: 1 } }), "between")
+    assert.include(problem({ rate: { perSecond: 20, burst: 0 } }), "between")
+  })
+
   it("refuses names that are no subject token", () => {
     for (const id of ["", "_", "a.b", "a b", "ü", "x".repeat(65)])
       assert.notEqual(problem({ id }), "")

@@ -103,6 +103,24 @@ describe("the line of a fact", () => {
     )
   })
 
+  it("of a circuit tells why it opened and when it is probed, and what follows", () => {
+    const of = (changes: Partial<Fact>) => {
+      const { event: _, ...change } = fact(changes)
+      return factLine(change, { now: at, colour: false }).replace(/^.*acme\/billing +/, "")
+    }
+    const opened = { kind: "circuit-opened", reason: "5 failures in a row" } as const
+    assert.strictEqual(
+      of({ ...opened, nextAttemptAt: at + 30_000 }),
+      "circuit opened: 5 failures in a row  probed in 30 s"
+    )
+    assert.strictEqual(of(opened), "circuit opened: 5 failures in a row")
+    assert.strictEqual(of({ kind: "circuit-half-opened" }), "circuit half-open")
+    assert.strictEqual(of({ kind: "circuit-closed" }), "circuit closed")
+    assert.strictEqual(of({ kind: "endpoint-paused" }), "paused")
+    assert.strictEqual(of({ kind: "endpoint-paused", reason: "moving" }), "paused: moving")
+    assert.strictEqual(of({ kind: "endpoint-resumed" }), "resumed")
+  })
+
   it("says the date of another day", () => {
     const now = new Date(2026, 2, 5, 0, 0, 1).getTime()
     assert.match(line({}, { now }), /^2026-03-04 10:32:07 {2}/)

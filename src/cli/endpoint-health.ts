@@ -1,0 +1,126 @@
+import { Effect } from "effect"
+import type { Broker, BrokerError } from "../broker/connection.ts"
+import { readHealth } from "../delivery/health-store.ts"
+import type { CircuitSettings } from "../domain/circuit.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { circuitOf } from "../domain/endpoint.ts"
+import type { Health } from "../domain/health.ts"
+import { healthy } from "../domain/health.ts"
+import { momentText, plainText } from "../history/line.ts"
+import { spanText } from "../history/span.ts"
+import { isRamping } from "../policy/circuit.ts"
+import { withWords } from "./duration.ts"
+
+/**
+ * How an endpoint fares, from the leader. What is stored of another one that had its name before
+ * says nothing, nor does what nobody can read; of that there is a warning.
+ */
+export const healthOf = ({
+  generation,
+  id,
+  tenant
+}: Endpoint): Effect.Effect<Health, BrokerError, Broker> =>
+  readHealth(tenant, id).pipe(
+    Effect.map(({ health }) => (health?.generation === generation ? health : healthy(generation))),
+    Effect.catchTag("HealthUnreadable", ({ message }) =>
+      Effect.as(Effect.logWarning(message), healthy(generation))
+    )
+  )
+
+/** When a circuit that is not closed may be probed, ms since the epoch. */
+const nextProbe = ({ circuit, notBefore = 0 }: Health): number | undefined =>
+  circuit.state === "closed" ? undefined : Math.max(circuit.until ?? 0, notBefore)
+
+const stateJson = (health: Health): object => {
+  const { lastProbe, since, state, successes, why } = health.circuit
+  const nextProbeAt = nextProbe(health)
+  return {
+    state,
+    ...(since === 0 ? {} : { since }),
+    ...(nextProbeAt === undefined ? {} : { nextProbeAt }),
+    ...(successes === undefined ? {} : { probesSucceeded: successes }),
+    ...(lastProbe === undefined ? {} : { lastProbe }),
+    ...(why === undefined ? {} : { why })
+  }
+}
+
+/**
+ * All settings of an endpoint's circuit as `--circuit` takes them, and the state it is in, where that
+ * is known. Moments in ms since the epoch.
+ */
+export const circuitJson = (endpoint: Endpoint, health: Health | undefined): unknown => {
+  const { coolDown, giveUpAfter, maxCoolDown, rate, ...rest } = circuitOf(endpoint)
+  return withWords({
+    ...(health === undefined ? {} : stateJson(health)),
+    ...rest,
+    rate: rate === undefined ? "none" : { ...rate, over: `${rate.over} millis` },
+    coolDown: `${coolDown} millis`,
+    maxCoolDown: `${maxCoolDown} millis`,
+    giveUpAfter: `${giveUpAfter} millis`
+  })
+}
+
+/** What else is known of how an endpoint fares. Moments in ms since the epoch. */
+export const healthJson = ({ circuit: _, generation: __, v: ___, ...rest }: Health): object => rest
+
+/** A moment to the second: health is not told more precisely. */
+export const moment = (at: number, now: number): string => momentText(at, now).replace(/\.\d+$/, "")
+
+const circuitText = (health: Health, { successes }: CircuitSettings, now: number): string => {
+  const { since, state, successes: done = 0, why = "" } = health.circuit
+  if (isRamping(health)) return `closed since ${moment(since, now)}, and traffic comes back`
+  if (state === "closed") return state
+  const probeAt = nextProbe(health) ?? now
+  const probe =
+    probeAt > now ? `probed at ${moment(probeAt, now)}` : "probed with the next delivery"
+  const progress = state === "half-open" ? `${done} of ${successes} probes succeeded` : probe
+  return `${state} since ${moment(since, now)} (${plainText(why)}), ${progress}`
+}
+
+const opensText = ({
+  coolDown,
+  failures,
+  maxCoolDown,
+  onOpen,
+  rate,
+  successes
+}: CircuitSettings) => {
+  const share =
+    rate === undefined
+      ? ""
+      : ` or ${rate.percent}% of at least ${rate.of} in ${spanText(rate.over)}`
+  const meanwhile = onOpen === "backlog" ? "events wait" : "events are dead-lettered"
+  return `at ${failures} failures in a row${share}; ${meanwhile}; probed after ${spanText(coolDown)}, up to ${spanText(maxCoolDown)}, until ${successes} succeed`
+}
+
+const failingText = (health: Health, now: number): string | undefined => {
+  const { failingSince, failuresInRow, giveUpAt, lastError, lastStatus, permanentInRow } = health
+  const answer = [lastStatus, lastError].filter((part) => part !== undefined).join(" ")
+  const last = answer === "" ? "" : `, the last: ${plainText(answer)}`
+  if (failingSince !== undefined && giveUpAt !== undefined)
+    return `since ${moment(failingSince, now)}, ${failuresInRow} in a row${last}; disabled if it goes on until ${moment(giveUpAt, now)}`
+  return permanentInRow === 0 ? undefined : `${permanentInRow} permanent failures in a row${last}`
+}
+
+/** How an endpoint fares, for people: a line for each. */
+export const healthRows = (
+  endpoint: Endpoint,
+  health: Health,
+  now: number
+): ReadonlyArray<readonly [string, string]> => {
+  const settings = circuitOf(endpoint)
+  const failing = failingText(health, now)
+  const { notBefore = 0 } = health
+  return [
+    ["circuit", circuitText(health, settings, now)],
+    ["opens", opensText(settings)],
+    [
+      "gives up",
+      `after ${spanText(settings.giveUpAfter)} of failures, or ${settings.permanentFailures} permanent ones in a row`
+    ],
+    ...(failing === undefined ? [] : [["failing", failing] as const]),
+    ...(notBefore > now
+      ? [["left alone", `until ${moment(notBefore, now)}, as the receiver asked`] as const]
+      : [])
+  ]
+}
