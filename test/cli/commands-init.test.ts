@@ -19,13 +19,13 @@ describe("petrel init", () => {
       assert.strictEqual(nth(made.out, 0), `created    stream ${prefix}EVENTS`)
       assert.strictEqual(
         made.out.at(-1),
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 12 created, 0 updated, 0 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 14 created, 0 updated, 0 as they were`
       )
 
       const changed = yield* run("init", "--event-age", "30d", ...flags)
       assert.deepStrictEqual(changed.out, [
         `updated    stream ${prefix}EVENTS: max_age`,
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 11 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 13 as they were`
       ])
 
       const again = yield* run("init", ...flags, "--json")

@@ -9,7 +9,7 @@ import { attempts, reasons } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
 
@@ -55,7 +55,7 @@ const gate = Effect.gen(function* () {
   }
 })
 
-describe("an endpoint that takes less than comes", () => {
+describe.concurrent("an endpoint that takes less than comes", () => {
   scenario("has the rest in its backlog, and gets all of it once, never above its cap", () =>
     Effect.gen(function* () {
       const slow = yield* gate
@@ -100,7 +100,7 @@ describe("an endpoint that takes less than comes", () => {
   )
 })
 
-describe("a delivery from the backlog", () => {
+describe.concurrent("a delivery from the backlog", () => {
   scenario("that fails waits elsewhere, and does not hold up those behind it", () =>
     Effect.gen(function* () {
       const slow = yield* gate

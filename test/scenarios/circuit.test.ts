@@ -10,7 +10,7 @@ import { about } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
 
@@ -51,7 +51,7 @@ const healthOf = (id: string) => Effect.map(readHealth("acme", id), ({ health })
 
 const named = { tenant: "acme", endpoint: "hook" }
 
-describe("an endpoint that is down", () => {
+describe.concurrent("an endpoint that is down", () => {
   scenario(
     "is left alone but for a probe now and then, and holds nobody up; then gets everything",
     () =>
@@ -124,7 +124,7 @@ describe("an endpoint that is down", () => {
   )
 })
 
-describe("an endpoint that asks to be left alone", () => {
+describe.concurrent("an endpoint that asks to be left alone", () => {
   scenario("is, as a whole: Retry-After holds for what comes after, too", () =>
     Effect.gen(function* () {
       const busy = yield* receiver({ answer: { status: 429, headers: { "retry-after": "2" } } })
@@ -143,7 +143,7 @@ describe("an endpoint that asks to be left alone", () => {
   )
 })
 
-describe("an endpoint that a person has paused", () => {
+describe.concurrent("an endpoint that a person has paused", () => {
   scenario("gets nothing until it is resumed, and then everything, a little at a time", () =>
     Effect.gen(function* () {
       const hook = yield* failing
@@ -169,7 +169,7 @@ describe("an endpoint that a person has paused", () => {
   )
 })
 
-describe("what waits for an endpoint that takes nothing", () => {
+describe.concurrent("what waits for an endpoint that takes nothing", () => {
   scenario("ends when its time is over, whoever is in front of it, and once", () =>
     Effect.gen(function* () {
       const hook = yield* receiver()
@@ -190,7 +190,7 @@ describe("what waits for an endpoint that takes nothing", () => {
   )
 })
 
-describe("an endpoint with a rate", () => {
+describe.concurrent("an endpoint with a rate", () => {
   scenario("gets no more than it says, and all of it in the end", () =>
     Effect.gen(function* () {
       const hook = yield* receiver()
@@ -209,7 +209,7 @@ describe("an endpoint with a rate", () => {
   )
 })
 
-describe("an endpoint that only ever refuses", () => {
+describe.concurrent("an endpoint that only ever refuses", () => {
   scenario(
     "is disabled, with the reason, and what waits for it ends; enabled, it works again",
     () =>
