@@ -52,13 +52,13 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
   circuit: text(
     "circuit",
     "JSON",
-    `When it is spared and when given up: '{"failures":5,"coolDown":"30 seconds"}'; what is left out is as by default, {} all of it${orElse("{}")}`
+    `When it is spared and given up, such as '{"failures":3}'${orElse("{}, all as usual")}`
   ),
   maxInFlight: text("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
   rate: text(
     "rate",
     "RATE",
-    `Requests per second, minute or hour: 20/s, 30/min, or with how many may go at once after a pause '20/s burst 40'${orElse("no limit")}`
+    `Requests per second: 20/s, 30/min or, with how many at once, '20/s burst 40'${orElse("no limit")}`
   ),
   timeout: text(
     "timeout",
