@@ -185,6 +185,15 @@ export const waitingMessages = Effect.gen(function* () {
   return after.reduce((sum, { state }) => sum + state.messages, moved ? 1 : 0)
 })
 
+/** Messages in the backlogs. */
+export const backlogged = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const infos = yield* ask("count", () =>
+    Promise.all([0, 1].map((index) => jsm.streams.info(names.backlog(index))))
+  )
+  return infos.reduce((sum, { state }) => sum + state.messages, 0)
+})
+
 /** Everything waiting under a subject of a delivery stream. */
 export const queued = (partition: number, subject: string) =>
   Effect.gen(function* () {

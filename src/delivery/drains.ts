@@ -14,6 +14,10 @@ import type { StreamMemory } from "./partition-memory.ts"
 /** Read at a time, in bytes of bodies and in messages. */
 const batchBytes = 1024 * 1024
 const batchMessages = 256
+/** Unfinished at the head of a backlog, as many as may have been under way when its owner died. */
+const atOnce = 32
+/** Stands for how often such a message was handed out, which nobody counts. */
+const perhapsDeadly = 100
 /** How often it is asked whether a deadline has passed while an endpoint takes nothing, ms. */
 const lookAgain = 1_000
 /** Finished messages that are worth a purge while more are under way. */
@@ -49,6 +53,8 @@ interface Drain {
   nextDeadline: number
   /** The first deadline of what was stored since. */
   nextStored: number
+  /** How many of those that are read next a former owner may have died of. */
+  suspects: number
   readonly marks: Map<number, symbol>
   readonly erasures: Map<number, Effect.Effect<void>>
 }
@@ -103,7 +109,7 @@ export const makeDrains = (options: DrainsOptions) => {
       place: { stream: memory.stream, seq },
       delivery,
       body: data,
-      handedOut: 1,
+      handedOut: drain.suspects-- > 0 ? perhapsDeadly : 1,
       ack: (erase) => Effect.sync(() => finish(drain, seq, erase)),
       nak: (delayMs) => {
         if (!given) setTimeout(() => forget(drain, seq), Math.max(1, delayMs))
@@ -240,6 +246,7 @@ export const makeDrains = (options: DrainsOptions) => {
       last: 0,
       nextDeadline: 0,
       nextStored: Number.POSITIVE_INFINITY,
+      suspects: 0,
       marks: new Map(),
       erasures: new Map()
     }
@@ -290,7 +297,7 @@ export const makeDrains = (options: DrainsOptions) => {
 
     /** Finds what waited when this owner began. */
     find: Effect.map(backlog.list, (found) => {
-      for (const to of found) open(to)
+      for (const to of found) open(to).suspects = atOnce
     })
   }
 }

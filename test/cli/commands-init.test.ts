@@ -30,7 +30,7 @@ describe("petrel init", () => {
 
       const again = yield* run("init", ...flags, "--json")
       const changes = again.out.map((line) => parse(line))
-      assert.strictEqual(changes.length, 12)
+      assert.strictEqual(changes.length, 14)
       assert.isTrue(changes.every(({ change }) => change === "unchanged"))
 
       const [other, cluster, order] = yield* Effect.all([

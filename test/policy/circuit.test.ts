@@ -156,6 +156,40 @@ describe("an open circuit", () => {
   })
 })
 
+describe("a cool-down", () => {
+  const nearOne = 1 - 2 ** -53
+  const first = (spread: number) => {
+    const endpoint = endpointWith({ failures: 1 })
+    endpoint.fails(0, {}, { spread })
+    return endpoint.now().circuit.coolDown
+  }
+  /** As long as it gets when probe after probe fails. */
+  const longest = (spread: number) => {
+    const endpoint = endpointWith({ failures: 1 })
+    for (let n = 0; n < 20; n++) {
+      endpoint.fails(n * day, {}, { spread })
+      endpoint.halfOpens(n * day + 20 * minute)
+    }
+    return endpoint.now().circuit.coolDown
+  }
+
+  it("is spread over a quarter more, from the first one on", () => {
+    assert.deepStrictEqual([first(0), first(0.5), first(nearOne)], [30_000, 33_750, 37_500])
+  })
+
+  it("is spread below its limit when it has got there, so that none is in step with others", () => {
+    assert.deepStrictEqual([longest(0), longest(nearOne)], [12 * minute, 15 * minute])
+  })
+})
+
+describe("what is told of a failure", () => {
+  it("is not longer than a line or two", () => {
+    const endpoint = endpointWith({ failures: 1 })
+    endpoint.fails(1, { error: "x".repeat(10_000) })
+    assert.isBelow(JSON.stringify(endpoint.now()).length, 1_000)
+  })
+})
+
 describe("a half-open circuit", () => {
   it("closes at the second success, and has no failures in a row from the first on", () => {
     const endpoint = probed()

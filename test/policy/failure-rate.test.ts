@@ -22,6 +22,17 @@ describe("a failure rate", () => {
     assert.isFalse(better.exceeds(half, 20_000))
   })
 
+  it("is not exceeded by fewer attempts, though all of them fail", () => {
+    const failing = Array.from({ length: 19 }, (_, n) => [false, n * 1_000] as const)
+    assert.isFalse(noted(failing).exceeds(half, 19_000))
+    assert.isTrue(noted([...failing, [false, 19_000]]).exceeds(half, 19_000))
+  })
+
+  it("does not count what a clock that was put back says is still to come", () => {
+    const window = noted(alternating(20, 10 * minute))
+    assert.isFalse(window.exceeds(half, minute))
+  })
+
   it("counts no longer what is older than the window", () => {
     const window = noted(alternating(20))
     assert.isTrue(window.exceeds(half, minute - 1))

@@ -1,9 +1,16 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
 import { closedBooks, noRecords } from "../books.ts"
-import { endpoint, eventually, history, publish, quickRetry, worker } from "../engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publish,
+  quickRetry,
+  worker
+} from "../engine.ts"
 import { disable } from "../live-endpoints.ts"
 import { attempts, reasons } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
@@ -12,15 +19,6 @@ import { onServer } from "../scenario.ts"
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
-
-/** What waits in the backlogs. */
-const inBacklogs = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const infos = yield* ask("count", () =>
-    Promise.all([0, 1].map((index) => jsm.streams.info(names.backlog(index))))
-  )
-  return infos.reduce((sum, { state }) => sum + state.messages, 0)
-})
 
 const publishMany = (count: number, type = "invoice.paid") =>
   Effect.forEach(
@@ -65,7 +63,7 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       const facts = yield* history
       yield* worker()
       yield* publishMany(400, "slow")
-      yield* eventually(inBacklogs, (count) => count >= 380)
+      yield* eventually(backlogged, (count) => count >= 380)
       yield* publishMany(100, "quick")
       yield* quick.received(100)
       assert.strictEqual(slow.requests.length, 3)
@@ -74,7 +72,7 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       assert.strictEqual(slow.now.most, 3)
       assert.strictEqual(slow.requests.length, 400)
       yield* closedBooks
-      yield* eventually(inBacklogs, (count) => count === 0)
+      yield* eventually(backlogged, (count) => count === 0)
       yield* noRecords
     })
   )
@@ -86,7 +84,7 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       const facts = yield* history
       const first = yield* worker()
       yield* publishMany(200)
-      yield* eventually(inBacklogs, (count) => count >= 180)
+      yield* eventually(backlogged, (count) => count >= 180)
       const stopping = yield* Effect.forkScoped(first.stop)
       yield* slow.open
       yield* Fiber.join(stopping)
@@ -112,7 +110,7 @@ describe.concurrent("a delivery from the backlog", () => {
       const facts = yield* history
       yield* worker()
       yield* publishMany(120)
-      yield* eventually(inBacklogs, (count) => count >= 110)
+      yield* eventually(backlogged, (count) => count >= 110)
       slow.answer(({ body, headers }) => {
         const isLate = Number(body.toString()) >= 100
         return { status: isLate && Number(headers["petrel-attempt"]) < 3 ? 503 : 200 }
@@ -138,7 +136,7 @@ describe.concurrent("a delivery from the backlog", () => {
       const facts = yield* history
       yield* worker()
       yield* publishMany(100)
-      yield* eventually(inBacklogs, (count) => count >= 90)
+      yield* eventually(backlogged, (count) => count >= 90)
       yield* disable("hook")
       yield* slow.open
       yield* facts.count("dead-lettered", 90)
@@ -161,7 +159,7 @@ describe.concurrent("a delivery from the backlog", () => {
       const facts = yield* history
       yield* worker()
       yield* publishMany(80)
-      yield* eventually(inBacklogs, (count) => count >= 75)
+      yield* eventually(backlogged, (count) => count >= 75)
       const deadline = Math.max(
         ...facts
           .of("routed")

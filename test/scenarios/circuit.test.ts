@@ -1,11 +1,19 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
 import { enableEndpoint, pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
 import { readHealth } from "../../src/delivery/health-store.ts"
 import { closedBooks } from "../books.ts"
-import { endpoint, eventually, history, nth, publish, quickRetry, worker } from "../engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  quickRetry,
+  worker
+} from "../engine.ts"
 import { about } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
@@ -235,12 +243,4 @@ describe.concurrent("an endpoint that only ever refuses", () => {
         yield* closedBooks
       })
   )
-})
-
-const backlogged = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const infos = yield* ask("count", () =>
-    Promise.all([0, 1].map((index) => jsm.streams.info(names.backlog(index))))
-  )
-  return infos.reduce((sum, { state }) => sum + state.messages, 0)
 })
