@@ -43,6 +43,19 @@ describe("a token bucket", () => {
     assert.strictEqual(taken, 3_000)
   })
 
+  it("has a token after the wait it names at rates that no fraction of two is equal to", () => {
+    for (let perMinute = 1; perMinute <= 600; perMinute++) {
+      const bucket = new TokenBucket({ perSecond: perMinute / 60, burst: 5 }, 0)
+      drain(bucket, 0)
+      let at = 0
+      for (let token = 1; token <= 200; token++) {
+        at += bucket.waitFor(at)
+        assert.isTrue(bucket.take(at), `token ${token} of ${perMinute} a minute`)
+      }
+      assert.isAtMost(at, (200 * 60_000) / perMinute + 1)
+    }
+  })
+
   it("does not wait for a clock that was put back", () => {
     const bucket = new TokenBucket({ perSecond: 1, burst: 5 }, epoch)
     assert.strictEqual(drain(bucket, epoch), 5)
