@@ -33,6 +33,8 @@ export interface DrainsOptions {
   readonly wants: (key: string) => number
   /** Gives a delivery to its endpoint's lane. */
   readonly begin: (key: string, held: Held) => void
+  /** Messages that one backlog takes. */
+  readonly most: number
   /** Ends a delivery whose time is over; it was read and is not begun. */
   readonly expire: (held: Held) => Effect.Effect<void>
   readonly clock: Clock.Clock
@@ -47,6 +49,8 @@ interface Drain {
   readonly wake: Latch.Latch
   /** Being stored. */
   storing: number
+  /** Messages that it holds. */
+  count: number
   /** The last sequence known to be stored: what is being stored comes after it. */
   last: number
   /** Before it no deadline passes of what was there at the last look, ms since the epoch. */
@@ -159,6 +163,7 @@ export const makeDrains = (options: DrainsOptions) => {
     })
     if (gone !== undefined) {
       yield* backlog.remove(seq)
+      drain.count--
       yield* gone
       memory.settled.delete(seq)
     }
@@ -171,6 +176,7 @@ export const makeDrains = (options: DrainsOptions) => {
     if (gone.length === 0) return
     yield* backlog.purge(drain.to, below)
     drain.window.purged(gone)
+    drain.count -= gone.length
     const erasures: Array<Effect.Effect<void>> = []
     for (const seq of gone) {
       release(drain, seq)
@@ -243,6 +249,7 @@ export const makeDrains = (options: DrainsOptions) => {
       window: new DrainWindow(),
       wake: Latch.makeUnsafe(),
       storing: 0,
+      count: 0,
       last: 0,
       nextDeadline: 0,
       nextStored: Number.POSITIVE_INFINITY,
@@ -259,6 +266,9 @@ export const makeDrains = (options: DrainsOptions) => {
     /** True while something waits in an endpoint's backlog, or is being stored there. */
     isBehind: (key: string): boolean => drains.has(key),
 
+    /** True where an endpoint's backlog takes no more. */
+    isFull: (key: string): boolean => (drains.get(key)?.count ?? 0) >= options.most,
+
     /** What is stored in an endpoint's backlog stands behind what is there, and is drained after it. */
     storing: (
       to: Delivery,
@@ -267,6 +277,7 @@ export const makeDrains = (options: DrainsOptions) => {
       Effect.suspend(() => {
         const drain = open(to)
         drain.storing++
+        drain.count++
         drain.nextStored = Math.min(drain.nextStored, to.deadline)
         return store(drain.last).pipe(
           Effect.tap(({ seq }) =>
@@ -274,6 +285,7 @@ export const makeDrains = (options: DrainsOptions) => {
               drain.last = Math.max(drain.last, seq)
             })
           ),
+          Effect.tapError(() => Effect.sync(() => drain.count--)),
           Effect.ensuring(
             Effect.sync(() => {
               drain.storing--
@@ -297,7 +309,11 @@ export const makeDrains = (options: DrainsOptions) => {
 
     /** Finds what waited when this owner began. */
     find: Effect.map(backlog.list, (found) => {
-      for (const to of found) open(to).suspects = atOnce
+      for (const to of found) {
+        const drain = open(to)
+        drain.suspects = atOnce
+        drain.count = to.count
+      }
     })
   }
 }

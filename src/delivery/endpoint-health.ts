@@ -26,6 +26,8 @@ import type { HealthRecord } from "./health-record.ts"
 import { listHealth, makeHealthRecord } from "./health-record.ts"
 import type { Sender, Sent } from "./sender.ts"
 
+/** How often what is only counted is stored, ms. */
+const countingPause = 5_000
 /** Deliveries at the same time to an endpoint that takes none any more: they only end. */
 const ending = 16
 
@@ -49,6 +51,9 @@ interface State {
   readonly record: HealthRecord
   readonly window: RateWindow
   lastFailure: number
+  /** What was given to the bucket last, and when (ms since the epoch). */
+  stored: Health | undefined
+  storedAt: number
   /** Requests at the same time while it comes back; undefined when it is back. */
   limit: number | undefined
 }
@@ -74,6 +79,8 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     record: makeHealthRecord(endpoint.key, found?.revision ?? 0),
     window: new RateWindow(),
     lastFailure: 0,
+    stored: found?.health,
+    storedAt: 0,
     limit: found !== undefined && isRamping(found.health) ? 1 : undefined
   })
 
@@ -91,9 +98,21 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     )
   }
 
-  const change = (state: State, health: Health) => {
+  const store = (state: State, now: number) => {
+    state.storedAt = now
+    state.stored = state.health
+    run(state.record.write(isHealthy(state.health) ? undefined : state.health))
+  }
+
+  /** What decides something is stored at once; what is only counted, with the next tick that is due. */
+  const change = (state: State, health: Health, now: number) => {
+    const { circuit, failingSince, notBefore } = state.health
     state.health = health
-    run(state.record.write(isHealthy(health) ? undefined : health))
+    const decides =
+      health.circuit !== circuit ||
+      health.failingSince !== failingSince ||
+      health.notBefore !== notBefore
+    if (decides) store(state, now)
   }
 
   const giveUp = (endpoint: LiveEndpoint, reason: string) => {
@@ -134,24 +153,29 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     }
     for (const [key, state] of states) {
       const endpoint = directory.find(key)
-      if (endpoint === undefined || !isOf(state, endpoint)) {
+      // One that is enabled again begins anew: what it was disabled for is over.
+      const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
+      if (isGone || !isOf(state, endpoint)) {
         states.delete(key)
+        buckets.delete(key)
         run(state.record.write(undefined))
         continue
       }
       const { health } = state
+      if (health !== state.stored && now - state.storedAt >= countingPause) store(state, now)
       if (health.circuit.state === "open" && mayProbe(health, now)) {
-        change(state, toHalfOpen(health, now))
+        change(state, toHalfOpen(health, now), now)
         tell(endpoint, "circuit-half-opened", now, {})
         options.freed(key)
       } else if (health.notBefore !== undefined && !isHeld(health, now)) {
         const { notBefore: _, ...rest } = health
-        change(state, rest)
+        change(state, rest, now)
         state.limit ??= 1
         options.freed(key)
       } else if (isHealthy(health) && state.limit === undefined) {
         const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
-        if (now - state.lastFailure > over) states.delete(key)
+        const isStored = state.stored === undefined || state.stored === health
+        if (isStored && now - state.lastFailure > over) states.delete(key)
       }
     }
   }
@@ -188,6 +212,14 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         case "closed":
           return Math.min(maxInFlight, state.limit ?? maxInFlight)
       }
+    },
+
+    /** True where nothing is to wait for an endpoint whose circuit is open. */
+    refuses: (key: string): boolean => {
+      const endpoint = directory.find(key)
+      const state = states.get(key)
+      if (endpoint === undefined || state?.health.circuit.state !== "open") return false
+      return isOf(state, endpoint) && circuitOf(endpoint.config).onOpen === "dead-letter"
     },
 
     /** Counts one more request against an endpoint's rate; false where it comes too soon. */
@@ -241,7 +273,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         }
       )
       const { circuit } = health
-      if (health !== state.health) change(state, health)
+      if (health !== state.health) change(state, health, at)
       for (const kind of news) {
         state.limit = kind === "circuit-closed" ? 1 : undefined
         state.window.clear()

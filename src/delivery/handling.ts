@@ -109,9 +109,12 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   /**
    * All there is to consider before a delivery may be tried.
    *
-   * @param elsewhere where it goes instead of being tried.
+   * @param instead what is done instead of trying it.
    */
-  const consider = Effect.fnUntraced(function* (held: Held, elsewhere?: StoreElsewhere) {
+  const consider = Effect.fnUntraced(function* (
+    held: Held,
+    instead?: (progress: Progress) => Effect.Effect<void>
+  ) {
     const waiting = yield* recall(held)
     if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
       return yield* settlement.resume(held, waiting)
@@ -136,7 +139,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
       suspicion.clear(held)
       return held.nak(wait)
     }
-    if (elsewhere !== undefined) return yield* settlement.moved(held, elsewhere(held, progress))
+    if (instead !== undefined) return yield* instead(progress)
     const told = progress.attempts - held.delivery.progress.attempts
     if (trials > 0 || suspicion.watches(held, told))
       yield* settlement.mark(held, progress, trials + 1)
@@ -185,7 +188,17 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
       )
     },
     /** The same, but where it would be tried it moves elsewhere instead. */
-    putOff: (held: Held, elsewhere: StoreElsewhere) => guarded(held, consider(held, elsewhere)),
+    putOff: (held: Held, store: StoreElsewhere) =>
+      guarded(
+        held,
+        consider(held, (progress) => settlement.moved(held, store(held, progress)))
+      ),
+    /** The same, but it ends. */
+    refuse: (held: Held, reason: DeadReason) =>
+      guarded(
+        held,
+        consider(held, (progress) => settlement.end(held, progress, reason))
+      ),
     /** Ends a delivery without an attempt. */
     end: (held: Held, reason: DeadReason) =>
       end(held, reason).pipe(Effect.provideContext(context), services)

@@ -22,6 +22,8 @@ import type { Settlement } from "./settlement.ts"
 
 /** What one partition holds at most of its queue, in flight and in its lanes' lines. */
 const capacity = { messages: 128, bytes: 16 * 1024 * 1024 }
+/** Messages that one endpoint's backlog takes. */
+const largestBacklog = 1_000_000
 /** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
 const patience = 1_000
 /** Pause before it is asked again whether an attempt may begin, ms. */
@@ -48,6 +50,8 @@ export interface PartitionOptions {
   readonly worker: string
   /** ms */
   readonly ackWait: number
+  /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
+  readonly maxBacklog?: number | undefined
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
@@ -126,7 +130,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     },
     putOff: ({ held, isFromBacklog, key }) => {
       if (isFromBacklog) return drains.handBack(key, held.place.seq)
-      run(queue.putOff(held, toBacklog)).addObserver((exit) => {
+      const reason = health.refuses(key)
+        ? "circuit-open"
+        : drains.isFull(key)
+          ? "backlog-full"
+          : undefined
+      const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
+      run(done).addObserver((exit) => {
         if (exit._tag === "Failure") held.nak(1)
         letGo(held)
       })
@@ -136,6 +146,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const drains = makeDrains({
     backlog,
     memory: memory.backlog,
+    most: options.maxBacklog ?? largestBacklog,
     wants: (key) => lanes.wants(key),
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
     clock: sender.clock,

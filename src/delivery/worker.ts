@@ -32,6 +32,8 @@ export interface WorkerOptions {
   readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
+  /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
+  readonly maxBacklog?: number | undefined
   /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
   /**
@@ -216,6 +218,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       sender,
       worker: options.id,
       ackWait: layout.ackWait,
+      maxBacklog: options.maxBacklog,
       mayAttempt: holds,
       stopping: holding.isOver
     })

@@ -54,6 +54,8 @@ export const DeadReason = Schema.Literals([
   "deadline",
   "endpoint-disabled",
   "endpoint-removed",
+  /** The endpoint's circuit was open, and it wants nothing to wait for it then. */
+  "circuit-open",
   /** More waits for the endpoint already than its backlog takes. */
   "backlog-full",
   /** The delivery makes its worker fail each time. */

@@ -98,6 +98,25 @@ describe.concurrent("an endpoint that takes less than comes", () => {
   )
 })
 
+describe.concurrent("a backlog that is full", () => {
+  scenario("takes no more: what comes then is a dead letter, and what is there arrives", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      yield* endpoint({ url: slow.url, maxInFlight: 2 })
+      const facts = yield* history
+      yield* worker({ maxBacklog: 50 })
+      yield* publishMany(300)
+      yield* facts.count("dead-lettered", 100)
+      assert.isAtMost(yield* backlogged, 180)
+      yield* slow.open
+      yield* closedBooks
+      const ends = facts.of("dead-lettered")
+      assert.isTrue(ends.every(({ reason }) => reason === "backlog-full"))
+      assert.strictEqual(slow.requests.length, 300 - ends.length)
+    })
+  )
+})
+
 describe.concurrent("a delivery from the backlog", () => {
   scenario("that fails waits elsewhere, and does not hold up those behind it", () =>
     Effect.gen(function* () {

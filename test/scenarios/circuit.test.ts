@@ -132,6 +132,29 @@ describe.concurrent("an endpoint that is down", () => {
   )
 })
 
+describe.concurrent("an endpoint for which nothing is to wait", () => {
+  scenario("loses what comes while its circuit is open, as dead letters that say so", () =>
+    Effect.gen(function* () {
+      const dead = yield* failing
+      const circuit = { ...quickCircuit, coolDown: "20 seconds", onOpen: "dead-letter" } as const
+      yield* endpoint({
+        url: dead.url,
+        retry: patient,
+        circuit: { ...circuit, maxCoolDown: "20 seconds" }
+      })
+      const facts = yield* history
+      yield* worker()
+      for (let n = 0; n < 3; n++) yield* publish("a")
+      yield* facts.count("circuit-opened", 1)
+      yield* publishMany(40, "b")
+      yield* facts.count("dead-lettered", 40)
+      const ends = facts.of("dead-lettered").filter(({ type }) => type === "b")
+      assert.isTrue(ends.every(({ attempt, reason }) => reason === "circuit-open" && attempt === 0))
+      assert.strictEqual(dead.requests.length, 3)
+    })
+  )
+})
+
 describe.concurrent("an endpoint that asks to be left alone", () => {
   scenario("is, as a whole: Retry-After holds for what comes after, too", () =>
     Effect.gen(function* () {
