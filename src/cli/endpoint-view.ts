@@ -1,5 +1,6 @@
 import { Result, Schema } from "effect"
 import type { StoredEndpoint } from "../delivery/endpoint-store.ts"
+import type { WaitingCounts } from "../delivery/waiting.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { plainText } from "../history/line.ts"
@@ -89,6 +90,7 @@ const signText = (endpoint: Endpoint): string =>
 export const endpointText = (
   { endpoint, revision }: StoredEndpoint,
   health: Health,
+  { backlog, queue }: WaitingCounts,
   reveal: boolean,
   now: number
 ): string => {
@@ -111,6 +113,7 @@ export const endpointText = (
     ["in flight", `at most ${endpoint.maxInFlight}`],
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
     ...healthRows(endpoint, health, now),
+    ["waiting", `${backlog} in the backlog, ${queue} in the queue`],
     ["time-out", timeoutText(endpoint)],
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
     ...headers.map(([name, value]) => ["header", `${name}: ${reveal ? value : mask}`] as const),

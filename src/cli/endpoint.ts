@@ -7,6 +7,7 @@ import {
   listEndpoints,
   removeEndpoint
 } from "../delivery/endpoint-store.ts"
+import { countWaiting } from "../delivery/waiting.ts"
 import { isToken } from "../domain/token.ts"
 import { add } from "./endpoint-add.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
@@ -65,12 +66,16 @@ const show = Command.make(
   "show",
   { name: endpointArgument, reveal: revealFlag },
   Effect.fnUntraced(function* ({ name, reveal }) {
-    const { health, stored } = yield* Effect.gen(function* () {
+    const { health, stored, waiting } = yield* Effect.gen(function* () {
       const stored = yield* getEndpoint(name.tenant, name.id)
-      return { stored, health: yield* healthOf(stored.endpoint) }
+      const health = yield* healthOf(stored.endpoint)
+      return { stored, health, waiting: yield* countWaiting(name.tenant, name.id) }
     }).pipe(Effect.provide(connected))
     const now = yield* Clock.currentTimeMillis
-    yield* report(endpointJson(stored, reveal, health), endpointText(stored, health, reveal, now))
+    yield* report(
+      { ...endpointJson(stored, reveal, health), waiting },
+      endpointText(stored, health, waiting, reveal, now)
+    )
   })
 ).pipe(Command.withDescription("Show an endpoint's configuration and how it fares"))
 

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
+import { countWaiting } from "../../src/delivery/waiting.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   backlogged,
@@ -64,6 +65,9 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       yield* worker()
       yield* publishMany(400, "slow")
       yield* eventually(backlogged, (count) => count >= 380)
+      const waiting = yield* countWaiting("acme", "slow")
+      assert.strictEqual(waiting.queue + waiting.backlog, 400)
+      assert.isAtLeast(waiting.backlog, 380)
       yield* publishMany(100, "quick")
       yield* quick.received(100)
       assert.strictEqual(slow.requests.length, 3)
