@@ -34,8 +34,9 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
      * Stores a delivery at the tail of its endpoint's backlog, once however often it is tried.
      *
      * @param after a sequence that is older than any earlier try.
+     * @param hasLeft true where it is known to be stored by what came of it.
      */
-    store: (held: Held, progress: Progress, after: number) => {
+    store: (held: Held, progress: Progress, after: number, hasLeft: () => boolean) => {
       const { seq, stream: from } = held.place
       const origin = placeName(held.place)
       const subject = subjectOf(held.delivery)
@@ -50,7 +51,10 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         Effect.map(Option.isSome),
         withBroker
       )
-      return storeOnce(publish, find)
+      return storeOnce(
+        publish,
+        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find))
+      )
     },
 
     /** What waits for an endpoint from a sequence on, in order; at most so many messages and bytes. */

@@ -8,7 +8,11 @@ const widest = 256
 export class DrainWindow {
   /** By sequence, in the order of reading: whether it is finished. */
   readonly #read = new Map<number, boolean>()
-  #next = 1
+  #next: number
+
+  constructor(from = 1) {
+    this.#next = from
+  }
 
   /** The sequence from which to read on. */
   get next(): number {
@@ -56,6 +60,11 @@ export class DrainWindow {
     let lowest = this.#next
     for (const [seq, finished] of this.#read) if (!finished && seq < lowest) lowest = seq
     return lowest
+  }
+
+  /** All that are finished. */
+  get finished(): ReadonlyArray<number> {
+    return [...this.#read].flatMap(([seq, finished]) => (finished ? [seq] : []))
   }
 
   /** Those that a purge of all below a sequence removes. */

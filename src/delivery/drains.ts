@@ -1,6 +1,6 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import type { Clock } from "effect"
-import { Effect, Latch } from "effect"
+import { Cause, Effect, Latch } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
@@ -25,12 +25,16 @@ const worthPurging = 64
 /** Pause before a backlog is looked at again in which more is known to be than was found, ms. */
 const rereadPause = 100
 const failurePause = 1_000
+/** Pause before it is tried again to end what could not be ended, ms. */
+const endPause = 30_000
 
 export interface DrainsOptions {
   readonly backlog: Backlog
   readonly memory: StreamMemory
   /** How many deliveries an endpoint's lane has use for now. */
   readonly wants: (key: string) => number
+  /** Told where a delivery was moved from: it has left that place. */
+  readonly left: (delivery: Delivery) => void
   /** Gives a delivery to its endpoint's lane. */
   readonly begin: (key: string, held: Held) => void
   /** Messages that one backlog takes. */
@@ -57,10 +61,14 @@ interface Drain {
   nextDeadline: number
   /** The first deadline of what was stored since. */
   nextStored: number
+  /** When all that waits may be read for its deadlines again, ms since the epoch. */
+  nextLook: number
   /** How many of those that are read next a former owner may have died of. */
   suspects: number
   readonly marks: Map<number, symbol>
   readonly erasures: Map<number, Effect.Effect<void>>
+  /** Taken out one by one, and not purged past. */
+  thinned: Array<number>
 }
 
 /**
@@ -70,6 +78,8 @@ interface Drain {
 export const makeDrains = (options: DrainsOptions) => {
   const { backlog, memory } = options
   const drains = new Map<string, Drain>()
+  /** Where to read on in backlogs that were empty: a copy that is behind may still show what was in them. */
+  const floors = new Map<string, number>()
 
   const finish = (drain: Drain, seq: number, erase: Effect.Effect<void>) => {
     drain.window.finish(seq)
@@ -78,8 +88,9 @@ export const makeDrains = (options: DrainsOptions) => {
   }
 
   /** It is to be read again. */
-  const forget = (drain: Drain, seq: number) => {
+  const forget = (drain: Drain, { delivery, place: { seq } }: Pick<Held, "delivery" | "place">) => {
     drain.window.forget(seq)
+    drain.nextStored = Math.min(drain.nextStored, delivery.deadline)
     release(drain, seq)
     drain.wake.openUnsafe()
   }
@@ -98,12 +109,15 @@ export const makeDrains = (options: DrainsOptions) => {
       finish(drain, seq, Effect.void)
       return Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
     }
-    if (memory.settled.has(seq)) {
+    if (memory.settled.has(seq, delivery.eventSeq)) {
       finish(drain, seq, Effect.void)
       return Effect.void
     }
-    options.begin(endpointKey(delivery.tenant, delivery.endpoint), hold(drain, message, delivery))
-    return Effect.void
+    options.left(delivery)
+    const held = hold(drain, message, delivery)
+    return Effect.sync(() =>
+      options.begin(endpointKey(delivery.tenant, delivery.endpoint), held)
+    ).pipe(Effect.onError(() => Effect.sync(() => forget(drain, held))))
   }
 
   const hold = (drain: Drain, { data, seq }: StoredMsg, delivery: Delivery): Held => {
@@ -116,41 +130,62 @@ export const makeDrains = (options: DrainsOptions) => {
       handedOut: drain.suspects-- > 0 ? perhapsDeadly : 1,
       ack: (erase) => Effect.sync(() => finish(drain, seq, erase)),
       nak: (delayMs) => {
-        if (!given) setTimeout(() => forget(drain, seq), Math.max(1, delayMs))
+        if (!given)
+          setTimeout(
+            () => forget(drain, { delivery, place: { stream: memory.stream, seq } }),
+            Math.max(1, delayMs)
+          ).unref()
         given = true
       }
     }
   }
 
   /**
-   * While an endpoint takes nothing, what passes its deadline ends all the same: nobody waits for
-   * those in front. All that waits is read for it, when the first deadline has passed.
+   * What passes its deadline ends though its endpoint takes nothing: nobody waits for those in
+   * front. All that waits is read for it when the first deadline has passed, at most a tenth of the
+   * time, and no longer once the endpoint takes something.
    */
-  const expire = Effect.fnUntraced(function* (drain: Drain) {
+  const expire = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const now = options.clock.currentTimeMillisUnsafe()
-    if (now < Math.min(drain.nextDeadline, drain.nextStored)) return
+    if (now < Math.max(drain.nextLook, Math.min(drain.nextDeadline, drain.nextStored))) return
     drain.nextStored = Number.POSITIVE_INFINITY
+    drain.nextDeadline = 0
     let first = Number.POSITIVE_INFINITY
-    let from = 1
-    while (true) {
+    let from = drain.window.below
+    const isWanted = () => options.wants(key) > 0 && drain.window.room > 0
+    while (!isWanted()) {
       const messages = yield* backlog.read(drain.to, from, batchMessages, batchBytes)
       const last = messages.at(-1)
-      if (last === undefined) break
-      from = last.seq + 1
-      for (const message of messages) {
-        const delivery = deliveryIn(message)
-        if (delivery === undefined || drain.window.has(message.seq)) continue
-        if (delivery.deadline > now) first = Math.min(first, delivery.deadline)
-        else yield* end(drain, message, delivery)
+      if (last === undefined) {
+        drain.nextDeadline = first
+        break
       }
+      from = last.seq + 1
+      yield* Effect.forEach(
+        messages,
+        (message) => {
+          const delivery = deliveryIn(message)
+          if (delivery === undefined || drain.window.has(message.seq) || isWanted())
+            return Effect.void
+          if (delivery.deadline > now) {
+            first = Math.min(first, delivery.deadline)
+            return Effect.void
+          }
+          return Effect.map(end(drain, message, delivery), (isGone) => {
+            if (!isGone) first = Math.min(first, now + endPause)
+          })
+        },
+        { concurrency: 16, discard: true }
+      )
     }
-    drain.nextDeadline = first
+    const done = options.clock.currentTimeMillisUnsafe()
+    drain.nextLook = done + 10 * (done - now)
   })
 
   /** Its place is given up by itself: what is in front of it stays. */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
     const { seq } = message
-    if (memory.settled.has(seq)) return
+    if (memory.settled.has(seq, delivery.eventSeq)) return true
     const held = hold(drain, message, delivery)
     let gone: Effect.Effect<void> | undefined
     yield* options.expire({
@@ -168,6 +203,7 @@ export const makeDrains = (options: DrainsOptions) => {
       memory.settled.delete(seq)
     }
     release(drain, seq)
+    return gone !== undefined
   })
 
   const purge = Effect.fnUntraced(function* (drain: Drain) {
@@ -176,24 +212,42 @@ export const makeDrains = (options: DrainsOptions) => {
     if (gone.length === 0) return
     yield* backlog.purge(drain.to, below)
     drain.window.purged(gone)
+    // One that was taken out alone may still be read from a copy that is behind, until now.
+    for (const seq of [...gone, ...drain.thinned]) if (seq < below) memory.settled.delete(seq)
+    drain.thinned = drain.thinned.filter((seq) => seq >= below)
+    yield* letGo(drain, gone)
+  })
+
+  /** Takes out what is finished behind one that is not for long, so that others can be read. */
+  const thin = Effect.fnUntraced(function* (drain: Drain) {
+    const finished = drain.window.finished
+    yield* Effect.forEach(finished, backlog.remove, { concurrency: 16, discard: true })
+    drain.window.purged(finished)
+    drain.thinned.push(...finished)
+    yield* letGo(drain, finished)
+  })
+
+  /** They are gone from the stream. */
+  const letGo = (drain: Drain, gone: ReadonlyArray<number>) => {
     drain.count -= gone.length
     const erasures: Array<Effect.Effect<void>> = []
     for (const seq of gone) {
       release(drain, seq)
-      memory.settled.delete(seq)
       erasures.push(drain.erasures.get(seq) ?? Effect.void)
       drain.erasures.delete(seq)
     }
-    yield* Effect.forEach(erasures, (erase) => erase, { concurrency: 16, discard: true })
-  })
+    return Effect.forEach(erasures, (erase) => erase, { concurrency: 16, discard: true })
+  }
 
   /** True once nothing is left, as the leader knows it. */
   const isDone = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const isQuiet = () => drain.storing === 0 && drain.window.isFinished
     if (!isQuiet()) return false
     yield* purge(drain)
+    const { last } = drain
     const empty = yield* backlog.isEmpty(drain.to, drain.window.next)
-    if (!empty || !isQuiet()) return false
+    if (!empty || drain.last !== last || !isQuiet()) return false
+    floors.set(key, drain.window.next)
     drains.delete(key)
     return true
   })
@@ -205,7 +259,8 @@ export const makeDrains = (options: DrainsOptions) => {
     wake.closeUnsafe()
     if (wanted === 0) {
       yield* purge(drain)
-      if (options.wants(key) === 0) yield* expire(drain)
+      if (window.room === 0) yield* thin(drain)
+      yield* expire(key, drain)
       if (options.wants(key) === 0 || window.room === 0)
         yield* Effect.raceFirst(wake.await, Effect.sleep(lookAgain))
       return false
@@ -235,6 +290,14 @@ export const makeDrains = (options: DrainsOptions) => {
         })
       ),
       Effect.catch(again),
+      Effect.catchCauseIf(
+        (cause) => !Cause.hasInterrupts(cause),
+        (cause) =>
+          Effect.as(
+            Effect.delay(Effect.logError(`draining ${key} met a defect`, cause), failurePause),
+            false
+          )
+      ),
       Effect.repeat({ until: (done) => done }),
       Effect.asVoid
     )
@@ -246,16 +309,18 @@ export const makeDrains = (options: DrainsOptions) => {
     if (known !== undefined) return known
     const drain: Drain = {
       to,
-      window: new DrainWindow(),
+      window: new DrainWindow(floors.get(key)),
       wake: Latch.makeUnsafe(),
       storing: 0,
       count: 0,
       last: 0,
       nextDeadline: 0,
       nextStored: Number.POSITIVE_INFINITY,
+      nextLook: 0,
       suspects: 0,
       marks: new Map(),
-      erasures: new Map()
+      erasures: new Map(),
+      thinned: []
     }
     drains.set(key, drain)
     options.run(keepDraining(key, drain))
@@ -273,16 +338,18 @@ export const makeDrains = (options: DrainsOptions) => {
     storing: (
       to: Delivery,
       store: (after: number) => Effect.Effect<PubAck, PublishError>
-    ): Effect.Effect<PubAck, PublishError> =>
-      Effect.suspend(() => {
+    ): Effect.Effect<PubAck, PublishError> => {
+      let once: Effect.Effect<PubAck, PublishError> | undefined
+      return Effect.suspend(() => {
         const drain = open(to)
         drain.storing++
         drain.count++
-        drain.nextStored = Math.min(drain.nextStored, to.deadline)
-        return store(drain.last).pipe(
+        once ??= store(drain.last)
+        return once.pipe(
           Effect.tap(({ seq }) =>
             Effect.sync(() => {
               drain.last = Math.max(drain.last, seq)
+              drain.nextStored = Math.min(drain.nextStored, to.deadline)
             })
           ),
           Effect.tapError(() => Effect.sync(() => drain.count--)),
@@ -293,7 +360,8 @@ export const makeDrains = (options: DrainsOptions) => {
             })
           )
         )
-      }),
+      })
+    },
 
     /** Looks again whether an endpoint's lane has use for more, or those of all. */
     wake: (key?: string) => {
@@ -302,9 +370,9 @@ export const makeDrains = (options: DrainsOptions) => {
     },
 
     /** A delivery that was read has no place in its lane any more. */
-    handBack: (key: string, seq: number) => {
+    handBack: (key: string, held: Held) => {
       const drain = drains.get(key)
-      if (drain !== undefined) forget(drain, seq)
+      if (drain !== undefined) forget(drain, held)
     },
 
     /** Finds what waited when this owner began. */

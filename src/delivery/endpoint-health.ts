@@ -39,6 +39,8 @@ export interface EndpointHealthOptions {
   readonly clock: Sender["clock"]
   /** A new id for a fact. */
   readonly nextId: () => string
+  /** True while this worker is owner: what a former one knows is not stored any more. */
+  readonly holds: () => boolean
   /** Told of an endpoint that may take more than before. */
   readonly freed: (key: string) => void
   /** Runs until the partition is given up. */
@@ -68,15 +70,23 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   const facts = yield* Facts
   const random = yield* Random.Random
   const states = new Map<string, State>()
+  const records = new Map<string, HealthRecord>()
   const paused = new Set<string>()
   const buckets = new Map<string, { readonly of: LiveEndpoint; readonly bucket: TokenBucket }>()
+
+  /** One for each key: what an earlier one still writes would come in between. */
+  const recordOf = (key: string, revision: number) => {
+    const record = records.get(key) ?? makeHealthRecord(key, revision)
+    records.set(key, record)
+    return record
+  }
 
   const stateOf = (
     endpoint: LiveEndpoint,
     found?: { health: Health; revision: number }
   ): State => ({
     health: found?.health ?? healthy(endpoint.config.generation),
-    record: makeHealthRecord(endpoint.key, found?.revision ?? 0),
+    record: recordOf(endpoint.key, found?.revision ?? 0),
     window: new RateWindow(),
     lastFailure: 0,
     stored: found?.health,
@@ -99,6 +109,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   }
 
   const store = (state: State, now: number) => {
+    if (!options.holds()) return
     state.storedAt = now
     state.stored = state.health
     run(state.record.write(isHealthy(state.health) ? undefined : state.health))
@@ -201,9 +212,11 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         paused.add(key)
         return 0
       }
+      if (paused.has(key)) return 0
       const state = states.get(key)
       if (state === undefined || !isOf(state, endpoint)) return maxInFlight
-      if (isHeld(state.health, clock.currentTimeMillisUnsafe())) return 0
+      // The tick ends it, so that what waits comes a little at a time.
+      if (state.health.notBefore !== undefined) return 0
       switch (state.health.circuit.state) {
         case "open":
           return 0
@@ -238,6 +251,9 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     /** Judges an outcome. A success of an endpoint that is well costs nothing. */
     answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent): void => {
       const ok = sent.verdict === "delivered"
+      // A late answer of one that had this name before says nothing about this one.
+      if (!ok && directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
+        return
       let state = states.get(endpoint.key)
       if (state === undefined || !isOf(state, endpoint)) {
         if (ok) return
@@ -273,6 +289,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         }
       )
       const { circuit } = health
+      if (state.health.notBefore !== undefined && health.notBefore === undefined) state.limit ??= 1
       if (health !== state.health) change(state, health, at)
       for (const kind of news) {
         state.limit = kind === "circuit-closed" ? 1 : undefined
@@ -289,6 +306,12 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     },
 
     tick,
+
+    /** Stores what is only counted, for the next owner. */
+    flush: () => {
+      const now = clock.currentTimeMillisUnsafe()
+      for (const state of states.values()) if (state.health !== state.stored) store(state, now)
+    },
 
     /** How many endpoints are not simply well. */
     size: () => states.size

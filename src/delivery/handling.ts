@@ -17,6 +17,8 @@ import type { Settlement } from "./settlement.ts"
 
 /** Pause before what cannot be decided now is looked at again, ms. */
 const patience = 1_000
+/** Pause before an endpoint that only the leader knows is looked for again, ms. */
+const unknownPause = 250
 /** A delivery that is early by no more than this is made at once, ms. */
 const early = 1
 
@@ -140,6 +142,8 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
       return held.nak(wait)
     }
     if (instead !== undefined) return yield* instead(progress)
+    // Just made, and nobody here knows yet how many requests it takes.
+    if (directory.find(standing.endpoint.key) === undefined) return held.nak(unknownPause)
     const told = progress.attempts - held.delivery.progress.attempts
     if (trials > 0 || suspicion.watches(held, told))
       yield* settlement.mark(held, progress, trials + 1)

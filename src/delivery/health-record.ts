@@ -26,6 +26,8 @@ export interface HealthRecord {
 export const makeHealthRecord = (key: string, known: number): HealthRecord => {
   const [tenant = "", id = ""] = key.split(".")
   let revision = known
+  /** A write whose end nobody knows may have been stored. */
+  let uncertain = false
   let wanted: { readonly health: Health | undefined } | undefined
   let writing = false
 
@@ -38,12 +40,14 @@ export const makeHealthRecord = (key: string, known: number): HealthRecord => {
   )
 
   const writeOnce = Effect.fnUntraced(function* (wish: { readonly health: Health | undefined }) {
-    if (wish.health === undefined && revision === 0) return
+    if (wish.health === undefined && revision === 0 && !uncertain) return
     const stored = yield* Effect.result(store(wish.health))
     if (stored._tag === "Success") {
       revision = stored.success
+      uncertain = false
       return
     }
+    uncertain = true
     wanted ??= wish
     const found = isConflict(stored.failure) ? yield* Effect.option(lookAgain) : Option.none()
     if (Option.isSome(found)) revision = found.value

@@ -1,5 +1,6 @@
 import { Effect, FiberSet } from "effect"
 import { Broker } from "../broker/connection.ts"
+import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Take } from "../broker/puller.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
@@ -11,7 +12,7 @@ import { endpointKey } from "./endpoint-store.ts"
 import type { StoreElsewhere } from "./handling.ts"
 import { makeHandling } from "./handling.ts"
 import type { Held } from "./held.ts"
-import { holdMessage } from "./held.ts"
+import { holdMessage, readPlace } from "./held.ts"
 import { InHand } from "./in-hand.ts"
 import { Lanes } from "./lane.ts"
 import { headerOf } from "./messages.ts"
@@ -28,6 +29,8 @@ const largestBacklog = 1_000_000
 const patience = 1_000
 /** Pause before it is asked again whether an attempt may begin, ms. */
 const notOwnerPause = 250
+/** How long a stop waits for what is still to be told of endpoints, ms. */
+const lastWords = 2_000
 /** How often limits that change with time are looked at again, ms. */
 const tick = 100
 
@@ -80,18 +83,21 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
   const background = yield* FiberSet.make<void>()
-  const runInBackground = yield* FiberSet.runtime(background)<Broker | Facts>()
+  const runInBackground = yield* FiberSet.runtime(background)()
+  const telling = yield* FiberSet.make<void>()
+  const runForHealth = yield* FiberSet.runtime(telling)<Broker | Facts>()
   const health = yield* makeEndpointHealth({
     index: memory.index,
     partitions: options.partitions,
     worker,
     clock: sender.clock,
     nextId: options.nextId,
+    holds: mayAttempt,
     freed: (key) => {
       lanes.advance(key)
       drains.wake(key)
     },
-    run: runInBackground
+    run: runForHealth
   })
   const common = { mayAttempt, sender, worker, answered: health.answered }
   const queue = yield* makeHandling({ ...common, memory, settlement: queueSettlement })
@@ -109,8 +115,17 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     if (held.message !== undefined) inHand.release(held.message)
   }
 
-  const toBacklog: StoreElsewhere = (held, progress) =>
-    drains.storing(held.delivery, (after) => backlog.store(held, progress, after))
+  /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
+  const moves = new Map<number, Effect.Effect<PubAck, PublishError>>()
+  const toBacklog: StoreElsewhere = (held, progress) => {
+    const { seq } = held.place
+    const hasLeft = () => memory.settled.has(seq, held.delivery.eventSeq)
+    const store =
+      moves.get(seq) ??
+      drains.storing(held.delivery, (after) => backlog.store(held, progress, after, hasLeft))
+    moves.set(seq, store)
+    return Effect.tap(store, () => Effect.sync(() => moves.delete(seq)))
+  }
 
   const lanes = new Lanes<Job>({
     limit: health.limit,
@@ -128,26 +143,34 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         drains.wake(key)
       })
     },
-    putOff: ({ held, isFromBacklog, key }) => {
-      if (isFromBacklog) return drains.handBack(key, held.place.seq)
-      const reason = health.refuses(key)
+    putOff: (job) => putOff(job)
+  })
+
+  const putOff = ({ held, isFromBacklog, key }: Job) => {
+    if (isFromBacklog) return drains.handBack(key, held)
+    const isMoving = moves.has(held.place.seq)
+    const reason =
+      !isMoving && health.refuses(key)
         ? "circuit-open"
-        : drains.isFull(key)
+        : !isMoving && drains.isFull(key)
           ? "backlog-full"
           : undefined
-      const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
-      run(done).addObserver((exit) => {
-        if (exit._tag === "Failure") held.nak(1)
-        letGo(held)
-      })
-    }
-  })
+    const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
+    run(done).addObserver((exit) => {
+      if (exit._tag === "Failure") held.nak(1)
+      letGo(held)
+    })
+  }
 
   const drains = makeDrains({
     backlog,
     memory: memory.backlog,
     most: options.maxBacklog ?? largestBacklog,
     wants: (key) => lanes.wants(key),
+    left: ({ eventSeq, origin }) => {
+      const place = origin === undefined ? undefined : readPlace(origin)
+      if (place?.stream === memory.stream) memory.settled.add(place.seq, eventSeq)
+    },
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
     clock: sender.clock,
     begin: (key, held) => lanes.refill(key, { key, held, isFromBacklog: true }),
@@ -157,23 +180,28 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const take: Take = (message, headers) => {
     const { seq } = message
     if (working.has(seq)) return
-    if (memory.settled.has(seq)) return message.ack()
     const delivery = parseDelivery(message.subject, headerOf(headers))
     if (delivery === undefined) {
       run(Effect.logError("a message that is no delivery", { stream: memory.stream, seq }))
       return message.nak(memory.suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
     }
+    if (memory.settled.has(seq, delivery.eventSeq)) {
+      moves.delete(seq)
+      return message.ack()
+    }
     working.add(seq)
     inHand.take(message)
     const key = endpointKey(delivery.tenant, delivery.endpoint)
     const held = holdMessage(memory.stream, message, delivery)
-    lanes.enter(key, { key, held, isFromBacklog: false })
+    const job = { key, held, isFromBacklog: false }
+    if (moves.has(seq)) putOff(job)
+    else lanes.enter(key, job)
   }
 
   /** What was not begun is for the next owner. */
   const giveBack = Effect.sync(() => {
     for (const { held, isFromBacklog, key } of lanes.clear()) {
-      if (isFromBacklog) drains.handBack(key, held.place.seq)
+      if (isFromBacklog) drains.handBack(key, held)
       else {
         memory.suspicion.clear(held)
         held.nak(1)
@@ -189,7 +217,6 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         health.tick()
         lanes.overdue()
         lanes.advance()
-        drains.wake()
       }, tick)
     ),
     (timer) => Effect.sync(() => clearInterval(timer))
@@ -221,6 +248,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       })
     }).pipe(Effect.ensuring(giveBack))
     yield* FiberSet.awaitEmpty(fibers)
+    health.flush()
+    yield* Effect.timeoutOption(FiberSet.awaitEmpty(telling), lastWords)
   })
 
   return {
@@ -238,7 +267,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
       const { seq } = held.place
       if (working.has(seq)) return held.nak(patience)
-      if (memory.settled.has(seq)) return
+      if (memory.settled.has(seq, held.delivery.eventSeq)) return
       working.add(seq)
       yield* Effect.ensuring(
         queue.end(held, reason),

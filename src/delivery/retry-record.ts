@@ -75,10 +75,6 @@ export const readRecord = Effect.fnUntraced(function* (stream: string, seq: numb
   return entry === undefined ? undefined : yield* decode(entry.string())
 })
 
-/** Whether there is a record of a message, as the leader knows it. */
-export const hasRecord = (stream: string, seq: number) =>
-  Effect.map(readEntry(stream, seq), (entry) => entry !== undefined)
-
 /** Erases the record of a message that has ended. What fails here ends by its own time. */
 export const eraseRecord = Effect.fnUntraced(function* (stream: string, seq: number) {
   const { names } = yield* Broker

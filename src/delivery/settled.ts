@@ -31,7 +31,7 @@ export class Horizon {
  * owner reads.
  */
 export class Settled {
-  readonly #generations: Array<Set<number>> = [new Set()]
+  readonly #generations: Array<Map<number, number>> = [new Map()]
   readonly #floors: Array<number> = []
   readonly #open: Map<symbol, number>
   readonly #horizon: Horizon
@@ -56,12 +56,21 @@ export class Settled {
     return this.#horizon.seq
   }
 
-  has(seq: number): boolean {
+  /**
+   * True where the message at a sequence has ended. A stream that loses its tail in a crash counts
+   * on from there, so the event's sequence tells whether it is still the same message.
+   */
+  has(seq: number, eventSeq: number): boolean {
+    return this.#generations.some((generation) => generation.get(seq) === eventSeq)
+  }
+
+  /** True where some message at a sequence has ended. */
+  mayHave(seq: number): boolean {
     return this.#generations.some((generation) => generation.has(seq))
   }
 
-  add(seq: number): void {
-    this.#generations[0]?.add(seq)
+  add(seq: number, eventSeq: number): void {
+    this.#generations[0]?.set(seq, eventSeq)
   }
 
   /**
@@ -90,7 +99,7 @@ export class Settled {
    * @returns the floor that may now be stored, or undefined while it is too early.
    */
   rotate(): number | undefined {
-    this.#generations.unshift(new Set())
+    this.#generations.unshift(new Map())
     this.#floors.unshift(Math.min(this.#horizon.seq, ...this.#open.values()))
     if (this.#generations.length <= kept + 1) return undefined
     this.#generations.pop()

@@ -75,7 +75,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   const finish = (held: Held): Effect.Effect<void> => {
     const { seq, stream } = held.place
-    memory.settled.add(seq)
+    memory.settled.add(seq, held.delivery.eventSeq)
     memory.suspicion.forget(seq)
     const known = memory.waiting.delete(seq)
     const recorded = memory.recorded.delete(seq)
@@ -288,7 +288,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         yield* records.within(options.layout.moveDedupe / 2, store)
         reached("moved")
         yield* finish(held)
-      }).pipe(patiently(held)),
+      }).pipe(unsettled, patiently(held)),
     isOpen: () => facts.isOpen() && records.isOpen(),
     ready: Effect.andThen(facts.ready, records.ready)
   }

@@ -6,7 +6,7 @@ import { readValue, writeValue } from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
 import { readPlace } from "./held.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
-import { eraseRecord, hasRecord, listRecords } from "./retry-record.ts"
+import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
 import type { Horizon } from "./settled.ts"
 import { Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
@@ -68,10 +68,10 @@ export const takeOver = Effect.fnUntraced(function* (
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         if (fact?.from === undefined) return
         const at = storedAt(message)
-        hasLeft(byStream, fact.origin, at)
+        hasLeft(byStream, fact.origin, fact.eventSeq, at)
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
-        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq)
+        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, fact.eventSeq ?? 0)
         else memory.told.set(fact.from.seq, fact.attempt ?? 0)
       })
     )
@@ -107,11 +107,13 @@ const streamMemory = Effect.fnUntraced(function* (
 const hasLeft = (
   byStream: ReadonlyMap<string, Remembered>,
   origin: string | undefined,
+  eventSeq: number | undefined,
   at: number
 ) => {
   const place = origin === undefined ? undefined : readPlace(origin)
   const memory = byStream.get(place?.stream ?? "")
-  if (place !== undefined && memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq)
+  if (place !== undefined && memory?.isOurs(place.seq, at) === true)
+    memory.settled.add(place.seq, eventSeq ?? 0)
 }
 
 /** When the first fact beyond a floor was stored, ms since the epoch; 0 where that is not known. */
@@ -128,7 +130,11 @@ const storedSince = Effect.fnUntraced(function* (floor: number) {
 const readMoves = (byStream: ReadonlyMap<string, Remembered>, stream: string, since: number) =>
   readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
     Stream.runForEach((message) =>
-      Effect.sync(() => hasLeft(byStream, message.headers?.get("petrel-origin"), storedAt(message)))
+      Effect.sync(() => {
+        const header = (name: string) => message.headers?.get(name)
+        const eventSeq = Number(header("petrel-event-seq"))
+        hasLeft(byStream, header("petrel-origin"), eventSeq, storedAt(message))
+      })
     )
   )
 
@@ -155,14 +161,18 @@ const sequencesOf = Effect.fnUntraced(function* (stream: string) {
 const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: StreamMemory) {
   const { ask, jsm } = yield* Broker
   const remove = Effect.fnUntraced(function* (seq: number) {
-    recorded.delete(seq)
     // The list knows those that were erased lately too.
-    if (!(yield* hasRecord(stream, seq))) return
+    const found = yield* Effect.option(readRecord(stream, seq))
+    if (Option.isNone(found)) return
+    const record = found.value
+    if (record !== undefined && !settled.has(seq, record.eventSeq)) return
+    recorded.delete(seq)
+    if (record === undefined) return
     yield* ask("remove a delivery that has ended", () =>
       jsm.streams.deleteMessage(stream, seq, false)
     ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.void))
     yield* eraseRecord(stream, seq)
   })
-  const ended = [...recorded].filter((seq) => settled.has(seq))
+  const ended = [...recorded].filter((seq) => settled.mayHave(seq))
   yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
 })

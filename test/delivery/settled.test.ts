@@ -5,12 +5,13 @@ import { Horizon, Settled } from "../../src/delivery/settled.ts"
 describe("what an owner remembers of messages that have ended", () => {
   it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
     const settled = new Settled(new Horizon(0))
-    settled.add(7)
+    settled.add(7, 70)
     settled.rotate()
     settled.rotate()
-    assert.isTrue(settled.has(7))
+    assert.isTrue(settled.has(7, 70))
+    assert.isFalse(settled.has(7, 71))
     settled.rotate()
-    assert.isFalse(settled.has(7))
+    assert.isFalse(settled.has(7, 70))
   })
 })
 
