@@ -6,7 +6,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3,
     // What a worker logs belongs to its test: it is shown where that fails.
     silent: "passed-only"
   }

@@ -21,8 +21,10 @@ import { eraseRecord, writeRecord } from "./retry-record.ts"
 import { findMoved, isTold } from "./search.ts"
 import type { Sent } from "./sender.ts"
 
-/** How long a dead letter that DEAD does not take waits before it is tried again, ms. */
-const deadRetry = 30_000
+/** How long what the broker refuses (a dead letter where DEAD is full) waits before it is tried again, ms. */
+const refusedRetry = 30_000
+/** The same where it did not answer. */
+const silentRetry = 1_000
 
 type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
 
@@ -199,7 +201,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
             delivery: deliveryId(held.delivery),
             why: error.message
           }),
-          Effect.sync(() => held.nak(deadRetry))
+          Effect.sync(() => held.nak(isRefusal(error) ? refusedRetry : silentRetry))
         )
       )
 
@@ -295,6 +297,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 })
 
 export type Settlement = Effect.Success<ReturnType<typeof makeSettlement>>
+
+const isRefusal = (error: PublishError | BrokerError): boolean =>
+  error._tag === "PublishError" && error.reason === "rejected"
 
 /** In memory a decision is enough; the outcome's fact is in the history and may be large. */
 const forgetOutcome = (record: RetryRecord): Waiting => {
