@@ -20,6 +20,8 @@ export interface Range {
  * count on an answer to one that is forgotten; it asks again when this has passed.
  */
 const expires = 5_000
+/** Seconds without a message after which nothing more will come; the client needs 5 to ask again. */
+const patience = 8
 
 /**
  * Messages of a stream that keeps what was read (a work queue takes no second consumer: `scanQueue`).
@@ -53,14 +55,17 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
         (cause) => new BrokerError({ operation: `read ${range.stream}`, cause })
       )
       if (range.follow === true) return all
-      let seen = 0
-      let seenBefore = -1
-      // The last may be removed before it is read: then no message says that it is the last.
+      let last = opt_start_seq - 1
+      let lastBefore = -1
+      let idle = 0
+      // The last may be removed before it is read: then no message says that it is the last. But
+      // what the broker has sent and nobody has seen may also have been lost with a connection:
+      // the client notices within two heartbeats, and gets it again.
       const ended = ask(`read ${range.stream}`, () => consumer.info()).pipe(
-        Effect.map(({ num_pending }) => {
-          const idle = seen === seenBefore && messages.getReceived() <= seen
-          seenBefore = seen
-          return idle && num_pending === 0
+        Effect.map(({ delivered, num_pending }) => {
+          idle = last === lastBefore ? idle + 1 : 0
+          lastBefore = last
+          return num_pending === 0 && (delivered.stream_seq <= last || idle >= patience)
         }),
         Effect.orElseSucceed(() => false),
         Effect.delay("1 second"),
@@ -69,7 +74,11 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
       return all.pipe(
         Stream.takeUntil((message) => message.info.pending === 0),
         Stream.interruptWhen(ended),
-        Stream.tap(() => Effect.sync(() => seen++))
+        Stream.tap(({ seq }) =>
+          Effect.sync(() => {
+            last = Math.max(last, seq)
+          })
+        )
       )
     })
   )
