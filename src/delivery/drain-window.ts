@@ -8,15 +8,17 @@ const widest = 256
 export class DrainWindow {
   /** By sequence, in the order of reading: whether it is finished. */
   readonly #read = new Map<number, boolean>()
+  /** Read, not begun, and to be read again. */
+  readonly #forgotten = new Set<number>()
   #next: number
 
   constructor(from = 1) {
     this.#next = from
   }
 
-  /** The sequence from which to read on. */
+  /** The sequence from which to read on: those that were given back come first. */
   get next(): number {
-    return this.#next
+    return Math.min(this.#next, ...this.#forgotten)
   }
 
   /** How many more may be read. */
@@ -27,7 +29,7 @@ export class DrainWindow {
   /** True where all that was read is finished. */
   get isFinished(): boolean {
     for (const finished of this.#read.values()) if (!finished) return false
-    return true
+    return this.#forgotten.size === 0
   }
 
   /** True where it was read and is not purged. */
@@ -38,6 +40,7 @@ export class DrainWindow {
   /** Notes a message that was read; false where it is known already. */
   add(seq: number): boolean {
     this.#next = Math.max(this.#next, seq + 1)
+    this.#forgotten.delete(seq)
     if (this.#read.has(seq)) return false
     this.#read.set(seq, false)
     return true
@@ -52,12 +55,18 @@ export class DrainWindow {
   forget(seq: number): void {
     if (this.#read.get(seq) !== false) return
     this.#read.delete(seq)
-    this.#next = Math.min(this.#next, seq)
+    // Not by going back: a batch that is being read meanwhile would go on from its own end.
+    this.#forgotten.add(seq)
+  }
+
+  /** It was removed by itself. */
+  gone(seq: number): void {
+    this.#forgotten.delete(seq)
   }
 
   /** The sequence below which everything is finished. */
   get below(): number {
-    let lowest = this.#next
+    let lowest = this.next
     for (const [seq, finished] of this.#read) if (!finished && seq < lowest) lowest = seq
     return lowest
   }

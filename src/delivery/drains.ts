@@ -198,6 +198,7 @@ export const makeDrains = (options: DrainsOptions) => {
     })
     if (gone !== undefined) {
       yield* backlog.remove(seq)
+      drain.window.gone(seq)
       drain.count--
       yield* gone
       memory.settled.delete(seq)

@@ -42,6 +42,23 @@ describe("the window of a drain", () => {
     assert.strictEqual(window.next, 13)
   })
 
+  it("reads again what was given back while more was being read, and purges nothing past it", () => {
+    const window = new DrainWindow()
+    for (const seq of [5, 9, 12]) window.add(seq)
+    window.forget(9)
+    window.add(15)
+    for (const seq of [5, 12, 15]) window.finish(seq)
+    assert.strictEqual(window.next, 9)
+    assert.strictEqual(window.below, 9)
+    assert.isFalse(window.isFinished)
+    assert.isTrue(window.add(9))
+    assert.strictEqual(window.next, 16)
+    window.forget(9)
+    window.gone(9)
+    assert.isTrue(window.isFinished)
+    assert.strictEqual(window.below, 16)
+  })
+
   it("has room for 256 that are not purged", () => {
     const window = new DrainWindow()
     for (let seq = 1; seq <= 256; seq++) window.add(seq)
