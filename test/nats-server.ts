@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -24,6 +25,16 @@ export interface TestServer {
   readonly resume: () => void
   /** Ends it for good and removes its directory. */
   readonly stop: () => Promise<void>
+}
+
+/** On Linux, whether a process that was told to stop still runs: a signal takes its time to arrive. */
+const isRunning = (pid: number | undefined): boolean => {
+  try {
+    const [, state] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")
+    return state?.startsWith("T") === false
+  } catch {
+    return false
+  }
 }
 
 export interface TestServerOptions {
@@ -104,6 +115,7 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     },
     pause: () => {
       child.kill("SIGSTOP")
+      while (isRunning(child.pid)) {}
     },
     resume: () => {
       child.kill("SIGCONT")
