@@ -123,6 +123,14 @@ export const publishTo = (
     return yield* ask("publish", () => js.publish(subject, body, { headers: list }))
   })
 
+/** Publishes so many events of a type, each with its number for its body and in its id. */
+export const publishMany = (count: number, type = "invoice.paid") =>
+  Effect.forEach(
+    Array.from({ length: count }, (_, n) => n),
+    (n) => publish(type, `${n}`, { "Nats-Msg-Id": `${type}-${n}` }),
+    { concurrency: 32, discard: true }
+  )
+
 /** A worker in this process that may talk to loopback. */
 export const worker = (options: Partial<WorkerOptions> = {}) =>
   startWorker({

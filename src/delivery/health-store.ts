@@ -9,7 +9,7 @@ import { endpointKey } from "./endpoint-store.ts"
 export interface StoredHealth {
   /** Undefined where nothing bad is known of the endpoint. */
   readonly health: Health | undefined
-  /** What the next write has to expect: also that of an erased one; 0 where there never was any. */
+  /** What the next write has to expect: also that of an erased one; 0 where nothing was ever stored. */
   readonly revision: number
 }
 

@@ -8,7 +8,7 @@ import {
   endpoint,
   eventually,
   history,
-  publish,
+  publishMany,
   quickRetry,
   worker
 } from "../engine.ts"
@@ -20,13 +20,6 @@ import { onServer } from "../scenario.ts"
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
-
-const publishMany = (count: number, type = "invoice.paid") =>
-  Effect.forEach(
-    Array.from({ length: count }, (_, n) => n),
-    (n) => publish(type, `${n}`, { "Nats-Msg-Id": `${type}-${n}` }),
-    { concurrency: 32, discard: true }
-  )
 
 /** A receiver that answers nobody until it is opened, and counts how many it has at once. */
 const gate = Effect.gen(function* () {

@@ -11,6 +11,7 @@ import {
   history,
   nth,
   publish,
+  publishMany,
   quickRetry,
   worker
 } from "../engine.ts"
@@ -31,13 +32,6 @@ const quickCircuit = {
 } as const
 
 const patient = quickRetry({ backoff: { kind: "fixed", delay: "1 second" }, maxAttempts: 100 })
-
-const publishMany = (count: number, type: string) =>
-  Effect.forEach(
-    Array.from({ length: count }, (_, n) => n),
-    (n) => publish(type, `${n}`, { "Nats-Msg-Id": `${type}-${n}` }),
-    { concurrency: 32, discard: true }
-  )
 
 /** A receiver that is down until it is mended; it knows how many requests it had at once, and when. */
 const failing = Effect.gen(function* () {
