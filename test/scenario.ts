@@ -7,6 +7,7 @@ import type { TopologyOptions } from "../src/broker/topology.ts"
 import type { Facts } from "../src/history/facts.ts"
 import type { Installation } from "./engine.ts"
 import { installation } from "./engine.ts"
+import { makeLog } from "./log.ts"
 import type { TestServer, TestServerOptions } from "./nats-server.ts"
 import { startServer } from "./nats-server.ts"
 import type { Script } from "./receiver.ts"
@@ -40,6 +41,28 @@ export const onServer = (options: TestServerOptions = {}) => {
       })
   }
 }
+
+/** Told with a server of its own, since that goes away, and with all that is logged, by the connection too. */
+export const outage = <E>(
+  name: string,
+  story: (
+    place: Installation,
+    server: TestServer,
+    log: ReturnType<typeof makeLog>
+  ) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
+  topology: Partial<TopologyOptions> = {}
+) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer()),
+        (server) => Effect.promise(() => server.stop())
+      )
+      const log = makeLog()
+      const place = installation(server, topology)
+      yield* Effect.provide(place.run(story(place, server, log)), log.layer)
+    })
+  )
 
 /** Answers a delivery's first attempt with the first status, and so on; the last one repeats. */
 export const byAttempt =

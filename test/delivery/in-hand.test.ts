@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
+import { vi } from "vitest"
 import { InHand } from "../../src/delivery/in-hand.ts"
 
 const message = (bytes = 100) => {
@@ -76,21 +77,15 @@ describe("the room for more messages", () => {
       inHand.take(first)
       yield* inHand.roomy
       inHand.take(second)
-      let waiting = true
-      const waiter = yield* Effect.forkChild(
-        Effect.andThen(
-          inHand.roomy,
-          Effect.sync(() => {
-            waiting = false
-          })
-        )
-      )
-      yield* Effect.sleep("30 millis")
-      assert.isTrue(waiting)
+      vi.useFakeTimers({ toFake: ["setInterval"] })
+      const waiter = yield* Effect.forkChild(inHand.roomy, { startImmediately: true })
+      vi.advanceTimersByTime(60_000)
+      assert.isUndefined(waiter.pollUnsafe())
       inHand.release(second)
+      vi.advanceTimersByTime(60_000)
       yield* Fiber.join(waiter)
       assert.strictEqual(inHand.room?.messages, 1)
-    })
+    }).pipe(Effect.ensuring(Effect.sync(() => vi.useRealTimers())))
   )
 })
 

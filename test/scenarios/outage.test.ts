@@ -1,29 +1,25 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import type { StreamConfig } from "@nats-io/jetstream"
 import { DiscardPolicy } from "@nats-io/jetstream"
-import type { Scope } from "effect"
 import { Clock, Deferred, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import type { Facts } from "../../src/history/facts.ts"
 import { recreateConsumers } from "../consumers.ts"
 import {
   deadLetters,
   endpoint,
   eventually,
   history,
-  installation,
   nth,
   publish,
+  publishMany,
   quickRetry,
   waitingMessages,
   worker
 } from "../engine.ts"
 import { makeLog } from "../log.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
 import type { Script } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+import { byAttempt, onServer, outage } from "../scenario.ts"
 
 type Log = ReturnType<typeof makeLog>
 
@@ -67,34 +63,8 @@ const complaints = ({ lines }: Log) => {
 
 const slowly: Script = () => new Promise((answer) => setTimeout(() => answer({}), 20))
 
-const publishMany = (count: number, prefix: string) =>
-  Effect.forEach(
-    Array.from({ length: count }, (_, index) => `${prefix}${index}`),
-    (id) => publish("a", "{}", { "Nats-Msg-Id": id }),
-    { concurrency: 10 }
-  )
-
 describe.concurrent("while the broker is gone", () => {
-  /** Told with a server of its own and with all that is logged, by the connection too. */
-  const outage = (
-    name: string,
-    story: (
-      server: TestServer,
-      log: Log
-    ) => Effect.Effect<void, unknown, Broker | Facts | Scope.Scope>
-  ) =>
-    it.live(name, () =>
-      Effect.gen(function* () {
-        const server = yield* Effect.acquireRelease(
-          Effect.promise(() => startServer()),
-          (server) => Effect.promise(() => server.stop())
-        )
-        const log = makeLog()
-        yield* Effect.provide(installation(server).run(story(server, log)), log.layer)
-      })
-    )
-
-  outage("a worker says so once, waits for it, and loses nothing", (server, log) =>
+  outage("a worker says so once, waits for it, and loses nothing", (_, server, log) =>
     Effect.gen(function* () {
       const slow = yield* receiver({ answer: slowly })
       const fails = yield* receiver({ answer: byAttempt(500, 500, 200) })
@@ -127,7 +97,7 @@ describe.concurrent("while the broker is gone", () => {
     })
   )
 
-  outage("a worker that only hears nothing from it sends nothing twice", (server, log) =>
+  outage("a worker that only hears nothing from it sends nothing twice", (_, server, log) =>
     Effect.gen(function* () {
       const slow = yield* receiver({ answer: slowly })
       yield* endpoint({ url: slow.url, maxInFlight: 2 })

@@ -1,44 +1,18 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Deferred, Effect, Fiber, Result } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { eraseValue, readValue, writeValue } from "../../src/broker/values.ts"
-import type { WorkerOptions } from "../../src/delivery/worker.ts"
+import { eraseValue, writeValue } from "../../src/broker/values.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { quiet as quietBooks } from "../books.ts"
-import { counting } from "../counting.ts"
-import type { Installation } from "../engine.ts"
-import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
+import { endpoint, eventually, history, publish, worker } from "../engine.ts"
 import { makeLog } from "../log.ts"
+import { eight, lease, owners } from "../owners.ts"
 import { receiver } from "../receiver.ts"
-import { onServer, quiet } from "../scenario.ts"
+import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
 
 const key = "owner.0"
-/** One endpoint in each of 8 partitions, by partition. */
-const eight = ["c", "h", "e", "b", "g", "d", "a", "f"]
-
-const took = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-  Effect.gen(function* () {
-    const start = yield* Clock.currentTimeMillis
-    yield* work
-    return (yield* Clock.currentTimeMillis) - start
-  })
-
-/** What the lease of a partition says: its worker, and which process that is. */
-const lease = (partition = 0) =>
-  Effect.gen(function* () {
-    const { bucket, names } = yield* Broker
-    const entry = yield* readValue(yield* bucket(names.buckets.workers), `owner.${partition}`)
-    const value: { readonly worker?: string; readonly instance?: string } =
-      entry === undefined ? {} : JSON.parse(entry.string())
-    return value
-  })
-const owners = (partitions: number) =>
-  Effect.forEach(
-    Array.from({ length: partitions }, (_, partition) => lease(partition)),
-    Effect.map(({ worker }) => worker)
-  )
 
 const another = { worker: "w1", instance: "another process of the same id" }
 
@@ -55,167 +29,6 @@ const limitLeases = (max_msg_size: number) =>
     const { config } = yield* ask("look", () => jsm.streams.info(stream))
     yield* ask("change", () => jsm.streams.update(stream, { ...config, max_msg_size }))
   })
-
-/**
- * Starts a worker that shares nothing with the others here, and gives what ends it: its connection
- * is gone from one moment to the next, and nobody gives back anything.
- */
-const mortalWorker = (place: Installation, options: Partial<WorkerOptions>) =>
-  Effect.gen(function* () {
-    const delivers = yield* Deferred.make<void>()
-    const ends = yield* Deferred.make<void>()
-    const dead = yield* Deferred.make<void>()
-    const life = place.run(
-      Effect.gen(function* () {
-        const { connection } = yield* Broker
-        const { delivering } = yield* worker(options)
-        yield* delivering
-        yield* Deferred.succeed(delivers, undefined)
-        yield* Deferred.await(ends)
-        yield* Effect.promise(() => connection.close())
-        yield* Deferred.succeed(dead, undefined)
-        return yield* Effect.never
-      })
-    )
-    yield* Effect.acquireRelease(
-      Effect.sync(() => Effect.runFork(Effect.provide(life, quiet))),
-      Fiber.interrupt
-    )
-    yield* Deferred.await(delivers)
-    return Effect.andThen(Deferred.succeed(ends, undefined), Deferred.await(dead))
-  })
-
-const workers = (facts: ReadonlyArray<{ readonly worker?: string }>) =>
-  new Set(facts.map(({ worker }) => worker))
-
-describe.concurrent("a second worker", () => {
-  scenario(
-    "has its share within seconds, and all when the first one stops; nothing is sent twice, or beyond a cap",
-    () =>
-      Effect.gen(function* () {
-        const { answer, most } = counting(150)
-        const hook = yield* receiver({ answer })
-        const maxInFlight = 2
-        yield* Effect.forEach(eight, (id) =>
-          endpoint({ id, url: `${hook.url}/${id}`, maxInFlight })
-        )
-        const facts = yield* history
-        const first = yield* worker({ id: "w1" })
-        assert.deepStrictEqual(yield* first.delivering, [0, 1, 2, 3, 4, 5, 6, 7])
-        let published = 0
-        let publishing = true
-        const publisher = yield* Effect.forkScoped(
-          Effect.gen(function* () {
-            while (publishing) {
-              yield* publish("a")
-              published++
-              yield* Effect.sleep("70 millis")
-            }
-          })
-        )
-        yield* facts.count("delivered", 40)
-        const second = yield* worker({ id: "w2" })
-        assert.isBelow(yield* took(second.delivering), 5_000)
-        const share = yield* second.delivering
-        assert.lengthOf(share, 4)
-        const shared = facts.facts.length
-        yield* facts.count("delivered", facts.of("delivered").length + 80)
-        for (const { endpoint, worker } of facts.facts.slice(shared))
-          if (endpoint !== "_")
-            assert.strictEqual(worker, share.includes(eight.indexOf(endpoint)) ? "w2" : "w1")
-        assert.deepStrictEqual(
-          yield* owners(8),
-          eight.map((_, partition) => (share.includes(partition) ? "w2" : "w1"))
-        )
-
-        yield* first.stop
-        assert.isBelow(
-          yield* took(eventually(owners(8), (all) => all.every((worker) => worker === "w2"))),
-          3_000
-        )
-        publishing = false
-        yield* Fiber.join(publisher)
-        yield* facts.count("delivered", 8 * published)
-        assert.strictEqual(hook.requests.length, 8 * published)
-        assert.strictEqual(facts.of("delivered").length, 8 * published)
-        assert.strictEqual(most(), maxInFlight)
-      }),
-    { partitions: 8, ackWait: 20_000 }
-  )
-
-  scenario("takes over when the leases of the first one end, which has died", (place) =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const slow = yield* receiver({
-        answer: () => Effect.runPromise(Effect.as(Deferred.await(gate), {}))
-      })
-      yield* endpoint({ url: slow.url })
-      const facts = yield* history
-      const die = yield* mortalWorker(place, { id: "w1", leaseTtl: 2_000, stopWithin: 100 })
-      yield* publish("a")
-      yield* slow.received(1)
-      yield* die
-      const second = yield* worker({ id: "w2", leaseTtl: 2_000 })
-      yield* eventually(owners(2), (all) => all.every((worker) => worker === "w2"))
-      yield* second.delivering
-      yield* Deferred.succeed(gate, undefined)
-      yield* facts.count("delivered", 1)
-      assert.deepStrictEqual(workers(facts.of("delivered")), new Set(["w2"]))
-      assert.strictEqual(slow.requests.length, 2)
-    })
-  )
-
-  scenario("is refused with the id of one that is alive, and leaves that one alone", () =>
-    Effect.gen(function* () {
-      const { requests, url } = yield* receiver()
-      yield* endpoint({ url })
-      const facts = yield* history
-      const first = yield* worker({ id: "same", leaseTtl: 1_000 })
-      yield* first.delivering
-      const refused = yield* Effect.flip(worker({ id: "same", leaseTtl: 1_000 }))
-      assert.include(refused.message, `named same is running already`)
-      assert.include(refused.message, `process ${process.pid}`)
-      yield* publish("a")
-      yield* facts.count("delivered", 1)
-      assert.strictEqual(requests.length, 1)
-    })
-  )
-
-  scenario("is refused, or the first one is, where both start at the same moment", () =>
-    Effect.gen(function* () {
-      const start = Effect.result(worker({ id: "same", leaseTtl: 1_000 }))
-      const results = yield* Effect.all([start, start], { concurrency: 2 })
-      const messages = results.filter(Result.isFailure).map(({ failure }) => failure.message)
-      assert.lengthOf(messages, 1)
-      assert.include(nth(messages, 0), "named same is running already")
-    })
-  )
-
-  scenario("may have the id of one that has died, once its time is over", (place) =>
-    Effect.gen(function* () {
-      const { url } = yield* receiver()
-      yield* endpoint({ url })
-      const facts = yield* history
-      yield* Effect.flatten(mortalWorker(place, { id: "same", leaseTtl: 2_000, stopWithin: 100 }))
-      yield* publish("a")
-      yield* worker({ id: "same", leaseTtl: 2_000 })
-      yield* facts.count("delivered", 1)
-    })
-  )
-
-  scenario("has nothing to do, and may stop, where there are no more partitions", () =>
-    Effect.gen(function* () {
-      const first = yield* worker({ id: "w1" })
-      yield* first.delivering
-      const second = yield* worker({ id: "w2" })
-      const third = yield* worker({ id: "w3" })
-      yield* eventually(owners(2), (all) => new Set(all).size === 2 && !all.includes(undefined))
-      const shares = yield* Effect.forEach([second, third], ({ delivering }) => delivering)
-      assert.isAtMost(shares.flat().length, 2)
-      assert.isBelow(yield* took(third.stop), 5_000)
-    })
-  )
-})
 
 describe.concurrent("the owner of a partition", () => {
   scenario("starts no attempt once it could not renew its lease for half its time", () =>

@@ -1,62 +1,29 @@
-import { assert, describe, it } from "@effect/vitest"
-import type { Scope } from "effect"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { readValue } from "../../src/broker/values.ts"
-import type { Facts } from "../../src/history/facts.ts"
 import { closedBooks } from "../books.ts"
 import { crashBroker } from "../broker-crash.ts"
 import type { Installation } from "../engine.ts"
-import { endpoint, eventually, history, installation, publish, worker } from "../engine.ts"
+import { endpoint, eventually, history, publish, worker } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import { eight, owners } from "../owners.ts"
 import { receiver } from "../receiver.ts"
-import { quiet } from "../scenario.ts"
+import { outage } from "../scenario.ts"
 import { workerProcess } from "../worker-process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** One endpoint in each of 8 partitions, by partition. */
-const endpoints = ["c", "h", "e", "b", "g", "d", "a", "f"]
 const leaseTtl = 2_000
 
-/** Told with a server of its own, since that goes away. */
-const outage = (
-  name: string,
-  story: (
-    place: Installation,
-    server: TestServer
-  ) => Effect.Effect<void, unknown, Broker | Facts | Scope.Scope>
-) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() => startServer()),
-        (server) => Effect.promise(() => server.stop())
-      )
-      const place = installation(server, { partitions: 8 })
-      yield* place.run(story(place, server))
-    }).pipe(Effect.provide(quiet))
-  )
-
+const inEight = { partitions: 8 }
 /** A worker with a connection of its own, as another process would have. */
 const workerApart = (place: Installation, id: string, ttl = leaseTtl) =>
   Effect.gen(function* () {
     const options = { id, leaseTtl: ttl }
     return yield* Effect.provideService(worker(options), Broker, yield* place.connection)
   })
-
-/** Who owns each partition. */
-const owners = Effect.gen(function* () {
-  const { bucket, names } = yield* Broker
-  const workers = yield* bucket(names.buckets.workers)
-  return yield* Effect.forEach(endpoints, (_, partition) =>
-    Effect.map(readValue(workers, `owner.${partition}`), (entry): string | undefined =>
-      entry === undefined ? undefined : JSON.parse(entry.string()).worker
-    )
-  )
-})
 
 /** Kills the broker, and starts it again after a time (ms); waits until this process is connected. */
 const absence = (server: TestServer, time: number) =>
@@ -72,7 +39,7 @@ const absence = (server: TestServer, time: number) =>
   })
 
 /** Waits until both have half of the partitions. */
-const halves = eventually(owners.pipe(Effect.orElseSucceed(() => [])), (all) =>
+const halves = eventually(owners(8).pipe(Effect.orElseSucceed(() => [])), (all) =>
   ["w1", "w2"].every((id) => all.filter((owner) => owner === id).length === 4)
 )
 
@@ -80,7 +47,7 @@ const makeEndpoints = Effect.gen(function* () {
   const hook = yield* receiver({
     answer: () => new Promise((answer) => setTimeout(() => answer({}), 20))
   })
-  yield* Effect.forEach(endpoints, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
+  yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
   return hook
 })
 
@@ -116,142 +83,167 @@ describe.concurrent("an outage that is longer than every lease", () => {
       })
   }
   for (const [how, happens] of Object.entries(away))
-    outage(`leaves each partition with one owner, the same as before: it ${how}`, (place, server) =>
-      Effect.gen(function* () {
-        const hook = yield* makeEndpoints
-        const facts = yield* history
-        yield* workerApart(place, "w1")
-        yield* workerApart(place, "w2")
-        yield* halves
-        const before = yield* owners
-        for (let event = 0; event < 5; event++) yield* publish("a")
-        yield* facts.count("delivered", 40)
-        yield* happens(server)
-        for (let event = 0; event < 20; event++) yield* publish("a").pipe(Effect.eventually)
-        yield* facts.count("delivered", 200)
-        yield* halves
-        assert.deepStrictEqual(yield* owners, before)
-        const after = facts.of("delivered").slice(40)
-        for (const { endpoint, worker } of after)
-          assert.strictEqual(worker, before[endpoints.indexOf(endpoint)], endpoint)
-        assert.strictEqual(hook.requests.length, 200)
-      })
+    outage(
+      `leaves each partition with one owner, the same as before: it ${how}`,
+      (place, server) =>
+        Effect.gen(function* () {
+          const hook = yield* makeEndpoints
+          const facts = yield* history
+          yield* workerApart(place, "w1")
+          yield* workerApart(place, "w2")
+          yield* halves
+          const before = yield* owners(8)
+          for (let event = 0; event < 5; event++) yield* publish("a")
+          yield* facts.count("delivered", 40)
+          yield* happens(server)
+          for (let event = 0; event < 20; event++) yield* publish("a").pipe(Effect.eventually)
+          yield* facts.count("delivered", 200)
+          yield* halves
+          assert.deepStrictEqual(yield* owners(8), before)
+          const after = facts.of("delivered").slice(40)
+          for (const { endpoint, worker } of after)
+            assert.strictEqual(worker, before[eight.indexOf(endpoint)], endpoint)
+          assert.strictEqual(hook.requests.length, 200)
+        }),
+      inEight
     )
 })
 
 describe.concurrent("a worker that is back before another", () => {
-  outage("does not take what is the other's, before that may be heard again", (place, server) =>
-    Effect.gen(function* () {
-      const hook = yield* makeEndpoints
-      const facts = yield* history
-      const ttl = 4_000
-      const [own, others] = [["w1"], ["w2"]].map(
-        ([id]) =>
-          (all: ReadonlyArray<unknown>) =>
-            all.filter((owner) => owner === id).length
-      )
-      assert.isDefined(own)
-      assert.isDefined(others)
-      yield* workerApart(place, "w1", ttl)
-      const late = yield* workerProcess(place, {
-        id: "w2",
-        leaseTtl: ttl,
-        crash: { step: "outcome-stored", arrival: 4, signal: "SIGSTOP" }
-      })
-      yield* halves
-      const before = yield* owners
-      yield* publish("a")
-      yield* facts.count("delivered", 8)
-      yield* absence(server, 1.5 * ttl)
-      yield* eventually(owners, (all) => own(all) === 4 && others(all) === 0)
-      const until = performance.now() + ttl / 2
-      yield* eventually(owners, (all) => {
-        assert.strictEqual(own(all), 4)
-        assert.strictEqual(others(all), 0)
-        return performance.now() > until
-      })
-      yield* late.resume
-      yield* halves
-      assert.deepStrictEqual(yield* owners, before)
-      yield* publish("a")
-      yield* facts.count("delivered", 16)
-      assert.strictEqual(hook.requests.length, 16)
-    })
+  outage(
+    "does not take what is the other's, before that may be heard again",
+    (place, server) =>
+      Effect.gen(function* () {
+        const hook = yield* makeEndpoints
+        const facts = yield* history
+        const ttl = 4_000
+        const [own, others] = [["w1"], ["w2"]].map(
+          ([id]) =>
+            (all: ReadonlyArray<unknown>) =>
+              all.filter((owner) => owner === id).length
+        )
+        assert.isDefined(own)
+        assert.isDefined(others)
+        yield* workerApart(place, "w1", ttl)
+        const late = yield* workerProcess(place, {
+          id: "w2",
+          leaseTtl: ttl,
+          crash: { step: "outcome-stored", arrival: 4, signal: "SIGSTOP" }
+        })
+        yield* halves
+        const before = yield* owners(8)
+        yield* publish("a")
+        yield* facts.count("delivered", 8)
+        yield* absence(server, 1.5 * ttl)
+        yield* eventually(owners(8), (all) => own(all) === 4 && others(all) === 0)
+        const until = performance.now() + ttl / 2
+        yield* eventually(owners(8), (all) => {
+          assert.strictEqual(own(all), 4)
+          assert.strictEqual(others(all), 0)
+          return performance.now() > until
+        })
+        yield* late.resume
+        yield* halves
+        assert.deepStrictEqual(yield* owners(8), before)
+        yield* publish("a")
+        yield* facts.count("delivered", 16)
+        assert.strictEqual(hook.requests.length, 16)
+      }),
+    inEight
   )
 
-  outage("takes it when that does not come back", (place, server) =>
-    Effect.gen(function* () {
-      yield* workerApart(place, "w1")
-      const late = yield* workerProcess(place, { id: "w2", leaseTtl })
-      yield* halves
-      yield* late.kill9
-      yield* absence(server, 1.5 * leaseTtl)
-      yield* eventually(owners, (all) => all.every((owner) => owner === "w1"))
-    })
+  outage(
+    "takes it when that does not come back",
+    (place, server) =>
+      Effect.gen(function* () {
+        yield* workerApart(place, "w1")
+        const late = yield* workerProcess(place, { id: "w2", leaseTtl })
+        yield* halves
+        yield* late.kill9
+        yield* absence(server, 1.5 * leaseTtl)
+        yield* eventually(owners(8), (all) => all.every((owner) => owner === "w1"))
+      }),
+    inEight
   )
 })
 
 describe.concurrent("a broker that is killed while owners change", () => {
-  outage("loses nothing: each delivery ends once", (place, server) =>
-    Effect.gen(function* () {
-      const hook = yield* makeEndpoints
-      const facts = yield* history
-      const first = yield* workerApart(place, "w1")
-      yield* first.delivering
-      const end = yield* publishing
-      yield* facts.count("delivered", 80)
+  outage(
+    "loses nothing: each delivery ends once",
+    (place, server) =>
+      Effect.gen(function* () {
+        const hook = yield* makeEndpoints
+        const facts = yield* history
+        const first = yield* workerApart(place, "w1")
+        yield* first.delivering
+        const end = yield* publishing
+        yield* facts.count("delivered", 80)
 
-      // The second one has come, and the first one is giving up what is to be the second's.
-      yield* workerApart(place, "w2")
-      yield* eventually(owners, (all) => all.includes(undefined) || all.includes("w2"))
-      yield* crashBroker(server)
-      yield* halves
+        // The second one has come, and the first one is giving up what is to be the second's.
+        yield* workerApart(place, "w2")
+        yield* eventually(owners(8), (all) => all.includes(undefined) || all.includes("w2"))
+        yield* crashBroker(server)
+        yield* halves
 
-      const stopping = yield* Effect.forkScoped(first.stop, { startImmediately: true })
-      yield* crashBroker(server)
-      yield* Fiber.join(stopping)
-      yield* eventually(
-        owners.pipe(Effect.orElseSucceed(() => [])),
-        (all) => all.length > 0 && all.every((owner) => owner === "w2")
-      )
-      const published = yield* end
-      const accounts = yield* closedBooks
-      assert.strictEqual(accounts.length, 8 * published)
-      for (const { attempts } of accounts) assert.deepStrictEqual(attempts, [1])
-      assert.strictEqual(hook.requests.length, 8 * published)
-    })
+        const stopping = yield* Effect.forkScoped(first.stop, { startImmediately: true })
+        yield* crashBroker(server)
+        yield* Fiber.join(stopping)
+        yield* eventually(
+          owners(8).pipe(Effect.orElseSucceed(() => [])),
+          (all) => all.length > 0 && all.every((owner) => owner === "w2")
+        )
+        const published = yield* end
+        const accounts = yield* closedBooks
+        assert.strictEqual(accounts.length, 8 * published)
+        for (const { attempts } of accounts) assert.deepStrictEqual(attempts, [1])
+        assert.strictEqual(hook.requests.length, 8 * published)
+      }),
+    inEight
   )
 })
 
 describe.concurrent("a worker", () => {
-  outage("stops, and says why, when there are more partitions than it knows", (place, server) =>
-    Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
-      const { refused } = yield* workerApart(place, "w1")
-      yield* ask("make a stream", () =>
-        jsm.streams.add({ name: names.deliveries(8), subjects: [names.subjects.deliveriesOf(8)] })
-      )
-      yield* crashBroker(server)
-      const { message } = yield* Effect.flip(refused)
-      assert.include(message, "has 9 partitions now, and this worker began with 8: start it again")
-      yield* eventually(owners, (all) => all.every((owner) => owner === undefined))
-    })
+  outage(
+    "stops, and says why, when there are more partitions than it knows",
+    (place, server) =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        const { refused } = yield* workerApart(place, "w1")
+        yield* ask("make a stream", () =>
+          jsm.streams.add({ name: names.deliveries(8), subjects: [names.subjects.deliveriesOf(8)] })
+        )
+        yield* crashBroker(server)
+        const { message } = yield* Effect.flip(refused)
+        assert.include(
+          message,
+          "has 9 partitions now, and this worker began with 8: start it again"
+        )
+        yield* eventually(owners(8), (all) => all.every((owner) => owner === undefined))
+      }),
+    inEight
   )
 
-  outage("stops when another process has taken its id while it could not be heard", (place) =>
-    Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
-      const { delivering, refused } = yield* workerApart(place, "w1")
-      yield* delivering
-      const bucket = yield* (yield* Broker).bucket(names.buckets.workers)
-      const entry = yield* readValue(bucket, "worker.w1")
-      const other = { ...JSON.parse(entry?.string() ?? "{}"), instance: "x", host: "elsewhere" }
-      yield* publisher.publish(`$KV.${names.buckets.workers}.worker.w1`, JSON.stringify(other), [])
-      const { message } = yield* Effect.flip(refused)
-      assert.include(message, "a worker named w1 is running already (on elsewhere")
-      const left = yield* readValue(bucket, "worker.w1")
-      assert.strictEqual(JSON.parse(left?.string() ?? "{}").instance, "x")
-      yield* eventually(owners, (all) => all.every((owner) => owner === undefined))
-    })
+  outage(
+    "stops when another process has taken its id while it could not be heard",
+    (place) =>
+      Effect.gen(function* () {
+        const { names, publisher } = yield* Broker
+        const { delivering, refused } = yield* workerApart(place, "w1")
+        yield* delivering
+        const bucket = yield* (yield* Broker).bucket(names.buckets.workers)
+        const entry = yield* readValue(bucket, "worker.w1")
+        const other = { ...JSON.parse(entry?.string() ?? "{}"), instance: "x", host: "elsewhere" }
+        yield* publisher.publish(
+          `$KV.${names.buckets.workers}.worker.w1`,
+          JSON.stringify(other),
+          []
+        )
+        const { message } = yield* Effect.flip(refused)
+        assert.include(message, "a worker named w1 is running already (on elsewhere")
+        const left = yield* readValue(bucket, "worker.w1")
+        assert.strictEqual(JSON.parse(left?.string() ?? "{}").instance, "x")
+        yield* eventually(owners(8), (all) => all.every((owner) => owner === undefined))
+      }),
+    inEight
   )
 })
