@@ -24,6 +24,8 @@ export interface Names {
     readonly backlogOf: (partition: number) => string
     readonly later: (partition: number, id: string) => string
     readonly laterOf: (partition: number) => string
+    /** On which the owner of a partition answers what goes on in it. */
+    readonly ask: (partition: number) => string
     readonly fact: (
       tenant: string,
       endpoint: string,
@@ -74,6 +76,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       backlogOf: (partition) => `${root}.backlog.${partition}.>`,
       later: (partition, id) => `${root}.later.${partition}.${id}`,
       laterOf: (partition) => `${root}.later.${partition}.>`,
+      ask: (partition) => `${root}.ask.${partition}`,
       fact: (tenant, endpoint, mood, kind) =>
         `${root}.history.${tenant}.${endpoint}.${mood}.${kind}`,
       allFacts: `${root}.history.>`,

@@ -1,0 +1,129 @@
+import type { Clock } from "effect"
+import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { quantile } from "../policy/durations.ts"
+import { tallySince } from "../policy/tally.ts"
+import { endpointKey } from "./endpoint-store.ts"
+import type { EndpointActivity, Part, PartitionActivity, Question } from "./inquiry.ts"
+import { Question as QuestionSchema } from "./inquiry.ts"
+import type { TallyBook } from "./tally-book.ts"
+
+/** Endpoints in one message: some 50 KiB. */
+const partSize = 256
+/** Who asks gives up after a second: more in line would be answered for nobody. */
+const mostInLine = 16
+
+/** An endpoint's requests, and what waits for its turn in memory. */
+export interface LaneCounts {
+  readonly inFlight: number
+  readonly inLine: number
+}
+
+/** What the owner of a partition knows and nobody else does. */
+export interface Activity {
+  readonly tallies: TallyBook
+  /** Messages of the queue that are taken and not settled. */
+  readonly inHand: () => number
+  /** The endpoints that have something under way or in line, by their keys. */
+  readonly lanes: () => Iterable<readonly [key: string, counts: LaneCounts]>
+  readonly lane: (key: string) => LaneCounts
+}
+
+export interface AnswerOptions {
+  readonly partition: number
+  readonly worker: string
+  /** True while this worker is owner: what a former one knows is out of date. */
+  readonly holds: () => boolean
+  readonly clock: Clock.Clock
+  readonly activity: Activity
+}
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(QuestionSchema))
+
+/** A tenth of a ms is all that was measured. */
+const tenths = (ms: number): number => Math.round(ms * 10) / 10
+
+/** Answers who asks what goes on in a partition, for as long as the scope lives. */
+export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptions) {
+  const { activity, clock, partition, worker } = options
+  const { connection, names } = yield* Broker
+  const begun = clock.currentTimeMillisUnsafe()
+  const run = yield* FiberSet.makeRuntime<never>()
+  const one = yield* Semaphore.make(1)
+  let inLine = 0
+
+  const sumOf = (now: number): PartitionActivity => {
+    let inFlight = 0
+    let waiting = 0
+    for (const [, counts] of activity.lanes()) {
+      inFlight += counts.inFlight
+      waiting += counts.inLine
+    }
+    return { ...activity.tallies.read(now), inFlight, inLine: waiting, inHand: activity.inHand() }
+  }
+
+  const endpointOf = (key: string, now: number): EndpointActivity => {
+    const [tenant = "", endpoint = ""] = key.split(".")
+    const { attempts, delivered, durations } = activity.tallies.read(now, key)
+    const p50 = quantile(durations, 0.5)
+    const p95 = quantile(durations, 0.95)
+    return {
+      tenant,
+      endpoint,
+      ...activity.lane(key),
+      attempts,
+      delivered,
+      ...(p50 === undefined || p95 === undefined ? {} : { p50Ms: tenths(p50), p95Ms: tenths(p95) })
+    }
+  }
+
+  const keysFor = ({ endpoint, tenant }: Question): ReadonlyArray<string> => {
+    if (tenant !== undefined && endpoint !== undefined) return [endpointKey(tenant, endpoint)]
+    const keys = new Set(activity.tallies.keys())
+    for (const [key] of activity.lanes()) keys.add(key)
+    const prefix = tenant === undefined ? "" : endpointKey(tenant, "")
+    return [...keys].filter((key) => key.startsWith(prefix))
+  }
+
+  const answer = Effect.fnUntraced(function* (question: Question, to: string) {
+    const now = clock.currentTimeMillisUnsafe()
+    const isSum = question.about === "partition"
+    const keys = isSum ? [] : keysFor(question)
+    for (let part = 0; part === 0 || part * partSize < keys.length; part++) {
+      if (!options.holds()) return
+      const endpoints = keys.slice(part * partSize, (part + 1) * partSize)
+      const said: Part = {
+        v: 1,
+        worker,
+        since: Math.max(begun, tallySince(now)),
+        part,
+        isLast: (part + 1) * partSize >= keys.length,
+        endpoints: endpoints.map((key) => endpointOf(key, now)),
+        ...(isSum ? { partition: sumOf(now) } : {})
+      }
+      if (!connection.isClosed()) connection.publish(to, JSON.stringify(said))
+      // Deliveries go on meanwhile.
+      yield* Effect.sleep(0)
+    }
+  })
+
+  const hear = (text: string, to: string | undefined) => {
+    const question = Option.getOrUndefined(decode(text))
+    if (question === undefined || to === undefined || inLine >= mostInLine) return
+    inLine++
+    run(one.withPermit(answer(question, to))).addObserver(() => {
+      inLine--
+    })
+  }
+
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      connection.subscribe(names.subjects.ask(partition), {
+        callback: (error, message) => {
+          if (error === null) hear(message.string(), message.reply)
+        }
+      })
+    ),
+    (subscription) => Effect.sync(() => subscription.unsubscribe())
+  )
+})

@@ -1,0 +1,58 @@
+import { Schema } from "effect"
+
+/** What the owner of a partition is asked: for all of it, or for its endpoints one by one. */
+export const Question = Schema.Struct({
+  v: Schema.Literal(1),
+  about: Schema.Literals(["partition", "endpoints"]),
+  /** Only this tenant's. */
+  tenant: Schema.optionalKey(Schema.String),
+  /** Only this one of the tenant's. */
+  endpoint: Schema.optionalKey(Schema.String)
+})
+export type Question = typeof Question.Type
+
+/** What an endpoint has to do now, and how its attempts of the last hour went. */
+export const EndpointActivity = Schema.Struct({
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  inFlight: Schema.Int,
+  /** Standing in the line of its lane. */
+  inLine: Schema.Int,
+  attempts: Schema.Int,
+  delivered: Schema.Int,
+  /** Of the attempts, ms. */
+  p50Ms: Schema.optionalKey(Schema.Number),
+  p95Ms: Schema.optionalKey(Schema.Number)
+})
+export type EndpointActivity = typeof EndpointActivity.Type
+
+/** The same of a partition. */
+export const PartitionActivity = Schema.Struct({
+  inFlight: Schema.Int,
+  inLine: Schema.Int,
+  /** Messages of the queue that its owner has taken and not settled. */
+  inHand: Schema.Int,
+  attempts: Schema.Int,
+  delivered: Schema.Int,
+  /** How many attempts fell into each step of the scale of durations. */
+  durations: Schema.Array(Schema.Int)
+})
+export type PartitionActivity = typeof PartitionActivity.Type
+
+/** A part of what the owner says: an answer may be longer than a message. */
+export const Part = Schema.Struct({
+  v: Schema.Literal(1),
+  worker: Schema.String,
+  /** When its count of the last hour begins, ms since the epoch. */
+  since: Schema.Number,
+  /** From 0. */
+  part: Schema.Int,
+  isLast: Schema.Boolean,
+  partition: Schema.optionalKey(PartitionActivity),
+  /** Those that have something to do or had attempts; of all others there is nothing to tell. */
+  endpoints: Schema.Array(EndpointActivity)
+})
+export type Part = typeof Part.Type
+
+/** What the owner of a partition said. */
+export interface Answer extends Pick<Part, "endpoints" | "partition" | "since" | "worker"> {}

@@ -1,0 +1,32 @@
+/** Steps in which a duration doubles: each is a fifth longer than the one before. */
+const perDoubling = 4
+/** The last step takes all that is longer: 2^20 ms, 17 minutes. */
+const lastStep = 20 * perDoubling
+
+/** The step of a logarithmic scale that a duration (ms) falls into; below 1 ms there is one. */
+export const stepOf = (ms: number): number =>
+  ms < 1 ? 0 : Math.min(lastStep, 1 + Math.floor(Math.log2(ms) * perDoubling))
+
+/** Where a step begins, ms. */
+const startOf = (step: number): number => (step === 0 ? 0 : 2 ** ((step - 1) / perDoubling))
+
+/**
+ * The duration (ms) that so large a share stays below, to about a tenth; undefined of none.
+ *
+ * @param counts how many fell into each step of the scale.
+ * @param share from 0 to 1: 0.5 for the median.
+ */
+export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
+  const total = counts.reduce((sum, count) => sum + count, 0)
+  if (total === 0) return undefined
+  const rank = share * total
+  let below = 0
+  for (const [step, count] of counts.entries()) {
+    if (count > 0 && below + count >= rank) {
+      const start = startOf(step)
+      return start + ((startOf(step + 1) - start) * (rank - below)) / count
+    }
+    below += count
+  }
+  return startOf(counts.length)
+}
