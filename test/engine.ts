@@ -123,11 +123,15 @@ export const publishTo = (
     return yield* ask("publish", () => js.publish(subject, body, { headers: list }))
   })
 
-/** Publishes so many events of a type, each with its number for its body and in its id. */
-export const publishMany = (count: number, type = "invoice.paid") =>
+/**
+ * Publishes so many events of a type, each with its number for its body and in its id.
+ *
+ * @param bytes that each body has at least.
+ */
+export const publishMany = (count: number, type = "invoice.paid", bytes = 0) =>
   Effect.forEach(
     Array.from({ length: count }, (_, n) => n),
-    (n) => publish(type, `${n}`, { "Nats-Msg-Id": `${type}-${n}` }),
+    (n) => publish(type, `${n}`.padEnd(bytes), { "Nats-Msg-Id": `${type}-${n}` }),
     { concurrency: 32, discard: true }
   )
 

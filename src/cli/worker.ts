@@ -1,15 +1,21 @@
 import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
+import { defaultLoad } from "../delivery/room.ts"
 import type { Role } from "../delivery/roster.ts"
 import type { WorkerOptions } from "../delivery/worker.ts"
 import { isToken } from "../domain/token.ts"
 import { parseNetwork } from "../policy/address.ts"
+import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { repeated } from "./endpoint-flags.ts"
 import { connected, report } from "./frame.ts"
 import { refusal } from "./refused.ts"
 import { untilStopped } from "./signals.ts"
+
+/** Fewer would let one endpoint hold up the others. */
+const leastInFlight = 16
+const leastBytes = 16 * 1024 * 1024
 
 const roleNames: ReadonlyArray<Role> = ["router", "deliver"]
 
@@ -82,6 +88,32 @@ export const worker = Command.make(
       "CIDR",
       "A private network that requests may go to, such as 10.1.0.0/16; may be repeated"
     ),
+    maxInFlight: Flag.Int("max-in-flight").pipe(
+      Flag.withMetavar("N"),
+      Flag.withDescription(
+        `Requests in flight, to all endpoints together (default: ${defaultLoad.maxInFlight})`
+      ),
+      Flag.withDefault(defaultLoad.maxInFlight),
+      Flag.filter(
+        (count) => count >= leastInFlight,
+        () => `must be at least ${leastInFlight}`
+      )
+    ),
+    maxBytes: Flag.String("max-bytes").pipe(
+      Flag.withMetavar("SIZE"),
+      Flag.withDescription(
+        `Bodies of deliveries in memory (default: ${bytesText(defaultLoad.maxBytes)})`
+      ),
+      Flag.withDefault(bytesText(defaultLoad.maxBytes)),
+      Flag.filterMap(
+        (text) =>
+          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastBytes),
+        (text) =>
+          readBytes(text) === undefined
+            ? bytesExpected
+            : `must be at least ${bytesText(leastBytes)}`
+      )
+    ),
     stopWithin: Flag.String("stop-within").pipe(
       Flag.withMetavar("DURATION"),
       Flag.withDescription("How long a stop waits for requests in flight (default: 30 seconds)"),
@@ -92,7 +124,7 @@ export const worker = Command.make(
       )
     )
   },
-  Effect.fnUntraced(function* ({ allowNetwork, id, roles, stopWithin }) {
+  Effect.fnUntraced(function* ({ allowNetwork, id, maxBytes, maxInFlight, roles, stopWithin }) {
     const networks = allowNetwork.map(parseNetwork)
     const problems = networks
       .filter(Result.isFailure)
@@ -102,7 +134,9 @@ export const worker = Command.make(
       id: Option.getOrElse(id, ownId),
       roles,
       allowNetworks: networks.filter(Result.isSuccess).map(({ success }) => success),
-      stopWithin: Duration.toMillis(stopWithin)
+      stopWithin: Duration.toMillis(stopWithin),
+      maxInFlight,
+      maxBytes
     }).pipe(Effect.provide(connected), untilStopped)
   })
 ).pipe(

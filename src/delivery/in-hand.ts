@@ -21,6 +21,8 @@ const moment = 5
  */
 export class InHand {
   readonly #since = new Map<Handed, number>()
+  /** Those that are counted elsewhere. */
+  readonly #apart = new Set<Handed>()
   #bytes = 0
   /** Bytes that were too few for the message that comes next. */
   #tooFew: number | undefined
@@ -36,11 +38,12 @@ export class InHand {
    * single message may be of any size: it could not come otherwise.
    */
   get room(): Wanted | undefined {
-    const messages = this.#capacity.messages - this.size
+    const counted = this.#since.size - this.#apart.size
+    const messages = this.#capacity.messages - counted
     const bytes = this.#capacity.bytes - this.#bytes
     if (this.#tooFew === undefined)
       return messages > 0 && bytes > 0 ? { messages, bytes } : undefined
-    if (this.size === 0) return { messages: 1 }
+    if (counted === 0) return { messages: 1 }
     return messages > 0 && bytes > this.#tooFew ? { messages, bytes } : undefined
   }
 
@@ -60,9 +63,19 @@ export class InHand {
     this.#tooFew = undefined
   }
 
+  /** It stays in hand, and takes up no room here any more. */
+  setApart(message: Handed): void {
+    if (!this.#since.has(message) || this.#apart.has(message)) return
+    this.#apart.add(message)
+    this.#makeRoom(message)
+  }
+
   release(message: Handed): void {
-    if (!this.#since.delete(message)) return
-    this.#bytes -= message.data.length
+    if (this.#since.delete(message) && !this.#apart.delete(message)) this.#makeRoom(message)
+  }
+
+  #makeRoom({ data }: Handed): void {
+    this.#bytes -= data.length
     if (this.#waiting !== undefined && this.#isWorthwhile) this.#waiting()
   }
 

@@ -1,23 +1,58 @@
+import type { Pace, Room, Use, Waiting } from "./room.ts"
+import { slowFrom } from "./room.ts"
+
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
+  /** Shared with the lanes of other partitions. */
+  readonly room: Room
   /** Requests that may be under way now; 0 while the endpoint takes nothing. */
   readonly limit: (key: string) => number
   /** True where one more request may begin now, which is then counted against the endpoint's rate. */
   readonly admit: (key: string) => boolean
   /** True while something waits in the endpoint's backlog: what comes now goes behind it. */
   readonly isBehind: (key: string) => boolean
+  /** The size of its body, bytes. */
+  readonly bytes: (item: A) => number
+  /** True where its time is over: it ends without a request. */
+  readonly isOver: (item: A) => boolean
   /** Begins the work on an item whose turn it is; `leave` must follow. */
-  readonly start: (item: A) => void
+  readonly start: (item: A, place: Place<A>) => void
+  /** Told once of an item from the queue that is, or will be, under way for longer than a moment. */
+  readonly lasts: (item: A) => void
   /** Takes an item back that cannot wait in memory. */
   readonly putOff: (item: A) => void
+  /** Told that there may be room again for what waits in an endpoint's backlog. */
+  readonly roomFor: (key: string) => void
   /** Once true, nothing is started any more: what comes stands in line until `clear`. */
   readonly closed: () => boolean
   /** How long a delivery from the queue may stand in line, ms. */
   readonly patience: number
 }
 
+/** A place in a lane, first in its line and then under way. */
+export interface Place<A> extends Use {
+  readonly item: A
+  readonly lane: Lane<A>
+  readonly isFromBacklog: boolean
+  /** When it got in line, and then when it began, ms of the monotonic clock. */
+  since: number
+}
+
+interface Lane<A> extends Waiting {
+  readonly key: string
+  inFlight: number
+  /** How long a delivery is under way, ms, lately. */
+  usual: number | undefined
+  line: Array<Place<A>>
+}
+
 /** Places in the line of an endpoint of which nobody knows how quick it is. */
 const places = 64
+/** How long a slow endpoint is remembered that has nothing under way, ms. */
+const memory = 60 * 60_000
+
+const paceOf = ({ usual }: Pick<Lane<never>, "usual">): Pace =>
+  usual === undefined ? "unknown" : usual < slowFrom ? "quick" : "slow"
 
 /**
  * The lanes of one partition: each endpoint has so many requests in flight as it may have now, and
@@ -26,6 +61,12 @@ const places = 64
  */
 export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
+  /** Under way for no longer than a moment, in the order in which they began. */
+  readonly #young = new Set<Place<A>>()
+  /** Those that were slow and have nothing under way: how slow, and since when. */
+  readonly #slow = new Map<string, { readonly usual: number; readonly at: number }>()
+  /** Those that wait for room for bodies. */
+  readonly #hungry = new Set<string>()
   readonly #options: LaneOptions<A>
 
   constructor(options: LaneOptions<A>) {
@@ -42,29 +83,58 @@ export class Lanes<A> {
       this.#dropIfIdle(lane)
       return
     }
-    lane.line.push({ item, since: performance.now() })
-    this.#advance(lane)
+    this.#queue(lane, item, false)
   }
 
   /** Puts a delivery from the backlog in line, where it may stand for as long as it takes. */
   refill(key: string, item: A): void {
-    const lane = this.#laneOf(key)
-    lane.line.push({ item, since: Number.POSITIVE_INFINITY })
-    this.#advance(lane)
+    this.#queue(this.#laneOf(key), item, true)
   }
 
-  /** Deliveries that are worth bringing from the backlog now. */
+  /** Deliveries that are worth bringing from the backlog now. One that is slow is brought one by one. */
   wants(key: string): number {
-    const limit = this.#options.closed() ? 0 : this.#options.limit(key)
-    return Math.max(0, Math.min(2 * limit, places) - (this.#lanes.get(key)?.line.length ?? 0))
+    const { closed, limit, room } = this.#options
+    const most = closed() ? 0 : limit(key)
+    const lane = this.#lanes.get(key)
+    const { inFlight = 0, line = [] } = lane ?? {}
+    const pace = this.#paceOf(key, lane)
+    if (most === 0 || room.bytesFor(pace) === 0) return 0
+    if (pace === "slow") return line.length === 0 && inFlight < most ? 1 : 0
+    return Math.max(0, Math.min(2 * most, places) - line.length)
   }
 
-  /** An item is done, after so many ms: the next in line takes its place. */
-  leave(key: string, ms: number): void {
-    const lane = this.#lanes.get(key)
-    if (lane === undefined) return
+  /** Asks to be told when there is room for bodies again, where that is what an endpoint lacks. */
+  awaitRoom(key: string): void {
+    const { room, roomFor } = this.#options
+    const pace = this.#paceOf(key, this.#lanes.get(key))
+    if (room.bytesFor(pace) > 0 || this.#hungry.has(key)) return
+    this.#hungry.add(key)
+    room.wait(pace, {
+      turn: () => {
+        this.#hungry.delete(key)
+        roomFor(key)
+        return true
+      }
+    })
+  }
+
+  /** Sets room aside for the bodies of what is being brought from the backlog, at most so many bytes. */
+  reserve(key: string, most: number): Use {
+    const { room } = this.#options
+    const pace = this.#paceOf(key, this.#lanes.get(key))
+    const use = { requests: 0, bytes: 0, slow: pace === "slow" }
+    room.take(use, 0, Math.min(most, room.bytesFor(pace)))
+    return use
+  }
+
+  /** What was under way is done: the next in line takes its place. */
+  leave(place: Place<A>): void {
+    const { lane } = place
+    const ms = performance.now() - place.since
+    this.#young.delete(place)
     lane.inFlight--
     lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
+    this.#options.room.give(place)
     this.#advance(lane)
   }
 
@@ -74,15 +144,14 @@ export class Lanes<A> {
     for (const lane of lanes) if (lane !== undefined) this.#advance(lane)
   }
 
-  /** Puts off those from the queue that have stood in line for too long. */
-  overdue(): void {
-    const before = performance.now() - this.#options.patience
-    for (const lane of this.#lanes.values()) {
-      const late = lane.line.filter(({ since }) => since <= before)
-      if (late.length === 0) continue
-      lane.line = lane.line.filter(({ since }) => since > before)
-      for (const { item } of late) this.#options.putOff(item)
-    }
+  /** What time does to lanes: to be called again and again. */
+  tick(): void {
+    const now = performance.now()
+    this.#noteLasting(now - slowFrom)
+    for (const lane of this.#lanes.values()) if (lane.line.length > 0) this.#leaveLine(lane, now)
+    for (const [key, { at }] of this.#slow) if (now - at > memory) this.#slow.delete(key)
+    this.advance()
+    this.#options.room.next()
   }
 
   /** Requests under way, of one endpoint or of all. */
@@ -95,49 +164,135 @@ export class Lanes<A> {
 
   /** Takes all out of their lines. */
   clear(): Array<A> {
-    return [...this.#lanes.values()].flatMap(({ line }) => line.splice(0).map(({ item }) => item))
+    return [...this.#lanes.values()].flatMap(({ line }) =>
+      line.splice(0).map((place) => this.#free(place))
+    )
   }
 
-  /** Where the last one in line would wait for longer than it may. */
-  #isTooLong({ line, usual }: Lane<A>, limit: number): boolean {
-    return usual === undefined
-      ? line.length >= places
-      : (line.length * usual) / limit > this.#options.patience
+  #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
+    const { bytes, room } = this.#options
+    const slow = paceOf(lane) === "slow"
+    const since = performance.now()
+    const place: Place<A> = { item, lane, isFromBacklog, since, requests: 0, bytes: 0, slow }
+    if (isFromBacklog) room.take(place, 0, bytes(item))
+    lane.line.push(place)
+    this.#advance(lane)
+  }
+
+  /** Where it would wait for longer than it may: for a slow one that is as soon as it would wait at all. */
+  #isTooLong(lane: Lane<A>, limit: number): boolean {
+    const { patience, room } = this.#options
+    const { inFlight, line, usual } = lane
+    if (usual === undefined) return line.length >= places
+    if (paceOf(lane) === "quick") return (line.length * usual) / limit > patience
+    const hasPlace = line.length === 0 && inFlight < limit
+    return !(hasPlace && room.mayStart("slow", inFlight, true))
   }
 
   #laneOf(key: string): Lane<A> {
-    let lane = this.#lanes.get(key)
-    if (lane === undefined) {
-      lane = { key, inFlight: 0, usual: undefined, line: [] }
-      this.#lanes.set(key, lane)
+    const known = this.#lanes.get(key)
+    if (known !== undefined) return known
+    const lane: Lane<A> = {
+      key,
+      inFlight: 0,
+      usual: this.#slow.get(key)?.usual,
+      line: [],
+      turn: () => {
+        const before = lane.inFlight
+        this.#advance(lane, 1)
+        return lane.inFlight > before
+      }
     }
+    this.#slow.delete(key)
+    this.#lanes.set(key, lane)
     return lane
   }
 
-  /** Those in line come before those that come now, also where the limit has been raised. */
-  #advance(lane: Lane<A>): void {
-    const { admit, closed, limit, putOff, start } = this.#options
+  #paceOf(key: string, lane: Lane<A> | undefined): Pace {
+    return paceOf({ usual: lane === undefined ? this.#slow.get(key)?.usual : lane.usual })
+  }
+
+  /**
+   * Those in line come before those that come now, also where the limit has been raised.
+   *
+   * @param most that may begin.
+   */
+  #advance(lane: Lane<A>, most = Number.POSITIVE_INFINITY): void {
+    const { admit, closed, limit, putOff, room } = this.#options
     if (closed()) return
-    const most = limit(lane.key)
-    if (most === 0) for (const { item } of lane.line.splice(0)) putOff(item)
-    while (lane.line.length > 0 && lane.inFlight < most && admit(lane.key)) {
+    const { key } = lane
+    const allowed = limit(key)
+    if (allowed === 0) for (const place of lane.line.splice(0)) putOff(this.#free(place))
+    for (let begun = 0; lane.line.length > 0 && lane.inFlight < allowed; begun++) {
+      if (begun === most || !this.#hasRoom(lane)) {
+        room.wait(paceOf(lane), lane)
+        break
+      }
+      if (!admit(key)) break
       const next = lane.line.shift()
-      if (next === undefined) break
-      lane.inFlight++
-      start(next.item)
+      if (next !== undefined) this.#begin(next)
     }
     this.#dropIfIdle(lane)
   }
 
-  #dropIfIdle(lane: Lane<A>): void {
-    if (lane.inFlight === 0 && lane.line.length === 0) this.#lanes.delete(lane.key)
+  /** Room for the next in line. The body of one from the queue counts unless it is soon gone again. */
+  #hasRoom(lane: Lane<A>): boolean {
+    const pace = paceOf(lane)
+    const counts = pace !== "quick" && lane.line[0]?.isFromBacklog === false
+    return this.#options.room.mayStart(pace, lane.inFlight, counts)
   }
-}
 
-interface Lane<A> {
-  readonly key: string
-  inFlight: number
-  /** How long a delivery is under way, ms, lately. */
-  usual: number | undefined
-  line: Array<{ readonly item: A; readonly since: number }>
+  #begin(place: Place<A>): void {
+    const { bytes, room, start } = this.#options
+    const { isFromBacklog, item, lane } = place
+    const pace = paceOf(lane)
+    place.since = performance.now()
+    lane.inFlight++
+    if (pace === "slow") room.slows(place)
+    room.take(place, 1, pace === "quick" || isFromBacklog ? 0 : bytes(item))
+    if (pace === "slow") this.#lasts(place)
+    else this.#young.add(place)
+    start(item, place)
+  }
+
+  #lasts({ isFromBacklog, item }: Place<A>): void {
+    if (!isFromBacklog) this.#options.lasts(item)
+  }
+
+  #noteLasting(before: number): void {
+    const { bytes, room } = this.#options
+    for (const place of this.#young) {
+      if (place.since > before) return
+      this.#young.delete(place)
+      place.lane.usual = Math.max(place.lane.usual ?? 0, slowFrom)
+      room.slows(place)
+      if (place.bytes === 0) room.take(place, 0, bytes(place.item))
+      this.#lasts(place)
+    }
+  }
+
+  /** Those whose time is over end, and those from the queue that have stood there for too long are put off. */
+  #leaveLine(lane: Lane<A>, now: number): void {
+    const { isOver, patience, putOff } = this.#options
+    const over = lane.line.filter(({ item }) => isOver(item))
+    const isLate = (place: Place<A>) => !place.isFromBacklog && now - place.since >= patience
+    const late = lane.line.filter((place) => isLate(place) && !over.includes(place))
+    if (over.length + late.length === 0) return
+    lane.line = lane.line.filter((place) => !over.includes(place) && !late.includes(place))
+    for (const place of over) this.#begin(place)
+    for (const place of late) putOff(this.#free(place))
+  }
+
+  #free(place: Place<A>): A {
+    this.#options.room.give(place)
+    return place.item
+  }
+
+  #dropIfIdle(lane: Lane<A>): void {
+    const { inFlight, key, line, usual } = lane
+    if (inFlight > 0 || line.length > 0 || this.#lanes.get(key) !== lane) return
+    if (usual !== undefined && usual >= slowFrom)
+      this.#slow.set(key, { usual, at: performance.now() })
+    this.#lanes.delete(key)
+  }
 }

@@ -18,11 +18,12 @@ import { Lanes } from "./lane.ts"
 import { headerOf } from "./messages.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { pull } from "./pull.ts"
+import type { Room } from "./room.ts"
 import type { Sender } from "./sender.ts"
 import type { Settlement } from "./settlement.ts"
 
-/** What one partition holds at most of its queue, in flight and in its lanes' lines. */
-const capacity = { messages: 128, bytes: 16 * 1024 * 1024 }
+/** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
+const mostInHand = 128
 /** Messages that one endpoint's backlog takes. */
 const largestBacklog = 1_000_000
 /** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
@@ -50,6 +51,10 @@ export interface PartitionOptions {
     maxWaiting?: number
   ) => Effect.Effect<Settlement, never, Broker | Facts>
   readonly sender: Sender
+  /** The worker's room for requests, of which all its partitions have their part. */
+  readonly room: Room
+  /** Bodies of its queue's messages that it holds at most, bytes. */
+  readonly bytesInHand: number
   readonly worker: string
   /** ms */
   readonly ackWait: number
@@ -73,13 +78,15 @@ interface Job {
  * backlog.
  */
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
-  const { memory, stopping } = options
+  const { memory, room, stopping } = options
   const { names } = yield* Broker
   const backlog = yield* makeBacklog(memory.index)
   const queueSettlement = yield* options.settle(memory)
   // What fails there waits as a schedule, so that the backlog goes on.
   const backlogSettlement = yield* options.settle(memory.backlog, 0)
   const { mayAttempt, sender, worker } = options
+  // After all that may still bring something into a line.
+  yield* Effect.addFinalizer(() => Effect.sync(() => lanes.clear()))
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
   const background = yield* FiberSet.make<void>()
@@ -106,7 +113,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     memory: memory.backlog,
     settlement: backlogSettlement
   })
-  const inHand = new InHand(capacity)
+  const inHand = new InHand({ messages: mostInHand, bytes: options.bytesInHand })
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
 
@@ -128,22 +135,28 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   }
 
   const lanes = new Lanes<Job>({
+    room,
+    bytes: ({ held }) => held.body.length,
+    isOver: ({ held }) => held.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
+    lasts: ({ held }) => {
+      if (held.message !== undefined) inHand.setApart(held.message)
+    },
     limit: health.limit,
     admit: health.admit,
     isBehind: (key) => drains.isBehind(key),
     closed: stopping,
     patience,
-    start: ({ held, isFromBacklog, key }) => {
-      const started = performance.now()
+    start: ({ held, isFromBacklog, key }, place) => {
       run((isFromBacklog ? late : queue).deliver(held)).addObserver((exit) => {
         // Interrupted: it was cut off at a stop, or by another owner.
         if (exit._tag === "Failure") held.nak(1)
         if (!isFromBacklog) letGo(held)
-        lanes.leave(key, performance.now() - started)
+        lanes.leave(place)
         drains.wake(key)
       })
     },
-    putOff: (job) => putOff(job)
+    putOff: (job) => putOff(job),
+    roomFor: (key) => drains.wake(key)
   })
 
   const putOff = ({ held, isFromBacklog, key }: Job) => {
@@ -167,6 +180,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     memory: memory.backlog,
     most: options.maxBacklog ?? largestBacklog,
     wants: (key) => lanes.wants(key),
+    awaitRoom: (key) => lanes.awaitRoom(key),
+    reserve: (key, most) => {
+      const use = lanes.reserve(key, most)
+      return { bytes: use.bytes, giveBack: () => room.give(use) }
+    },
     left: ({ eventSeq, origin }) => {
       const place = origin === undefined ? undefined : readPlace(origin)
       if (place?.stream === memory.stream) memory.settled.add(place.seq, eventSeq)
@@ -215,8 +233,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       setInterval(() => {
         if (stopping()) return
         health.tick()
-        lanes.overdue()
-        lanes.advance()
+        lanes.tick()
       }, tick)
     ),
     (timer) => Effect.sync(() => clearInterval(timer))

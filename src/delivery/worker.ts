@@ -14,6 +14,7 @@ import { join } from "./membership.ts"
 import type { Owner } from "./ownership.ts"
 import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
+import { defaultLoad, Room } from "./room.ts"
 import type { Role } from "./roster.ts"
 import { runRouter } from "./router.ts"
 import { makeSettlement } from "./settlement.ts"
@@ -32,6 +33,10 @@ export interface WorkerOptions {
   readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
+  /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
+  readonly maxInFlight?: number | undefined
+  /** Bodies in memory, bytes: half for what the queues hand out, half for what comes late or lasts. (Default: 128 MiB) */
+  readonly maxBytes?: number | undefined
   /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
   /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
@@ -177,6 +182,8 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     allows: (address) => isAllowedAddress(address, options.allowNetworks)
   })
   const sender = { agent, clock: yield* Clock.Clock }
+  const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
+  const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
   const takeOver = yield* makeTakeovers
   const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
@@ -216,6 +223,8 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           maxWaiting
         }),
       sender,
+      room,
+      bytesInHand: maxBytes / 2 / layout.partitions,
       worker: options.id,
       ackWait: layout.ackWait,
       maxBacklog: options.maxBacklog,

@@ -1,62 +1,86 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
+import type { Place } from "../../src/delivery/lane.ts"
 import { Lanes } from "../../src/delivery/lane.ts"
+import { Room } from "../../src/delivery/room.ts"
 
-/** Lanes of cap 1 where nothing else is said, with what they did. */
-const makeLanes = () => {
+const kilobyte = 1024
+const plenty = new Room({ requests: 1_000, bytes: 1024 * kilobyte })
+
+/** Lanes of cap 1 where nothing else is said, with what they did; each item is of 1 KiB. */
+const makeLanes = (room = plenty) => {
   const started: Array<string> = []
   const putOff: Array<string> = []
+  const lasting: Array<string> = []
+  const roomFor: Array<string> = []
   const limits = new Map<string, number>()
   const behind = new Set<string>()
+  const over = new Set<string>()
+  const running: Array<Place<string>> = []
   const state = { closed: false, tokens: Number.POSITIVE_INFINITY }
   const lanes = new Lanes<string>({
+    room,
     limit: (key) => limits.get(key) ?? 1,
     admit: () => state.tokens-- > 0,
     isBehind: (key) => behind.has(key),
-    start: (item) => started.push(item),
+    bytes: () => kilobyte,
+    isOver: (item) => over.has(item),
+    start: (item, place) => {
+      started.push(item)
+      running.push(place)
+    },
+    lasts: (item) => lasting.push(item),
     putOff: (item) => putOff.push(item),
+    roomFor: (key) => roomFor.push(key),
     closed: () => state.closed,
     patience: 1_000
   })
-  return { lanes, started, putOff, limits, behind, state }
+  /** The first of a lane that is under way is done. */
+  const leave = (key: string) => {
+    const at = running.findIndex(({ lane }) => lane.key === key)
+    const [place] = running.splice(at, at < 0 ? 0 : 1)
+    assert(place !== undefined, `nothing is under way for ${key}`)
+    lanes.leave(place)
+  }
+  return { lanes, leave, started, putOff, lasting, roomFor, limits, behind, over, state }
 }
 
 describe("a lane", () => {
   it("starts what comes up to its limit, and the others in their order as places become free", () => {
-    const { lanes, limits, started } = makeLanes()
+    const { lanes, leave, limits, started } = makeLanes()
     limits.set("a", 2)
     for (const item of ["1", "2", "3", "4"]) lanes.enter("a", item)
     assert.deepStrictEqual(started, ["1", "2"])
-    lanes.leave("a", 1)
+    leave("a")
     assert.deepStrictEqual(started, ["1", "2", "3"])
-    lanes.leave("a", 1)
-    lanes.leave("a", 1)
-    lanes.leave("a", 1)
+    leave("a")
+    leave("a")
+    leave("a")
     assert.deepStrictEqual(started, ["1", "2", "3", "4"])
     lanes.enter("a", "5")
     assert.deepStrictEqual(started, ["1", "2", "3", "4", "5"])
   })
 
   it("has nothing to do with another", () => {
-    const { lanes, started } = makeLanes()
+    const { lanes, leave, started } = makeLanes()
     for (const item of ["1", "2"]) lanes.enter("a", item)
     lanes.enter("b", "3")
     assert.deepStrictEqual(started, ["1", "3"])
-    lanes.leave("b", 1)
+    leave("b")
     assert.deepStrictEqual(started, ["1", "3"])
     assert.deepStrictEqual([lanes.inFlight("a"), lanes.inFlight("b"), lanes.inFlight()], [1, 0, 1])
   })
 
   it("takes a raised limit for those in line first, and comes down to a lowered one", () => {
-    const { lanes, limits, started } = makeLanes()
+    const { lanes, leave, limits, started } = makeLanes()
     for (const item of ["1", "2", "3", "4"]) lanes.enter("a", item)
     limits.set("a", 3)
     lanes.enter("a", "5")
     assert.deepStrictEqual(started, ["1", "2", "3"])
     limits.set("a", 1)
-    lanes.leave("a", 1)
-    lanes.leave("a", 1)
+    leave("a")
+    leave("a")
     assert.deepStrictEqual(started, ["1", "2", "3"])
-    lanes.leave("a", 1)
+    leave("a")
     assert.deepStrictEqual(started, ["1", "2", "3", "4"])
   })
 
@@ -75,11 +99,11 @@ describe("a lane", () => {
   })
 
   it("starts nothing more once it is closed, and gives back what stands in line", () => {
-    const { lanes, started, state } = makeLanes()
+    const { lanes, leave, started, state } = makeLanes()
     for (const item of ["1", "2", "3"]) lanes.enter("a", item)
     state.closed = true
     lanes.enter("b", "4")
-    lanes.leave("a", 1)
+    leave("a")
     assert.deepStrictEqual(started, ["1"])
     assert.deepStrictEqual(lanes.clear(), ["2", "3", "4"])
     assert.deepStrictEqual(lanes.clear(), [])
@@ -97,28 +121,14 @@ describe("what cannot wait in line", () => {
     assert.deepStrictEqual(putOff, ["65", "66", "late"])
   })
 
-  it("is put off where the line is known to take too long, and waits in a longer one that moves", () => {
-    const { lanes, limits, putOff } = makeLanes()
-    for (const key of ["slow", "quick"]) {
-      limits.set(key, 2)
-      lanes.enter(key, "first")
-      lanes.enter(key, "second")
-      lanes.leave(key, key === "slow" ? 30_000 : 2)
-      for (let item = 0; item < 200; item++) lanes.enter(key, `${key} ${item}`)
-    }
-    // One takes the free place, one stands in line: those behind it would wait for 15 s and more.
-    assert.strictEqual(putOff.length, 198)
-    assert.isTrue(putOff.every((item) => item.startsWith("slow")))
-  })
-
   it("is put off while the endpoint takes nothing, also what stood in line before", () => {
-    const { lanes, limits, putOff, started } = makeLanes()
+    const { lanes, leave, limits, putOff, started } = makeLanes()
     for (const item of ["1", "2", "3"]) lanes.enter("a", item)
     limits.set("a", 0)
     lanes.enter("a", "4")
     lanes.advance("a")
     assert.deepStrictEqual(putOff, ["4", "2", "3"])
-    lanes.leave("a", 1)
+    leave("a")
     assert.deepStrictEqual(started, ["1"])
   })
 })
@@ -151,21 +161,158 @@ describe("what stands in line for too long", () => {
   })
 
   it("is put off where it came from the queue, and what came later keeps its place", () => {
-    const { lanes, putOff, started } = makeLanes()
+    const { lanes, leave, putOff, started } = makeLanes()
     for (const item of ["1", "2"]) lanes.enter("a", item)
     lanes.refill("a", "from the backlog")
     lanes.enter("b", "3")
     vi.advanceTimersByTime(999)
     for (const item of ["4", "5"]) lanes.enter("a", item)
-    lanes.overdue()
+    lanes.tick()
     assert.deepStrictEqual(putOff, [])
     vi.advanceTimersByTime(1)
-    lanes.overdue()
+    lanes.tick()
     assert.deepStrictEqual(putOff, ["2"])
-    lanes.leave("a", 1)
+    leave("a")
     assert.deepStrictEqual(started, ["1", "3", "from the backlog"])
     vi.advanceTimersByTime(1_000)
-    lanes.overdue()
+    lanes.tick()
     assert.deepStrictEqual(putOff, ["2", "4", "5"])
+  })
+
+  it("ends where its time is over, whatever its endpoint takes", () => {
+    const { lanes, over, started, state } = makeLanes()
+    state.tokens = 0
+    for (const item of ["1", "2", "3"]) lanes.refill("a", item)
+    over.add("2")
+    lanes.tick()
+    assert.deepStrictEqual(started, ["2"])
+  })
+})
+
+describe("an endpoint that is slow", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("has no line that would take too long, and one that is quick has", () => {
+    const { lanes, leave, limits, putOff } = makeLanes()
+    for (const key of ["slow", "quick"]) {
+      limits.set(key, 2)
+      lanes.enter(key, "first")
+      lanes.enter(key, "second")
+      vi.advanceTimersByTime(key === "slow" ? 30_000 : 2)
+      leave(key)
+      for (let item = 0; item < 200; item++) lanes.enter(key, `${key} ${item}`)
+    }
+    // One takes the free place; those behind it would wait for 15 s and more.
+    assert.strictEqual(putOff.length, 199)
+    assert.isTrue(putOff.every((item) => item.startsWith("slow")))
+  })
+
+  it("is known for it once something has been under way for a second, and told of", () => {
+    const { lanes, lasting, limits, putOff } = makeLanes()
+    limits.set("a", 2)
+    lanes.enter("a", "1")
+    vi.advanceTimersByTime(999)
+    lanes.tick()
+    assert.deepStrictEqual(lasting, [])
+    vi.advanceTimersByTime(1)
+    lanes.tick()
+    lanes.tick()
+    assert.deepStrictEqual(lasting, ["1"])
+    lanes.enter("a", "2")
+    lanes.enter("a", "3")
+    assert.deepStrictEqual([lasting, putOff], [["1", "2"], ["3"]])
+  })
+
+  it("is brought what waits in its backlog one by one, also after a while without anything", () => {
+    const { lanes, leave, limits } = makeLanes()
+    limits.set("a", 3)
+    lanes.enter("a", "1")
+    vi.advanceTimersByTime(5_000)
+    leave("a")
+    assert.strictEqual(lanes.wants("a"), 1)
+    vi.advanceTimersByTime(3_599_000)
+    lanes.tick()
+    assert.strictEqual(lanes.wants("a"), 1)
+    vi.advanceTimersByTime(2_000)
+    lanes.tick()
+    assert.strictEqual(lanes.wants("a"), 6)
+  })
+
+  it("leaves half of the room to the others, and is put off beyond", () => {
+    const room = new Room({ requests: 8, bytes: 1024 * kilobyte })
+    const { lanes, limits, putOff, started } = makeLanes(room)
+    limits.set("slow", 100)
+    lanes.enter("slow", "first")
+    vi.advanceTimersByTime(2_000)
+    lanes.tick()
+    for (let item = 0; item < 10; item++) lanes.enter("slow", `slow ${item}`)
+    assert.strictEqual(lanes.inFlight("slow"), 4)
+    assert.strictEqual(putOff.length, 7)
+    lanes.enter("other", "1")
+    assert.strictEqual(started.at(-1), "1")
+  })
+})
+
+describe("lanes that wait for room", () => {
+  it("take turns, each beginning one, whatever their caps", () => {
+    const room = new Room({ requests: 4, bytes: 1024 * kilobyte })
+    const { lanes, leave, limits, started } = makeLanes(room)
+    for (const key of ["a", "b", "c"]) limits.set(key, 10)
+    // Known to be quick.
+    for (const key of ["a", "b", "c"]) lanes.enter(key, `${key}0`)
+    for (const key of ["a", "b", "c"]) {
+      lanes.enter(key, `${key}1`)
+      leave(key)
+    }
+    for (let item = 2; item < 5; item++) {
+      for (const key of ["a", "b", "c"]) lanes.enter(key, `${key}${item}`)
+    }
+    assert.deepStrictEqual(started.slice(6), ["a2"])
+    leave("a")
+    leave("a")
+    leave("b")
+    leave("c")
+    assert.deepStrictEqual(started.slice(7), ["b2", "c2", "a3", "b3"])
+    assert.strictEqual(lanes.inFlight(), 4)
+  })
+
+  it("hear of it where the room that becomes free is another partition's", () => {
+    const room = new Room({ requests: 2, bytes: 1024 * kilobyte })
+    const here = makeLanes(room)
+    const there = makeLanes(room)
+    here.lanes.enter("a", "1")
+    here.lanes.enter("b", "2")
+    there.lanes.enter("c", "3")
+    assert.deepStrictEqual(there.started, [])
+    here.leave("a")
+    here.leave("b")
+    assert.deepStrictEqual(there.started, ["3"])
+  })
+})
+
+describe("the bodies of what is brought from backlogs", () => {
+  it("are bounded for all endpoints together, and the bound is given back with each that is done", () => {
+    const room = new Room({ requests: 100, bytes: 128 * kilobyte })
+    const { lanes, leave, limits, roomFor } = makeLanes(room)
+    for (const key of ["a", "b"]) limits.set(key, 100)
+    lanes.awaitRoom("b")
+    const reserved = lanes.reserve("a", 100 * kilobyte)
+    assert.strictEqual(reserved.bytes, 100 * kilobyte)
+    assert.strictEqual(lanes.wants("b"), 0)
+    lanes.awaitRoom("b")
+    lanes.awaitRoom("b")
+    assert.deepStrictEqual(roomFor, [])
+    room.give(reserved)
+    assert.deepStrictEqual(roomFor, ["b"])
+    assert.strictEqual(lanes.wants("b"), 64)
+    for (let item = 0; item < 65; item++) lanes.refill("a", String(item))
+    assert.strictEqual(lanes.wants("b"), 0)
+    for (let item = 0; item < 65; item++) leave("a")
+    assert.strictEqual(lanes.reserve("b", 1024 * kilobyte).bytes, 112 * kilobyte)
   })
 })

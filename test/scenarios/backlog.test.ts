@@ -12,6 +12,7 @@ import {
   quickRetry,
   worker
 } from "../engine.ts"
+import { gate } from "../gate.ts"
 import { disable } from "../live-endpoints.ts"
 import { attempts, reasons } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
@@ -20,32 +21,6 @@ import { onServer } from "../scenario.ts"
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
-
-/** A receiver that answers nobody until it is opened, and counts how many it has at once. */
-const gate = Effect.gen(function* () {
-  let open = false
-  let waiting: Array<() => void> = []
-  const now = { count: 0, most: 0 }
-  const hook = yield* receiver({
-    answer: async () => {
-      now.count++
-      now.most = Math.max(now.most, now.count)
-      if (!open) await new Promise<void>((resolve) => waiting.push(resolve))
-      else await new Promise((resolve) => setTimeout(resolve, 2))
-      now.count--
-      return { status: 200 }
-    }
-  })
-  return {
-    ...hook,
-    now,
-    open: Effect.sync(() => {
-      open = true
-      for (const resolve of waiting) resolve()
-      waiting = []
-    })
-  }
-})
 
 describe.concurrent("an endpoint that takes less than comes", () => {
   scenario("has the rest in its backlog, and gets all of it once, never above its cap", () =>

@@ -1,0 +1,109 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import type { Clock } from "effect"
+import { Effect } from "effect"
+import type { Delivery } from "../domain/delivery.ts"
+import type { Backlog } from "./backlog.ts"
+import type { Drain } from "./drain.ts"
+import { deliveryIn } from "./drain.ts"
+import type { Held } from "./held.ts"
+import type { StreamMemory } from "./partition-memory.ts"
+
+/** Pause before it is tried again to end what could not be ended, ms. */
+const endPause = 30_000
+
+export interface ExpiryOptions {
+  readonly backlog: Backlog
+  readonly memory: StreamMemory
+  readonly clock: Clock.Clock
+  /** Ends a delivery whose time is over; it was read and is not begun. */
+  readonly expire: (held: Held) => Effect.Effect<void>
+  /** Messages and bytes that are read at a time. */
+  readonly batch: { readonly messages: number; readonly bytes: number }
+}
+
+/** When to look at a backlog again, ms since the epoch. */
+interface Next {
+  /** Before it no deadline passes of what was there at the last look. */
+  deadline: number
+  /** Before it nothing is read: reading has its cost. */
+  look: number
+}
+
+/**
+ * What passes its deadline in a backlog ends though its endpoint takes nothing: nobody waits for
+ * those in front. All that waits is read for it when the first deadline has passed, at most a tenth
+ * of the time, and no longer once the endpoint takes something.
+ */
+export const makeExpiry = (options: ExpiryOptions) => {
+  const { backlog, batch, clock, memory } = options
+  const times = new WeakMap<Drain, Next>()
+
+  const nextOf = (drain: Drain): Next => {
+    const known = times.get(drain) ?? { deadline: 0, look: 0 }
+    times.set(drain, known)
+    return known
+  }
+
+  /** Its place is given up by itself: what is in front of it stays. False where it could not be ended. */
+  const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
+    const { seq } = message
+    if (memory.settled.has(seq, delivery.eventSeq)) return true
+    const held = drain.hold(message, delivery)
+    let gone: Effect.Effect<void> | undefined
+    yield* options.expire({
+      ...held,
+      ack: (erase) =>
+        Effect.sync(() => {
+          gone = erase
+        }),
+      nak: () => undefined
+    })
+    if (gone !== undefined) {
+      yield* backlog.remove(seq)
+      drain.window.gone(seq)
+      drain.count--
+      yield* gone
+      memory.settled.delete(seq)
+    }
+    drain.release(seq)
+    return gone !== undefined
+  })
+
+  /**
+   * Ends what has passed its deadline in a backlog, where it is time to look.
+   *
+   * @param isWanted true once its endpoint takes something.
+   */
+  return Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
+    const next = nextOf(drain)
+    const now = clock.currentTimeMillisUnsafe()
+    if (now < Math.max(next.look, Math.min(next.deadline, drain.nextStored))) return
+    drain.nextStored = Number.POSITIVE_INFINITY
+    next.deadline = 0
+    let first = Number.POSITIVE_INFINITY
+    let from = drain.window.below
+    const consider = (message: StoredMsg) => {
+      const delivery = deliveryIn(message)
+      if (delivery === undefined || drain.window.has(message.seq) || isWanted()) return Effect.void
+      if (delivery.deadline > now) {
+        first = Math.min(first, delivery.deadline)
+        return Effect.void
+      }
+      return Effect.map(end(drain, message, delivery), (isGone) => {
+        if (!isGone) first = Math.min(first, now + endPause)
+      })
+    }
+    while (!isWanted()) {
+      const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
+      const last = messages.at(-1)
+      if (last === undefined) {
+        next.deadline = first
+        break
+      }
+      from = last.seq + 1
+      yield* Effect.forEach(messages, consider, { concurrency: 16, discard: true })
+    }
+    const done = clock.currentTimeMillisUnsafe()
+    next.look = done + 10 * (done - now)
+  })
+}

@@ -1,0 +1,31 @@
+import { Effect } from "effect"
+import { receiver } from "./receiver.ts"
+
+/**
+ * A receiver that answers nobody until it is opened, and everybody at once from then on. Counts how
+ * many requests it has at the same time.
+ */
+export const gate = Effect.gen(function* () {
+  let open = false
+  let waiting: Array<() => void> = []
+  const now = { count: 0, most: 0 }
+  const hook = yield* receiver({
+    answer: async () => {
+      now.count++
+      now.most = Math.max(now.most, now.count)
+      if (!open) await new Promise<void>((resolve) => waiting.push(resolve))
+      else await new Promise((resolve) => setTimeout(resolve, 2))
+      now.count--
+      return { status: 200 }
+    }
+  })
+  return {
+    ...hook,
+    now,
+    open: Effect.sync(() => {
+      open = true
+      for (const resolve of waiting) resolve()
+      waiting = []
+    })
+  }
+})

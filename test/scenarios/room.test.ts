@@ -1,0 +1,77 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { closedBooks } from "../books.ts"
+import { endpoint, eventually, history, publishMany, worker } from "../engine.ts"
+import { gate } from "../gate.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+describe.concurrent("many endpoints that are slow", () => {
+  scenario(
+    "do not use up what the quick ones need, nor more than a worker may have in flight",
+    () =>
+      Effect.gen(function* () {
+        const slow = yield* gate
+        const quick = yield* receiver()
+        const known = yield* receiver()
+        const count = 60
+        for (let n = 0; n < count; n++)
+          yield* endpoint({ id: `slow${n}`, url: slow.url, types: ["slow"] })
+        yield* endpoint({ id: "quick", url: quick.url, types: ["quick"] })
+        yield* endpoint({ id: "known", url: known.url, types: ["known"] })
+        const facts = yield* history
+        const most = 96
+        yield* worker({ maxInFlight: most })
+        yield* publishMany(5, "slow")
+        yield* eventually(
+          Effect.sync(() => slow.now.count),
+          (now) => now >= count
+        )
+        // All that nobody answers is more than the partition would have in hand.
+        yield* publishMany(200, "quick")
+        yield* quick.received(200)
+        yield* publishMany(200, "known")
+        yield* known.received(200)
+        assert.isAtMost(slow.now.most, most)
+        yield* slow.open
+        yield* facts.count("delivered", 400 + 5 * count)
+        assert.isAtMost(slow.now.most, most)
+        yield* closedBooks
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "hold no more of what waits for them in memory than a worker may hold",
+    () =>
+      Effect.gen(function* () {
+        const slow = yield* gate
+        const quick = yield* receiver()
+        const count = 8
+        for (let n = 0; n < count; n++)
+          yield* endpoint({ id: `slow${n}`, url: slow.url, types: ["slow"] })
+        yield* endpoint({ id: "quick", url: quick.url, types: ["quick"] })
+        const facts = yield* history
+        const bytes = 400_000
+        const most = 16 * 1024 * 1024
+        yield* worker({ maxBytes: most })
+        yield* publishMany(10, "slow", bytes)
+        yield* eventually(
+          Effect.sync(() => slow.now.count),
+          (now) => now >= count
+        )
+        yield* publishMany(30, "quick", bytes)
+        yield* quick.received(30)
+        assert.isAtMost(slow.now.most * bytes, most / 2)
+        yield* slow.open
+        yield* facts.count("delivered", 30 + 10 * count)
+        yield* closedBooks
+      }),
+    { partitions: 1 }
+  )
+})
