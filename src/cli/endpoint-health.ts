@@ -1,5 +1,7 @@
 import { Effect } from "effect"
 import type { Broker, BrokerError } from "../broker/connection.ts"
+import { endpointKey } from "../delivery/endpoint-store.ts"
+import { listHealth } from "../delivery/health-record.ts"
 import { readHealth } from "../delivery/health-store.ts"
 import type { CircuitSettings } from "../domain/circuit.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
@@ -26,6 +28,18 @@ export const healthOf = ({
       Effect.as(Effect.logWarning(message), healthy(generation))
     )
   )
+
+/**
+ * How each endpoint fares, by one reading of all that is stored. What another one that had its name
+ * before left, says nothing.
+ */
+export const healthOfAll = Effect.map(listHealth, (stored) => {
+  const known = new Map(stored.map(({ health, key }) => [key, health]))
+  return ({ generation, id, tenant }: Endpoint): Health => {
+    const health = known.get(endpointKey(tenant, id))
+    return health?.generation === generation ? health : healthy(generation)
+  }
+})
 
 /** When a circuit that is not closed may be probed, ms since the epoch. */
 const nextProbe = ({ circuit, notBefore = 0 }: Health): number | undefined =>

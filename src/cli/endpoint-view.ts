@@ -1,6 +1,6 @@
 import { Result, Schema } from "effect"
+import type { EndpointNow } from "../delivery/endpoint-activity.ts"
 import type { StoredEndpoint } from "../delivery/endpoint-store.ts"
-import type { WaitingCounts } from "../delivery/waiting.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { plainText } from "../history/line.ts"
@@ -9,7 +9,9 @@ import { resolveRetry } from "../policy/presets.ts"
 import { durationText, withWords } from "./duration.ts"
 import { publicKey } from "./endpoint-change.ts"
 import { circuitJson, healthJson, healthRows, moment } from "./endpoint-health.ts"
+import { nowCells, nowHeadings, nowRows } from "./endpoint-now.ts"
 import { rateText } from "./rate.ts"
+import { labelled } from "./screen.ts"
 
 const encode = Schema.encodeSync(Endpoint)
 
@@ -86,13 +88,21 @@ const signText = (endpoint: Endpoint): string =>
     ? `stripe, in ${endpoint.signatureHeader ?? "petrel-signature"}`
     : endpoint.sign
 
-/** An endpoint's configuration and how it fares, for people: a line for each. */
+/** How an endpoint is shown to people. */
+export interface TextOptions {
+  readonly reveal: boolean
+  /** ms since the epoch */
+  readonly at: number
+  /** In columns. (Default: as wide as it comes) */
+  readonly width: number | undefined
+}
+
+/** An endpoint's configuration and how it fares, for people: a line for each, or more. */
 export const endpointText = (
   { endpoint, revision }: StoredEndpoint,
   health: Health,
-  { backlog, queue }: WaitingCounts,
-  reveal: boolean,
-  now: number
+  activity: EndpointNow,
+  { at: now, reveal, width }: TextOptions
 ): string => {
   const key = publicKey(endpoint)
   const headers = Object.entries(endpoint.headers)
@@ -110,10 +120,9 @@ export const endpointText = (
     ),
     ...(key === undefined ? [] : [["public key", key] as const]),
     ["retry", retryText(endpoint.retry)],
-    ["in flight", `at most ${endpoint.maxInFlight}`],
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
     ...healthRows(endpoint, health, now),
-    ["waiting", `${backlog} in the backlog, ${queue} in the queue`],
+    ...nowRows(endpoint, activity, now),
     ["time-out", timeoutText(endpoint)],
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
     ...headers.map(([name, value]) => ["header", `${name}: ${reveal ? value : mask}`] as const),
@@ -122,7 +131,7 @@ export const endpointText = (
   ]
   return [
     `${endpoint.tenant}/${endpoint.id}`,
-    ...rows.map(([name, value]) => `  ${name.padEnd(12)}${value}`)
+    ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, value, width))
   ].join("\n")
 }
 
@@ -130,7 +139,7 @@ const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"
 
 /** The columns of a list of endpoints. */
-export const listHeadings = ["endpoint", "state", "types", "retry", "url"]
+export const listHeadings = ["endpoint", "state", ...nowHeadings, "url"]
 
 const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string => {
   if (disabled !== undefined) return "disabled"
@@ -139,10 +148,13 @@ const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string 
 }
 
 /** An endpoint as a row under `listHeadings`. */
-export const listRow = ({ endpoint }: StoredEndpoint, health: Health): ReadonlyArray<string> => [
+export const listRow = (
+  { endpoint }: StoredEndpoint,
+  health: Health,
+  activity: EndpointNow | undefined
+): ReadonlyArray<string> => [
   `${endpoint.tenant}/${endpoint.id}`,
   stateWord(endpoint, health),
-  endpoint.types.includes(">") ? "all" : endpoint.types.join(","),
-  typeof endpoint.retry === "string" ? endpoint.retry : "(own policy)",
+  ...nowCells(activity),
   endpoint.url
 ]

@@ -1,5 +1,6 @@
 import { Clock, Effect, Option, Stdio } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { readAllNow, readEndpointNow } from "../delivery/endpoint-activity.ts"
 import {
   disableEndpoint,
   enableEndpoint,
@@ -7,21 +8,25 @@ import {
   listEndpoints,
   removeEndpoint
 } from "../delivery/endpoint-store.ts"
-import { countWaiting } from "../delivery/waiting.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
 import { isToken } from "../domain/token.ts"
 import { add } from "./endpoint-add.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
-import { healthOf } from "./endpoint-health.ts"
+import { healthOf, healthOfAll } from "./endpoint-health.ts"
+import { nowJson } from "./endpoint-now.ts"
 import { pause, resume } from "./endpoint-pause.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
 import { endpointJson, endpointText, listHeadings, listRow, stateText } from "./endpoint-view.ts"
 import { connected, petrel, report } from "./frame.ts"
+import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
 const by = "cli"
+/** Endpoints whose columns are aligned with each other. */
+const page = 1_000
 
 const list = Command.make(
   "list",
@@ -37,17 +42,18 @@ const list = Command.make(
   },
   Effect.fnUntraced(function* ({ tenant }) {
     const { json } = yield* petrel
-    const listed = yield* Effect.gen(function* () {
-      const stored = yield* listEndpoints(Option.getOrUndefined(tenant))
-      return yield* Effect.forEach(
-        stored,
-        (one) => Effect.map(healthOf(one.endpoint), (health) => [one, health] as const),
-        { concurrency: 32 }
-      )
-    }).pipe(Effect.provide(connected))
+    const of = Option.getOrUndefined(tenant)
+    const { activity, health, listed } = yield* Effect.all(
+      { listed: listEndpoints(of), health: healthOfAll, activity: readAllNow(of) },
+      { concurrency: "unbounded" }
+    ).pipe(Effect.provide(connected))
+    const nowOf = ({ id, tenant }: Endpoint) => activity(tenant, id)
     if (json) {
-      for (const [one, health] of listed)
-        yield* print(JSON.stringify(endpointJson(one, false, health)))
+      for (const one of listed) {
+        const now = nowOf(one.endpoint)
+        const fares = endpointJson(one, false, health(one.endpoint))
+        yield* print(JSON.stringify({ ...fares, ...(now === undefined ? {} : nowJson(now)) }))
+      }
       return
     }
     if (listed.length === 0)
@@ -57,8 +63,14 @@ const list = Command.make(
           onSome: (name) => `${name} has no endpoints: \`petrel endpoint add\` adds one`
         })
       )
-    const rows = listed.map(([one, health]) => listRow(one, health))
-    for (const line of makeTable(listHeadings).lines(rows)) yield* print(line)
+    const table = makeTable(listHeadings)
+    const width = screenWidth()
+    for (let from = 0; from < listed.length; from += page) {
+      const rows = listed
+        .slice(from, from + page)
+        .map((one) => listRow(one, health(one.endpoint), nowOf(one.endpoint)))
+      for (const line of table.lines(rows)) yield* print(cutTo(width, line))
+    }
   })
 ).pipe(Command.withDescription("List the endpoints, or a tenant's"))
 
@@ -66,15 +78,15 @@ const show = Command.make(
   "show",
   { name: endpointArgument, reveal: revealFlag },
   Effect.fnUntraced(function* ({ name, reveal }) {
-    const { health, stored, waiting } = yield* Effect.gen(function* () {
+    const { activity, health, stored } = yield* Effect.gen(function* () {
       const stored = yield* getEndpoint(name.tenant, name.id)
       const health = yield* healthOf(stored.endpoint)
-      return { stored, health, waiting: yield* countWaiting(name.tenant, name.id) }
+      return { stored, health, activity: yield* readEndpointNow(name.tenant, name.id) }
     }).pipe(Effect.provide(connected))
-    const now = yield* Clock.currentTimeMillis
+    const at = yield* Clock.currentTimeMillis
     yield* report(
-      { ...endpointJson(stored, reveal, health), waiting },
-      endpointText(stored, health, waiting, reveal, now)
+      { ...endpointJson(stored, reveal, health), ...nowJson(activity) },
+      endpointText(stored, health, activity, { reveal, at, width: screenWidth() })
     )
   })
 ).pipe(Command.withDescription("Show an endpoint's configuration and how it fares"))

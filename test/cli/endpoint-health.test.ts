@@ -92,7 +92,7 @@ describe("how an endpoint fares, for people", () => {
 
   it("is one word in a list", () => {
     const word = (health: Health, changes: Partial<Endpoint> = {}) =>
-      listRow({ endpoint: { ...endpoint, ...changes }, revision: 1 }, health)[1]
+      listRow({ endpoint: { ...endpoint, ...changes }, revision: 1 }, health, undefined)[1]
     const paused = { paused: { at: 0, by: "cli" } }
     const disabled = { disabled: { at: 0, by: "cli", reason: "gone" } }
     assert.deepStrictEqual(

@@ -1,0 +1,104 @@
+import type { EndpointNow, Told } from "../delivery/endpoint-activity.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { plainText } from "../history/line.ts"
+import { spanText } from "../history/span.ts"
+import { tallySince } from "../policy/tally.ts"
+import { moment } from "./endpoint-health.ts"
+import { countText, percentText, plural, shareOf } from "./figures.ts"
+
+const lastHourJson = ({ attempts, delivered, p50Ms, p95Ms, since }: Told): object => ({
+  since,
+  attempts,
+  delivered,
+  successRate: shareOf(delivered, attempts),
+  p50Ms: p50Ms ?? null,
+  p95Ms: p95Ms ?? null
+})
+
+/**
+ * What goes on for an endpoint, as JSON. What only the owner of its partition knows is null where
+ * none answers.
+ */
+export const nowJson = ({ partition, told, waiting }: EndpointNow): object => ({
+  partition,
+  owner: told?.worker ?? null,
+  inFlight: told?.inFlight ?? null,
+  waiting: {
+    memory: told?.inLine ?? null,
+    queue: waiting.queue,
+    schedules: waiting.schedules ?? null,
+    backlog: waiting.backlog
+  },
+  lastHour: told === undefined ? null : lastHourJson(told)
+})
+
+const waitingText = ({ told, waiting: { backlog, queue, schedules } }: EndpointNow): string => {
+  const places = [
+    `${countText(backlog)} in the backlog`,
+    `${countText(queue)} in the queue`,
+    schedules === undefined
+      ? "too many schedules to count"
+      : `${countText(schedules)} scheduled for a later retry`
+  ].join(", ")
+  const inMemory = (told?.inFlight ?? 0) + (told?.inLine ?? 0)
+  return inMemory === 0 ? places : `${places}; those in flight and in line included`
+}
+
+const lastHourText = (
+  { attempts, delivered, p50Ms = 0, p95Ms = 0, since, worker }: Told,
+  now: number
+): string => {
+  const from =
+    since > tallySince(now)
+      ? ` since ${moment(since, now)}, when ${plainText(worker)} took its partition`
+      : ""
+  if (attempts === 0) return `no attempts${from}`
+  return `${plural(attempts, "attempt")}${from}: ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms)}, p95 ${spanText(p95Ms)}`
+}
+
+/** What goes on for an endpoint, for people: a line for each. */
+export const nowRows = (
+  { maxInFlight }: Endpoint,
+  now: EndpointNow,
+  at: number
+): ReadonlyArray<readonly [string, string]> => {
+  const { partition, told } = now
+  if (told === undefined)
+    return [
+      [
+        "in flight",
+        `not known: no worker owns partition ${partition} now (at most ${maxInFlight})`
+      ],
+      ["waiting", waitingText(now)],
+      ["last hour", "not known"]
+    ]
+  const line = told.inLine === 0 ? "" : `; ${countText(told.inLine)} in line`
+  return [
+    ["in flight", `${told.inFlight} of at most ${maxInFlight}${line}`],
+    ["waiting", waitingText(now)],
+    ["last hour", lastHourText(told, at)]
+  ]
+}
+
+/** The columns that a list has of it. */
+export const nowHeadings = ["in flight", "waiting", "last hour", "ok", "p50", "p95"]
+
+/** What goes on for an endpoint, in the columns of `nowHeadings`; `-` where it is not known. */
+export const nowCells = (now: EndpointNow | undefined): ReadonlyArray<string> => {
+  if (now === undefined) return nowHeadings.map(() => "-")
+  const { told, waiting } = now
+  // What is in flight or in line may stand in the queue or in the backlog: one count for all.
+  const sum = waiting.queue + waiting.backlog + (waiting.schedules ?? 0)
+  const all = waiting.schedules === undefined ? `${countText(sum)}+` : countText(sum)
+  if (told === undefined) return ["-", all, "-", "-", "-", "-"]
+  const { attempts, delivered, inFlight, p50Ms = 0, p95Ms = 0 } = told
+  if (attempts === 0) return [countText(inFlight), all, "0", "-", "-", "-"]
+  return [
+    countText(inFlight),
+    all,
+    countText(attempts),
+    percentText(delivered, attempts),
+    spanText(p50Ms),
+    spanText(p95Ms)
+  ]
+}
