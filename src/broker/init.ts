@@ -5,10 +5,11 @@ import {
   consumerNotFound,
   findPartitions,
   ifFound,
+  refuseChange,
   streamNotFound,
   TopologyError
 } from "./installed.ts"
-import type { TopologyOptions, WantedConsumer, WantedStream } from "./topology.ts"
+import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
 import { wanted } from "./topology.ts"
 
 /** What was there already, what was made, what was changed and in which fields. */
@@ -78,65 +79,92 @@ const checkSubjects = Effect.gen(function* () {
  * Looks before it writes: re-creating a consumer can destroy its state.
  */
 export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
-  const { ask, connection, jsm, names } = yield* Broker
+  const { connection, names } = yield* Broker
+  yield* refuseChange
   const { begun, partitions: found } = yield* findPartitions
-  if (found !== undefined && found !== options.partitions)
+  const { partitions } = options
+  if (found !== undefined && found !== partitions)
     return yield* new TopologyError({
-      message: `this installation has ${found} partitions and init cannot make them ${options.partitions}: say --partitions ${found}, or leave the flag out`
+      message: `this installation has ${found} partitions and init cannot make them ${partitions}: say --partitions ${found} or leave the flag out, and change it with \`petrel repartition ${partitions}\``
     })
-  if (begun > options.partitions)
+  if (begun > partitions)
     return yield* new TopologyError({
       message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
     })
   yield* checkSubjects
+  return yield* ensureAll(wanted(names, options, connection.info?.max_payload ?? 1_048_576))
+})
+
+/**
+ * Makes what is missing of some partitions, and brings the others to what the options say.
+ *
+ * @param beyond the sequence after which streams begin that are made.
+ */
+export const makePartitions = Effect.fnUntraced(function* (
+  options: TopologyOptions,
+  indexes: ReadonlyArray<number>,
+  beyond: number
+) {
+  const { names } = yield* Broker
+  const streams = new Set(
+    indexes.flatMap((index) => [names.deliveries(index), names.backlog(index)])
+  )
+  const items = wanted(names, { ...options, partitions: Math.max(...indexes) + 1 }, 0)
+  return yield* ensureAll(
+    items.filter(({ stream }) => streams.has(stream.name)),
+    beyond
+  )
+})
+
+const ensureAll = Effect.fnUntraced(function* (items: ReadonlyArray<Wanted>, beyond = 0) {
   const changes: Array<Change> = []
-  for (const item of wanted(names, options, connection.info?.max_payload ?? 1_048_576)) {
-    changes.push(yield* ensureStream(item.stream))
-    if (item.consumer !== undefined)
-      changes.push(yield* ensureConsumer(item.stream.name, item.consumer))
+  for (const { consumer, stream } of items) {
+    changes.push(yield* ensureStream(stream, beyond))
+    if (consumer !== undefined) changes.push(yield* ensureConsumer(stream.name, consumer))
   }
   return changes
+})
 
-  function ensureStream(stream: WantedStream) {
-    const what = `stream ${stream.name}`
-    return Effect.gen(function* () {
-      const info = yield* ifFound(
-        ask(`look at ${what}`, () => jsm.streams.info(stream.name)),
-        streamNotFound
-      )
-      if (info === undefined) {
-        yield* ask(`make ${what}`, () => jsm.streams.add(stream)).pipe(withRoomNeeded(stream))
-        return { what, change: "created", fields: [] } satisfies Change
-      }
-      const fields = differing(stream, info.config)
-      if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
-      yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
-        jsm.streams.update(stream.name, { ...info.config, ...stream })
-      ).pipe(withRoomNeeded(stream))
-      return { what, change: "updated", fields } satisfies Change
-    })
+const ensureStream = Effect.fnUntraced(function* (stream: WantedStream, beyond: number) {
+  const { ask, jsm } = yield* Broker
+  const what = `stream ${stream.name}`
+  const info = yield* ifFound(
+    ask(`look at ${what}`, () => jsm.streams.info(stream.name)),
+    streamNotFound
+  )
+  if (info === undefined) {
+    const first = beyond === 0 ? {} : { first_seq: beyond + 1 }
+    yield* ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first })).pipe(
+      withRoomNeeded(stream)
+    )
+    return { what, change: "created", fields: [] } satisfies Change
   }
+  const fields = differing(stream, info.config)
+  if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
+  yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
+    jsm.streams.update(stream.name, { ...info.config, ...stream })
+  ).pipe(withRoomNeeded(stream))
+  return { what, change: "updated", fields } satisfies Change
+})
 
-  function ensureConsumer(stream: string, consumer: WantedConsumer) {
-    const name = consumer.durable_name ?? ""
-    const what = `consumer ${name} of ${stream}`
-    return Effect.gen(function* () {
-      const info = yield* ifFound(
-        ask(`look at ${what}`, () => jsm.consumers.info(stream, name)),
-        consumerNotFound
-      )
-      if (info === undefined) {
-        yield* ask(`make ${what}`, () => jsm.consumers.add(stream, consumer))
-        return { what, change: "created", fields: [] } satisfies Change
-      }
-      const fields = differing(consumer, info.config)
-      if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
-      yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
-        jsm.consumers.update(stream, name, consumer)
-      )
-      return { what, change: "updated", fields } satisfies Change
-    })
+const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: WantedConsumer) {
+  const { ask, jsm } = yield* Broker
+  const name = consumer.durable_name ?? ""
+  const what = `consumer ${name} of ${stream}`
+  const info = yield* ifFound(
+    ask(`look at ${what}`, () => jsm.consumers.info(stream, name)),
+    consumerNotFound
+  )
+  if (info === undefined) {
+    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, consumer))
+    return { what, change: "created", fields: [] } satisfies Change
   }
+  const fields = differing(consumer, info.config)
+  if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
+  yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
+    jsm.consumers.update(stream, name, consumer)
+  )
+  return { what, change: "updated", fields } satisfies Change
 })
 
 /** Fields of `want` that `have` says otherwise. The broker leaves defaults out of its answers. */

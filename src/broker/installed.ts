@@ -1,7 +1,8 @@
 import { nanos } from "@nats-io/transport-node"
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import type { BrokerError } from "./connection.ts"
 import { Broker } from "./connection.ts"
+import { isNoSuchMessage } from "./scan.ts"
 import type { TopologyOptions } from "./topology.ts"
 
 /** The broker's layout cannot become what was asked for. */
@@ -30,6 +31,60 @@ export const ifFound = <A>(effect: Effect.Effect<A, BrokerError>, notFound: numb
     )
   )
 
+/** How the number of partitions has been changed: the value under `layoutKey` in the bucket of workers. */
+export const LayoutChanges = Schema.Struct({
+  v: Schema.Literal(1),
+  /** How many changes have come to their end: another number than a worker began with means another layout. */
+  epoch: Schema.Int,
+  /** The highest sequence that a removed stream has had: one of the same name begins after it. */
+  beyond: Schema.Int,
+  /** The one under way. Up to `moving` everything lies where it lay before. */
+  change: Schema.optionalKey(
+    Schema.Struct({
+      from: Schema.Int,
+      to: Schema.Int,
+      stage: Schema.Literals(["settling", "moving"])
+    })
+  )
+})
+export type LayoutChanges = typeof LayoutChanges.Type
+
+export const layoutKey = "layout"
+
+const decodeChanges = Schema.decodeUnknownOption(Schema.fromJsonString(LayoutChanges))
+
+/** What is known of changes of the layout, from the leader, and the revision that says so. */
+export const readChanges = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const bucket = names.buckets.workers
+  const message = yield* ask("look for a change of the layout", () =>
+    jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: `$KV.${bucket}.${layoutKey}` })
+  ).pipe(
+    Effect.catchIf(
+      (error) => isNoSuchMessage(error) || error.code === streamNotFound,
+      () => Effect.succeed(null)
+    )
+  )
+  if (message === null)
+    return { changes: { v: 1, epoch: 0, beyond: 0 } satisfies LayoutChanges, revision: 0 }
+  const changes: LayoutChanges | undefined = Option.getOrUndefined(decodeChanges(message.string()))
+  if (changes === undefined)
+    return yield* new TopologyError({
+      message: `${layoutKey} in ${bucket} cannot be read: a newer Petrel may have written it`
+    })
+  return { changes, revision: message.seq }
+})
+
+/** Fails while the number of partitions is being changed: nothing lies where it should then. */
+export const refuseChange = Effect.gen(function* () {
+  const { changes } = yield* readChanges
+  if (changes.change === undefined) return changes
+  const { from, to } = changes.change
+  return yield* new TopologyError({
+    message: `the number of partitions is being changed from ${from} to ${to}: wait until \`petrel repartition ${to}\` has finished or, where it was broken off, run it again`
+  })
+})
+
 /**
  * The number of partitions on the broker, or undefined where no init has come to its end; the number
  * that the last one was going to make; and whether what newer versions need is there too.
@@ -57,9 +112,13 @@ export const findPartitions = Effect.gen(function* () {
   }
 })
 
-/** What a worker must know of the layout. Fails with a hint where `petrel init` has not been run. */
+/**
+ * What a worker must know of the layout. Fails with a hint where `petrel init` has not been run, and
+ * while the number of partitions is being changed.
+ */
 export const readLayout = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
+  yield* refuseChange
   const { isComplete, partitions } = yield* findPartitions
   if (partitions !== undefined && !isComplete)
     return yield* new TopologyError({

@@ -16,7 +16,7 @@ const day = 24 * 60 * minute
 export interface TopologyOptions {
   /** Copies of each stream in a cluster. (Default: 1) */
   readonly replicas: number
-  /** Slices of all endpoints; fixed once made. (Default: 8) */
+  /** Slices of all endpoints; changed by `petrel repartition` only. (Default: 8) */
   readonly partitions: number
   /** How long a worker may hold a message without a sign of life. (Default: 15 s) */
   readonly ackWait: number

@@ -1,16 +1,36 @@
 import { Deferred, Effect } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { findPartitions, ifFound, streamNotFound } from "../broker/installed.ts"
+import { findPartitions, ifFound, refuseChange, streamNotFound } from "../broker/installed.ts"
 import { WorkerRefused } from "./membership.ts"
 
 /** How often to look, ms. */
 const interval = 60_000
 
 /**
+ * Fails where the layout is being changed, or has been since this worker began.
+ *
+ * @param epoch how many changes there had been.
+ */
+export const refuseNewLayout = Effect.fnUntraced(function* (
+  epoch: number
+): Effect.fn.Return<void, WorkerRefused | BrokerError, Broker> {
+  const { epoch: now } = yield* refuseChange.pipe(
+    Effect.catchTag("TopologyError", ({ message }) => Effect.fail(new WorkerRefused({ message })))
+  )
+  if (now !== epoch)
+    return yield* new WorkerRefused({
+      message: "the number of partitions was changed since this worker began: start it again"
+    })
+})
+
+/**
  * Fails when the installation has another number of partitions than this worker began with: it
  * would put deliveries where nobody looks for them. Looks once a minute and after each reconnect.
+ *
+ * @param epoch how many changes of the layout there had been when it began.
  */
-export const watchPartitions = Effect.fnUntraced(function* (partitions: number) {
+export const watchPartitions = Effect.fnUntraced(function* (partitions: number, epoch: number) {
   const { ask, jsm, names, onReconnect } = yield* Broker
   const isThere = (index: number) => {
     const stream = names.deliveries(index)
@@ -23,6 +43,7 @@ export const watchPartitions = Effect.fnUntraced(function* (partitions: number) 
     )
   }
   const check = Effect.gen(function* () {
+    yield* refuseNewLayout(epoch)
     if ((yield* isThere(partitions - 1)) && !(yield* isThere(partitions))) return
     const { begun, partitions: found } = yield* findPartitions
     // While streams are being made or removed there is nothing to rely on.

@@ -1,5 +1,6 @@
 import { hostname } from "node:os"
 import { Clock, Deferred, Effect, Option, Queue, Schema, Semaphore, Stream } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
@@ -43,7 +44,7 @@ export interface Membership {
   readonly leave: Effect.Effect<void>
   /** Erases the sign of life. */
   readonly end: Effect.Effect<void>
-  /** Fails when another process has taken the id. */
+  /** Fails when another process has taken the id, or this one was missed and may not come back. */
   readonly replaced: Effect.Effect<never, WorkerRefused>
 }
 
@@ -52,13 +53,16 @@ export interface MembershipOptions {
   readonly roles: ReadonlyArray<Role>
   /** What it has in hand, per partition. */
   readonly load: Effect.Effect<Heartbeat["partitions"]>
+  /** Fails where it may not come back after it was missed. */
+  readonly mayReturn: Effect.Effect<void, WorkerRefused | BrokerError, Broker>
 }
 
 /**
  * Makes this worker one of those that others know of: gives signs of life until the scope closes,
  * and listens to theirs. Refuses an id that a worker has which is alive.
  */
-export const join = Effect.fnUntraced(function* ({ load, owner, roles }: MembershipOptions) {
+export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
+  const { load, owner, roles } = options
   const { names, onReconnect } = yield* Broker
   const context = yield* Effect.context<Broker>()
   const bucket = names.buckets.workers
@@ -111,6 +115,11 @@ export const join = Effect.fnUntraced(function* ({ load, owner, roles }: Members
       )
       return
     }
+    yield* options.mayReturn.pipe(
+      Effect.tapError((error) =>
+        error._tag === "WorkerRefused" ? Deferred.fail(replaced, error) : Effect.void
+      )
+    )
     revision = found.revision
     yield* write
   })

@@ -2,13 +2,13 @@ import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from 
 import type { IpNetwork } from "effect/net"
 import { makeGate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
-import { readLayout } from "../broker/installed.ts"
+import { readLayout, refuseChange } from "../broker/installed.ts"
 import { Facts } from "../history/facts.ts"
 import { isAllowedAddress } from "../policy/address.ts"
 import { agent as makeAgent } from "./connector.ts"
 import { Directory } from "./directory.ts"
 import { raiseFloor } from "./floor.ts"
-import { watchPartitions } from "./layout-watch.ts"
+import { refuseNewLayout, watchPartitions } from "./layout-watch.ts"
 import type { Membership, WorkerRefused } from "./membership.ts"
 import { join } from "./membership.ts"
 import type { Owner } from "./ownership.ts"
@@ -74,6 +74,7 @@ const retryPause = 1_000
  * a worker with its id is alive.
  */
 export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
+  const { epoch } = yield* refuseChange
   const layout = yield* readLayout
   const owner: Owner = {
     worker: options.id,
@@ -82,7 +83,10 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   }
   const owned = new Map<number, Partition>()
   let requests = 0
-  const membership = yield* join({ owner, roles: options.roles, load: loadOf(owned) })
+  const mayReturn = refuseNewLayout(epoch)
+  const membership = yield* join({ owner, roles: options.roles, load: loadOf(owned), mayReturn })
+  // Whoever changes the layout looks for workers after it has said so: one of both sees the other.
+  yield* mayReturn
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
   const asked = yield* Deferred.make<void>()
   const delivering = yield* Deferred.make<ReadonlyArray<number>>()
@@ -124,7 +128,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   })
   yield* Effect.addFinalizer(() => stop)
   const refused = yield* Deferred.make<never, WorkerRefused>()
-  yield* Effect.raceFirst(membership.replaced, watchPartitions(layout.partitions)).pipe(
+  yield* Effect.raceFirst(membership.replaced, watchPartitions(layout.partitions, epoch)).pipe(
     Effect.catch((error) => Effect.andThen(stop, Deferred.fail(refused, error))),
     Effect.forkScoped
   )

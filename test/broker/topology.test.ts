@@ -142,7 +142,7 @@ describe.concurrent("init", () => {
           assert.instanceOf(error, TopologyError)
           assert.strictEqual(
             error.message,
-            `this installation has 3 partitions and init cannot make them ${partitions}: say --partitions 3, or leave the flag out`
+            `this installation has 3 partitions and init cannot make them ${partitions}: say --partitions 3 or leave the flag out, and change it with \`petrel repartition ${partitions}\``
           )
         }
         assert.strictEqual((yield* readLayout).partitions, 3)
