@@ -6,6 +6,7 @@ import { tallySince } from "../policy/tally.ts"
 import { endpointKey } from "./endpoint-store.ts"
 import type { EndpointActivity, Part, PartitionActivity, Question } from "./inquiry.ts"
 import { Question as QuestionSchema } from "./inquiry.ts"
+import type { Lanes } from "./lane.ts"
 import type { TallyBook } from "./tally-book.ts"
 
 /** Endpoints in one message: some 50 KiB. */
@@ -13,20 +14,12 @@ const partSize = 256
 /** Who asks gives up after a second: more in line would be answered for nobody. */
 const mostInLine = 16
 
-/** An endpoint's requests, and what waits for its turn in memory. */
-export interface LaneCounts {
-  readonly inFlight: number
-  readonly inLine: number
-}
-
 /** What the owner of a partition knows and nobody else does. */
 export interface Activity {
   readonly tallies: TallyBook
   /** Messages of the queue that are taken and not settled. */
   readonly inHand: () => number
-  /** The endpoints that have something under way or in line, by their keys. */
-  readonly lanes: () => Iterable<readonly [key: string, counts: LaneCounts]>
-  readonly lane: (key: string) => LaneCounts
+  readonly lanes: Pick<Lanes<unknown>, "countsOf" | "keys">
 }
 
 export interface AnswerOptions {
@@ -55,7 +48,8 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
   const sumOf = (now: number): PartitionActivity => {
     let inFlight = 0
     let waiting = 0
-    for (const [, counts] of activity.lanes()) {
+    for (const key of activity.lanes.keys()) {
+      const counts = activity.lanes.countsOf(key)
       inFlight += counts.inFlight
       waiting += counts.inLine
     }
@@ -70,7 +64,7 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
     return {
       tenant,
       endpoint,
-      ...activity.lane(key),
+      ...activity.lanes.countsOf(key),
       attempts,
       delivered,
       ...(p50 === undefined || p95 === undefined ? {} : { p50Ms: tenths(p50), p95Ms: tenths(p95) })
@@ -80,7 +74,7 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
   const keysFor = ({ endpoint, tenant }: Question): ReadonlyArray<string> => {
     if (tenant !== undefined && endpoint !== undefined) return [endpointKey(tenant, endpoint)]
     const keys = new Set(activity.tallies.keys())
-    for (const [key] of activity.lanes()) keys.add(key)
+    for (const key of activity.lanes.keys()) keys.add(key)
     const prefix = tenant === undefined ? "" : endpointKey(tenant, "")
     return [...keys].filter((key) => key.startsWith(prefix))
   }

@@ -38,6 +38,12 @@ export interface Place<A> extends Use {
   since: number
 }
 
+/** An endpoint's requests under way, and what waits for its turn in memory. */
+export interface LaneCounts {
+  readonly inFlight: number
+  readonly inLine: number
+}
+
 interface Lane<A> extends Waiting {
   readonly key: string
   inFlight: number
@@ -160,6 +166,17 @@ export class Lanes<A> {
     let sum = 0
     for (const lane of this.#lanes.values()) sum += lane.inFlight
     return sum
+  }
+
+  /** An endpoint's requests under way, and what stands in its line. */
+  countsOf(key: string): LaneCounts {
+    const { inFlight = 0, line = [] } = this.#lanes.get(key) ?? {}
+    return { inFlight, inLine: line.length }
+  }
+
+  /** Those that have any, by their keys. */
+  keys(): Iterable<string> {
+    return this.#lanes.keys()
   }
 
   /** Takes all out of their lines. */

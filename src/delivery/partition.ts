@@ -2,10 +2,12 @@ import { Effect, FiberSet } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Take } from "../broker/puller.ts"
+import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
 import { makeBacklog } from "./backlog.ts"
+import type { LiveEndpoint } from "./directory.ts"
 import { makeDrains } from "./drains.ts"
 import { makeEndpointHealth } from "./endpoint-health.ts"
 import { endpointKey } from "./endpoint-store.ts"
@@ -14,13 +16,15 @@ import { makeHandling } from "./handling.ts"
 import type { Held } from "./held.ts"
 import { holdMessage, readPlace } from "./held.ts"
 import { InHand } from "./in-hand.ts"
+import { answerInquiries } from "./inquiry-answer.ts"
 import { Lanes } from "./lane.ts"
 import { headerOf } from "./messages.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { pull } from "./pull.ts"
 import type { Room } from "./room.ts"
-import type { Sender } from "./sender.ts"
+import type { Sender, Sent } from "./sender.ts"
 import type { Settlement } from "./settlement.ts"
+import { TallyBook } from "./tally-book.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
 const mostInHand = 128
@@ -106,7 +110,16 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     },
     run: runForHealth
   })
-  const common = { mayAttempt, sender, worker, answered: health.answered }
+  const tallies = new TallyBook()
+  const common = {
+    mayAttempt,
+    sender,
+    worker,
+    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent) => {
+      tallies.note(endpoint, sent.verdict === "delivered", sent.result.durationMs, sent.at)
+      health.answered(endpoint, delivery, sent)
+    }
+  }
   const queue = yield* makeHandling({ ...common, memory, settlement: queueSettlement })
   const late = yield* makeHandling({
     ...common,
@@ -238,6 +251,14 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     ),
     (timer) => Effect.sync(() => clearInterval(timer))
   )
+
+  yield* answerInquiries({
+    partition: memory.index,
+    worker,
+    holds: mayAttempt,
+    clock: sender.clock,
+    activity: { tallies, lanes, inHand: () => working.size }
+  })
 
   let asked = false
   const deliverAll = Effect.gen(function* () {

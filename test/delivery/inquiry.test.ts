@@ -1,9 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Duration, Effect } from "effect"
 import { blankEndpoint } from "../../src/cli/endpoint-change.ts"
-import type { AnswerOptions, LaneCounts } from "../../src/delivery/inquiry-answer.ts"
+import type { AnswerOptions } from "../../src/delivery/inquiry-answer.ts"
 import { answerInquiries } from "../../src/delivery/inquiry-answer.ts"
 import { askOwner } from "../../src/delivery/inquiry-ask.ts"
+import type { LaneCounts } from "../../src/delivery/lane.ts"
 import { TallyBook } from "../../src/delivery/tally-book.ts"
 import { onServer } from "../scenario.ts"
 
@@ -24,8 +25,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
       activity: {
         tallies,
         inHand: () => 7,
-        lanes: () => Object.entries(lanes),
-        lane: (key) => lanes[key] ?? idle
+        lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle }
       },
       ...options
     })
