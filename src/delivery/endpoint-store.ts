@@ -44,31 +44,32 @@ export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()
   }
 }
 
-const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Endpoint))
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
 const encode = Schema.encodeSync(Endpoint)
 
 /** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
 
 /** The configuration in a value of the endpoints bucket. Its retry policy is known to resolve. */
-export const decodeEndpoint = Effect.fnUntraced(function* (key: string, value: string) {
-  const endpoint = yield* decode(value).pipe(
-    Effect.mapError(({ message }) => new EndpointUnreadable({ key, problem: oneLine(message) }))
-  )
+export const decodeEndpoint = (
+  key: string,
+  value: string
+): Result.Result<Endpoint, EndpointUnreadable> => {
+  const unreadable = (problem: string) => Result.fail(new EndpointUnreadable({ key, problem }))
+  const decoded = decode(value)
+  if (Result.isFailure(decoded))
+    return unreadable(decoded.failure.message.replaceAll(/\s*\n\s*/g, " "))
+  const endpoint = decoded.success
   const own = endpointKey(endpoint.tenant, endpoint.id)
-  if (own !== key) return yield* new EndpointUnreadable({ key, problem: `it is that of ${own}` })
+  if (own !== key) return unreadable(`it is that of ${own}`)
   const policy = resolveRetry(endpoint.retry)
-  if (Result.isFailure(policy))
-    return yield* new EndpointUnreadable({ key, problem: policy.failure.message })
-  return endpoint
-})
+  return Result.isFailure(policy) ? unreadable(policy.failure.message) : Result.succeed(endpoint)
+}
 
-const oneLine = (text: string): string => text.replaceAll(/\s*\n\s*/g, " ")
-
-const decodeEntry = Effect.fnUntraced(function* (entry: KvEntry) {
-  const endpoint = yield* decodeEndpoint(entry.key, entry.string())
-  return { endpoint, revision: entry.revision } satisfies StoredEndpoint
-})
+const decodeEntry = (entry: KvEntry) =>
+  Effect.fromResult(decodeEndpoint(entry.key, entry.string())).pipe(
+    Effect.map((endpoint): StoredEndpoint => ({ endpoint, revision: entry.revision }))
+  )
 
 const openBucket = Effect.gen(function* () {
   const { bucket, names } = yield* Broker

@@ -4,7 +4,7 @@ import type { Event } from "../domain/event.ts"
 import type { Plan, Planned } from "../domain/fact.ts"
 import { Fact } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
-import type { LiveEndpoint } from "./directory.ts"
+import type { ListedEndpoint } from "./directory.ts"
 
 /**
  * Endpoints in one part of a plan: with names of full length, a part stays under 256 KiB.
@@ -20,7 +20,7 @@ export interface StoredPart {
 /** One that an event may go to: by its id, and without an endpoint where nobody can read it. */
 interface Candidate {
   readonly id: string
-  readonly endpoint?: LiveEndpoint
+  readonly endpoint?: ListedEndpoint
 }
 
 /**
@@ -30,11 +30,11 @@ interface Candidate {
  * @param unreadable ids of endpoints of which nobody knows what they want.
  */
 export const candidates = (
-  matching: ReadonlyArray<LiveEndpoint>,
+  matching: ReadonlyArray<ListedEndpoint>,
   unreadable: ReadonlyArray<string>
 ): ReadonlyArray<Candidate> =>
   [
-    ...matching.map((endpoint) => ({ id: endpoint.config.id, endpoint })),
+    ...matching.map((endpoint) => ({ id: endpoint.id, endpoint })),
     ...unreadable.map((id) => ({ id }))
   ].sort((a, b) => (a.id < b.id ? -1 : 1))
 
@@ -51,11 +51,9 @@ export const nextPart = (
   const skipped: Array<{ readonly id: string; readonly reason: string }> = []
   for (const { endpoint, id } of now) {
     if (endpoint === undefined) skipped.push({ id, reason: "endpoint-unreadable" })
-    else if (endpoint.config.disabled !== undefined)
-      skipped.push({ id, reason: "endpoint-disabled" })
+    else if (endpoint.isDisabled) skipped.push({ id, reason: "endpoint-disabled" })
     else {
-      const { config, revision, window } = endpoint
-      const { generation } = config
+      const { generation, revision, window } = endpoint
       endpoints.push({ id, generation, revision, deadline: event.at + window })
     }
   }

@@ -24,66 +24,79 @@ export const TypeFilter = Schema.String.check(
   })
 )
 
+/** Empty collections are left out: of many small trees they would be most of the memory. */
 interface Node<A> {
-  readonly children: Map<string, Node<A>>
+  children?: Map<string, Node<A>>
   /** Those whose filter ends at this node. */
-  readonly here: Map<string, A>
+  here?: Set<A>
   /** Those whose filter ends in `>` below this node. */
-  readonly below: Map<string, A>
+  below?: Set<A>
 }
-const makeNode = <A>(): Node<A> => ({ children: new Map(), here: new Map(), below: new Map() })
 
 /**
  * Which of many filters match a type, without looking at each: a tree of their tokens.
  * Cost of a look-up: the tokens of the type times the wildcards on the way, not the number of filters.
  */
 export class TypeIndex<A> {
-  readonly #root = makeNode<A>()
+  readonly #root: Node<A> = {}
 
-  /** Adds `value` under `key` for each filter. Filters must be valid. */
-  add(key: string, filters: ReadonlyArray<string>, value: A): void {
+  /** Adds `value` under each filter. Filters must be valid. */
+  add(filters: ReadonlyArray<string>, value: A): void {
     for (const filter of filters) {
       let node = this.#root
-      let map: "here" | "below" = "here"
+      let end: "here" | "below" = "here"
       for (const token of filter.split(".")) {
         if (token === ">") {
-          map = "below"
+          end = "below"
           break
         }
-        let child = node.children.get(token)
-        if (child === undefined) {
-          child = makeNode()
-          node.children.set(token, child)
-        }
-        node = child
+        node = childOf(node, token)
       }
-      node[map].set(key, value)
+      const values = node[end]
+      if (values === undefined) node[end] = new Set([value])
+      else values.add(value)
     }
   }
 
-  /** Takes back what `add` put there with the same key and filters. */
-  remove(key: string, filters: ReadonlyArray<string>): void {
-    for (const filter of filters) this.#removeFrom(this.#root, key, filter.split("."), 0)
+  /** Takes back what `add` put there with the same filters. */
+  remove(filters: ReadonlyArray<string>, value: A): void {
+    for (const filter of filters) removeFrom(this.#root, filter.split("."), 0, value)
   }
 
   /** The values whose filters match, each once however many of its filters do. */
-  match(type: string): Map<string, A> {
-    const found = new Map<string, A>()
+  match(type: string): Set<A> {
+    const found = new Set<A>()
     collect(this.#root, type.split("."), 0, found)
     return found
   }
+}
 
-  #removeFrom(node: Node<A>, key: string, tokens: ReadonlyArray<string>, at: number): void {
-    const token = tokens[at]
-    if (token === undefined) node.here.delete(key)
-    else if (token === ">") node.below.delete(key)
-    else {
-      const child = node.children.get(token)
-      if (child === undefined) return
-      this.#removeFrom(child, key, tokens, at + 1)
-      if (child.children.size + child.here.size + child.below.size === 0)
-        node.children.delete(token)
-    }
+const childOf = <A>(node: Node<A>, token: string): Node<A> => {
+  node.children ??= new Map()
+  const known = node.children.get(token)
+  if (known !== undefined) return known
+  const child: Node<A> = {}
+  node.children.set(token, child)
+  return child
+}
+
+const isEmpty = <A>({ below, children, here }: Node<A>): boolean =>
+  (children?.size ?? 0) + (here?.size ?? 0) + (below?.size ?? 0) === 0
+
+const removeFrom = <A>(
+  node: Node<A>,
+  tokens: ReadonlyArray<string>,
+  at: number,
+  value: A
+): void => {
+  const token = tokens[at]
+  if (token === undefined) node.here?.delete(value)
+  else if (token === ">") node.below?.delete(value)
+  else {
+    const child = node.children?.get(token)
+    if (child === undefined) return
+    removeFrom(child, tokens, at + 1, value)
+    if (isEmpty(child)) node.children?.delete(token)
   }
 }
 
@@ -91,16 +104,16 @@ const collect = <A>(
   node: Node<A>,
   tokens: ReadonlyArray<string>,
   at: number,
-  found: Map<string, A>
+  found: Set<A>
 ): void => {
   const token = tokens[at]
   if (token === undefined) {
-    for (const [key, value] of node.here) found.set(key, value)
+    for (const value of node.here ?? []) found.add(value)
     return
   }
-  for (const [key, value] of node.below) found.set(key, value)
-  const exact = node.children.get(token)
+  for (const value of node.below ?? []) found.add(value)
+  const exact = node.children?.get(token)
   if (exact !== undefined) collect(exact, tokens, at + 1, found)
-  const any = node.children.get("*")
+  const any = node.children?.get("*")
   if (any !== undefined) collect(any, tokens, at + 1, found)
 }

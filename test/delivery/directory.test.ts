@@ -85,7 +85,7 @@ describe.concurrent("the directory", () => {
       yield* endpoint({ tenant: "other", id: "a" })
       yield* disableEndpoint({ tenant: "acme", endpoint: "b" }, "asked to", "cli")
       const directory = yield* openDirectory
-      const ids = (type: string) => directory.match("acme", type).map(({ config }) => config.id)
+      const ids = (type: string) => directory.match("acme", type).map(({ id }) => id)
       assert.deepStrictEqual(ids("invoice.paid"), ["a", "b"])
       assert.deepStrictEqual(ids("order.paid"), ["a", "c"])
       assert.deepStrictEqual(ids("order"), [])
