@@ -226,9 +226,10 @@ export const makeDrains = (options: DrainsOptions) => {
       drains.get(key)?.forget(held.place.seq, held.delivery)
     },
 
-    /** Finds what waited when this owner began. */
+    /** Finds what waited when this owner began, and what a former one has stored since. */
     find: Effect.map(backlog.list, (found) => {
       for (const to of found) {
+        if (drains.has(endpointKey(to.tenant, to.endpoint))) continue
         const drain = open(to)
         drain.suspects = atOnce
         drain.count = to.count

@@ -36,6 +36,8 @@ const patience = 1_000
 const notOwnerPause = 250
 /** How long a stop waits for what is still to be told of endpoints, ms. */
 const lastWords = 2_000
+/** How often it is looked for what a former owner has stored in a backlog late, ms. */
+const findPause = 60_000
 /** How often limits that change with time are looked at again, ms. */
 const tick = 100
 
@@ -64,6 +66,8 @@ export interface PartitionOptions {
   readonly ackWait: number
   /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
+  /** How often it is looked for what a former owner has stored in a backlog late, ms. (Default: 1 min) */
+  readonly findEvery?: number | undefined
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
@@ -260,10 +264,19 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     activity: { tallies, lanes, inHand: () => working.size }
   })
 
+  const findAgain = drains.find.pipe(
+    Effect.catch((error) =>
+      Effect.logWarning("cannot look for what waits in backlogs", { why: error.message })
+    ),
+    Effect.delay(options.findEvery ?? findPause),
+    Effect.forever
+  )
+
   let asked = false
   const deliverAll = Effect.gen(function* () {
     yield* health.load
     yield* drains.find
+    yield* Effect.forkScoped(findAgain)
     yield* pull({
       name: memory.stream,
       stream: memory.stream,

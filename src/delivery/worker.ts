@@ -39,6 +39,8 @@ export interface WorkerOptions {
   readonly maxBytes?: number | undefined
   /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
+  /** How often owners look for backlogs that they do not know of, ms. (Default: 1 min) */
+  readonly findEvery?: number | undefined
   /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
   /**
@@ -232,6 +234,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       worker: options.id,
       ackWait: layout.ackWait,
       maxBacklog: options.maxBacklog,
+      findEvery: options.findEvery,
       mayAttempt: holds,
       stopping: holding.isOver
     })

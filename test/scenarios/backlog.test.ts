@@ -1,7 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
 import { countWaiting } from "../../src/delivery/waiting.ts"
+import { partitionOf } from "../../src/domain/names.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   backlogged,
@@ -66,6 +69,37 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       yield* closedBooks
       assert.strictEqual(slow.requests.length, 200)
       assert.strictEqual(slow.now.most, 3)
+    })
+  )
+})
+
+describe.concurrent("a backlog that a former owner fills late", () => {
+  scenario("is found by the one that owns its partition now", () =>
+    Effect.gen(function* () {
+      const { ask, connection, jsm, names } = yield* Broker
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url, paused: { at: 1, by: "test" } })
+      const stored = yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker({ id: "former" })
+          yield* publishMany(1)
+          yield* eventually(backlogged, (count) => count === 1)
+          const stream = names.backlog(partitionOf("acme", "hook", 2))
+          const message = yield* ask("read", () => jsm.streams.getMessage(stream, { seq: 1 }))
+          yield* ask("take it away", () => jsm.streams.purge(stream))
+          return message
+        })
+      )
+      assert(stored !== null)
+      yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "test")
+      const facts = yield* history
+      const present = yield* worker({ findEvery: 200 })
+      yield* present.delivering
+      stored.header.delete("Nats-Msg-Id")
+      connection.publish(stored.subject, stored.data, { headers: stored.header })
+      yield* facts.count("delivered", 1)
+      assert.strictEqual(hook.requests.length, 1)
+      yield* closedBooks
     })
   )
 })
