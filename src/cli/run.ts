@@ -18,6 +18,7 @@ import { logging } from "./logging.ts"
 import { presets } from "./presets.ts"
 import { publish } from "./publish.ts"
 import { runMain } from "./signals.ts"
+import { status } from "./status.ts"
 import { usage } from "./usage.ts"
 import { worker } from "./worker.ts"
 import { workers } from "./workers.ts"
@@ -32,6 +33,7 @@ const program = petrel.pipe(
   Command.withSubcommands([
     dev,
     init,
+    status,
     worker,
     workers,
     endpoint,

@@ -2,6 +2,10 @@
 export const screenWidth = (): number | undefined =>
   process.stdout.isTTY ? process.stdout.columns : undefined
 
+/** Its height in lines, without the one of the prompt. */
+export const screenHeight = (): number | undefined =>
+  process.stdout.isTTY ? process.stdout.rows - 1 : undefined
+
 /** A line that does not run over the width, where there is one. */
 export const cutTo = (width: number | undefined, line: string): string =>
   width === undefined || line.length <= width ? line : `${line.slice(0, Math.max(1, width) - 1)}…`

@@ -1,0 +1,112 @@
+import type { Survey } from "../delivery/survey.ts"
+import { shareOf } from "./figures.ts"
+import { newsOf } from "./status-news.ts"
+import { copiesOf, lastHourOf, retriesIn, storedBytes, waitingSums } from "./status-sums.ts"
+
+const tenths = (ms: number | undefined): number | null =>
+  ms === undefined ? null : Math.round(ms * 10) / 10
+
+const lastHourJson = (survey: Survey): object | null => {
+  const hour = lastHourOf(survey)
+  if (hour === undefined) return null
+  const { attempts, delivered, p50, p95, since } = hour
+  return {
+    since,
+    attempts,
+    delivered,
+    successRate: shareOf(delivered, attempts),
+    p50Ms: tenths(p50),
+    p95Ms: tenths(p95)
+  }
+}
+
+const deliveriesJson = (survey: Survey): object => {
+  const { all, answering, backlog, fresh, handedOut, inFlight, inLine, retries, scheduled } =
+    waitingSums(survey)
+  const told = (count: number) => (answering === 0 ? null : count)
+  return {
+    waiting: all,
+    new: fresh,
+    handedOut,
+    inFlight: told(inFlight),
+    inLine: told(inLine),
+    retries: told(retries),
+    scheduled,
+    backlog,
+    partitionsAnswering: answering
+  }
+}
+
+const partitionsJson = ({ partitions }: Survey): ReadonlyArray<object> =>
+  partitions.map((partition) => ({
+    partition: partition.partition,
+    owner: partition.owner ?? null,
+    ...(partition.owner === undefined ? { unownedSince: partition.unownedSince ?? null } : {}),
+    answers: partition.told !== undefined,
+    new: partition.new ?? null,
+    handedOut: partition.handedOut ?? null,
+    inFlight: partition.told?.inFlight ?? null,
+    inLine: partition.told?.inLine ?? null,
+    retries: retriesIn(partition) ?? null,
+    scheduled: partition.scheduled ?? null,
+    backlog: partition.backlog ?? null,
+    endpointsWithBacklog: partition.backlogs ?? null
+  }))
+
+/**
+ * The state of an installation as one object. Moments are in ms since the epoch, sizes in bytes; what
+ * nobody answers for is null.
+ */
+export const statusJson = (survey: Survey): object => {
+  const { account, at, cluster, dead, endpoints, events, oldest, streams, version, workers } =
+    survey
+  const { longestOpen: _, ...states } = endpoints ?? { longestOpen: [] }
+  const { notices, problems } = newsOf(survey)
+  return {
+    at,
+    broker: {
+      version,
+      cluster: cluster ?? null,
+      replicas: copiesOf(survey),
+      storedBytes: storedBytes(survey),
+      accountBytes: account?.bytes ?? null,
+      accountLimitBytes: account?.limit ?? null,
+      streamsInTrouble: streams
+        .filter(({ behind, state }) => state !== "led" || behind.length > 0)
+        .map(({ behind, name, state }) => ({ name, state, copiesBehind: behind }))
+    },
+    events: {
+      stored: events.stored ?? null,
+      waitingForRouter: events.pending ?? null,
+      inRouter: events.inRouter ?? null
+    },
+    deliveries: deliveriesJson(survey),
+    oldestWaiting: oldest ?? null,
+    partitions: partitionsJson(survey),
+    endpoints:
+      endpoints === undefined ? null : { ...states, withBacklog: waitingSums(survey).backlogs },
+    workers:
+      workers?.map(({ heartbeat, id, partitions }) => ({
+        worker: id,
+        alive: heartbeat !== undefined,
+        ...(heartbeat === undefined
+          ? {}
+          : {
+              host: heartbeat.host,
+              startedAt: heartbeat.startedAt,
+              roles: heartbeat.roles,
+              leaving: heartbeat.leaving === true
+            }),
+        partitions
+      })) ?? null,
+    lastHour: lastHourJson(survey),
+    deadLetters: {
+      stored: dead.stored ?? null,
+      lastHour: dead.lastHour ?? null,
+      bytes: dead.bytes ?? null,
+      limitBytes: dead.limit ?? null
+    },
+    problems,
+    notices
+  }
+}

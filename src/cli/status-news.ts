@@ -1,0 +1,238 @@
+import type { PartitionSurvey, Survey } from "../delivery/survey.ts"
+import { plainText } from "../history/line.ts"
+import { spanText } from "../history/span.ts"
+import { moment } from "./endpoint-health.ts"
+import { countText, percentText, plural } from "./figures.ts"
+
+/** Something that is not as it should be, with what to do about it. */
+export interface News {
+  /** Stays the same, for programs. */
+  readonly code: string
+  readonly text: string
+}
+
+export interface AllNews {
+  /** Something stands still or is about to, and goes on only when somebody does something. */
+  readonly problems: ReadonlyArray<News>
+  /** What is worth a look, or passes by itself. */
+  readonly notices: ReadonlyArray<News>
+}
+
+/** A worker that has died keeps its partitions for so long, ms. */
+const lease = 10_000
+/** Partitions are shared out within this after a worker has started, ms. */
+const takingOver = 20_000
+/** Events that a router in good order has before it when many come at once. */
+const usualQueue = 1_000
+const hour = 3_600_000
+
+/** Numbers in ranges: `0-3, 5`. */
+export const rangesText = (numbers: ReadonlyArray<number>): string => {
+  const ranges: Array<[from: number, to: number]> = []
+  for (const number of numbers) {
+    const last = ranges.at(-1)
+    if (last !== undefined && last[1] === number - 1) last[1] = number
+    else ranges.push([number, number])
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(", ")
+}
+
+const partitionsText = (partitions: ReadonlyArray<PartitionSurvey>): string =>
+  `partition${partitions.length === 1 ? "" : "s"} ${rangesText(partitions.map(({ partition }) => partition))}`
+
+const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
+
+/** A few names, and how many more there are. */
+const namesText = (names: ReadonlyArray<string>): string =>
+  names.length <= 3
+    ? names.join(", ")
+    : `${names.slice(0, 2).join(", ")} and ${names.length - 2} more`
+
+const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
+  const named = (state: string) =>
+    streams.filter((stream) => stream.state === state).map(({ name }) => name)
+  const leaderless = named("leaderless")
+  const missing = named("missing")
+  return [
+    ...(leaderless.length === 0
+      ? []
+      : [
+          {
+            code: "stream-without-leader",
+            text: `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back`
+          }
+        ]),
+    ...(missing.length === 0
+      ? []
+      : [
+          {
+            code: "stream-missing",
+            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\``
+          }
+        ])
+  ]
+}
+
+const aboutWorkers = ({ at, partitions, workers }: Survey): AllNews => {
+  if (workers === undefined) return { problems: [], notices: [] }
+  const alive = workers.flatMap(({ heartbeat }) => (heartbeat === undefined ? [] : [heartbeat]))
+  const staying = alive.filter(({ leaving }) => leaving !== true)
+  const delivering = staying.filter(({ roles }) => roles.includes("deliver"))
+  const unowned = partitions.filter(({ owner }) => owner === undefined)
+  if (alive.length === 0)
+    return {
+      problems: [
+        {
+          code: "no-worker",
+          text: "no worker is running, so nothing is delivered: start one with `petrel worker`"
+        }
+      ],
+      notices: []
+    }
+  const isStarting = delivering.some(({ startedAt }) => at - startedAt < takingOver)
+  const isFresh = ({ unownedSince }: PartitionSurvey) =>
+    delivering.length > 0 && (unownedSince === undefined ? isStarting : at - unownedSince <= lease)
+  const fresh = unowned.filter(isFresh)
+  const stale = unowned.filter((partition) => !isFresh(partition))
+  const [{ unownedSince } = {}] = stale
+  const since = unownedSince === undefined ? "" : ` for ${spanText(at - unownedSince)}`
+  const remedy =
+    delivering.length === 0
+      ? "start a worker with `petrel worker`"
+      : "look at the logs of the workers, or start another with `petrel worker`"
+  const silent = partitions.filter(({ owner, told }) => owner !== undefined && told === undefined)
+  const [first] = silent
+  return {
+    problems: [
+      ...(stale.length === 0
+        ? []
+        : [
+            {
+              code: "partition-without-owner",
+              text: `${partitionsText(stale)} ${haveText(stale)} no owner${since}, so nothing there is delivered: ${remedy}`
+            }
+          ]),
+      ...(staying.some(({ roles }) => roles.includes("router"))
+        ? []
+        : [
+            {
+              code: "no-router",
+              text: "no worker routes events: start one with `petrel worker --roles router`"
+            }
+          ])
+    ],
+    notices: [
+      ...(fresh.length === 0
+        ? []
+        : [
+            {
+              code: "partition-changing-hands",
+              text: `${partitionsText(fresh)} ${haveText(fresh)} no owner yet: a worker takes over within ${spanText(lease)}`
+            }
+          ]),
+      ...(first === undefined
+        ? []
+        : [
+            {
+              code: "owner-silent",
+              text: `${plainText(first.owner ?? "")} has ${partitionsText(silent)} and does not answer: it is just taking over, or has died; if this stays, look at its log`
+            }
+          ])
+    ]
+  }
+}
+
+/** True where so many percent of a limit are used. */
+const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
+  bytes !== undefined && limit !== undefined && bytes * 100 >= limit * percent
+
+const aboutRoom = ({ account, dead }: Survey): AllNews => {
+  const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full, and what ends then waits: make room with \`petrel init --dead-bytes\``
+  const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and it takes no events then: raise the account's max_storage`
+  const both = [
+    { code: "dead-letters-full", text: deadText, of: dead },
+    { code: "storage-full", text: storageText, of: account }
+  ]
+  const isFull = ({ of }: (typeof both)[number]) => isUsed(of?.bytes, of?.limit, 95)
+  const isFilling = ({ of }: (typeof both)[number]) => isUsed(of?.bytes, of?.limit, 80)
+  const news = ({ code, text }: (typeof both)[number]): News => ({ code, text })
+  return {
+    problems: both.filter(isFull).map(news),
+    notices: both.filter((one) => isFilling(one) && !isFull(one)).map(news)
+  }
+}
+
+const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
+  const servers = new Map<string, { offline: boolean; lag: number; streams: Array<string> }>()
+  for (const { behind, name } of streams)
+    for (const { lag, offline, server } of behind) {
+      const known = servers.get(server) ?? { offline: false, lag: 0, streams: [] }
+      known.offline ||= offline
+      known.lag = Math.max(known.lag, lag)
+      known.streams.push(name)
+      servers.set(server, known)
+    }
+  return [...servers].map(([server, { lag, offline, streams }]) => ({
+    code: offline ? "copy-offline" : "copy-behind",
+    text: offline
+      ? `server ${server} is offline, and ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} a copy less: bring it back before another fails`
+      : `server ${server} is behind by up to ${countText(lag)} with ${namesText(streams)}: if this stays, look at its log`
+  }))
+}
+
+const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray<News> => {
+  const { lastHour = 0 } = dead
+  const { pending = 0 } = events
+  const { longestOpen = [], open = 0, unreadable = 0 } = endpoints ?? {}
+  const [worst] = longestOpen
+  const name = `${worst?.tenant}/${worst?.endpoint}`
+  return [
+    ...(pending < usualQueue
+      ? []
+      : [
+          {
+            code: "router-behind",
+            text: `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
+          }
+        ]),
+    ...(worst === undefined
+      ? []
+      : [
+          {
+            code: "circuit-open",
+            text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${moment(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
+          }
+        ]),
+    ...(unreadable === 0
+      ? []
+      : [
+          {
+            code: "endpoint-unreadable",
+            text: `the configuration of ${plural(unreadable, "endpoint")} cannot be read: \`petrel endpoint list\` names them; remove and add them again`
+          }
+        ]),
+    ...(lastHour === 0
+      ? []
+      : [
+          {
+            code: "dead-letters",
+            text: `${plural(lastHour, "delivery", "deliveries")} ended without success since ${moment(at - hour, at)}: see \`petrel dead list --since 1h\``
+          }
+        ])
+  ]
+}
+
+/** What is not as it should be. */
+export const newsOf = (survey: Survey): AllNews => {
+  const workers = aboutWorkers(survey)
+  const room = aboutRoom(survey)
+  return {
+    problems: [...aboutStreams(survey), ...workers.problems, ...room.problems],
+    notices: [
+      ...workers.notices,
+      ...aboutCopies(survey),
+      ...room.notices,
+      ...aboutDeliveries(survey)
+    ]
+  }
+}

@@ -1,0 +1,55 @@
+import type { PartitionSurvey, Survey } from "../delivery/survey.ts"
+import { quantile } from "../policy/durations.ts"
+import { addCounts } from "../policy/tally.ts"
+
+const sum = (numbers: ReadonlyArray<number | undefined>): number =>
+  numbers.reduce<number>((all, number) => all + (number ?? 0), 0)
+
+/** Of what was handed out, what waits for a retry; undefined where its owner says nothing. */
+export const retriesIn = ({ handedOut, told }: PartitionSurvey): number | undefined =>
+  told === undefined || handedOut === undefined ? undefined : Math.max(0, handedOut - told.inHand)
+
+/** The deliveries that wait, by place. What only owners know is that of the partitions that answer. */
+export const waitingSums = ({ partitions }: Survey) => {
+  const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
+  const fresh = sum(partitions.map((partition) => partition.new))
+  const handedOut = sum(partitions.map((partition) => partition.handedOut))
+  const scheduled = sum(partitions.map((partition) => partition.scheduled))
+  const backlog = sum(partitions.map((partition) => partition.backlog))
+  return {
+    all: fresh + handedOut + scheduled + backlog,
+    fresh,
+    handedOut,
+    scheduled,
+    backlog,
+    /** Endpoints with something in their backlog. */
+    backlogs: sum(partitions.map((partition) => partition.backlogs)),
+    answering: told.length,
+    inFlight: sum(told.map(({ inFlight }) => inFlight)),
+    inLine: sum(told.map(({ inLine }) => inLine)),
+    retries: sum(partitions.map(retriesIn))
+  }
+}
+
+/** The attempts of the last hour in the partitions that answer; undefined where none does. */
+export const lastHourOf = ({ partitions }: Survey) => {
+  const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
+  if (told.length === 0) return undefined
+  const { attempts, delivered, durations } = addCounts(told)
+  return {
+    /** When the youngest count begins: another worker had that partition before. */
+    since: Math.max(...told.map(({ since }) => since)),
+    attempts,
+    delivered,
+    p50: quantile(durations, 0.5),
+    p95: quantile(durations, 0.95)
+  }
+}
+
+/** Bytes of all streams: each counted once, however many copies there are. */
+export const storedBytes = ({ streams }: Survey): number =>
+  sum(streams.map(({ info }) => info?.state.bytes))
+
+/** Copies of each stream. */
+export const copiesOf = ({ streams }: Survey): number =>
+  Math.max(1, ...streams.map(({ info }) => info?.config.num_replicas ?? 1))

@@ -1,0 +1,85 @@
+import { Clock, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { Survey } from "../delivery/survey.ts"
+import { readSurvey } from "../delivery/survey.ts"
+import { isSet } from "./endpoint-flags.ts"
+import { connected, petrel } from "./frame.ts"
+import { Refused } from "./refused.ts"
+import { screenHeight, screenWidth } from "./screen.ts"
+import { untilStopped } from "./signals.ts"
+import { statusJson } from "./status-json.ts"
+import { newsOf } from "./status-news.ts"
+import { statusLines } from "./status-view.ts"
+import { print } from "./stdout.ts"
+import { coloured } from "./terminal.ts"
+
+const pause = "2 seconds"
+
+const linesOf = (survey: Survey): ReadonlyArray<string> =>
+  statusLines(survey, { colour: coloured(), width: screenWidth(), height: screenHeight() })
+
+/** Written over what was there, line by line, so that nothing flickers. */
+const redraw = (lines: ReadonlyArray<string>): string =>
+  `\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`
+
+const clear = Effect.suspend(() =>
+  screenWidth() === undefined ? Effect.void : print("\u001b[2J\u001b[H")
+)
+
+const show = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
+  yield* print(screenWidth() === undefined ? `${lines.join("\n")}\n` : redraw(lines))
+})
+
+const watchOnce = Effect.gen(function* () {
+  const { json } = yield* petrel
+  yield* readSurvey.pipe(
+    Effect.flatMap((survey) =>
+      json ? print(JSON.stringify(statusJson(survey))) : show(linesOf(survey))
+    ),
+    Effect.catchTag("BrokerError", ({ message }) =>
+      Effect.gen(function* () {
+        const at = yield* Clock.currentTimeMillis
+        const problem = { code: "broker-silent", text: `the broker does not answer: ${message}` }
+        if (json) yield* print(JSON.stringify({ at, problems: [problem] }))
+        else yield* show([`problem     ${problem.text}; trying again`])
+      })
+    )
+  )
+})
+
+/** How the whole system is. */
+export const status = Command.make(
+  "status",
+  {
+    watch: Flag.Boolean("watch").pipe(
+      Flag.withAlias("w"),
+      Flag.withDescription("Show it anew every 2 seconds, until it is stopped"),
+      Flag.withDefault(false),
+      Flag.withoutNegation
+    ),
+    check: isSet("check", "End with exit code 1 and the reasons where somebody must do something")
+  },
+  Effect.fnUntraced(function* ({ check, watch }) {
+    const { json } = yield* petrel
+    if (check && watch)
+      return yield* new Refused({ message: "--check looks once: leave out --watch" })
+    if (watch) {
+      const again = Effect.forever(Effect.andThen(watchOnce, Effect.sleep(pause)))
+      return yield* clear.pipe(
+        Effect.when(Effect.succeed(!json)),
+        Effect.andThen(again),
+        Effect.provide(connected),
+        untilStopped
+      )
+    }
+    const survey = yield* Effect.provide(readSurvey, connected)
+    if (json) yield* print(JSON.stringify(statusJson(survey)))
+    else for (const line of linesOf(survey)) yield* print(line)
+    const { problems } = newsOf(survey)
+    if (check && problems.length > 0)
+      return yield* new Refused({ message: problems.map(({ text }) => text).join("; ") })
+  })
+).pipe(
+  Command.withDescription("Show how the system is, and what to do where it is not well"),
+  Command.withShortDescription("Show how the system is")
+)
