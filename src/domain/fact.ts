@@ -9,7 +9,10 @@ export const okKinds = [
   "circuit-closed",
   "endpoint-enabled",
   "endpoint-paused",
-  "endpoint-resumed"
+  "endpoint-resumed",
+  "redelivered",
+  "replayed",
+  "discarded"
 ] as const
 /** Facts that alerts are made of: the broker republishes them on the failure subjects. */
 export const failureKinds = [
@@ -67,6 +70,7 @@ export const Fact = Schema.Struct({
   type: Schema.optionalKey(Schema.String),
   /** `<event id>.<endpoint id>` */
   delivery: Schema.optionalKey(Schema.String),
+  /** In `redelivered` and `replayed` the one that begins, in `discarded` the one that had ended. */
   round: Schema.optionalKey(Schema.String),
   attempt: Schema.optionalKey(Schema.Int),
   /** The message that this fact settles, or whose attempt it tells of. */
@@ -84,10 +88,12 @@ export const Fact = Schema.Struct({
   wait: Schema.optionalKey(Schema.Literals(["nak", "schedule"])),
   deadline: Schema.optionalKey(Schema.Number),
   reason: Schema.optionalKey(Schema.Union([DeadReason, Schema.String])),
-  /** Sequence of the dead letter in DEAD. */
+  /** Sequence of the dead letter in DEAD: what an end left, or what is sent again or discarded. */
   dead: Schema.optionalKey(Schema.Int),
   plan: Schema.optionalKey(Plan),
   worker: Schema.optionalKey(Schema.String),
+  /** Who asked for it: `user@host`, or what was given. */
+  by: Schema.optionalKey(Schema.String),
   /** The event's traceparent. */
   trace: Schema.optionalKey(Schema.String)
 })
