@@ -66,7 +66,14 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   if (problems.length > 0) return yield* refusal(problems)
   const sign = fields.sign ?? before.sign
   const { made, secrets } = yield* secretsFor(sign, before.secrets, fields.secret, now)
-  const { circuit: _, rate: __, signatureHeader: oldHeader, timeout: ___, ...rest } = before
+  const {
+    adapt: _,
+    circuit: __,
+    rate: ___,
+    signatureHeader: oldHeader,
+    timeout: ____,
+    ...rest
+  } = before
   const signatureHeader = sign === "stripe" ? (fields.signatureHeader ?? oldHeader) : undefined
   const timeout = fields.timeout ?? (removals.timeout ? undefined : before.timeout)
   const rate = fields.rate ?? (removals.rate ? undefined : before.rate)
@@ -84,6 +91,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     updatedAt: now,
     ...(signatureHeader === undefined ? {} : { signatureHeader }),
     ...(timeout === undefined ? {} : { timeout }),
+    ...((fields.adapt ?? before.adapt) ? { adapt: true } : {}),
     ...(rate === undefined ? {} : { rate }),
     ...(Object.keys(circuit).length === 0 ? {} : { circuit })
   }

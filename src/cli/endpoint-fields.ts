@@ -18,6 +18,7 @@ export interface EndpointFlags {
   readonly retry: string | undefined
   readonly circuit: string | undefined
   readonly maxInFlight: string | undefined
+  readonly adapt: string | undefined
   readonly rate: string | undefined
   readonly timeout: string | undefined
   readonly redirects: string | undefined
@@ -35,6 +36,7 @@ export interface EndpointFields {
   readonly retry: string | RetryPolicy | undefined
   readonly circuit: Circuit | undefined
   readonly maxInFlight: number | undefined
+  readonly adapt: boolean | undefined
   readonly rate: RateLimit | undefined
   readonly timeout: Duration.Duration | undefined
   readonly redirects: number | undefined
@@ -64,6 +66,11 @@ const readTypes = (text: string): Read<Endpoint["types"]> => {
     problems.map((problem) => `--types ${problem.replace(/^\d+ /, "")}`)
   )
 }
+
+const readAdapt = (text: string): Read<boolean> =>
+  text === "on" || text === "off"
+    ? Result.succeed(text === "on")
+    : Result.fail([`--adapt ${shown(text)} must be on or off`])
 
 const readNumber =
   (flag: string, schema: typeof fields.maxInFlight | typeof fields.redirects) =>
@@ -164,6 +171,7 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     retry: read(flags.retry, readRetry),
     circuit: read(flags.circuit, readCircuit),
     maxInFlight: read(flags.maxInFlight, readNumber("--max-in-flight", fields.maxInFlight)),
+    adapt: read(flags.adapt, readAdapt),
     rate: read(flags.rate, readRateFlag),
     timeout: read(flags.timeout, readTimeout),
     redirects: read(flags.redirects, readNumber("--redirects", fields.redirects)),

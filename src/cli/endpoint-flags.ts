@@ -55,6 +55,11 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     `When it is spared and given up, such as '{"failures":3}'${orElse("{}, all as usual")}`
   ),
   maxInFlight: text("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
+  adapt: text(
+    "adapt",
+    "ON-OR-OFF",
+    `Fewer at the same time while it answers 429 or slows down${orElse("off")}`
+  ),
   rate: text(
     "rate",
     "RATE",

@@ -120,6 +120,7 @@ export const endpointText = (
     ),
     ...(key === undefined ? [] : [["public key", key] as const]),
     ["retry", retryText(endpoint.retry)],
+    ["cap", capText(endpoint)],
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
     ...healthRows(endpoint, health, now),
     ...nowRows(endpoint, activity, now),
@@ -134,6 +135,9 @@ export const endpointText = (
     ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, value, width))
   ].join("\n")
 }
+
+const capText = ({ adapt, maxInFlight }: Endpoint): string =>
+  `${maxInFlight} at the same time${adapt === true ? ", fewer while it answers 429 or slows down" : ""}`
 
 const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"

@@ -17,7 +17,6 @@ import {
   ramp,
   toHalfOpen
 } from "../policy/circuit.ts"
-import { TokenBucket } from "../policy/rate.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
@@ -25,6 +24,7 @@ import { disableEndpoint } from "./endpoint-store.ts"
 import type { HealthRecord } from "./health-record.ts"
 import { listHealth, makeHealthRecord } from "./health-record.ts"
 import type { Sender, Sent } from "./sender.ts"
+import { Throttles } from "./throttles.ts"
 
 /** How often what is only counted is stored, ms. */
 const countingPause = 5_000
@@ -72,7 +72,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   const states = new Map<string, State>()
   const records = new Map<string, HealthRecord>()
   const paused = new Set<string>()
-  const buckets = new Map<string, { readonly of: LiveEndpoint; readonly bucket: TokenBucket }>()
+  const throttles = new Throttles()
 
   /** One for each key: what an earlier one still writes would come in between. */
   const recordOf = (key: string, revision: number) => {
@@ -168,7 +168,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
       if (isGone || !isOf(state, endpoint)) {
         states.delete(key)
-        buckets.delete(key)
+        throttles.forget(key)
         run(state.record.write(undefined))
         continue
       }
@@ -207,14 +207,14 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     limit: (key: string): number => {
       const endpoint = directory.find(key)
       if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
-      const { maxInFlight } = endpoint.config
+      const most = throttles.limit(endpoint)
       if (endpoint.config.paused !== undefined) {
         paused.add(key)
         return 0
       }
       if (paused.has(key)) return 0
       const state = states.get(key)
-      if (state === undefined || !isOf(state, endpoint)) return maxInFlight
+      if (state === undefined || !isOf(state, endpoint)) return most
       // The tick ends it, so that what waits comes a little at a time.
       if (state.health.notBefore !== undefined) return 0
       switch (state.health.circuit.state) {
@@ -223,7 +223,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         case "half-open":
           return 1
         case "closed":
-          return Math.min(maxInFlight, state.limit ?? maxInFlight)
+          return Math.min(most, state.limit ?? most)
       }
     },
 
@@ -239,13 +239,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     admit: (key: string): boolean => {
       const endpoint = directory.find(key)
       if (endpoint?.config.rate === undefined) return true
-      const now = clock.currentTimeMillisUnsafe()
-      let known = buckets.get(key)
-      if (known === undefined || known.of.revision !== endpoint.revision) {
-        known = { of: endpoint, bucket: new TokenBucket(endpoint.config.rate, now) }
-        buckets.set(key, known)
-      }
-      return known.bucket.take(now)
+      return throttles.admit(endpoint, clock.currentTimeMillisUnsafe())
     },
 
     /** Judges an outcome. A success of an endpoint that is well costs nothing. */
@@ -254,6 +248,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       // A late answer of one that had this name before says nothing about this one.
       if (!ok && directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
         return
+      throttles.note(endpoint, sent)
       let state = states.get(endpoint.key)
       if (state === undefined || !isOf(state, endpoint)) {
         if (ok) return

@@ -87,6 +87,8 @@ export const Endpoint = Schema.Struct({
   retry: Schema.Union([Schema.String, RetryPolicy]),
   /** Requests at the same time. (Default: 10) */
   maxInFlight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
+  /** Fewer at the same time while it answers 429 or slows down. (Default: false) */
+  adapt: Schema.optionalKey(Schema.Boolean),
   /** (Default: none) */
   rate: Schema.optionalKey(RateLimit),
   /** When it is spared, and given up. (Default: all as in the default circuit) */

@@ -20,6 +20,7 @@ const nothing: EndpointFields = {
   retry: undefined,
   circuit: undefined,
   maxInFlight: undefined,
+  adapt: undefined,
   rate: undefined,
   timeout: undefined,
   redirects: undefined,

@@ -12,6 +12,7 @@ const nothing: EndpointFlags = {
   retry: undefined,
   circuit: undefined,
   maxInFlight: undefined,
+  adapt: undefined,
   rate: undefined,
   timeout: undefined,
   redirects: undefined,
@@ -36,6 +37,7 @@ describe("what is said of an endpoint on the command line", () => {
       types: "invoice.>, *.created,invoice.>",
       sign: "stripe",
       maxInFlight: "25",
+      adapt: "on",
       rate: "20/s",
       timeout: "1.5m",
       redirects: "0",
@@ -45,6 +47,7 @@ describe("what is said of an endpoint on the command line", () => {
     assert.deepStrictEqual(fields.types, ["invoice.>", "*.created"])
     assert.strictEqual(fields.sign, "stripe")
     assert.strictEqual(fields.maxInFlight, 25)
+    assert.isTrue(fields.adapt)
     assert.deepStrictEqual(fields.rate, { perSecond: 20, burst: 1 })
     assert.strictEqual(Duration.toMillis(fields.timeout ?? 0), 90_000)
     assert.strictEqual(fields.redirects, 0)
@@ -79,6 +82,7 @@ describe("what is said of an endpoint on the command line", () => {
       '--sign "hmac" must be one of standard, standard-ed25519, stripe, github, none'
     ],
     [{ signatureHeader: "a b" }, '--signature-header "a b" must be a valid header name'],
+    [{ adapt: "yes" }, '--adapt "yes" must be on or off'],
     [{ maxInFlight: "ten" }, '--max-in-flight "ten" must be a whole number'],
     [{ maxInFlight: "0" }, "--max-in-flight 0 must be between 1 and 1000"],
     [
