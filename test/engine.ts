@@ -49,8 +49,11 @@ const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
 
 let installations = 0
 
-/** A new installation on a server, under a prefix of its own. */
-export const installation = (server: TestServer, topology: Partial<TopologyOptions> = {}) => {
+/** A new installation on a server or a cluster, under a prefix of its own. */
+export const installation = (
+  server: Pick<TestServer, "url">,
+  topology: Partial<TopologyOptions> = {}
+) => {
   const name = `t${process.pid}x${installations++}`
   const options = {
     url: server.url,

@@ -3,9 +3,12 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
+import { jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { findNatsServer } from "../src/broker/binary.ts"
 
@@ -124,6 +127,65 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
       child.kill("SIGCONT")
       await end(child, "SIGTERM")
       await rm(directory, { recursive: true, force: true })
+    }
+  }
+}
+
+/** Servers that keep copies of each other's streams. */
+export interface TestCluster {
+  /** All their addresses, with commas. */
+  readonly url: string
+  /** By the name that the broker calls each by. */
+  readonly servers: ReadonlyMap<string, TestServer>
+  readonly stop: () => Promise<void>
+}
+
+/** A port that was free a moment ago: the servers of a cluster must know each other's beforehand. */
+const freePort = async () => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const address = server.address()
+  server.close()
+  await once(server, "close")
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+/** Waits until the servers have agreed on who decides about streams: before, nobody answers. */
+const untilLed = async (url: string) => {
+  const connection = await connect({ servers: url.split(",") })
+  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: 200 })
+  const isLed = () =>
+    jsm.getAccountInfo().then(
+      () => true,
+      () => false
+    )
+  while (!(await isLed())) {}
+  await connection.close()
+}
+
+/** Starts servers that make a cluster; whoever starts it stops it. */
+export const startCluster = async (size = 3): Promise<TestCluster> => {
+  const ports = await Promise.all(Array.from({ length: size }, freePort))
+  const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")
+  const servers = new Map(
+    await Promise.all(
+      ports.map(async (port, index) => {
+        const name = `n${index}`
+        const cluster = `cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`
+        const server = await startServer({ config: `server_name: ${name}\n${cluster}` })
+        return [name, server] as const
+      })
+    )
+  )
+  const url = [...servers.values()].map(({ url }) => url).join(",")
+  await untilLed(url)
+  return {
+    url,
+    servers,
+    stop: async () => {
+      // In good order each would hand over what it leads, one after the other.
+      await Promise.all([...servers.values()].map(({ kill9 }) => kill9()))
+      await Promise.all([...servers.values()].map(({ stop }) => stop()))
     }
   }
 }

@@ -23,15 +23,75 @@ const expires = 5_000
 /** Seconds without a message after which nothing more will come; the client needs 5 to ask again. */
 const patience = 8
 
+/** How long a copy that is behind is given, ms. */
+const catchUp = 100
+
+/** Where reading begins, and which messages are meant. */
+interface Beginning {
+  readonly stream: string
+  readonly subjects: ReadonlyArray<string>
+  readonly fromSeq: number
+}
+
+/**
+ * Reads all that was acknowledged before it began. In a cluster any copy of the stream may answer,
+ * and be behind though the broker is well: so it is read on until the leader knows of nothing more.
+ */
+const complete = <A extends { readonly seq: number }, E>(
+  { fromSeq, stream, subjects }: Beginning,
+  read: (fromSeq: number) => Stream.Stream<A, E, Broker>
+): Stream.Stream<A, E | BrokerError, Broker> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { ask, connection, jsm } = yield* Broker
+      if (connection.info?.cluster === undefined) return read(fromSeq)
+      const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+      let next = fromSeq
+      const isBehind = Effect.gen(function* () {
+        if (next > state.last_seq) return false
+        const ahead = yield* Effect.forEach(subjects, (next_by_subj) => {
+          const query = { seq: next, next_by_subj }
+          return ask(`look at ${stream}`, () => jsm.streams.getMessage(stream, query))
+        })
+        return ahead.some((message) => message !== null && message.seq <= state.last_seq)
+      })
+      const pass: Stream.Stream<A, E | BrokerError, Broker> = Stream.suspend(() => read(next)).pipe(
+        Stream.tap(({ seq }) =>
+          Effect.sync(() => {
+            next = seq + 1
+          })
+        ),
+        Stream.concat(
+          Stream.unwrap(
+            Effect.map(isBehind, (behind) =>
+              behind ? Stream.unwrap(Effect.delay(Effect.succeed(pass), catchUp)) : Stream.empty
+            )
+          )
+        )
+      )
+      return pass
+    })
+  )
+
 /**
  * Messages of a stream that keeps what was read (a work queue takes no second consumer: `scanQueue`).
- * Reads through an ordered consumer, which the client makes anew after a gap.
+ * Where it does not follow, it reads all that was acknowledged before it began.
  */
 export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Broker> =>
   Stream.unwrap(
     Effect.gen(function* () {
+      const fromSeq = range.fromSeq ?? (yield* firstSince(range.stream, range.fromTime ?? 0))
+      return range.follow === true
+        ? readCopy(range, fromSeq)
+        : complete({ ...range, fromSeq }, (next) => readCopy(range, next))
+    })
+  )
+
+/** Reads through an ordered consumer, which the client makes anew after a gap. */
+const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, BrokerError, Broker> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
       const { ask, js } = yield* Broker
-      const opt_start_seq = range.fromSeq ?? (yield* firstSince(range.stream, range.fromTime ?? 0))
       const consumer = yield* Effect.acquireRelease(
         ask(`read ${range.stream}`, () =>
           js.consumers.get(range.stream, {
@@ -114,7 +174,7 @@ const batchTimeout = 10_000
 
 /**
  * Everything that is stored under a subject of a stream, delivered or not, by batched direct get.
- * Sees what was there when it began; what is settled meanwhile may or may not appear.
+ * Sees all that was acknowledged before it began; what is settled meanwhile may or may not appear.
  *
  * @param from sequence. (Default: all)
  */
@@ -123,12 +183,14 @@ export const scanQueue = (
   subject: string,
   from = 1
 ): Stream.Stream<StoredMsg, BrokerError, Broker> =>
-  Stream.paginate(from, (seq: number) =>
-    Effect.map(readBatch(stream, subject, seq, limits), (batch) => {
-      const last = batch.at(-1)
-      const more = last !== undefined && last.header.get("Nats-Num-Pending") !== "0"
-      return [batch, more ? Option.some(last.seq + 1) : Option.none<number>()] as const
-    })
+  complete({ stream, subjects: [subject], fromSeq: from }, (next) =>
+    Stream.paginate(next, (seq: number) =>
+      Effect.map(readBatch(stream, subject, seq, limits), (batch) => {
+        const last = batch.at(-1)
+        const more = last !== undefined && last.header.get("Nats-Num-Pending") !== "0"
+        return [batch, more ? Option.some(last.seq + 1) : Option.none<number>()] as const
+      })
+    )
   )
 
 /**

@@ -1,11 +1,14 @@
 import { Effect, Option, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker, BrokerError } from "../broker/connection.ts"
 import { isNoSuchMessage, readBatch, scanQueue } from "../broker/scan.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { deliveryHeaders } from "../domain/delivery.ts"
 import type { Held } from "./held.ts"
 import { placeName } from "./held.ts"
 import { storeOnce } from "./store-once.ts"
+
+/** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */
+const patience = 3_000
 
 /** An endpoint as subjects name it. */
 export interface Addressee {
@@ -21,10 +24,15 @@ export interface Addressee {
  */
 export const makeBacklog = Effect.fnUntraced(function* (index: number) {
   const broker = yield* Broker
-  const { ask, jsm, names, publisher } = broker
+  const { jsm, names, publisher } = broker
   const stream = names.backlog(index)
   const subjectOf = ({ endpoint, tenant }: Addressee) =>
     names.subjects.backlog(index, tenant, endpoint)
+  const ask = <A>(operation: string, run: () => Promise<A>) =>
+    Effect.timeoutOrElse(broker.ask(operation, run), {
+      duration: patience,
+      orElse: () => Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
+    })
   const withBroker = Effect.provideService(Broker, broker)
 
   return {

@@ -1,0 +1,113 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Scope } from "effect"
+import { Effect, Stream } from "effect"
+import { afterAll, beforeAll, vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { readStream, scanQueue } from "../../src/broker/scan.ts"
+import type { Facts } from "../../src/history/facts.ts"
+import { closedBooks, noRecords } from "../books.ts"
+import type { Installation } from "../engine.ts"
+import { backlogged, endpoint, eventually, installation, publish, publishMany } from "../engine.ts"
+import { gate } from "../gate.ts"
+import type { TestCluster, TestServer } from "../nats-server.ts"
+import { startCluster } from "../nats-server.ts"
+import { owners } from "../owners.ts"
+import { quiet } from "../scenario.ts"
+import { workerProcess } from "../worker-process.ts"
+
+vi.setConfig({ testTimeout: 120_000 })
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await startCluster()
+})
+afterAll(() => cluster.stop())
+
+const scenario = <E>(
+  name: string,
+  story: (place: Installation) => Effect.Effect<void, E, Broker | Facts | Scope.Scope>
+) =>
+  it.live(name, () => {
+    const place = installation(cluster, { replicas: 3 })
+    return Effect.provide(place.run(story(place)), quiet)
+  })
+
+/** The server that leads a stream, once there is one. */
+const leaderOf = (stream: string) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* Broker
+    const look = ask("look who leads", () => jsm.streams.info(stream))
+    const name = Effect.map(Effect.eventually(look), ({ cluster }) => cluster?.leader ?? "")
+    return yield* eventually(name, (name) => cluster.servers.has(name))
+  })
+
+const serverOf = (name: string): TestServer => {
+  const server = cluster.servers.get(name)
+  if (server === undefined) throw new Error(`there is no server ${name}`)
+  return server
+}
+
+describe("a cluster of three brokers", () => {
+  scenario("has copies that are behind, and is read to what it has acknowledged all the same", () =>
+    Effect.gen(function* () {
+      const { connection, names } = yield* Broker
+      const others = [yield* leaderOf(names.events), connection.info?.server_name]
+      const [behind = ""] = [...cluster.servers.keys()].filter((name) => !others.includes(name))
+      const stream = names.events
+      const subject = `${names.eventRoot}.acme.last`
+      const seqOf = ({ seq }: { readonly seq: number }) => seq
+      for (let time = 0; time < 15; time++)
+        for (const readFrom of [
+          (fromSeq: number) =>
+            Stream.map(readStream({ stream, subjects: [subject], fromSeq }), seqOf),
+          (from: number) => Stream.map(scanQueue(stream, subject, from), seqOf)
+        ]) {
+          serverOf(behind).pause()
+          yield* Effect.forEach(
+            Array.from({ length: 300 }),
+            () => publish("before", Buffer.alloc(1_000)),
+            { concurrency: 50, discard: true }
+          )
+          const { seq } = yield* publish("last")
+          serverOf(behind).resume()
+          assert.deepStrictEqual(yield* Stream.runCollect(readFrom(seq - 50)), [seq])
+        }
+    })
+  )
+
+  scenario(
+    "loses one leader of a backlog, and another together with the worker, and no delivery",
+    (place) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const [count, leaseTtl, maxInFlight] = [3_000, 2_000, 10]
+        const hook = yield* gate
+        yield* endpoint({ url: hook.url, maxInFlight })
+        yield* workerProcess(place, { id: "w1", leaseTtl })
+        const owner = yield* workerProcess(place, { id: "w2", leaseTtl })
+        yield* eventually(owners(2), (all) => all[0] === "w2" && all[1] === "w1")
+        yield* publishMany(count)
+        yield* eventually(backlogged, (waiting) => waiting > count - 200)
+        yield* hook.open
+        yield* hook.received(500)
+        const one = serverOf(yield* leaderOf(names.backlog(0)))
+        yield* Effect.promise(one.kill9)
+        yield* Effect.promise(one.restart)
+        yield* hook.received(1_000)
+        assert.lengthOf(new Set(hook.requests.map(({ body }) => body.toString())), 1_000)
+
+        const another = serverOf(yield* leaderOf(names.backlog(0)))
+        yield* Effect.all([owner.kill9, Effect.promise(another.kill9)], { concurrency: 2 })
+        const sent = hook.requests.length
+        yield* hook.received(count)
+        const accounts = yield* closedBooks
+        assert.lengthOf(accounts, count)
+        assert.isTrue(accounts.every(({ ends }) => ends[0]?.kind === "delivered"))
+        yield* noRecords
+        assert.isBelow(sent, count)
+        assert.isAtMost(hook.requests.length, count + maxInFlight)
+        assert.strictEqual(hook.now.most, maxInFlight)
+        yield* Effect.promise(another.restart)
+      })
+  )
+})
