@@ -47,19 +47,24 @@ const eventsText = ({ events: { inRouter, pending, stored } }: Survey): string =
 
 const deliveriesText = (survey: Survey): string => {
   const waiting = waitingSums(survey)
-  const { all, answering, backlog, backlogs, fresh, handedOut, inFlight, inLine, retries } = waiting
+  const { all, answering, backlog, backlogs, fresh, handedOut, inFlight } = waiting
+  const { inLine, retries, scheduled } = waiting
   const of = survey.partitions.length
   if (all === 0 && inFlight === 0) return "none waits"
   const places = [
     `${countText(fresh)} new`,
     answering === 0
-      ? `${countText(handedOut)} in flight or before a retry`
-      : `${countText(inFlight)} in flight, ${countText(inLine)} in line, ${countText(retries)} before a retry`,
-    `${countText(waiting.scheduled)} scheduled for a later one`,
+      ? `${countText(handedOut)} in flight or for a retry`
+      : `${countText(retries)} for a retry`,
+    `${countText(scheduled)} scheduled for one`,
     backlog === 0 ? "none in a backlog" : `${countText(backlog)} in ${plural(backlogs, "backlog")}`
   ]
-  const partly = answering > 0 && answering < of ? ` (${answering} of ${of} partitions answer)` : ""
-  return `${countText(all)}: ${places.join(", ")}${partly}`
+  const partly = answering < of ? ` (${answering} of ${of} partitions answer)` : ""
+  const now =
+    answering === 0
+      ? ""
+      : `; ${countText(inFlight)} in flight, ${countText(inLine)} in line${partly}`
+  return `${countText(all)} wait: ${places.join(", ")}${now}`
 }
 
 const oldestText = ({ at, oldest }: Survey): string => {
@@ -149,7 +154,7 @@ export const statusLines = (
     ...(problems.length + notices.length === 0 ? painted("green", row("all is well", "")) : [])
   ]
   const rows = workerRows(survey)
-  const room = height === undefined ? rows.length : height - above.length - below.length - 4
+  const room = height === undefined ? rows.length : height - above.length - below.length - 3
   const shown = rows.slice(0, rows.length <= room ? rows.length : Math.max(fewest, room - 1))
   const hidden = rows.length - shown.length
   const workers = [

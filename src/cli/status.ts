@@ -14,6 +14,20 @@ import { print } from "./stdout.ts"
 import { coloured } from "./terminal.ts"
 
 const pause = "2 seconds"
+/** JetStream's answer while its servers cannot agree on a leader. */
+const unavailable = 10008
+
+/** The survey; what keeps a cluster from answering at all, with what to do about it. */
+const survey = readSurvey.pipe(
+  Effect.catchIf(
+    (error) => error._tag === "BrokerError" && error.code === unavailable,
+    () =>
+      new Refused({
+        message:
+          "the broker's cluster has no leader, so nothing is stored or delivered: more than half of its servers must run"
+      })
+  )
+)
 
 const linesOf = (survey: Survey): ReadonlyArray<string> =>
   statusLines(survey, { colour: coloured(), width: screenWidth(), height: screenHeight() })
@@ -32,14 +46,14 @@ const show = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
 
 const watchOnce = Effect.gen(function* () {
   const { json } = yield* petrel
-  yield* readSurvey.pipe(
-    Effect.flatMap((survey) =>
-      json ? print(JSON.stringify(statusJson(survey))) : show(linesOf(survey))
+  yield* survey.pipe(
+    Effect.flatMap((found) =>
+      json ? print(JSON.stringify(statusJson(found))) : show(linesOf(found))
     ),
-    Effect.catchTag("BrokerError", ({ message }) =>
+    Effect.catchTag(["BrokerError", "Refused"], ({ message }) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
-        const problem = { code: "broker-silent", text: `the broker does not answer: ${message}` }
+        const problem = { code: "broker-silent", text: message }
         if (json) yield* print(JSON.stringify({ at, problems: [problem] }))
         else yield* show([`problem     ${problem.text}; trying again`])
       })
@@ -72,10 +86,10 @@ export const status = Command.make(
         untilStopped
       )
     }
-    const survey = yield* Effect.provide(readSurvey, connected)
-    if (json) yield* print(JSON.stringify(statusJson(survey)))
-    else for (const line of linesOf(survey)) yield* print(line)
-    const { problems } = newsOf(survey)
+    const found = yield* Effect.provide(survey, connected)
+    if (json) yield* print(JSON.stringify(statusJson(found)))
+    else for (const line of linesOf(found)) yield* print(line)
+    const { problems } = newsOf(found)
     if (check && problems.length > 0)
       return yield* new Refused({ message: problems.map(({ text }) => text).join("; ") })
   })

@@ -230,7 +230,7 @@ export const readSurvey = Effect.gen(function* () {
   const survey: Survey = {
     at,
     version: connection.info?.version ?? "",
-    cluster: event?.cluster?.name,
+    cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account,
     streams,
     events: {
