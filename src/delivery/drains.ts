@@ -69,7 +69,7 @@ export const makeDrains = (options: DrainsOptions) => {
       drain.finish(seq, Effect.void)
       return Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
     }
-    if (memory.settled.has(seq, delivery.eventSeq)) {
+    if (memory.settled.has(seq, delivery)) {
       drain.finish(seq, Effect.void)
       return Effect.void
     }

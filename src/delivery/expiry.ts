@@ -47,7 +47,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
   /** Its place is given up by itself: what is in front of it stays. False where it could not be ended. */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
     const { seq } = message
-    if (memory.settled.has(seq, delivery.eventSeq)) return true
+    if (memory.settled.has(seq, delivery)) return true
     const held = drain.hold(message, delivery)
     let gone: Effect.Effect<void> | undefined
     yield* options.expire({

@@ -143,7 +143,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const moves = new Map<number, Effect.Effect<PubAck, PublishError>>()
   const toBacklog: StoreElsewhere = (held, progress) => {
     const { seq } = held.place
-    const hasLeft = () => memory.settled.has(seq, held.delivery.eventSeq)
+    const hasLeft = () => memory.settled.has(seq, held.delivery)
     const store =
       moves.get(seq) ??
       drains.storing(held.delivery, (after) => backlog.store(held, progress, after, hasLeft))
@@ -202,9 +202,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       const use = lanes.reserve(key, most)
       return { bytes: use.bytes, giveBack: () => room.give(use) }
     },
-    left: ({ eventSeq, origin }) => {
-      const place = origin === undefined ? undefined : readPlace(origin)
-      if (place?.stream === memory.stream) memory.settled.add(place.seq, eventSeq)
+    left: (delivery) => {
+      const place = delivery.origin === undefined ? undefined : readPlace(delivery.origin)
+      if (place?.stream === memory.stream) memory.settled.add(place.seq, delivery)
     },
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
     clock: sender.clock,
@@ -220,7 +220,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       run(Effect.logError("a message that is no delivery", { stream: memory.stream, seq }))
       return message.nak(memory.suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
     }
-    if (memory.settled.has(seq, delivery.eventSeq)) {
+    if (memory.settled.has(seq, delivery)) {
       moves.delete(seq)
       return message.ack()
     }
@@ -318,7 +318,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
       const { seq } = held.place
       if (working.has(seq)) return held.nak(patience)
-      if (memory.settled.has(seq, held.delivery.eventSeq)) return
+      if (memory.settled.has(seq, held.delivery)) return
       working.add(seq)
       yield* Effect.ensuring(
         queue.end(held, reason),

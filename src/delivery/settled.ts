@@ -1,3 +1,13 @@
+import type { Delivery } from "../domain/delivery.ts"
+import { firstRound } from "../domain/delivery.ts"
+
+/** What tells the deliveries of one endpoint from each other: an event may come to it in several rounds. */
+export type Identity = Pick<Delivery, "eventSeq" | "round">
+
+/** Nearly all are of the first round, and a number takes less memory than a text. */
+const nameOf = ({ eventSeq, round }: Identity): number | string =>
+  round === firstRound ? eventSeq : `${eventSeq}.${round}`
+
 /** Generations kept besides the present one. */
 const kept = 2
 
@@ -31,7 +41,7 @@ export class Horizon {
  * owner reads.
  */
 export class Settled {
-  readonly #generations: Array<Map<number, number>> = [new Map()]
+  readonly #generations: Array<Map<number, number | string>> = [new Map()]
   readonly #floors: Array<number> = []
   readonly #open: Map<symbol, number>
   readonly #horizon: Horizon
@@ -58,10 +68,11 @@ export class Settled {
 
   /**
    * True where the message at a sequence has ended. A stream that loses its tail in a crash counts
-   * on from there, so the event's sequence tells whether it is still the same message.
+   * on from there, so the delivery and its round tell whether it is still the same message.
    */
-  has(seq: number, eventSeq: number): boolean {
-    return this.#generations.some((generation) => generation.get(seq) === eventSeq)
+  has(seq: number, of: Identity): boolean {
+    const name = nameOf(of)
+    return this.#generations.some((generation) => generation.get(seq) === name)
   }
 
   /** True where some message at a sequence has ended. */
@@ -69,8 +80,8 @@ export class Settled {
     return this.#generations.some((generation) => generation.has(seq))
   }
 
-  add(seq: number, eventSeq: number): void {
-    this.#generations[0]?.set(seq, eventSeq)
+  add(seq: number, of: Identity): void {
+    this.#generations[0]?.set(seq, nameOf(of))
   }
 
   /**

@@ -77,7 +77,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   const finish = (held: Held): Effect.Effect<void> => {
     const { seq, stream } = held.place
-    memory.settled.add(seq, held.delivery.eventSeq)
+    memory.settled.add(seq, held.delivery)
     memory.suspicion.forget(seq)
     const known = memory.waiting.delete(seq)
     const recorded = memory.recorded.delete(seq)

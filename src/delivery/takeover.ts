@@ -3,18 +3,19 @@ import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { isNoSuchMessage, readStream, storedAt } from "../broker/scan.ts"
 import { readValue, writeValue } from "../broker/values.ts"
+import { firstRound } from "../domain/delivery.ts"
 import { Fact } from "../domain/fact.ts"
 import { readPlace } from "./held.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
-import type { Horizon } from "./settled.ts"
+import type { Horizon, Identity } from "./settled.ts"
 import { Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /** Key of a partition's floor: the HISTORY sequence below which all of its facts are settled. */
-const floorKey = (partition: number) => `floor.${partition}`
+export const floorKey = (partition: number) => `floor.${partition}`
 
 /** Stores a partition's floor. Behind the truth it costs a new owner time; ahead it must never be. */
 export const writeFloor = Effect.fnUntraced(function* (partition: number, floor: number) {
@@ -68,10 +69,11 @@ export const takeOver = Effect.fnUntraced(function* (
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         if (fact?.from === undefined) return
         const at = storedAt(message)
-        hasLeft(byStream, fact.origin, fact.eventSeq, at)
+        const { eventSeq = 0, round = firstRound } = fact
+        hasLeft(byStream, fact.origin, { eventSeq, round }, at)
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
-        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, fact.eventSeq ?? 0)
+        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, { eventSeq, round })
         else memory.told.set(fact.from.seq, fact.attempt ?? 0)
       })
     )
@@ -107,13 +109,13 @@ const streamMemory = Effect.fnUntraced(function* (
 const hasLeft = (
   byStream: ReadonlyMap<string, Remembered>,
   origin: string | undefined,
-  eventSeq: number | undefined,
+  of: Identity,
   at: number
 ) => {
   const place = origin === undefined ? undefined : readPlace(origin)
   const memory = byStream.get(place?.stream ?? "")
   if (place !== undefined && memory?.isOurs(place.seq, at) === true)
-    memory.settled.add(place.seq, eventSeq ?? 0)
+    memory.settled.add(place.seq, of)
 }
 
 /** When the first fact beyond a floor was stored, ms since the epoch; 0 where that is not known. */
@@ -133,7 +135,8 @@ const readMoves = (byStream: ReadonlyMap<string, Remembered>, stream: string, si
       Effect.sync(() => {
         const header = (name: string) => message.headers?.get(name)
         const eventSeq = Number(header("petrel-event-seq"))
-        hasLeft(byStream, header("petrel-origin"), eventSeq, storedAt(message))
+        const round = header("petrel-round") || firstRound
+        hasLeft(byStream, header("petrel-origin"), { eventSeq, round }, storedAt(message))
       })
     )
   )
@@ -165,7 +168,7 @@ const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: 
     const found = yield* Effect.option(readRecord(stream, seq))
     if (Option.isNone(found)) return
     const record = found.value
-    if (record !== undefined && !settled.has(seq, record.eventSeq)) return
+    if (record !== undefined && !settled.has(seq, record)) return
     recorded.delete(seq)
     if (record === undefined) return
     yield* ask("remove a delivery that has ended", () =>

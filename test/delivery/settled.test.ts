@@ -5,13 +5,24 @@ import { Horizon, Settled } from "../../src/delivery/settled.ts"
 describe("what an owner remembers of messages that have ended", () => {
   it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
     const settled = new Settled(new Horizon(0))
-    settled.add(7, 70)
+    const ended = { eventSeq: 70, round: "0" }
+    settled.add(7, ended)
     settled.rotate()
     settled.rotate()
-    assert.isTrue(settled.has(7, 70))
-    assert.isFalse(settled.has(7, 71))
+    assert.isTrue(settled.has(7, ended))
+    assert.isFalse(settled.has(7, { ...ended, eventSeq: 71 }))
     settled.rotate()
-    assert.isFalse(settled.has(7, 70))
+    assert.isFalse(settled.has(7, ended))
+  })
+
+  it("does not take a later round of the same event for one that has ended", () => {
+    const settled = new Settled(new Horizon(0))
+    settled.add(7, { eventSeq: 70, round: "0" })
+    settled.add(8, { eventSeq: 71, round: "d3" })
+    assert.isFalse(settled.has(7, { eventSeq: 70, round: "d2" }))
+    assert.isTrue(settled.has(8, { eventSeq: 71, round: "d3" }))
+    assert.isFalse(settled.has(8, { eventSeq: 71, round: "0" }))
+    assert.isFalse(settled.has(8, { eventSeq: 71, round: "d4" }))
   })
 })
 
