@@ -1,8 +1,11 @@
-/* Publishes events of 1 KB as fast as the broker acknowledges them, over so many types in turn. */
+/*
+ * Publishes events of 1 KB as fast as the broker acknowledges them, to so many subjects in turn:
+ * `*` in the pattern stands for their numbers.
+ */
 import { connect } from "@nats-io/transport-node"
 import { Publisher } from "../src/broker/publisher.ts"
 
-const [url = "", root = "", count = "0", types = "10", atOnce = "512"] = process.argv.slice(2)
+const [url = "", pattern = "", count = "0", subjects = "10", atOnce = "512"] = process.argv.slice(2)
 const connection = await connect({ servers: url })
 const publisher = new Publisher(connection)
 const body = Buffer.alloc(1024, "x")
@@ -13,7 +16,7 @@ const loop = () =>
     const more = () => {
       if (next >= Number(count)) return resolve()
       const number = next++
-      const subject = `${root}.bench.type${number % Number(types)}`
+      const subject = pattern.replace("*", String(number % Number(subjects)))
       publisher.send(
         subject,
         body,

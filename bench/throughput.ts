@@ -3,13 +3,10 @@
  *   npm run bench -- [--rounds 3] [--events 40000] [--endpoints 10] [--json]
  * Everything on this machine: receiver, load and broker are processes of their own.
  */
-import type { ChildProcess } from "node:child_process"
-import { fork, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { availableParallelism, tmpdir } from "node:os"
-import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { Effect, Schema } from "effect"
 import { findNatsServer } from "../src/broker/binary.ts"
@@ -19,8 +16,8 @@ import { init } from "../src/broker/init.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
 import { addEndpoint } from "../src/delivery/endpoint-store.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
+import { ask, cpuOf, memoryOf, next, received, start, startWorker } from "./processes.ts"
 
-const here = dirname(fileURLToPath(import.meta.url))
 const { values } = parseArgs({
   options: {
     rounds: { type: "string", default: "3" },
@@ -34,50 +31,13 @@ const events = Number(values.events)
 const endpoints = Number(values.endpoints)
 const inFlight = 10
 
-interface Counted {
-  readonly requests: number
-  readonly first: number
-  readonly last: number
-  /** µs, as process.cpuUsage counts. */
-  readonly cpu: number
-}
-
-const next = async <A>(child: ChildProcess): Promise<A> => (await once(child, "message"))[0]
-const ask = (child: ChildProcess, what: string) => {
-  const answer = next<Counted>(child)
-  child.send(what)
-  return answer
-}
-
-/** CPU time of another process in µs, from /proc (0 where there is none, as on a Mac). */
-const cpuOf = (pid: number): number => {
-  try {
-    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? []
-    return (Number(fields[11]) + Number(fields[12])) * 10_000
-  } catch {
-    return 0
-  }
-}
-const memoryOf = (pid: number): number => {
-  try {
-    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
-  } catch {
-    return 0
-  }
-}
-
-const receiver = fork(join(here, "receiver.ts"))
+const receiver = start("receiver.ts")
 const { port } = await next<{ port: number }>(receiver)
 const url = `http://127.0.0.1:${port}`
 
 const runLimit = async () => {
   await ask(receiver, "reset")
-  const child = fork(join(here, "limit.ts"), [
-    url,
-    String(events),
-    String(endpoints * inFlight),
-    String(endpoints)
-  ])
+  const child = start("limit.ts", [url, events, endpoints * inFlight, endpoints])
   const { cpu, ms } = await next<{ ms: number; cpu: number }>(child)
   return { perSecond: events / (ms / 1000), cpuEach: cpu / events }
 }
@@ -107,32 +67,11 @@ const setUp = (broker: { readonly url: string }) =>
     for (let number = 0; number < endpoints; number++) yield* addEndpoint(benchEndpoint(number))
   }).pipe(Effect.provide(Broker.layer(broker)))
 
-const startWorker = async (nats: string) => {
-  const main = join(here, "../src/cli/main.ts")
-  const worker = spawn(
-    process.execPath,
-    [main, "worker", "--nats", nats, "--allow-network", "127.0.0.0/8", "--json"],
-    { stdio: ["ignore", "pipe", "ignore"] }
-  )
-  await once(worker.stdout, "data")
-  return worker
-}
-
-const runPetrel = async (nats: string, brokerPid: number, worker: ChildProcess) => {
-  const pid = worker.pid ?? 0
+const runPetrel = async (nats: string, brokerPid: number, pid: number) => {
   await ask(receiver, "reset")
   const before = { worker: cpuOf(pid), broker: cpuOf(brokerPid) }
-  const publisher = fork(join(here, "publisher.ts"), [
-    nats,
-    "events",
-    String(events),
-    String(endpoints)
-  ])
-  let counted = await ask(receiver, "count")
-  while (counted.requests < events) {
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    counted = await ask(receiver, "count")
-  }
+  const publisher = start("publisher.ts", [nats, "events.bench.type*", events, endpoints])
+  const counted = await received(receiver, events)
   if (publisher.exitCode === null) await once(publisher, "exit")
   return {
     perSecond: events / ((counted.last - counted.first) / 1000),
@@ -157,18 +96,11 @@ const main = Effect.gen(function* () {
   const binary = yield* findNatsServer()
   const broker = yield* startEmbedded({ port: 0, dataDir })
   yield* setUp(broker)
-  const worker = yield* Effect.acquireRelease(
-    Effect.promise(() => startWorker(broker.url)),
-    (child) =>
-      Effect.promise(async () => {
-        child.kill("SIGTERM")
-        await once(child, "exit")
-      })
-  )
+  const worker = yield* startWorker(broker.url)
   const results = []
   for (let round = 0; round <= rounds; round++) {
     const limit = yield* Effect.promise(runLimit)
-    const petrel = yield* Effect.promise(() => runPetrel(broker.url, broker.pid, worker))
+    const petrel = yield* Effect.promise(() => runPetrel(broker.url, broker.pid, worker.pid))
     // The first round warms up compilers and caches, and does not count.
     if (round === 0) continue
     const result = { round, limit, petrel, ratio: petrel.perSecond / limit.perSecond }
