@@ -48,7 +48,8 @@ export class Puller {
     const request = {
       batch: messages,
       expires: this.#expires * 1_000_000,
-      ...(bytes === undefined ? {} : { max_bytes: bytes })
+      // A share of a worker's room may not be whole, and the broker refuses a fraction.
+      ...(bytes === undefined ? {} : { max_bytes: Math.floor(bytes) })
     }
     const reply = this.#inbox.open(messages, ended)
     this.#connection.publish(this.#subject, JSON.stringify(request), { reply })

@@ -205,6 +205,8 @@ export const readBatch = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm } = yield* Broker
   const operation = `read ${subject}`
+  // A share of a worker's room may not be whole, and the broker refuses a fraction.
+  const whole = { ...limits, max_bytes: Math.floor(limits.max_bytes) }
   return yield* ask(
     operation,
     () =>
@@ -217,7 +219,7 @@ export const readBatch = Effect.fnUntraced(function* (
           else reject(done.err)
         }
         jsm.direct
-          .getBatch(stream, { ...limits, seq, next_by_subj: subject, callback })
+          .getBatch(stream, { ...whole, seq, next_by_subj: subject, callback })
           .catch(reject)
       })
   ).pipe(
