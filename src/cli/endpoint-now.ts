@@ -1,5 +1,4 @@
 import type { EndpointNow, Told } from "../delivery/endpoint-activity.ts"
-import type { Endpoint } from "../domain/endpoint.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { tallySince } from "../policy/tally.ts"
@@ -57,31 +56,24 @@ const lastHourText = (
 }
 
 /** What goes on for an endpoint, for people: a line for each. */
-export const nowRows = (
-  { maxInFlight }: Endpoint,
-  now: EndpointNow,
-  at: number
-): ReadonlyArray<readonly [string, string]> => {
+export const nowRows = (now: EndpointNow, at: number): ReadonlyArray<readonly [string, string]> => {
   const { partition, told } = now
   if (told === undefined)
     return [
-      [
-        "in flight",
-        `not known: no worker owns partition ${partition} now (at most ${maxInFlight})`
-      ],
+      ["in flight", `not known: no worker owns partition ${partition} now`],
       ["waiting", waitingText(now)],
       ["last hour", "not known"]
     ]
   const line = told.inLine === 0 ? "" : `; ${countText(told.inLine)} in line`
   return [
-    ["in flight", `${told.inFlight} of at most ${maxInFlight}${line}`],
+    ["in flight", `${told.inFlight}${line}`],
     ["waiting", waitingText(now)],
     ["last hour", lastHourText(told, at)]
   ]
 }
 
-/** The columns that a list has of it. */
-export const nowHeadings = ["in flight", "waiting", "last hour", "ok", "p50", "p95"]
+/** The columns that a list has of it: attempts of the last hour, and what came of them. */
+export const nowHeadings = ["in flight", "waiting", "sent/h", "ok", "p50", "p95"]
 
 /** What goes on for an endpoint, in the columns of `nowHeadings`; `-` where it is not known. */
 export const nowCells = (now: EndpointNow | undefined): ReadonlyArray<string> => {

@@ -110,6 +110,8 @@ export const endpointText = (
     ["url", endpoint.url],
     ["types", typesText(endpoint)],
     ["state", stateText(endpoint, now)],
+    ...nowRows(activity, now),
+    ...healthRows(endpoint, health, now),
     ["sign", signText(endpoint)],
     ...endpoint.secrets.map(
       ({ createdAt, until, value }) =>
@@ -122,8 +124,6 @@ export const endpointText = (
     ["retry", retryText(endpoint.retry)],
     ["cap", capText(endpoint)],
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
-    ...healthRows(endpoint, health, now),
-    ...nowRows(endpoint, activity, now),
     ["time-out", timeoutText(endpoint)],
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
     ...headers.map(([name, value]) => ["header", `${name}: ${reveal ? value : mask}`] as const),
@@ -142,8 +142,16 @@ const capText = ({ adapt, maxInFlight }: Endpoint): string =>
 const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"
 
-/** The columns of a list of endpoints. */
-export const listHeadings = ["endpoint", "state", ...nowHeadings, "url"]
+/** A terminal that is narrower has no room for addresses in a list. */
+const roomForUrls = 120
+
+/** The columns of a list of endpoints that a terminal of such a width has room for. */
+export const listHeadings = (width: number | undefined): ReadonlyArray<string> => [
+  "endpoint",
+  "state",
+  ...nowHeadings,
+  ...(width === undefined || width >= roomForUrls ? ["url"] : [])
+]
 
 const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string => {
   if (disabled !== undefined) return "disabled"

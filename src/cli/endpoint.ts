@@ -63,12 +63,14 @@ const list = Command.make(
           onSome: (name) => `${name} has no endpoints: \`petrel endpoint add\` adds one`
         })
       )
-    const table = makeTable(listHeadings)
     const width = screenWidth()
+    const headings = listHeadings(width)
+    const table = makeTable(headings)
     for (let from = 0; from < listed.length; from += page) {
       const rows = listed
         .slice(from, from + page)
         .map((one) => listRow(one, health(one.endpoint), nowOf(one.endpoint)))
+        .map((row) => row.slice(0, headings.length))
       for (const line of table.lines(rows)) yield* print(cutTo(width, line))
     }
   })

@@ -34,7 +34,7 @@ const linesOf = (survey: Survey): ReadonlyArray<string> =>
 
 /** Written over what was there, line by line, so that nothing flickers. */
 const redraw = (lines: ReadonlyArray<string>): string =>
-  `\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join("")}\u001b[J`
+  `\u001b[H${lines.map((line) => `${line}\u001b[K`).join("\n")}\u001b[J`
 
 const clear = Effect.suspend(() =>
   screenWidth() === undefined ? Effect.void : print("\u001b[2J\u001b[H")
