@@ -17,6 +17,7 @@ import { init } from "./init.ts"
 import { logging } from "./logging.ts"
 import { presets } from "./presets.ts"
 import { publish } from "./publish.ts"
+import { repartition } from "./repartition.ts"
 import { runMain } from "./signals.ts"
 import { status } from "./status.ts"
 import { usage } from "./usage.ts"
@@ -36,6 +37,7 @@ const program = petrel.pipe(
     status,
     worker,
     workers,
+    repartition,
     endpoint,
     publish,
     history,

@@ -11,6 +11,10 @@ export type Step =
   | "outcome-stored"
   | "end-stored"
   | "moved"
+  | "postponed"
+  | "released"
+  | "round-claimed"
+  | "round-stored"
 
 /**
  * Called at each such moment. Does nothing; a test kills the process there.

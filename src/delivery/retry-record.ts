@@ -1,8 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { eraseValue, readValue, writeValue } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { Progress } from "../domain/delivery.ts"
+import type { Place } from "../domain/fact.ts"
 import { Fact } from "../domain/fact.ts"
 import { DeadReason } from "../domain/outcome.ts"
 
@@ -73,6 +74,21 @@ const readEntry = Effect.fnUntraced(function* (stream: string, seq: number) {
 export const readRecord = Effect.fnUntraced(function* (stream: string, seq: number) {
   const entry = yield* readEntry(stream, seq)
   return entry === undefined ? undefined : yield* decode(entry.string())
+})
+
+/**
+ * Stores a record as it is, whatever it says, for the message that another one becomes elsewhere.
+ *
+ * @param until when its delivery is given up, ms since the epoch.
+ */
+export const copyRecord = Effect.fnUntraced(function* (from: Place, to: Place, until: number) {
+  const entry = yield* readEntry(from.stream, from.seq)
+  if (entry === undefined) return
+  const now = yield* Clock.currentTimeMillis
+  const { names } = yield* Broker
+  yield* writeValue(names.buckets.retries, keyOf(to.stream, to.seq), entry.string(), {
+    ttl: Math.max(0, until - now) + afterlife
+  })
 })
 
 /** Erases the record of a message that has ended. What fails here ends by its own time. */

@@ -91,17 +91,23 @@ export interface Present {
   readonly partitions: ReadonlyArray<number>
 }
 
-/** Who is there now, in the order of their ids, and which partitions nobody owns. */
-export const readPresent = Effect.gen(function* () {
+/** Who is there now, and who owns what. */
+export const readRoster = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
-  const { partitions } = yield* readLayout
   const roster = new Roster()
   yield* readStream({ stream: `KV_${bucket}`, subjects: rosterSubjects(bucket) }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => roster.hear(message.subject, message.string(), 0))
     )
   )
+  return roster
+})
+
+/** The same in the order of ids, and which partitions nobody owns. */
+export const readPresent = Effect.gen(function* () {
+  const { partitions } = yield* readLayout
+  const roster = yield* readRoster
   const indexes = Array.from({ length: partitions }, (_, index) => index)
   const ownerOf = (partition: number) => roster.leases.get(partition)?.said.worker
   const owners = indexes.map(ownerOf).filter((worker) => worker !== undefined)

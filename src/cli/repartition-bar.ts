@@ -1,0 +1,62 @@
+import { coloured } from "./terminal.ts"
+
+const width = 30
+/** The least time between two drawings, ms. */
+const interval = 100
+
+/** A line on a terminal that shows how far something is. */
+export interface Bar {
+  readonly total: (messages: number) => void
+  readonly advance: (messages: number) => void
+  /** What is being done now. */
+  readonly label: (text: string) => void
+  /** Takes the line away, for something else to be printed. */
+  readonly clear: () => void
+}
+
+/** The line for so many of so many. */
+export const barLine = (done: number, total: number, label: string): string => {
+  const share = total === 0 ? 0 : Math.min(1, done / total)
+  const full = Math.floor(share * width)
+  const numbers = `${done.toLocaleString("en")} of ${total.toLocaleString("en")}`
+  const percent = `${Math.floor(share * 100)}%`.padStart(4)
+  return `${"█".repeat(full)}${"░".repeat(width - full)} ${percent}  ${numbers}  ${label}`
+}
+
+/** Draws on a stream that is a terminal. */
+export const makeBar = (out: NodeJS.WriteStream): Bar => {
+  let total = 0
+  let done = 0
+  let label = ""
+  let drawnAt = 0
+  let isDrawn = false
+  const draw = (isUrgent: boolean) => {
+    const now = performance.now()
+    if (!isUrgent && now - drawnAt < interval) return
+    drawnAt = now
+    isDrawn = true
+    const line = total === 0 ? label : barLine(done, total, label)
+    const fitting = line.slice(0, Math.max(10, out.columns - 1))
+    out.write(`\r\u001b[2K${coloured() ? `\u001b[36m${fitting}\u001b[39m` : fitting}`)
+  }
+  return {
+    total: (messages) => {
+      total = messages
+      draw(true)
+    },
+    advance: (messages) => {
+      done += messages
+      // Some come to it while it counts, such as schedules that fire.
+      total = Math.max(total, done)
+      draw(done === total)
+    },
+    label: (text) => {
+      label = text
+      draw(true)
+    },
+    clear: () => {
+      if (isDrawn) out.write("\r\u001b[2K")
+      isDrawn = false
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { vi } from "vitest"
+import { findPartitions, readChanges, readInstalled } from "../../src/broker/installed.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
+import { repartition } from "../../src/delivery/repartition.ts"
+import { closedBooks, noRecords } from "../books.ts"
+import { run, start } from "../cli/running.ts"
+import type { Installation } from "../engine.ts"
+import { endpoint, history, publishMany, quickRetry, waitingMessages, worker } from "../engine.ts"
+import { about } from "../outcomes.ts"
+import type { Received } from "../receiver.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+import { endLeases } from "../worker-process.ts"
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const flagsOf = ({ eventRoot, prefix, url }: Installation) => [
+  "--nats",
+  url,
+  "--prefix",
+  prefix,
+  "--events",
+  eventRoot
+]
+
+/** Starts a change and kills it when it has emptied its first partition. */
+const brokenOff = (partitions: number, flags: ReadonlyArray<string>) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const change = yield* start("repartition", String(partitions), "--json", ...flags)
+      yield* change.until((out) => out.some((line) => line.includes('"emptied"')))
+      yield* change.signal("SIGKILL")
+      yield* change.ended
+      assert.isFalse(change.out.some((line) => line.includes('"done"')))
+      assert.strictEqual((yield* readChanges).changes.change?.stage, "moving")
+      yield* endLeases
+    })
+  )
+
+const refused = (to: number) => repartition({ to, tell: () => Effect.void })
+
+const ids = (kind: string, count: number) =>
+  Array.from({ length: count }, (_, index) => `${kind}-${index}`)
+const waitingIds = ids("paused", 8)
+const failingIds = ids("failing", 6)
+const deadIds = ids("dead", 4)
+const all = [...waitingIds, ...failingIds, ...deadIds]
+
+const requestKey = ({ headers, path }: Received) =>
+  `${headers["webhook-id"]} to ${path}, attempt ${headers["petrel-attempt"]}`
+
+describe("another number of partitions", () => {
+  scenario(
+    "moves all that waits, wherever it waits and however often it is killed, and nothing twice",
+    (place) =>
+      Effect.gen(function* () {
+        const flags = flagsOf(place)
+        let isBroken = true
+        const hook = yield* receiver({
+          answer: ({ path }) => ({
+            status:
+              !isBroken || path.startsWith("/paused") ? 200 : path.startsWith("/dead") ? 500 : 503
+          })
+        })
+        const retry = quickRetry({
+          backoff: { kind: "fixed", delay: "5 seconds" },
+          maxAttempts: 2,
+          window: "1 hour"
+        })
+        for (const id of all)
+          yield* endpoint({
+            id,
+            url: `${hook.url}/${id}`,
+            types: id.startsWith("paused") ? ["bulk", "late"] : ["few", "late"],
+            retry,
+            maxInFlight: 4,
+            ...(id.startsWith("dead")
+              ? { circuit: { failures: 2, coolDown: "2 seconds", rate: "none" } as const }
+              : {})
+          })
+        yield* Effect.forEach(waitingIds, (id) =>
+          pauseEndpoint({ tenant: "acme", endpoint: id }, "test", "cli")
+        )
+        const facts = yield* history
+        const first = yield* worker({ maxWaiting: 6 })
+        yield* publishMany(60, "bulk")
+        yield* publishMany(10, "few")
+        yield* facts.until(
+          (facts) =>
+            failingIds.every(
+              (id) => about(facts, id).filter(({ kind }) => kind === "attempt-failed").length === 10
+            ) &&
+            deadIds.every((id) => about(facts, id).some(({ kind }) => kind === "circuit-opened"))
+        )
+        const alive = yield* Effect.flip(refused(8))
+        assert.include(alive.message, "the worker w1 is running")
+        yield* first.stop
+        const waits = new Set(facts.of("attempt-failed").map(({ wait }) => wait))
+        assert.deepStrictEqual(waits, new Set(["nak", "schedule"]))
+
+        // What comes now is routed, and stays in the queues.
+        const router = yield* worker({ id: "r1", roles: ["router"] })
+        yield* publishMany(30, "late")
+        yield* facts.until((facts) => facts.filter(({ kind }) => kind === "routed").length === 100)
+        yield* router.stop
+        const before = yield* waitingMessages
+
+        yield* brokenOff(8, flags)
+        const other = yield* Effect.flip(refused(5))
+        assert.include(other.message, "run `petrel repartition 8` first")
+        const early = yield* Effect.flip(worker({ id: "early" }))
+        assert.include(early.message, "being changed from 4 to 8")
+        const resumed = yield* run("repartition", "8", ...flags)
+        assert.strictEqual(resumed.code, 0, resumed.err.join())
+        assert.strictEqual((yield* findPartitions).partitions, 8)
+        assert.strictEqual(yield* waitingMessages, before)
+
+        yield* brokenOff(3, flags)
+        assert.strictEqual((yield* run("repartition", "3", ...flags)).code, 0)
+        assert.deepStrictEqual(yield* findPartitions, {
+          partitions: 3,
+          begun: 3,
+          isComplete: true
+        })
+        assert.strictEqual(yield* waitingMessages, before)
+        assert.strictEqual((yield* readInstalled).partitions, 3)
+
+        isBroken = false
+        const restarted = yield* Clock.currentTimeMillis
+        yield* worker({ id: "w2" })
+        yield* Effect.forEach(waitingIds, (id) =>
+          resumeEndpoint({ tenant: "acme", endpoint: id }, "cli")
+        )
+        const accounts = yield* closedBooks
+        assert.strictEqual(accounts.length, 60 * 8 + 10 * 10 + 30 * 18)
+        assert.strictEqual(new Set(hook.requests.map(requestKey)).size, hook.requests.length)
+        yield* noRecords
+
+        for (const fact of facts.of("attempt-failed")) {
+          const { at, attempt, endpoint, event, nextAttemptAt } = fact
+          if (nextAttemptAt === undefined || at > restarted) continue
+          const next = hook.requests.find(
+            ({ headers, path }) =>
+              path === `/${endpoint}` &&
+              headers["webhook-id"] === event &&
+              headers["petrel-attempt"] === String((attempt ?? 0) + 1)
+          )
+          assert.isAtLeast(next?.at ?? 0, nextAttemptAt - 25)
+        }
+      }),
+    { partitions: 4 }
+  )
+})
