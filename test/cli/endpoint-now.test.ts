@@ -1,0 +1,88 @@
+import { assert, describe, it } from "@effect/vitest"
+import { nowCells, nowJson, nowRows } from "../../src/cli/endpoint-now.ts"
+import type { EndpointNow } from "../../src/delivery/endpoint-activity.ts"
+
+const hour = 3_600_000
+const at = new Date("2026-06-03T10:32:00").getTime()
+
+const busy: EndpointNow = {
+  partition: 3,
+  told: {
+    worker: "w1",
+    since: at - hour,
+    inFlight: 4,
+    inLine: 12,
+    attempts: 1_204,
+    delivered: 1_203,
+    p50Ms: 12.4,
+    p95Ms: 1_534
+  },
+  waiting: { queue: 20, schedules: 3, backlog: 1_200 }
+}
+const orphan: EndpointNow = { ...busy, told: undefined }
+const rows = (now: EndpointNow) => Object.fromEntries(nowRows(now, at))
+
+describe("what goes on for an endpoint, for people", () => {
+  it("is what is under way, what waits and where, and how the last hour was", () => {
+    assert.deepStrictEqual(rows(busy), {
+      "in flight": "4; 12 in line",
+      waiting:
+        "1,200 in the backlog, 20 in the queue, 3 scheduled for a later retry; those in flight and in line included",
+      "last hour": "1,204 attempts: 99.9% delivered, p50 12 ms, p95 1.5 s"
+    })
+    assert.deepStrictEqual(nowCells(busy), ["4", "1,223", "1,204", "99.9%", "12 ms", "1.5 s"])
+  })
+
+  it("says since when its owner counts, if that is not for long", () => {
+    const told = { worker: "w2", since: at - 60_000, inFlight: 0, inLine: 0 }
+    const one = { ...told, attempts: 1, delivered: 0, p50Ms: 3, p95Ms: 3 }
+    assert.strictEqual(
+      rows({ ...busy, told: one })["last hour"],
+      "1 attempt since 10:31:00, when w2 took its partition: 0% delivered, p50 3 ms, p95 3 ms"
+    )
+    const none = { ...busy, told: { ...told, attempts: 0, delivered: 0 } }
+    assert.match(rows(none)["last hour"] ?? "", /^no attempts since 10:31:00/)
+    assert.deepStrictEqual(nowCells(none), ["0", "1,223", "0", "-", "-", "-"])
+  })
+
+  it("says that nobody knows where nobody owns its partition", () => {
+    assert.deepStrictEqual(rows(orphan), {
+      "in flight": "not known: no worker owns partition 3 now",
+      waiting: "1,200 in the backlog, 20 in the queue, 3 scheduled for a later retry",
+      "last hour": "not known"
+    })
+    assert.deepStrictEqual(nowCells(orphan), ["-", "1,223", "-", "-", "-", "-"])
+  })
+
+  it("says that schedules are too many to be looked through", () => {
+    const many = { ...orphan, waiting: { queue: 1, schedules: undefined, backlog: 2 } }
+    assert.match(rows(many).waiting ?? "", /, too many schedules to count$/)
+    assert.strictEqual(nowCells(many)[1], "3+")
+  })
+})
+
+describe("what goes on for an endpoint, as JSON", () => {
+  it("has null for what nobody knows", () => {
+    assert.deepStrictEqual(nowJson(busy), {
+      partition: 3,
+      owner: "w1",
+      inFlight: 4,
+      waiting: { memory: 12, queue: 20, schedules: 3, backlog: 1_200 },
+      lastHour: {
+        since: at - hour,
+        attempts: 1_204,
+        delivered: 1_203,
+        successRate: 0.9992,
+        p50Ms: 12.4,
+        p95Ms: 1_534
+      }
+    })
+    assert.deepStrictEqual(nowJson(orphan), {
+      partition: 3,
+      owner: null,
+      inFlight: null,
+      waiting: { memory: null, queue: 20, schedules: 3, backlog: 1_200 },
+      lastHour: null
+    })
+  })
+})
