@@ -1,10 +1,11 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import type { KV, KvEntry } from "@nats-io/kv"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import type { BrokerError } from "./connection.ts"
 import { Broker } from "./connection.ts"
 import type { HeaderList, PubAck } from "./publisher.ts"
 import { PublishError } from "./publisher.ts"
+import { readStream } from "./scan.ts"
 
 /** JetStream's answer when a compare-and-set finds another revision than expected. */
 const wrongLastSequence = 10071
@@ -21,6 +22,34 @@ export const readValue = Effect.fnUntraced(function* (bucket: KV, key: string) {
   const entry: KvEntry | null = yield* ask(`read ${key}`, () => bucket.get(key))
   return entry === null || entry.operation !== "PUT" ? undefined : entry
 })
+
+/** A value of a bucket, with its revision there. */
+export interface StoredValue {
+  readonly key: string
+  readonly text: string
+  readonly revision: number
+}
+
+/**
+ * The values of a bucket, by one reading: of many that takes a tenth of the time of asking for each.
+ * Where there are replicas, the last ones written may not be among them yet.
+ *
+ * @param keys of which ones, as a subject. (Default: of all)
+ */
+export const readValues = (
+  bucket: string,
+  keys = ">"
+): Stream.Stream<StoredValue, BrokerError, Broker> => {
+  const prefix = `$KV.${bucket}.`
+  return readStream({ stream: `KV_${bucket}`, subjects: [`${prefix}${keys}`] }).pipe(
+    Stream.filter(({ headers }) => headers?.has("KV-Operation") !== true),
+    Stream.map((message) => ({
+      key: message.subject.slice(prefix.length),
+      text: message.string(),
+      revision: message.seq
+    }))
+  )
+}
 
 /** How a value is written: with a life of its own (ms), and only over this revision (0: only if there is none). */
 export interface WriteOptions {

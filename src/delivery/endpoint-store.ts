@@ -1,8 +1,8 @@
 import type { KvEntry } from "@nats-io/kv"
-import { Clock, Effect, Result, Schema } from "effect"
+import { Clock, Effect, Result, Schema, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { isConflict, readValue } from "../broker/values.ts"
+import { isConflict, readValue, readValues } from "../broker/values.ts"
 import type { EndpointJson } from "../domain/endpoint.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import { Facts } from "../history/facts.ts"
@@ -88,23 +88,17 @@ export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: stri
  * is left out, with a warning.
  */
 export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
-  const { ask } = yield* Broker
-  const bucket = yield* openBucket
-  const keys = yield* ask("list the endpoints", async () => {
-    const list: Array<string> = []
-    for await (const key of await bucket.keys(tenant === undefined ? ">" : `${tenant}.*`))
-      list.push(key)
-    return list.sort()
-  })
-  const entries = yield* Effect.forEach(keys, (key) => readValue(bucket, key), { concurrency: 32 })
-  const decoded = yield* Effect.forEach(
-    entries.filter((entry) => entry !== undefined),
-    (entry) =>
-      Effect.catchTag(decodeEntry(entry), "EndpointUnreadable", ({ message }) =>
-        Effect.as(Effect.logWarning(message), undefined)
-      )
+  const { names } = yield* Broker
+  const values = yield* Stream.runCollect(
+    readValues(names.buckets.endpoints, tenant === undefined ? ">" : `${tenant}.*`)
   )
-  return decoded.filter((stored) => stored !== undefined)
+  const stored: Array<StoredEndpoint> = []
+  for (const { key, revision, text } of values.toSorted((a, b) => (a.key < b.key ? -1 : 1))) {
+    const endpoint = decodeEndpoint(key, text)
+    if (Result.isSuccess(endpoint)) stored.push({ endpoint: endpoint.success, revision })
+    else yield* Effect.logWarning(endpoint.failure.message)
+  }
+  return stored
 })
 
 const write = (key: string, endpoint: EndpointJson, expected: number) =>

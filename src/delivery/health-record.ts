@@ -1,7 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readStream } from "../broker/scan.ts"
-import { isConflict } from "../broker/values.ts"
+import { isConflict, readValues } from "../broker/values.ts"
 import { Health } from "../domain/health.ts"
 import { eraseHealth, readHealth, writeHealth } from "./health-store.ts"
 
@@ -83,14 +82,9 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Health))
 /** Every health that is stored, with its key and revision. One that nobody can read is passed over. */
 export const listHealth = Effect.gen(function* () {
   const { names } = yield* Broker
-  const prefix = `$KV.${names.buckets.health}.`
-  const stored = yield* Stream.runCollect(
-    readStream({ stream: `KV_${names.buckets.health}`, subjects: [`${prefix}>`] })
-  )
-  return stored.flatMap((message) => {
-    if (message.headers?.has("KV-Operation") === true) return []
-    const health = Option.getOrUndefined(decode(message.string()))
-    const key = message.subject.slice(prefix.length)
-    return health === undefined ? [] : [{ key, health, revision: message.seq }]
+  const stored = yield* Stream.runCollect(readValues(names.buckets.health))
+  return stored.flatMap(({ key, revision, text }) => {
+    const health = Option.getOrUndefined(decode(text))
+    return health === undefined ? [] : [{ key, health, revision }]
   })
 })

@@ -1,6 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readStream } from "../broker/scan.ts"
+import type { StoredValue } from "../broker/values.ts"
+import { readValues } from "../broker/values.ts"
 import { CircuitState } from "../domain/health.ts"
 
 /** An endpoint whose circuit is not closed. */
@@ -46,31 +47,23 @@ const decodeStanding = Schema.decodeUnknownOption(Schema.fromJsonString(Standing
 const decodeFare = Schema.decodeUnknownOption(Schema.fromJsonString(Fare))
 
 /** Calls `take` with each value that a bucket has. */
-const forEachValue = (bucket: string, take: (key: string, text: string) => void) => {
-  const prefix = `$KV.${bucket}.`
-  return readStream({ stream: `KV_${bucket}`, subjects: [`${prefix}>`] }).pipe(
-    Stream.runForEachArray((messages) =>
-      Effect.sync(() => {
-        for (const message of messages)
-          if (message.headers?.has("KV-Operation") !== true)
-            take(message.subject.slice(prefix.length), message.string())
-      })
-    )
+const forEachValue = (bucket: string, take: (value: StoredValue) => void) =>
+  readValues(bucket).pipe(
+    Stream.runForEachArray((values) => Effect.sync(() => values.forEach(take)))
   )
-}
 
 /** Counts the endpoints by how they are. */
 export const surveyEndpoints = Effect.gen(function* () {
   const { names } = yield* Broker
   const fares = new Map<string, typeof Fare.Type>()
-  yield* forEachValue(names.buckets.health, (key, text) => {
+  yield* forEachValue(names.buckets.health, ({ key, text }) => {
     const fare = Option.getOrUndefined(decodeFare(text))
     if (fare !== undefined && fare.circuit.state !== "closed") fares.set(key, fare)
   })
   const counts = { closed: 0, open: 0, halfOpen: 0, paused: 0, disabled: 0, unreadable: 0 }
   const open: Array<Troubled> = []
   let total = 0
-  yield* forEachValue(names.buckets.endpoints, (key, text) => {
+  yield* forEachValue(names.buckets.endpoints, ({ key, text }) => {
     total++
     const standing = Option.getOrUndefined(decodeStanding(text))
     if (standing === undefined) counts.unreadable++
