@@ -1,0 +1,74 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { readHealth } from "../../src/delivery/health-store.ts"
+import { closedBooks, noRecords } from "../books.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publish,
+  publishMany,
+  quickRetry,
+  worker
+} from "../engine.ts"
+import { about, reasons } from "../outcomes.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const maxAttempts = 4
+const others = 400
+
+describe.concurrent("a delivery that always fails, at the head of a backlog", () => {
+  for (const [when, delay] of [
+    ["before the circuit is tried again", "50 millis"],
+    ["while the others go", "700 millis"]
+  ] as const)
+    scenario(`and is tried again ${when}: the others arrive, and it ends by its own policy`, () =>
+      Effect.gen(function* () {
+        let down = true
+        const hook = yield* receiver({
+          answer: async ({ headers }) => {
+            await new Promise((resolve) => setTimeout(resolve, 2))
+            return { status: down || headers["webhook-id"] === "poison" ? 500 : 200 }
+          }
+        })
+        yield* endpoint({
+          url: hook.url,
+          retry: quickRetry({ backoff: { kind: "fixed", delay }, maxAttempts }),
+          circuit: { failures: 2, coolDown: "400 millis", maxCoolDown: "800 millis", successes: 2 }
+        })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(2, "first")
+        yield* facts.count("circuit-opened", 1)
+        yield* publish("a", "{}", { "Nats-Msg-Id": "poison" })
+        yield* eventually(backlogged, (count) => count > 0)
+        yield* publishMany(others)
+        down = false
+        yield* facts.count("delivered", others + 2)
+        yield* facts.count("dead-lettered", 1)
+        yield* closedBooks
+        yield* noRecords
+        const poison = about(facts.facts, "hook").filter(({ event }) => event === "poison")
+        assert.deepStrictEqual(reasons(poison), [
+          ...Array.from({ length: maxAttempts }, (_, index) => [
+            "attempt-failed",
+            index + 1,
+            undefined
+          ]),
+          ["dead-lettered", maxAttempts, "attempts"]
+        ])
+        assert.isAtMost(facts.of("circuit-opened").length, 2 + maxAttempts)
+
+        yield* publishMany(20, "after")
+        yield* facts.count("delivered", others + 22)
+        yield* eventually(readHealth("acme", "hook"), ({ health }) => health === undefined)
+      })
+    )
+})
