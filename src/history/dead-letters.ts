@@ -2,7 +2,7 @@ import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Schema, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { readStream } from "../broker/scan.ts"
+import { isNoSuchMessage, readStream, storedAt } from "../broker/scan.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import { DeadReason } from "../domain/outcome.ts"
@@ -12,8 +12,12 @@ export interface DeadLetterQuery {
   readonly tenant?: string | undefined
   readonly endpoint?: { readonly tenant: string; readonly id: string } | undefined
   readonly reason?: DeadReason | undefined
+  /** The last answer's status, or its class: `503`, `5xx`. */
+  readonly status?: string | undefined
   /** Stored then or later, ms since the epoch. */
   readonly since?: number | undefined
+  /** Stored then or earlier, ms since the epoch. */
+  readonly until?: number | undefined
 }
 
 /** A delivery that ended without success, as it lies in DEAD. */
@@ -40,6 +44,21 @@ export const parseDeadLetter = (
   return { id: message.seq, delivery, reason, deadAt }
 }
 
+/** Whether a dead letter is what a query asks for, apart from the time. */
+const isAskedFor = (query: DeadLetterQuery) => {
+  const { endpoint, reason, status, tenant } = query
+  return ({ delivery, reason: why }: DeadLetter): boolean => {
+    const last = String(delivery.progress.lastStatus ?? "")
+    return (
+      (tenant === undefined || delivery.tenant === tenant) &&
+      (endpoint === undefined ||
+        (delivery.tenant === endpoint.tenant && delivery.endpoint === endpoint.id)) &&
+      (reason === undefined || why === reason) &&
+      (status === undefined || last === status || `${last.slice(0, 1)}xx` === status)
+    )
+  }
+}
+
 /**
  * The dead letters that a query asks for, oldest first, without their bodies. A message that is
  * none is passed over; how many were is said at the end.
@@ -50,7 +69,7 @@ export const readDeadLetters = (
   Stream.unwrap(
     Effect.gen(function* () {
       const { names } = yield* Broker
-      const { endpoint, reason, since = 0 } = query
+      const { endpoint, since = 0, until } = query
       const tenant = endpoint?.tenant ?? query.tenant ?? "*"
       if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
       let skipped = 0
@@ -67,6 +86,7 @@ export const readDeadLetters = (
         headersOnly: true
       })
       return letters.pipe(
+        Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
         Stream.map((message) => {
           const letter = parseDeadLetter(message)
           if (letter === undefined) skipped++
@@ -74,7 +94,53 @@ export const readDeadLetters = (
         }),
         Stream.ensuring(warnOfSkipped),
         Stream.filter((letter) => letter !== undefined),
-        Stream.filter((letter) => reason === undefined || letter.reason === reason)
+        Stream.filter(isAskedFor(query))
       )
     })
   )
+
+/** A dead letter as a whole. */
+export interface WholeDeadLetter extends DeadLetter {
+  readonly body: Uint8Array
+  /** When the broker stored it, ms since the epoch. */
+  readonly storedAt: number
+}
+
+/** A dead letter by its id, from the leader; undefined where there is none (any more). */
+export const getDeadLetter = Effect.fnUntraced(function* (id: number) {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask(`read dead letter ${id}`, () =>
+    jsm.streams.getMessage(names.dead, { seq: id })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  if (message === null) return undefined
+  const { data, header, seq, subject, time } = message
+  const letter = parseDeadLetter({ headers: header, seq, subject })
+  return letter === undefined
+    ? undefined
+    : ({ ...letter, body: data, storedAt: time.getTime() } satisfies WholeDeadLetter)
+})
+
+/**
+ * Those of some dead letters that a query asks for, in the order of their ids, and the ids that
+ * name none.
+ */
+export const getDeadLetters = Effect.fnUntraced(function* (
+  ids: ReadonlyArray<number>,
+  query: DeadLetterQuery
+) {
+  const { since = 0, until = Number.POSITIVE_INFINITY } = query
+  const each = yield* Effect.forEach(
+    [...new Set(ids)].sort((a, b) => a - b),
+    (id) => Effect.map(getDeadLetter(id), (letter) => ({ id, letter })),
+    { concurrency: 16 }
+  )
+  const wanted = isAskedFor(query)
+  return {
+    missing: each.flatMap(({ id, letter }) => (letter === undefined ? [id] : [])),
+    letters: each.flatMap(({ letter }): ReadonlyArray<DeadLetter> => {
+      if (letter === undefined || !wanted(letter)) return []
+      const { body: _, storedAt, ...rest } = letter
+      return storedAt >= since && storedAt <= until ? [rest] : []
+    })
+  }
+})

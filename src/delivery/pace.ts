@@ -1,0 +1,73 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/connection.ts"
+import type { Delivery } from "../domain/delivery.ts"
+
+/** What may wait for an endpoint while more is sent to it, in messages. */
+export interface PaceLimits {
+  /** In its queue, which it shares with others. (Default: 1,000) */
+  readonly queue: number
+  /** In its queue and its backlog, which takes 1,000,000 at most, of new events too. (Default: 10,000) */
+  readonly all: number
+}
+
+export const usualPace: PaceLimits = { queue: 1_000, all: 10_000 }
+
+/** It is looked after so many, or so long after the last look (ms). */
+const lookAfter = { sent: 100, ms: 1_000 }
+/** Pause between looks while it is held back, ms. */
+const pause = 250
+
+const sumOf = (counts: Readonly<Record<string, number>> | undefined): number =>
+  Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
+
+/**
+ * Holds back what is sent to one endpoint in bulk, so that no more waits for it than it may: new
+ * events would find its backlog full, and those behind in its queue would wait.
+ *
+ * @param held told how many wait while it holds back, and 0 when it goes on.
+ */
+export const makePace = Effect.fnUntraced(function* (
+  { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
+  partition: number,
+  limits: PaceLimits,
+  held: (waiting: number) => void
+) {
+  const { ask, jsm, names } = yield* Broker
+  const count = (stream: string, subjects_filter: string) =>
+    Effect.map(
+      ask(`count what waits in ${stream}`, () => jsm.streams.info(stream, { subjects_filter })),
+      ({ state }) => sumOf(state.subjects)
+    )
+  const look = Effect.all(
+    [
+      count(names.deliveries(partition), names.subjects.delivery(partition, tenant, endpoint)),
+      count(names.backlog(partition), names.subjects.backlog(partition, tenant, endpoint))
+    ],
+    { concurrency: 2 }
+  )
+  let sent = lookAfter.sent
+  let lookedAt = 0
+
+  return {
+    /** Waits until one more may be sent. To be asked before each, one at a time. */
+    next: Effect.gen(function* () {
+      const now = performance.now()
+      if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
+        return
+      let holding = false
+      while (true) {
+        const [queue, backlog] = yield* look
+        const part = holding ? 0.5 : 1
+        if (queue < limits.queue * part && queue + backlog < limits.all * part) break
+        holding = true
+        held(queue + backlog)
+        yield* Effect.sleep(pause)
+      }
+      if (holding) held(0)
+      sent = 0
+      lookedAt = performance.now()
+    })
+  }
+})
+
+export type Pace = Effect.Success<ReturnType<typeof makePace>>

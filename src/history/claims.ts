@@ -1,0 +1,131 @@
+import { Clock, Effect, Semaphore, Stream } from "effect"
+import { Broker, type BrokerError } from "../broker/connection.ts"
+import type { PublishError } from "../broker/publisher.ts"
+import { readStream } from "../broker/scan.ts"
+import { isConflict } from "../broker/values.ts"
+import type { Delivery } from "../domain/delivery.ts"
+import type { Fact } from "../domain/fact.ts"
+import { moodOf } from "../domain/fact.ts"
+import { parseFact } from "./read.ts"
+
+/** Facts of which a delivery's round has one at most: what they tell of must not be done twice. */
+export type ClaimKind = "redelivered" | "replayed" | "discarded"
+
+/** A fact of such a kind where it lies in the history. */
+export interface Claim {
+  /** Sequence in HISTORY. */
+  readonly seq: number
+  readonly fact: Fact
+}
+
+/** What a delivery's round is called among those of its endpoint. */
+export const claimKey = ({ eventSeq, round }: Pick<Delivery, "eventSeq" | "round">): string =>
+  `${eventSeq}.${round}`
+
+/**
+ * How a claim went: it is `mine`; it was `taken` before; or the broker was away, and nobody can
+ * tell whose the one is that it has now.
+ */
+export type Claimed = "mine" | "taken" | "either"
+
+/** How often, and at what intervals (ms), the broker is asked again that did not answer. */
+const tries = 20
+const pause = 500
+
+/**
+ * The claims of one kind on one endpoint's deliveries. Each is appended to the history by
+ * compare-and-set on the last of its kind and endpoint: however many do so at the same time and
+ * however long ago the first did, there is one for each round.
+ *
+ * @param since claims that were stored before this time (ms since the epoch) are not asked for.
+ */
+export const openClaims = Effect.fnUntraced(function* (
+  kind: ClaimKind,
+  { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
+  since: number
+) {
+  const { ask, jsm, names, publisher } = yield* Broker
+  const clock = yield* Clock.Clock
+  const subject = names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
+  const known = new Map<string, Claim>()
+  const one = yield* Semaphore.make(1)
+  const what = `look for what is ${kind} already`
+
+  const newest = Effect.map(
+    ask(what, () => jsm.streams.getMessage(names.history, { last_by_subj: subject })),
+    (message) => message?.seq ?? 0
+  )
+  let last = yield* newest
+
+  const note = (seq: number, fact: Fact) => {
+    last = Math.max(last, seq)
+    if (fact.eventSeq !== undefined && fact.round !== undefined)
+      known.set(claimKey({ eventSeq: fact.eventSeq, round: fact.round }), { seq, fact })
+  }
+  const hear = (seq: number, text: string) => {
+    const stored = parseFact(text, seq)
+    if (stored._tag === "Some") note(seq, stored.value.fact)
+    else last = Math.max(last, seq)
+  }
+  yield* Stream.runForEach(
+    readStream({ stream: names.history, subjects: [subject], fromTime: since }),
+    (message) => Effect.sync(() => hear(message.seq, message.string()))
+  )
+
+  /** Reads what somebody else has claimed meanwhile, from the leader. */
+  const catchUp = Effect.gen(function* () {
+    while (true) {
+      const query = { seq: last + 1, next_by_subj: subject }
+      const next = yield* ask(what, () => jsm.streams.getMessage(names.history, query))
+      if (next === null) break
+      hear(next.seq, next.string())
+    }
+    // The one that was the last may have become too old to be kept.
+    if ((yield* newest) === 0) last = 0
+  })
+
+  const append = (fact: Fact) =>
+    Effect.suspend(() =>
+      publisher.publish(subject, JSON.stringify(fact), [
+        ["Nats-Expected-Last-Subject-Sequence", String(last)]
+      ])
+    )
+
+  const claim = Effect.fnUntraced(function* (
+    fact: Fact,
+    key: string
+  ): Effect.fn.Return<Claimed, BrokerError | PublishError> {
+    let claimed: Claimed = "taken"
+    for (let left = tries; ; left--) {
+      if (known.has(key)) return claimed
+      const stored = yield* Effect.result(append(fact))
+      if (stored._tag === "Success") {
+        note(stored.success.seq, fact)
+        return "mine"
+      }
+      const error = stored.failure
+      if (!isConflict(error)) {
+        if (error.reason === "rejected" || error.reason === "no-stream" || left === 0)
+          return yield* error
+        claimed = "either"
+        yield* Effect.sleep(pause)
+      }
+      const caughtUp = yield* Effect.result(catchUp)
+      if (caughtUp._tag === "Failure" && left === 0) return yield* caughtUp.failure
+    }
+  })
+
+  return {
+    /** Those there are, by `claimKey`. */
+    known: known as ReadonlyMap<string, Claim>,
+    /** Tells a fact, unless one of its kind was told of this round before. */
+    claim: (fact: Omit<Fact, "v" | "kind" | "at">, of: Pick<Delivery, "eventSeq" | "round">) =>
+      one.withPermit(
+        Effect.suspend(() =>
+          claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact }, claimKey(of))
+        )
+      )
+  }
+})
+
+export type Claims = Effect.Success<ReturnType<typeof openClaims>>

@@ -1,0 +1,70 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { isNoSuchMessage } from "../broker/scan.ts"
+import { deliveryId } from "../domain/delivery.ts"
+import { openClaims } from "./claims.ts"
+import type { DeadLetter } from "./dead-letters.ts"
+
+/** Dead letters that are removed at the same time. */
+const atOnce = 16
+/** The clocks of the workers and the broker differ by less than this, ms. */
+const clockSkew = 5 * 60_000
+
+/**
+ * Removes dead letters for good, after the history has been told of each who wanted that. May be
+ * interrupted and done again.
+ *
+ * @param by who asked for it.
+ * @param done called for each.
+ */
+export const discardDeadLetters = Effect.fnUntraced(function* (
+  letters: ReadonlyArray<DeadLetter>,
+  by: string,
+  done: () => void
+) {
+  const { ask, jsm, names } = yield* Broker
+  const remove = (id: number) =>
+    ask(`remove dead letter ${id}`, () => jsm.streams.deleteMessage(names.dead, id, false)).pipe(
+      Effect.catchIf(isNoSuchMessage, () => Effect.void)
+    )
+  const groups = Map.groupBy(
+    letters,
+    ({ delivery }) => `${delivery.tenant}.${delivery.endpoint}`
+  ).values()
+
+  const discardOf = Effect.fnUntraced(function* (own: ReadonlyArray<DeadLetter>) {
+    const [first] = own
+    if (first === undefined) return
+    const { endpoint, tenant } = first.delivery
+    const since = own.reduce((least, { deadAt }) => Math.min(least, deadAt), first.deadAt)
+    const claims = yield* openClaims("discarded", { tenant, endpoint }, since - clockSkew)
+    yield* Effect.forEach(
+      own,
+      ({ delivery, id, reason }) => {
+        const { event, eventSeq, round, type } = delivery
+        const told = claims.claim(
+          {
+            tenant,
+            endpoint,
+            event,
+            eventSeq,
+            type,
+            delivery: deliveryId(delivery),
+            round,
+            reason,
+            dead: id,
+            by
+          },
+          delivery
+        )
+        return told.pipe(
+          Effect.andThen(remove(id)),
+          Effect.uninterruptible,
+          Effect.andThen(Effect.sync(done))
+        )
+      },
+      { concurrency: atOnce, discard: true }
+    )
+  })
+  yield* Effect.forEach(groups, discardOf, { concurrency: 4, discard: true })
+})
