@@ -1,0 +1,56 @@
+import { HashMap, Option } from "effect"
+import type { Fact } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import type { DeliveryLife } from "./delivery.ts"
+import { afterDeliveryStep } from "./delivery.ts"
+import type { EndpointLife } from "./endpoint.ts"
+import { afterEndpointFact, newEndpoint } from "./endpoint.ts"
+import { stepsOf } from "./steps.ts"
+import type { Totals } from "./totals.ts"
+import { afterCounting, hourOf, noTotals } from "./totals.ts"
+
+/** All that facts come to: each part can be rebuilt from them, and from a view and the rest of them. */
+export interface View {
+  /** By {@link deliveryKey}. */
+  readonly deliveries: HashMap.HashMap<string, DeliveryLife>
+  /** By `<tenant>.<endpoint>`. */
+  readonly endpoints: HashMap.HashMap<string, EndpointLife>
+  /** By `<tenant>.<hour>`, see `hourOf`. */
+  readonly totals: HashMap.HashMap<string, Totals>
+}
+
+export const emptyView: View = {
+  deliveries: HashMap.empty(),
+  endpoints: HashMap.empty(),
+  totals: HashMap.empty()
+}
+
+/** A delivery's identity. */
+export const deliveryKey = (eventSeq: number, tenant: string, endpoint: string): string =>
+  `${eventSeq}.${tenant}.${endpoint}`
+
+/** A view with one more fact. */
+export const afterFact = (view: View, fact: Fact): View => {
+  let { deliveries, endpoints, totals } = view
+  for (const taken of stepsOf(fact)) {
+    const key = deliveryKey(taken.name.eventSeq, fact.tenant, taken.endpoint)
+    const life = Option.getOrUndefined(HashMap.get(deliveries, key))
+    deliveries = HashMap.set(deliveries, key, afterDeliveryStep(life, taken))
+  }
+  if (fact.endpoint !== nobody) {
+    const key = `${fact.tenant}.${fact.endpoint}`
+    const life = Option.getOrElse(HashMap.get(endpoints, key), () => newEndpoint)
+    endpoints = HashMap.set(endpoints, key, afterEndpointFact(life, fact))
+  }
+  const key = `${fact.tenant}.${hourOf(fact)}`
+  const sum = Option.getOrElse(HashMap.get(totals, key), () => noTotals)
+  totals = HashMap.set(totals, key, afterCounting(sum, fact))
+  return { deliveries, endpoints, totals }
+}
+
+/** The view that facts come to, in their order. */
+export const viewOf = (facts: Iterable<Fact>, from: View = emptyView): View => {
+  let view = from
+  for (const fact of facts) view = afterFact(view, fact)
+  return view
+}
