@@ -18,9 +18,9 @@ const lastHourJson = ({ attempts, delivered, p50Ms, p95Ms, since }: Told): objec
  * What goes on for an endpoint, as JSON. What only the owner of its partition knows is null where
  * none answers.
  */
-export const nowJson = ({ partition, told, waiting }: EndpointNow): object => ({
+export const nowJson = ({ owner, partition, told, waiting }: EndpointNow): object => ({
   partition,
-  owner: told?.worker ?? null,
+  owner: owner ?? null,
   inFlight: told?.inFlight ?? null,
   waiting: {
     memory: told?.inLine ?? null,
@@ -44,23 +44,29 @@ const waitingText = ({ told, waiting: { backlog, queue, schedules } }: EndpointN
 }
 
 const lastHourText = (
-  { attempts, delivered, p50Ms = 0, p95Ms = 0, since, worker }: Told,
+  { attempts, delivered, p50Ms = 0, p95Ms = 0, since }: Told,
+  owner: string,
   now: number
 ): string => {
   const from =
     since > tallySince(now)
-      ? ` since ${moment(since, now)}, when ${plainText(worker)} took its partition`
+      ? ` since ${moment(since, now)}, when ${plainText(owner)} took its partition`
       : ""
   if (attempts === 0) return `no attempts${from}`
   return `${plural(attempts, "attempt")}${from}: ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms)}, p95 ${spanText(p95Ms)}`
 }
 
+const unknownText = ({ owner, partition }: EndpointNow): string =>
+  owner === undefined
+    ? `not known: no worker owns partition ${partition} now`
+    : `not known: ${plainText(owner)}, which has partition ${partition}, does not answer now`
+
 /** What goes on for an endpoint, for people: a line for each. */
 export const nowRows = (now: EndpointNow, at: number): ReadonlyArray<readonly [string, string]> => {
-  const { partition, told } = now
+  const { owner = "its owner", told } = now
   if (told === undefined)
     return [
-      ["in flight", `not known: no worker owns partition ${partition} now`],
+      ["in flight", unknownText(now)],
       ["waiting", waitingText(now)],
       ["last hour", "not known"]
     ]
@@ -68,7 +74,7 @@ export const nowRows = (now: EndpointNow, at: number): ReadonlyArray<readonly [s
   return [
     ["in flight", `${told.inFlight}${line}`],
     ["waiting", waitingText(now)],
-    ["last hour", lastHourText(told, at)]
+    ["last hour", lastHourText(told, owner, at)]
   ]
 }
 

@@ -1,23 +1,27 @@
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
+import { Broker } from "../broker/connection.ts"
 import { readLayout } from "../broker/installed.ts"
 import { partitionOf } from "../domain/names.ts"
 import { endpointKey } from "./endpoint-store.ts"
+import { lookAt } from "./entry.ts"
 import type { EndpointActivity } from "./inquiry.ts"
 import { askOwner } from "./inquiry-ask.ts"
+import { decodeLease, leaseKey } from "./roster.ts"
 import type { WaitingCounts } from "./waiting.ts"
 import { countWaitingIn } from "./waiting.ts"
 
 /** What goes on for an endpoint now. */
 export interface EndpointNow {
   readonly partition: number
-  /** What the owner of its partition says; undefined where none answers. */
+  /** The worker that has the partition; undefined where none has. */
+  readonly owner: string | undefined
+  /** What that one says; undefined where it does not answer. */
   readonly told: Told | undefined
   readonly waiting: WaitingCounts
 }
 
 /** What an owner says of an endpoint. */
 export interface Told extends Omit<EndpointActivity, "endpoint" | "tenant"> {
-  readonly worker: string
   /** When its count of the last hour begins, ms since the epoch. */
   readonly since: number
 }
@@ -26,6 +30,13 @@ export interface Told extends Omit<EndpointActivity, "endpoint" | "tenant"> {
 const atOnce = 8
 
 const idle = { inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
+
+/** Who has a partition, whether it answers or not. */
+const readOwner = Effect.fnUntraced(function* (partition: number) {
+  const { names } = yield* Broker
+  const { text = "" } = yield* lookAt(names.buckets.workers, leaseKey(partition))
+  return Option.getOrUndefined(decodeLease(text))?.worker
+})
 
 const readPartition = Effect.fnUntraced(function* (
   partition: number,
@@ -38,16 +49,17 @@ const readPartition = Effect.fnUntraced(function* (
     ],
     { concurrency: 2 }
   )
+  const owner = answer?.worker ?? (yield* readOwner(partition))
   const active = new Map(
     answer?.endpoints.map(({ endpoint, tenant, ...rest }) => [endpointKey(tenant, endpoint), rest])
   )
   return (tenant: string, id: string): EndpointNow => ({
     partition,
+    owner,
     told:
       answer === undefined
         ? undefined
         : {
-            worker: answer.worker,
             since: answer.since,
             ...(active.get(endpointKey(tenant, id)) ?? idle)
           },

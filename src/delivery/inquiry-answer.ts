@@ -11,8 +11,10 @@ import type { TallyBook } from "./tally-book.ts"
 
 /** Endpoints in one message: some 50 KiB. */
 const partSize = 256
-/** Who asks gives up after a second: more in line would be answered for nobody. */
-const mostInLine = 16
+/** Messages after which deliveries get their turn: some ms. */
+const atOnce = 4
+/** Long answers that are under way or to come: more would be for nobody, who gives up before. */
+const mostLong = 8
 
 /** What the owner of a partition knows and nobody else does. */
 export interface Activity {
@@ -43,7 +45,7 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
   const begun = clock.currentTimeMillisUnsafe()
   const run = yield* FiberSet.makeRuntime<never>()
   const one = yield* Semaphore.make(1)
-  let inLine = 0
+  let long = 0
 
   const sumOf = (now: number): PartitionActivity => {
     let inFlight = 0
@@ -96,17 +98,22 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
         ...(isSum ? { partition: sumOf(now) } : {})
       }
       if (!connection.isClosed()) connection.publish(to, JSON.stringify(said))
-      // Deliveries go on meanwhile.
-      yield* Effect.sleep(0)
+      if (part % atOnce === atOnce - 1) yield* Effect.sleep(0)
     }
   })
 
   const hear = (text: string, to: string | undefined) => {
     const question = Option.getOrUndefined(decode(text))
-    if (question === undefined || to === undefined || inLine >= mostInLine) return
-    inLine++
+    if (question === undefined || to === undefined) return
+    const isLong = question.about === "endpoints" && question.endpoint === undefined
+    if (!isLong) {
+      run(answer(question, to))
+      return
+    }
+    if (long >= mostLong) return
+    long++
     run(one.withPermit(answer(question, to))).addObserver(() => {
-      inLine--
+      long--
     })
   }
 

@@ -4,8 +4,10 @@ import { Broker } from "../broker/connection.ts"
 import type { Answer, Part, Question } from "./inquiry.ts"
 import { Part as PartSchema } from "./inquiry.ts"
 
-/** How long the owner of a partition may take, for each part of what it says, ms. */
+/** How long the owner of a partition may take to begin, ms. */
 const patience = 1_000
+/** How long it may take for each further part once it has begun, ms: it is there, and busy. */
+const furtherPatience = 3_000
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(PartSchema))
 
@@ -30,7 +32,7 @@ export const askOwner = Effect.fnUntraced(function* (
         parts.push(part)
         if (part.isLast) return end(joined(parts))
         clearTimeout(timer)
-        timer = setTimeout(() => end(undefined), patience)
+        timer = setTimeout(() => end(undefined), furtherPatience)
       }
     })
     const stop = () => {

@@ -7,8 +7,8 @@ const at = new Date("2026-06-03T10:32:00").getTime()
 
 const busy: EndpointNow = {
   partition: 3,
+  owner: "w1",
   told: {
-    worker: "w1",
     since: at - hour,
     inFlight: 4,
     inLine: 12,
@@ -19,7 +19,7 @@ const busy: EndpointNow = {
   },
   waiting: { queue: 20, schedules: 3, backlog: 1_200 }
 }
-const orphan: EndpointNow = { ...busy, told: undefined }
+const orphan: EndpointNow = { ...busy, owner: undefined, told: undefined }
 const rows = (now: EndpointNow) => Object.fromEntries(nowRows(now, at))
 
 describe("what goes on for an endpoint, for people", () => {
@@ -34,11 +34,11 @@ describe("what goes on for an endpoint, for people", () => {
   })
 
   it("says since when its owner counts, if that is not for long", () => {
-    const told = { worker: "w2", since: at - 60_000, inFlight: 0, inLine: 0 }
+    const told = { since: at - 60_000, inFlight: 0, inLine: 0 }
     const one = { ...told, attempts: 1, delivered: 0, p50Ms: 3, p95Ms: 3 }
     assert.strictEqual(
       rows({ ...busy, told: one })["last hour"],
-      "1 attempt since 10:31:00, when w2 took its partition: 0% delivered, p50 3 ms, p95 3 ms"
+      "1 attempt since 10:31:00, when w1 took its partition: 0% delivered, p50 3 ms, p95 3 ms"
     )
     const none = { ...busy, told: { ...told, attempts: 0, delivered: 0 } }
     assert.match(rows(none)["last hour"] ?? "", /^no attempts since 10:31:00/)
@@ -52,6 +52,10 @@ describe("what goes on for an endpoint, for people", () => {
       "last hour": "not known"
     })
     assert.deepStrictEqual(nowCells(orphan), ["-", "1,223", "-", "-", "-", "-"])
+    assert.strictEqual(
+      rows({ ...orphan, owner: "w1" })["in flight"],
+      "not known: w1, which has partition 3, does not answer now"
+    )
   })
 
   it("says that schedules are too many to be looked through", () => {
