@@ -24,7 +24,7 @@ interface Row extends ListedEndpoint {
   readonly text: string
 }
 
-/** Endpoints that are kept ready: 3 KB each, and 10 µs to make one again. */
+/** Endpoints that are kept ready: 2 KB each, and 20 µs to make one again. */
 const mostReady = 10_000
 /** Tenants whose types are kept indexed: 1 KB each at least, and 1 µs for each endpoint to do it again. */
 const mostIndexed = 10_000
