@@ -1,14 +1,13 @@
 import { Effect } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { readLayout } from "../broker/installed.ts"
-import { isNoSuchMessage } from "../broker/scan.ts"
 import type { DeadLetter } from "../history/dead-letters.ts"
+import { getDeadLetter } from "../history/dead-letters.ts"
 import { endpointKey, getEndpoint } from "./endpoint-store.ts"
 import { placeName } from "./held.ts"
 import { windowOf } from "./live-endpoint.ts"
 import type { PaceLimits } from "./pace.ts"
-import type { Begun, Round, Rounds, Target } from "./rounds.ts"
+import type { Begun, Contents, Round, Rounds, Target } from "./rounds.ts"
 import { makeRounds } from "./rounds.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
@@ -47,14 +46,14 @@ export interface RedeliveryOptions {
 /** The round that sending a dead letter again begins: there is one, however often it is asked for. */
 export const redeliveryRound = (dead: number): string => `d${dead}`
 
-const readBody = (seq: number): Effect.Effect<Uint8Array | undefined, BrokerError, Broker> =>
-  Effect.gen(function* () {
-    const { ask, jsm, names } = yield* Broker
-    const message = yield* ask(`read dead letter ${seq}`, () =>
-      jsm.streams.getMessage(names.dead, { seq })
-    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-    return message?.data
-  })
+const readLetter = Effect.fnUntraced(function* ({ dead = 0 }: Round) {
+  const { names } = yield* Broker
+  const letter = yield* getDeadLetter(dead)
+  if (letter === undefined) return undefined
+  const { content, event, type } = letter.delivery
+  const origin = placeName({ stream: names.dead, seq: dead })
+  return { event, type, content, origin, body: letter.body } satisfies Contents
+})
 
 /** The endpoint as it is now, and whether it takes anything. */
 const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string, last: DeadLetter) {
@@ -87,8 +86,6 @@ const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOptions) {
   const { by, held, letters, pace } = options
-  const broker = yield* Broker
-  const { names } = broker
   const layout = yield* readLayout
   const groups = Map.groupBy(letters, ({ delivery }) =>
     endpointKey(delivery.tenant, delivery.endpoint)
@@ -104,18 +101,14 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
       by,
       since: since - clockSkew,
       pace,
+      read: readLetter,
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
     })
     const wanted = own.map(
       ({ delivery, id }): Round => ({
-        event: delivery.event,
         eventSeq: delivery.eventSeq,
-        type: delivery.type,
         round: redeliveryRound(id),
-        content: delivery.content,
-        origin: placeName({ stream: names.dead, seq: id }),
-        dead: id,
-        body: Effect.provideService(readBody(id), Broker, broker)
+        dead: id
       })
     )
     const plan = yield* rounds.plan(wanted)

@@ -19,13 +19,15 @@ import { storeOnce } from "./store-once.ts"
 /** Rounds of one endpoint that are begun at the same time: so many bodies are in memory. */
 const atOnce = 16
 
-/** What is known of a further round before it begins. */
-export interface Round
-  extends Pick<Delivery, "event" | "eventSeq" | "type" | "round" | "content" | "origin"> {
+/** What tells a further round of an endpoint's deliveries from others. */
+export interface Round extends Pick<Delivery, "eventSeq" | "round"> {
   /** Sequence in DEAD of what is sent again. */
   readonly dead?: number
-  /** The event's bytes; undefined where they are gone. */
-  readonly body: Effect.Effect<Uint8Array | undefined, BrokerError>
+}
+
+/** What a round sends. */
+export interface Contents extends Pick<Delivery, "event" | "type" | "content" | "origin"> {
+  readonly body: Uint8Array
 }
 
 /**
@@ -52,6 +54,8 @@ export interface RoundsOptions {
   readonly by: string
   /** No round of these was begun before, ms since the epoch. */
   readonly since: number
+  /** Reads what a round sends; undefined where it is gone. */
+  readonly read: (round: Round) => Effect.Effect<Contents | undefined, BrokerError, Broker>
   readonly pace?: PaceLimits | undefined
   /** Told how many wait while it holds back, and 0 when it goes on. */
   readonly held: (waiting: number) => void
@@ -78,12 +82,19 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
 
-  const deliveryOf = (round: Round, began: number, deadline: number): Delivery => {
-    const { body: _, dead: __, ...known } = round
+  const deliveryOf = (
+    { eventSeq, round }: Round,
+    contents: Contents,
+    began: number,
+    deadline: number
+  ): Delivery => {
+    const { body: _, ...known } = contents
     const { generation, revision } = target
     return {
       tenant,
       endpoint,
+      eventSeq,
+      round,
       ...known,
       began,
       deadline,
@@ -126,23 +137,23 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     } satisfies Partial<Fact>
   }
 
-  const begin = Effect.fnUntraced(function* (round: Round, body: Uint8Array) {
+  const begin = Effect.fnUntraced(function* (round: Round, contents: Contents) {
     const began = clock.currentTimeMillisUnsafe()
-    const delivery = deliveryOf(round, began, began + target.window)
+    const delivery = deliveryOf(round, contents, began, began + target.window)
     const since = performance.now()
     const claimed = yield* claims.claim(factOf(delivery, round.dead), delivery)
     if (claimed === "taken") return "before"
     reached("round-claimed")
     const isSure = claimed === "mine" && performance.now() - since < patience
     const claim = claims.known.get(claimKey(delivery))
-    yield* store(delivery, body, claim?.seq ?? 0, !isSure)
+    yield* store(delivery, contents.body, claim?.seq ?? 0, !isSure)
     return "begun"
   }, Effect.uninterruptible)
 
   /** What was claimed stands: its deadline, too. */
-  const finish = (round: Round, body: Uint8Array, { fact, seq }: Claim) => {
-    const delivery = deliveryOf(round, fact.at, fact.deadline ?? fact.at)
-    return Effect.as(store(delivery, body, seq, true), "finished" as const)
+  const finish = (round: Round, contents: Contents, { fact, seq }: Claim) => {
+    const delivery = deliveryOf(round, contents, fact.at, fact.deadline ?? fact.at)
+    return Effect.as(store(delivery, contents.body, seq, true), "finished" as const)
   }
 
   /** Of those claimed before, the ones that have no message. */
@@ -182,10 +193,10 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
         round: Round
       ): Effect.fn.Return<Begun, BrokerError | PublishError, Broker> {
         const claim = claims.known.get(claimKey(round))
-        // Before the claim: nobody could finish what has no bytes.
-        const body = yield* round.body
-        if (body === undefined) return "gone"
-        return yield* claim === undefined ? begin(round, body) : finish(round, body, claim)
+        // Before the claim: what is gone cannot be sent by whoever would finish it.
+        const contents = yield* options.read(round)
+        if (contents === undefined) return "gone"
+        return yield* claim === undefined ? begin(round, contents) : finish(round, contents, claim)
       })
       yield* Effect.forEach(
         rounds,

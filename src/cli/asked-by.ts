@@ -1,0 +1,28 @@
+import { hostname, userInfo } from "node:os"
+import { Option } from "effect"
+import { Flag } from "effect/cli"
+
+const longest = 200
+
+/** The user of this process on this machine: `ana@host`. */
+const thisUser = (): string => {
+  try {
+    return `${userInfo().username}@${hostname()}`
+  } catch {
+    // Some containers run under a number that has no name.
+    return `${process.getuid?.() ?? "unknown"}@${hostname()}`
+  }
+}
+
+/** `--by WHO`: who asked for it, as the history tells it. */
+export const byFlag = Flag.String("by").pipe(
+  Flag.withMetavar("WHO"),
+  Flag.withDescription("Who asks for it, told in the history (default: user@host)"),
+  Flag.filterMap(
+    (text) =>
+      /^\P{Cc}+$/u.test(text) && text.length <= longest ? Option.some(text) : Option.none(),
+    () => `must be a name of 1 to ${longest} characters on one line`
+  ),
+  Flag.optional,
+  Flag.map(Option.getOrElse(thisUser))
+)

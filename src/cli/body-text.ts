@@ -1,0 +1,58 @@
+import { bytesText } from "./bytes.ts"
+
+/** Bytes of a body that are shown; all of it goes out with --raw. */
+const most = 4 * 1024
+
+/** A body made fit for a terminal. */
+export interface ShownBody {
+  /** Empty where the body is, and where it is no text. */
+  readonly lines: ReadonlyArray<string>
+  /** What was done to it, and how large it is. */
+  readonly note: string
+}
+
+/** The body as text; undefined where its bytes are none. */
+export const textOf = (body: Uint8Array): string | undefined => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body)
+  } catch {
+    return undefined
+  }
+}
+
+/** Where a text of at most so many bytes may end: not within a character. */
+const endBefore = (body: Uint8Array, limit: number): number => {
+  let end = limit
+  while (end > 0 && ((body[end] ?? 0) & 0xc0) === 0x80) end--
+  return end
+}
+
+/** Those that a terminal would obey, and those that change the order of what stands there. */
+const unsafe = /(?![\n\t])[\p{Cc}\p{Cf}\u2028\u2029]/gu
+
+const escaped = (character: string): string => {
+  const code = character.codePointAt(0) ?? 0
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
+}
+
+/** A body as it may be written to a terminal: nothing in it is obeyed. */
+export const shownBody = (body: Uint8Array): ShownBody => {
+  const size = bytesText(body.length)
+  if (body.length === 0) return { lines: [], note: "empty" }
+  const whole = textOf(body)
+  const isWhole = body.length <= most
+  const text = isWhole ? whole : textOf(body.subarray(0, endBefore(body, most)))
+  if (whole === undefined || text === undefined)
+    return { lines: [], note: `${size} that are no text; --raw writes them as they are` }
+  const found = text.match(unsafe)?.length ?? 0
+  const notes = [
+    size,
+    ...(isWhole ? [] : [`the first ${bytesText(most)} of it; --raw writes all`]),
+    ...(found === 0
+      ? []
+      : [
+          `${found} control ${found === 1 ? "character" : "characters"} shown as \\x..; --raw writes it as it is`
+        ])
+  ]
+  return { lines: text.replaceAll(unsafe, escaped).split("\n"), note: notes.join("; ") }
+}

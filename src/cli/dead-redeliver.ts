@@ -1,0 +1,176 @@
+import { Clock, Effect } from "effect"
+import { Command } from "effect/cli"
+import type { EndpointRedelivery, Unfit } from "../delivery/redeliver.ts"
+import type { Begun } from "../delivery/rounds.ts"
+import { byFlag } from "./asked-by.ts"
+import {
+  checkSelection,
+  countReasons,
+  lettersOf,
+  lettersText,
+  selectionFlags
+} from "./dead-selection.ts"
+import { isSet } from "./endpoint-flags.ts"
+import { countText } from "./figures.ts"
+import { connected, petrel, report } from "./frame.ts"
+import { Refused } from "./refused.ts"
+import { makeBar } from "./repartition-bar.ts"
+import { remark } from "./terminal.ts"
+
+/** Endpoints that are named one by one where they take nothing. */
+const named = 5
+
+const unfitTexts: Record<Unfit, string> = {
+  "endpoint-disabled": "is disabled: put it back to work with `petrel endpoint enable`",
+  "endpoint-removed": "is removed",
+  "endpoint-unreadable": "has a configuration that cannot be read"
+}
+
+/** Not before it is needed: other commands do without the engine. */
+const engine = Effect.promise(() => import("../delivery/redeliver.ts"))
+
+const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
+  plan.flatMap(({ endpoint, fresh, tenant, unfit }) =>
+    unfit === undefined || fresh.length === 0
+      ? []
+      : [{ endpoint: `${tenant}/${endpoint}`, why: unfit, count: fresh.length }]
+  )
+
+/** Why some are left alone, a sentence each. */
+const leftTexts = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlyArray<string> => {
+  const before = plan.reduce((sum, one) => sum + one.before, 0)
+  const unfit = unfitOf(plan)
+  const others = unfit.slice(named)
+  const rest = others.reduce((sum, { count }) => sum + count, 0)
+  return [
+    ...(before === 0 ? [] : [`${countText(before)} left alone: sent again before`]),
+    ...unfit
+      .slice(0, named)
+      .map(
+        ({ count, endpoint, why }) =>
+          `${countText(count)} left alone: ${endpoint} ${unfitTexts[why]}`
+      ),
+    ...(rest === 0
+      ? []
+      : [`${countText(rest)} left alone: of ${countText(others.length)} more such endpoints`])
+  ]
+}
+
+const leftJson = (plan: ReadonlyArray<EndpointRedelivery>) => ({
+  before: plan.reduce((sum, one) => sum + one.before, 0),
+  skipped: unfitOf(plan)
+})
+
+export const redeliver = Command.make(
+  "redeliver",
+  {
+    ...selectionFlags,
+    by: byFlag,
+    dryRun: isSet("dry-run", "Say how many there are for each reason, and send none")
+  },
+  Effect.fnUntraced(function* ({ all, by, dryRun, ...filter }) {
+    yield* checkSelection({ ...filter, all }, "send again")
+    const { json } = yield* petrel
+    const started = yield* Clock.currentTimeMillis
+    const bar = process.stderr.isTTY && !json && !dryRun ? makeBar(process.stderr) : undefined
+    yield* Effect.gen(function* () {
+      const letters = yield* lettersOf(filter)
+      const { planRedelivery, redeliver } = yield* engine
+      const plan = yield* planRedelivery({
+        letters,
+        by,
+        held: (endpoint, waiting) =>
+          bar?.label(waiting === 0 ? "" : `${endpoint}: ${countText(waiting)} wait, holding back`)
+      })
+      const sending = new Set(
+        plan
+          .filter(({ unfit }) => unfit === undefined)
+          .flatMap(({ fresh }) => fresh.map(({ dead }) => dead))
+          .concat(plan.flatMap(({ finishing }) => finishing.map(({ dead }) => dead)))
+      )
+      const reasons = countReasons(letters.filter(({ id }) => sending.has(id)))
+      const total = sending.size
+      if (dryRun) {
+        const lines = reasons.map(
+          ([reason, count]) => `  ${reason.padEnd(18)}  ${countText(count).padStart(9)}`
+        )
+        return yield* report(
+          {
+            event: "planned",
+            selected: letters.length,
+            redeliver: total,
+            reasons: Object.fromEntries(reasons),
+            ...leftJson(plan)
+          },
+          [`would send ${lettersText(total)} again`, ...lines, ...leftTexts(plan)].join("\n")
+        )
+      }
+      if (letters.length === 0)
+        return yield* report(
+          { event: "done", selected: 0, redelivered: 0, gone: 0, ...leftJson(plan) },
+          "there are no such dead letters: nothing was sent"
+        )
+      const counts: Record<Begun, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
+      bar?.total(total)
+      yield* redeliver(plan, (_, begun) => {
+        counts[begun]++
+        bar?.advance(1)
+      }).pipe(
+        Effect.ensuring(Effect.sync(() => bar?.clear())),
+        Effect.onInterrupt(() => remark(brokenOff(counts, total, filter.id, started))),
+        Effect.tapError(() => remark(brokenOff(counts, total, filter.id, started)))
+      )
+      const sent = counts.begun + counts.finished
+      const left = leftTexts(plan)
+      const gone =
+        counts.gone === 0 ? [] : [`${countText(counts.gone)} had been discarded meanwhile`]
+      const others =
+        counts.before === 0
+          ? []
+          : [`${countText(counts.before)} were sent by somebody else at the same time`]
+      yield* report(
+        {
+          event: "done",
+          selected: letters.length,
+          redelivered: sent,
+          gone: counts.gone,
+          ...leftJson(plan)
+        },
+        [
+          sent === 0
+            ? "nothing was sent"
+            : `${lettersText(sent)} sent again: \`petrel dead list\` shows what comes of ${sent === 1 ? "it" : "them"}`,
+          ...left,
+          ...others,
+          ...gone
+        ].join("\n")
+      )
+      const unfit = unfitOf(plan)
+      if (sent === 0 && unfit.length > 0 && counts.before === 0)
+        return yield* new Refused({
+          message: `nothing was sent: ${unfit.length === 1 ? `${unfit[0]?.endpoint} takes nothing` : "none of these endpoints takes anything"}`
+        })
+    }).pipe(Effect.provide(connected))
+  })
+).pipe(
+  Command.withDescription(
+    "Send dead letters again, each once: the same event, attempts and deadline begin anew"
+  ),
+  Command.withShortDescription("Send dead letters again"),
+  Command.withExamples([
+    { command: "petrel dead redeliver --endpoint acme/billing --status 5xx" },
+    { command: "petrel dead redeliver --all --dry-run", description: "How many, for each reason" }
+  ])
+)
+
+/** How to go on: without those that have died since, which may be the same ones. */
+const brokenOff = (
+  counts: Readonly<Record<Begun, number>>,
+  total: number,
+  ids: ReadonlyArray<number>,
+  started: number
+): string => {
+  const sent = counts.begun + counts.finished + counts.before
+  const until = ids.length > 0 ? "" : ` with --until ${new Date(started).toISOString()}`
+  return `stopped after ${countText(sent)} of ${countText(total)}: run the same command${until} to send the rest`
+}

@@ -1,0 +1,115 @@
+import { Effect, Option, Stream } from "effect"
+import { Argument, Flag } from "effect/cli"
+import { DeadReason } from "../domain/outcome.ts"
+import type { DeadLetter, DeadLetterQuery } from "../history/dead-letters.ts"
+import { getDeadLetters, readDeadLetters } from "../history/dead-letters.ts"
+import { countText, plural } from "./figures.ts"
+import { Refused } from "./refused.ts"
+import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
+
+const idExpected = "must be the number of a dead letter, as `petrel dead list` shows it"
+
+const readId = (text: string): Option.Option<number> => {
+  const id = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  return id > 0 ? Option.some(id) : Option.none()
+}
+
+/** The dead letter that a command is about. */
+export const idArgument = Argument.String("ID").pipe(
+  Argument.withDescription("Its number, as `petrel dead list` shows it"),
+  Argument.filterMap(readId, () => idExpected)
+)
+
+/** Flags that narrow which dead letters are meant. */
+export const filterFlags = {
+  tenant: tenantFlag,
+  endpoint: endpointFlag,
+  reason: nameFlag("reason", DeadReason.literals).pipe(
+    Flag.withMetavar("REASON"),
+    Flag.withDescription(`Only those that ended so: ${DeadReason.literals.join(", ")}`),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  ),
+  status: Flag.String("status").pipe(
+    Flag.withMetavar("STATUS"),
+    Flag.withDescription("Only those whose last answer was that: 503, or 5xx"),
+    Flag.filterMap(
+      (text) =>
+        /^[1-5](\d\d|xx)$/.test(text.toLowerCase())
+          ? Option.some(text.toLowerCase())
+          : Option.none(),
+      () => "must be an HTTP status such as 503, or a class of them such as 5xx"
+    ),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  ),
+  since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  until: timeFlag("until", "Up to then, in the same form"),
+  id: Flag.String("id").pipe(
+    Flag.withMetavar("ID"),
+    Flag.withDescription("Only the one of this number; may be repeated"),
+    Flag.filterMap(readId, () => idExpected),
+    Flag.atLeast(0)
+  )
+}
+
+/** Which dead letters are meant. */
+export interface Filter extends DeadLetterQuery {
+  /** Empty: any. */
+  readonly id: ReadonlyArray<number>
+}
+
+/** The same for what changes something: all of them must be asked for. */
+export const selectionFlags = {
+  ...filterFlags,
+  all: Flag.Boolean("all").pipe(
+    Flag.withDescription("All there are"),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
+}
+
+const isNarrowed = (filter: Filter): boolean => {
+  const { endpoint, id, reason, since, status, tenant, until } = filter
+  return (
+    id.length > 0 ||
+    [endpoint, reason, since, status, tenant, until].some((given) => given !== undefined)
+  )
+}
+
+const missingText = (ids: ReadonlyArray<number>): string =>
+  ids.length === 1
+    ? `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never was`
+    : `there are no dead letters ${ids.slice(0, 10).join(", ")}${ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""}: they were discarded, have become too old to be kept, or never were`
+
+/** The dead letters that a filter means, oldest first. Fails where an id names none. */
+export const lettersOf = Effect.fnUntraced(function* (filter: Filter) {
+  if (filter.id.length === 0) return yield* Stream.runCollect(readDeadLetters(filter))
+  const { letters, missing } = yield* getDeadLetters(filter.id, filter)
+  if (missing.length > 0) return yield* new Refused({ message: missingText(missing) })
+  return letters
+})
+
+/** Refuses what names nothing: that it means all is not to be guessed. */
+export const checkSelection = Effect.fnUntraced(function* (
+  filter: Filter & { readonly all: boolean },
+  what: string
+) {
+  if (filter.all && isNarrowed(filter))
+    return yield* new Refused({ message: "--all and flags that narrow it exclude each other" })
+  if (!filter.all && !isNarrowed(filter))
+    return yield* new Refused({
+      message: `say which dead letters to ${what}: by --endpoint, --tenant, --reason, --status, --since, --until or --id, or --all of them; nothing was done`
+    })
+})
+
+/** How many there are of each reason, the most first. */
+export const countReasons = (
+  letters: ReadonlyArray<Pick<DeadLetter, "reason">>
+): ReadonlyArray<readonly [reason: string, count: number]> => {
+  const counts = new Map<string, number>()
+  for (const { reason } of letters) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  return [...counts].sort(([, a], [, b]) => b - a)
+}
+
+export const lettersText = (count: number): string => plural(count, "dead letter")
