@@ -82,6 +82,8 @@ export const statusJson = (survey: Survey): object => {
     },
     deliveries: deliveriesJson(survey),
     oldestWaiting: oldest ?? null,
+    repartition:
+      survey.change === undefined ? null : { from: survey.change.from, to: survey.change.to },
     partitions: partitionsJson(survey),
     endpoints:
       endpoints === undefined ? null : { ...states, withBacklog: waitingSums(survey).backlogs },

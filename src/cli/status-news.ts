@@ -1,3 +1,4 @@
+import { defaultTtl } from "../delivery/ownership.ts"
 import type { PartitionSurvey, Survey } from "../delivery/survey.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
@@ -18,8 +19,6 @@ export interface AllNews {
   readonly notices: ReadonlyArray<News>
 }
 
-/** A worker that has died keeps its partitions for so long, ms. */
-const lease = 10_000
 /** Partitions are shared out within this after a worker has started, ms. */
 const takingOver = 20_000
 /** Events that a router in good order has before it when many come at once. */
@@ -73,7 +72,17 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
   ]
 }
 
-const aboutWorkers = ({ at, partitions, workers }: Survey): AllNews => {
+const aboutWorkers = ({ at, change, partitions, workers }: Survey): AllNews => {
+  if (change !== undefined)
+    return {
+      problems: [
+        {
+          code: "repartitioning",
+          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile: wait for \`petrel repartition ${change.to}\` or, where it was broken off, run it again`
+        }
+      ],
+      notices: []
+    }
   if (workers === undefined) return { problems: [], notices: [] }
   const alive = workers.flatMap(({ heartbeat }) => (heartbeat === undefined ? [] : [heartbeat]))
   const staying = alive.filter(({ leaving }) => leaving !== true)
@@ -91,7 +100,8 @@ const aboutWorkers = ({ at, partitions, workers }: Survey): AllNews => {
     }
   const isStarting = delivering.some(({ startedAt }) => at - startedAt < takingOver)
   const isFresh = ({ unownedSince }: PartitionSurvey) =>
-    delivering.length > 0 && (unownedSince === undefined ? isStarting : at - unownedSince <= lease)
+    delivering.length > 0 &&
+    (unownedSince === undefined ? isStarting : at - unownedSince <= defaultTtl)
   const fresh = unowned.filter(isFresh)
   const stale = unowned.filter((partition) => !isFresh(partition))
   const [{ unownedSince } = {}] = stale
@@ -127,7 +137,7 @@ const aboutWorkers = ({ at, partitions, workers }: Survey): AllNews => {
         : [
             {
               code: "partition-changing-hands",
-              text: `${partitionsText(fresh)} ${haveText(fresh)} no owner yet: a worker takes over within ${spanText(lease)}`
+              text: `${partitionsText(fresh)} ${haveText(fresh)} no owner yet: a worker takes over within ${spanText(defaultTtl)}`
             }
           ]),
       ...(first === undefined

@@ -13,6 +13,9 @@ export interface Owner {
   readonly ttl: number
 }
 
+/** How long nobody delivers what a worker had that has died, where nothing else was asked for, ms. */
+export const defaultTtl = 10_000
+
 /** The right to deliver what lies in a partition, for as long as it is renewed. */
 export interface Ownership {
   readonly partition: number

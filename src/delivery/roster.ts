@@ -104,22 +104,26 @@ export const readRoster = Effect.gen(function* () {
   return roster
 })
 
-/** The same in the order of ids, and which partitions nobody owns. */
+/** Who is there, in the order of their ids. */
+export const presentIn = ({ leases, members }: Roster): ReadonlyArray<Present> => {
+  const owners = [...leases.values()].map(({ said }) => said.worker)
+  return [...new Set([...members.keys(), ...owners])].sort().map((id) => ({
+    id,
+    heartbeat: members.get(id)?.said,
+    partitions: [...leases]
+      .filter(([, { said }]) => said.worker === id)
+      .map(([partition]) => partition)
+      .sort((a, b) => a - b)
+  }))
+}
+
+/** Who is there now, and which partitions nobody owns. */
 export const readPresent = Effect.gen(function* () {
   const { partitions } = yield* readLayout
   const roster = yield* readRoster
   const indexes = Array.from({ length: partitions }, (_, index) => index)
-  const ownerOf = (partition: number) => roster.leases.get(partition)?.said.worker
-  const owners = indexes.map(ownerOf).filter((worker) => worker !== undefined)
-  const ids = [...new Set([...roster.members.keys(), ...owners])].sort()
   return {
-    present: ids.map(
-      (id): Present => ({
-        id,
-        heartbeat: roster.members.get(id)?.said,
-        partitions: indexes.filter((partition) => ownerOf(partition) === id)
-      })
-    ),
-    unowned: indexes.filter((partition) => ownerOf(partition) === undefined)
+    present: presentIn(roster),
+    unowned: indexes.filter((partition) => !roster.leases.has(partition))
   }
 })

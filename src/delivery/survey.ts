@@ -1,11 +1,11 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { findPartitions, TopologyError } from "../broker/installed.ts"
+import { findPartitions, readChanges, TopologyError } from "../broker/installed.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
 import type { Answer, PartitionActivity } from "./inquiry.ts"
 import { askOwner } from "./inquiry-ask.ts"
 import type { Present } from "./roster.ts"
-import { Roster, rosterSubjects } from "./roster.ts"
+import { presentIn, Roster, rosterSubjects } from "./roster.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 import type { StreamSurvey } from "./survey-streams.ts"
@@ -62,6 +62,8 @@ export interface Survey {
     readonly bytes: number | undefined
     readonly limit: number | undefined
   }
+  /** The number of partitions is being changed: no worker runs meanwhile. */
+  readonly change: { readonly from: number; readonly to: number } | undefined
   readonly partitions: ReadonlyArray<PartitionSurvey>
   /** Undefined where their bucket says nothing. */
   readonly workers: ReadonlyArray<Present> | undefined
@@ -80,7 +82,7 @@ const candidates = 4
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
 /** Who is there, and when leases ended of which there is no other yet. */
-const readRoster = Effect.gen(function* () {
+const readLeases = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
   const roster = new Roster()
@@ -98,18 +100,6 @@ const readRoster = Effect.gen(function* () {
   )
   return { roster, ended }
 })
-
-const presentIn = ({ leases, members }: Roster): ReadonlyArray<Present> => {
-  const owners = [...leases.values()].map(({ said }) => said.worker)
-  return [...new Set([...members.keys(), ...owners])].sort().map((id) => ({
-    id,
-    heartbeat: members.get(id)?.said,
-    partitions: [...leases]
-      .filter(([, { said }]) => said.worker === id)
-      .map(([partition]) => partition)
-      .sort((a, b) => a - b)
-  }))
-}
 
 const lookAtPartition = Effect.fnUntraced(function* (
   partition: number,
@@ -213,20 +203,22 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, endpoints, lastHour, oldest, partitions, roster, router } = yield* Effect.all(
-    {
-      account: orUnknown(readAccount),
-      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
-      roster: ifLed(names.buckets.workers, readRoster),
-      router: lookAtConsumer(names.events, names.routerConsumer),
-      lastHour: countSince(names.dead, at - hour),
-      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
-      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-        concurrency: atOnce
-      })
-    },
-    { concurrency: "unbounded" }
-  )
+  const { account, changes, endpoints, lastHour, oldest, partitions, roster, router } =
+    yield* Effect.all(
+      {
+        account: orUnknown(readAccount),
+        endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
+        roster: ifLed(names.buckets.workers, readLeases),
+        changes: ifLed(names.buckets.workers, readChanges),
+        router: lookAtConsumer(names.events, names.routerConsumer),
+        lastHour: countSince(names.dead, at - hour),
+        oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+        partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+          concurrency: atOnce
+        })
+      },
+      { concurrency: "unbounded" }
+    )
   const survey: Survey = {
     at,
     version: connection.info?.version ?? "",
@@ -244,6 +236,7 @@ export const readSurvey = Effect.gen(function* () {
       bytes: dead?.state.bytes,
       limit: dead === undefined || dead.config.max_bytes <= 0 ? undefined : dead.config.max_bytes
     },
+    change: changes?.changes.change,
     partitions: partitions.map((partition) => ({
       ...partition,
       owner: roster?.roster.leases.get(partition.partition)?.said.worker,

@@ -19,7 +19,8 @@ describe("petrel workers", () => {
         const slow = yield* receiver({
           answer: () => Effect.runPromise(Effect.as(Deferred.await(gate), {}))
         })
-        yield* endpoint({ url: slow.url, maxInFlight: 2 })
+        // What stands in line goes to the backlog after a second.
+        yield* endpoint({ url: slow.url, maxInFlight: 5 })
         const before = Date.now()
         const { delivering } = yield* worker({ leaseTtl: 1_000 })
         yield* delivering
@@ -39,7 +40,7 @@ describe("petrel workers", () => {
         })
         assert.isAtLeast(Number(startedAt), before)
         assert.deepStrictEqual(partitions, [
-          { partition: 0, inFlight: 2, inMemory: 5 },
+          { partition: 0, inFlight: 5, inMemory: 5 },
           { partition: 1, inFlight: 0, inMemory: 0 }
         ])
 
@@ -48,7 +49,7 @@ describe("petrel workers", () => {
         assert.lengthOf(text.out, 2)
         assert.match(
           nth(text.out, 1),
-          new RegExp(`^w1 +\\S+ +${process.pid} +\\S.* +router,deliver +0,1 +2 +5$`)
+          new RegExp(`^w1 +\\S+ +${process.pid} +\\S.* +router,deliver +0,1 +5 +5$`)
         )
         yield* Deferred.succeed(gate, undefined)
       })

@@ -66,6 +66,7 @@ const busy: Survey = {
   streams: [],
   events: { stored: 12_345_678, pending: 4, inRouter: 3 },
   dead: { stored: 4_321, lastHour: 0, bytes: 1, limit: 100 },
+  change: undefined,
   partitions: Array.from({ length: 8 }, (_, index) => partition(index)),
   workers: [someone("worker-0"), someone("worker-1"), someone("worker-2")],
   endpoints,
@@ -154,6 +155,11 @@ describe("what is not as it should be", () => {
   it("is that nobody routes, though others deliver", () => {
     const workers = [someone("w", now - 60 * minute, ["deliver"])]
     assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])
+  })
+
+  it("is that the number of partitions is being changed, and not that no worker is there", () => {
+    const changing = { ...busy, workers: [], change: { from: 8, to: 32 } }
+    assert.deepStrictEqual(codes(changing), [["repartitioning"], []])
   })
 
   it("is a stream that nobody leads, and a server that is missing or behind", () => {
