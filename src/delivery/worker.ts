@@ -86,10 +86,11 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   const owned = new Map<number, Partition>()
   let requests = 0
   const mayReturn = refuseNewLayout(epoch)
+  // Before the first sign of life: while 100,000 endpoints are read the next ones may come too late.
+  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
   const membership = yield* join({ owner, roles: options.roles, load: loadOf(owned), mayReturn })
   // Whoever changes the layout looks for workers after it has said so: one of both sees the other.
   yield* mayReturn
-  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
   const asked = yield* Deferred.make<void>()
   const delivering = yield* Deferred.make<ReadonlyArray<number>>()
   const node: Node = {
