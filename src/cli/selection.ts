@@ -33,19 +33,31 @@ const parseEndpoint = (text: string): Option.Option<EndpointName> => {
     : Option.none()
 }
 
-/** `--endpoint T/E`: only this endpoint's. */
-export const endpointFlag = Flag.String("endpoint").pipe(
-  Flag.withMetavar("TENANT/ENDPOINT"),
-  Flag.withDescription("Only this endpoint's"),
-  Flag.filterMap(
-    parseEndpoint,
-    () => `must be TENANT/ENDPOINT, such as acme/billing, each ${namePart}`
-  ),
-  maybe
-)
+/** A flag that names an endpoint. */
+export const endpointNameFlag = (name: string, description: string): Flag.Flag<EndpointName> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("TENANT/ENDPOINT"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      parseEndpoint,
+      () => `must be TENANT/ENDPOINT, such as acme/billing, each ${namePart}`
+    )
+  )
 
-/** A flag that takes a time, as ms since the epoch. */
-export const timeFlag = (name: string, description: string): Flag.Flag<number | undefined> =>
+/** `--endpoint T/E`: only this endpoint's. */
+export const endpointFlag = maybe(endpointNameFlag("endpoint", "Only this endpoint's"))
+
+/** A time as it was given, and in ms since the epoch. */
+export interface GivenTime {
+  readonly text: string
+  readonly at: number
+}
+
+/** A flag that takes a time. */
+export const givenTimeFlag = (
+  name: string,
+  description: string
+): Flag.Flag<GivenTime | undefined> =>
   Flag.String(name).pipe(
     Flag.withMetavar("TIME"),
     Flag.withDescription(description),
@@ -59,11 +71,15 @@ export const timeFlag = (name: string, description: string): Flag.Flag<number | 
               expected: whenExpected,
               kind: "flag"
             })
-          : Effect.succeed(at)
+          : Effect.succeed({ text, at })
       })
     ),
     maybe
   )
+
+/** The same, in ms since the epoch. */
+export const timeFlag = (name: string, description: string): Flag.Flag<number | undefined> =>
+  Flag.map(givenTimeFlag(name, description), (given) => given?.at)
 
 /** A flag that takes one of a few names; one that is not among them is answered with the nearest. */
 export const nameFlag = <const Names extends ReadonlyArray<string>>(
