@@ -149,7 +149,7 @@ const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, Bro
  * A consumer that starts at a time is not made anew by the client after a gap: the broker refuses
  * the start time beside the sequence to go on from. One that starts at a sequence is.
  */
-const firstSince = Effect.fnUntraced(function* (stream: string, time: number) {
+export const firstSince = Effect.fnUntraced(function* (stream: string, time: number) {
   if (time <= 0) return 1
   const { ask, js } = yield* Broker
   return yield* ask(`look for a time in ${stream}`, async () => {

@@ -7,6 +7,7 @@ import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { alerts } from "./alerts.ts"
+import { audit } from "./audit.ts"
 import { dead } from "./dead.ts"
 import { dev } from "./dev.ts"
 import { endingOf } from "./ending.ts"
@@ -18,6 +19,7 @@ import { logging } from "./logging.ts"
 import { presets } from "./presets.ts"
 import { publish } from "./publish.ts"
 import { repartition } from "./repartition.ts"
+import { replay } from "./replay.ts"
 import { runMain } from "./signals.ts"
 import { status } from "./status.ts"
 import { usage } from "./usage.ts"
@@ -42,6 +44,8 @@ const program = petrel.pipe(
     publish,
     history,
     dead,
+    replay,
+    audit,
     alerts,
     presets
   ]),

@@ -20,7 +20,8 @@ export const failureKinds = [
   "dead-lettered",
   "circuit-opened",
   "endpoint-disabled",
-  "unroutable"
+  "unroutable",
+  "missing"
 ] as const
 export const factKinds = [...okKinds, ...failureKinds] as const
 export type FactKind = (typeof factKinds)[number]

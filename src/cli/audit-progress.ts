@@ -1,0 +1,62 @@
+import { Effect } from "effect"
+import type { AuditOptions } from "../history/audit/audit.ts"
+import type { Books, Reading } from "../history/audit/books.ts"
+import { countText } from "./figures.ts"
+import { makeBar } from "./repartition-bar.ts"
+import { remark } from "./terminal.ts"
+
+/** Between two drawings, and between two lines where there is no terminal, ms. */
+const onTerminal = 200
+const elsewhere = 10_000
+
+const done = ({ events, history }: Books): number => events.messages + history.messages
+const left = ({ next, to }: Reading): number => Math.max(0, to - next + 1)
+const all = (books: Books): number => done(books) + left(books.events) + left(books.history)
+
+/** Runs an audit and shows how far its reading is: a bar on a terminal, else a line now and then. */
+export const withProgress = <A, E, R>(
+  options: AuditOptions,
+  run: (options: AuditOptions) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    let books: Books | undefined
+    const watched = run({
+      ...options,
+      onBegin: (begun) => {
+        books = begun
+      }
+    })
+    const show = process.stderr.isTTY ? bar(() => books) : lines(() => books)
+    return Effect.raceFirst(watched, show)
+  })
+
+const lines = (look: () => Books | undefined) =>
+  Effect.forever(
+    Effect.delay(
+      Effect.suspend(() => {
+        const books = look()
+        return books === undefined
+          ? Effect.void
+          : remark(`read ${countText(done(books))} of ${countText(all(books))} messages`)
+      }),
+      elsewhere
+    )
+  )
+
+const bar = (look: () => Books | undefined) =>
+  Effect.suspend(() => {
+    const drawn = makeBar(process.stderr)
+    let shown = 0
+    const draw = Effect.sync(() => {
+      const books = look()
+      if (books === undefined) return
+      drawn.label("messages read")
+      drawn.total(all(books))
+      drawn.advance(done(books) - shown)
+      shown = done(books)
+    })
+    return Effect.ensuring(
+      Effect.forever(Effect.delay(draw, onTerminal)),
+      Effect.sync(() => drawn.clear())
+    )
+  })

@@ -1,0 +1,55 @@
+import { readFile, writeFile } from "node:fs/promises"
+import { Effect, Option, Schema } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
+import type { Audit } from "../history/audit/audit.ts"
+import type { Reading } from "../history/audit/books.ts"
+import type { StreamProof } from "../history/audit/proof.ts"
+import { compareWithProof, Proof, proofOf } from "../history/audit/proof.ts"
+import { countText } from "./figures.ts"
+import { Refused } from "./refused.ts"
+import { remark } from "./terminal.ts"
+
+const why = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Proof))
+
+/** Reads a proof that an earlier audit wrote. */
+export const readProof = Effect.fnUntraced(function* (path: string) {
+  const text = yield* Effect.tryPromise({
+    try: () => readFile(path, "utf8"),
+    catch: (error) => new Refused({ message: `cannot read the proof: ${why(error)}` })
+  })
+  const proof = Option.getOrUndefined(decode(text))
+  if (proof !== undefined) return proof
+  return yield* new Refused({ message: `${path} is no proof that \`petrel audit --proof\` wrote` })
+})
+
+/** Writes what was audited, and what came of it. */
+export const writeProof = (path: string, audit: Audit, now: number) =>
+  Effect.tryPromise({
+    try: () =>
+      writeFile(path, `${JSON.stringify(proofOf(audit, now, packageJson.version), null, 2)}\n`),
+    catch: (error) => new Refused({ message: `cannot write the proof: ${why(error)}` })
+  })
+
+const compare = Effect.fnUntraced(function* (name: string, before: StreamProof, now: Reading) {
+  const { changed, gone, same } = compareWithProof(before, now)
+  const rest = gone === 0 ? "" : `; ${countText(gone)} are too old to be compared`
+  yield* remark(`${name}: ${countText(same)} are as the proof says${rest}`)
+  return changed.map(
+    ({ first, last }) => `${name} ${countText(first)} to ${countText(last)} are not what they were`
+  )
+})
+
+/** Says where the streams are not what a proof says they were; undefined where they are. */
+export const compareWith = Effect.fnUntraced(function* (before: Proof, { books, reach }: Audit) {
+  if (before.tenant !== reach.scope.tenant)
+    return yield* new Refused({
+      message: `the proof is of ${before.tenant ?? "all tenants"}: audit the same to compare with it`
+    })
+  const found = [
+    ...(yield* compare("events", before.events, books.events)),
+    ...(yield* compare("facts", before.history, books.history))
+  ]
+  return found.length === 0 ? undefined : `the past has been changed: ${found.join(", ")}`
+})

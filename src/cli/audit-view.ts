@@ -1,0 +1,152 @@
+import type { Audit } from "../history/audit/audit.ts"
+import type { Problem } from "../history/audit/problem.ts"
+import { momentText, plainText } from "../history/line.ts"
+import { countText, plural } from "./figures.ts"
+
+const width = 80
+/** Problems that are shown to people; the others are counted. */
+const shownProblems = 50
+
+const rangeJson = ({ reach }: Audit) => {
+  const { firstEvent, lastEvent, since, tenant, until } = reach.scope
+  return {
+    firstEvent,
+    lastEvent,
+    ...(since === 0 ? {} : { since }),
+    ...(until === Number.POSITIVE_INFINITY ? {} : { until }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(reach.since === 0 ? {} : { vouchedSince: reach.since })
+  }
+}
+
+/** The whole audit as one object: what was looked at, and how it stands. */
+export const auditJson = (audit: Audit, ms: number) => {
+  const { books, judgement, reach } = audit
+  const { problems, tally, verdict } = judgement
+  const { history, ledger } = books
+  return {
+    verdict,
+    range: rangeJson(audit),
+    events: {
+      ...judgement.events,
+      routerFloor: reach.routerFloor,
+      routerLag: Math.max(0, reach.lastEvent - reach.routerFloor)
+    },
+    facts: {
+      read: history.messages,
+      to: history.next - 1,
+      attempts: ledger.attempts,
+      earlier: ledger.earlier
+    },
+    deliveries: { ...tally, reasons: Object.fromEntries(tally.reasons) },
+    skipped: Object.fromEntries(ledger.skipped),
+    problems: Object.fromEntries(problems.counts),
+    shown: problems.list.length,
+    ms
+  }
+}
+
+const row = (label: string, count: number, says = ""): string =>
+  `  ${label.padEnd(24)}${countText(count).padStart(14)}${says === "" ? "" : `  ${says}`}`
+
+const rowIf = (label: string, count: number, says = ""): ReadonlyArray<string> =>
+  count === 0 ? [] : [row(label, count, says)]
+
+const byCount = (counts: ReadonlyMap<string, number>): ReadonlyArray<string> =>
+  [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => row(`  ${name}`, count))
+
+/** Breaks a text into lines that fit the width, those after the first indented. */
+const fitted = (text: string): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let line = ""
+  for (const word of plainText(text).split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = `    ${word}`
+    } else line = line === "" ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+const whose = ({ endpoint, event, eventSeq, round, tenant }: Problem): string => {
+  const name = event ?? (eventSeq === undefined ? "" : `event ${eventSeq}`)
+  const target = endpoint === undefined || tenant === undefined ? "" : ` → ${tenant}/${endpoint}`
+  const again = round === undefined || round === "0" ? "" : ` (round ${round})`
+  return name === "" ? "" : `${name}${target}${again}: `
+}
+
+const problemLines = ({ judgement }: Audit): ReadonlyArray<string> => {
+  const { counts, list, total } = judgement.problems
+  if (total === 0) return []
+  const rest = total - Math.min(list.length, shownProblems)
+  return [
+    "",
+    "Problems",
+    ...[...counts].map(([kind, count]) => row(kind, count)),
+    "",
+    ...list
+      .slice(0, shownProblems)
+      .flatMap((problem) => fitted(`${problem.kind}: ${whose(problem)}${problem.says}`)),
+    ...(rest === 0 ? [] : [`and ${countText(rest)} more; --json shows up to 10,000`])
+  ]
+}
+
+const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
+  const { firstEvent, lastEvent, tenant } = reach.scope
+  const whom = tenant === undefined ? "" : ` of ${tenant}`
+  const begin =
+    reach.since === 0
+      ? []
+      : [`What was before ${momentText(reach.since, now)} is not all there any more.`]
+  return [
+    ...fitted(
+      firstEvent > lastEvent
+        ? `No event${whom} in this range is there any more.`
+        : `Events ${countText(firstEvent)} to ${countText(lastEvent)}${whom}.`
+    ),
+    ...begin
+  ]
+}
+
+/** One sentence for how it ends, or undefined where all is well. */
+export const refusalOf = ({ judgement, reach }: Audit): string | undefined => {
+  switch (judgement.verdict) {
+    case "clean":
+      return undefined
+    case "problems":
+      return `the audit found ${plural(judgement.problems.total, "problem")}; docs/audit.md says what each means`
+    case "unvouched":
+      return `the range cannot be vouched for: the streams reach back to ${new Date(reach.since).toISOString()} only. Within that nothing is wrong; --since that or later audits what is there`
+  }
+}
+
+/** The audit for people, in lines of up to 80 columns. */
+export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => {
+  const { books, judgement } = audit
+  const { events, tally } = judgement
+  const skipped = [...books.ledger.skipped.values()].reduce((sum, count) => sum + count, 0)
+  return [
+    ...rangeText(audit, now),
+    "",
+    row("events", events.stored),
+    ...rowIf("  not routed yet", events.unreached, "the router has not come to them"),
+    row("deliveries", tally.begun),
+    row("  delivered", tally.delivered),
+    ...rowIf("    more than once", tally.repeated, "repeats after a crash: no fault"),
+    ...rowIf("  dead-lettered", tally.deadLettered),
+    ...byCount(tally.reasons).map((line) => `  ${line}`),
+    ...rowIf("  discarded", tally.discarded),
+    ...rowIf("  waiting", tally.pending, "each was found where it waits"),
+    ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
+    row("  missing", tally.missing),
+    ...rowIf("skipped", skipped, "endpoints that took no events"),
+    row("facts read", books.history.messages),
+    ...problemLines(audit),
+    "",
+    judgement.verdict === "clean"
+      ? "Clean: every delivery has ended once, or waits where it was found."
+      : judgement.verdict === "unvouched"
+        ? "Unvouched: nothing is wrong in what is there, but it does not reach back far enough."
+        : `${plural(judgement.problems.total, "problem")} found.`
+  ]
+}

@@ -1,0 +1,64 @@
+import { Clock, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { AuditOptions } from "../history/audit/audit.ts"
+import { audit as runAudit } from "../history/audit/audit.ts"
+import { withProgress } from "./audit-progress.ts"
+import { compareWith, readProof, writeProof } from "./audit-proof.ts"
+import { auditJson, auditLines, refusalOf } from "./audit-view.ts"
+import { connected, petrel } from "./frame.ts"
+import { Refused } from "./refused.ts"
+import { tenantFlag, timeFlag } from "./selection.ts"
+import { print } from "./stdout.ts"
+
+const file = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+const flags = {
+  since: timeFlag("since", "Events from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  until: timeFlag("until", "Events up to then, in the same form"),
+  tenant: tenantFlag,
+  proof: file("proof", "Write what was read to FILE, for a later --against"),
+  against: file("against", "Say where what was read differs from what the proof in FILE says")
+}
+
+/** Shows that every event reached every endpoint it was for, or why not. */
+export const audit = Command.make(
+  "audit",
+  flags,
+  Effect.fnUntraced(function* ({ against, proof, ...range }) {
+    const { json } = yield* petrel
+    const before = against === undefined ? undefined : yield* readProof(against)
+    const began = performance.now()
+    const options: AuditOptions = {
+      ...range,
+      marks:
+        before === undefined
+          ? undefined
+          : { events: before.events.last, history: before.history.last }
+    }
+    const result = yield* withProgress(options, runAudit).pipe(Effect.provide(connected))
+    const ms = Math.round(performance.now() - began)
+    const now = yield* Clock.currentTimeMillis
+    if (json) {
+      yield* print(JSON.stringify(auditJson(result, ms)))
+      for (const problem of result.judgement.problems.list) yield* print(JSON.stringify(problem))
+    } else yield* Effect.forEach(auditLines(result, now), print, { discard: true })
+    if (proof !== undefined) yield* writeProof(proof, result, now)
+    const changed = before === undefined ? undefined : yield* compareWith(before, result)
+    const refusal = refusalOf(result)
+    if (refusal !== undefined || changed !== undefined)
+      return yield* new Refused({
+        message: [changed, refusal].filter((part) => part !== undefined).join("; and ")
+      })
+  })
+).pipe(
+  Command.withDescription(
+    "Show that every event reached every endpoint it was for, or what became of it, from the streams and nothing else. Exit 0 only if nothing is missing or contradictory."
+  ),
+  Command.withShortDescription("Show that nothing was lost")
+)

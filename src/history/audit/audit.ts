@@ -1,0 +1,81 @@
+import { Clock, Effect } from "effect"
+import { readChanges, readLayout, TopologyError } from "../../broker/installed.ts"
+import { hasEnded } from "../fold/round.ts"
+import type { Books } from "./books.ts"
+import { openBooks } from "./books.ts"
+import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
+import type { Findings } from "./judgement.ts"
+import { judge } from "./judgement.ts"
+import type { AuditRange, Reach } from "./reach.ts"
+import { readReach } from "./reach.ts"
+import type { Waiter } from "./waiting-rooms.ts"
+import { lookEverywhere, lookFor } from "./waiting-rooms.ts"
+
+export interface AuditOptions extends AuditRange {
+  /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */
+  readonly marks?: { readonly events: number; readonly history: number } | undefined
+  /** Called once, with what shows how far the reading has come. */
+  readonly onBegin?: ((books: Books) => void) | undefined
+}
+
+/** What waits past its deadline for longer than this is not well, ms. */
+const grace = 15 * 60_000
+/** Looks for what was not found, an ack_wait apart, before it is called missing. */
+const looks = 2
+
+/**
+ * Shows from the streams and nothing else what became of each delivery in a range. Nothing stands
+ * still meanwhile, so the order matters: which events there are, then the facts, then what waits. What
+ * has neither ended nor was found waiting is looked for again, after an ack_wait, with the facts that
+ * were stored meanwhile and at the streams' leaders, before it is called missing.
+ */
+export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
+  const { epoch } = (yield* readChanges).changes
+  const reach = yield* readReach(options)
+  const books = openBooks(reach, options.marks)
+  options.onBegin?.(books)
+  const findings = yield* examine(books, reach)
+  const after = (yield* readChanges).changes
+  if (after.epoch !== epoch || after.change !== undefined)
+    return yield* new TopologyError({
+      message: "the number of partitions was changed while this was looking: run the audit again"
+    })
+  return { reach, books, findings, judgement: yield* judge(books, reach, findings) }
+})
+
+/** Reads what is new, and looks for what has not ended. */
+export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) {
+  const { ackWait, partitions } = yield* readLayout
+  const { ledger } = books
+  yield* books.readEvents
+  yield* books.readHistory
+
+  const overdue = new Map<string, Waiter>()
+  const now = yield* Clock.currentTimeMillis
+  const see = (waiter: Waiter) => {
+    if (!ledger.found(waiter) || waiter.deadline + grace >= now) return
+    overdue.set(`${waiter.eventSeq}.${waiter.tenant}.${waiter.endpoint}.${waiter.round}`, waiter)
+  }
+  ledger.forgetFound()
+  yield* lookEverywhere(partitions, see)
+  const letters = yield* compareDeadLetters(ledger, now)
+  yield* books.readHistory
+
+  for (let look = 1; look <= looks; look++) {
+    const { lost } = ledger.open()
+    const untold = stillUntold(letters.untold, ledger)
+    if (lost.length + untold.length + letters.unburied.length + overdue.size === 0) break
+    yield* Effect.sleep(ackWait)
+    yield* lookFor(lost, partitions, see)
+    yield* books.readHistory
+  }
+  const findings: Findings = {
+    reach,
+    overdue: [...overdue.values()].filter((waiter) => !hasEnded(ledger.stateOf(waiter))),
+    unburied: yield* stillUnburied(letters.unburied, ledger),
+    untold: stillUntold(letters.untold, ledger)
+  }
+  return findings
+})
+
+export type Audit = Effect.Success<ReturnType<typeof audit>>

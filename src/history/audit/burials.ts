@@ -1,0 +1,87 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import { parseDelivery } from "../../domain/delivery.ts"
+import { endOf, isBegun } from "../fold/round.ts"
+import type { DeadEnd } from "./dead-ends.ts"
+import type { Ledger } from "./ledger.ts"
+import { readThrough } from "./reading.ts"
+import type { About } from "./record.ts"
+
+/** A dead letter in DEAD that no fact names. */
+export interface Untold extends About {
+  readonly dead: number
+}
+
+/** A dead letter that a fact names and that is not in DEAD. */
+export interface Unburied extends DeadEnd {
+  readonly dead: number
+}
+
+/** Removed by age a little before its time: clocks differ, ms. */
+const margin = 5 * 60_000
+
+/**
+ * Compares the dead letters with what the facts say of them.
+ *
+ * @param now ms since the epoch: what is older than DEAD keeps its letters need not be there.
+ */
+export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, now: number) {
+  const { ask, jsm, names } = yield* Broker
+  const { config, state } = yield* ask("look at the dead letters", () =>
+    jsm.streams.info(names.dead)
+  )
+  const there = new Set<number>()
+  const untold: Array<Untold> = []
+  yield* readThrough(
+    {
+      stream: names.dead,
+      subjects: [names.subjects.allDead],
+      from: Math.max(1, state.first_seq),
+      to: state.last_seq,
+      headersOnly: true
+    },
+    ({ message, seq }) => {
+      const about = parseDelivery(
+        message.subject,
+        (name) => message.headers?.get(name) || undefined
+      )
+      if (about === undefined) return
+      const told = ledger.deadEnds.get(seq)
+      if (told !== undefined && told.eventSeq === about.eventSeq) there.add(seq)
+      else if (isBegun(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(seq))
+        untold.push({ ...about, dead: seq })
+    }
+  )
+  const age = config.max_age / 1e6
+  const unburied: Array<Unburied> = []
+  for (const [dead, end] of ledger.deadEnds.entries())
+    if (!there.has(dead) && (age === 0 || now - end.at < age - margin))
+      unburied.push({ ...end, dead })
+  return { unburied, untold }
+})
+
+/** Those of which the leader knows no more either, and which nobody has discarded. */
+export const stillUnburied = Effect.fnUntraced(function* (
+  unburied: ReadonlyArray<Unburied>,
+  ledger: Ledger
+) {
+  const { ask, jsm, names } = yield* Broker
+  return yield* Effect.filter(
+    unburied.filter(({ dead }) => ledger.deadEnds.get(dead) !== undefined),
+    ({ dead, eventSeq }) =>
+      ask("look for a dead letter", () => jsm.streams.getMessage(names.dead, { seq: dead })).pipe(
+        Effect.map((message) => Number(message?.header.get("petrel-event-seq")) !== eventSeq),
+        Effect.catchIf(isNoSuchMessage, () => Effect.succeed(true))
+      ),
+    { concurrency: 16 }
+  )
+})
+
+/** Those that no fact names yet, though their delivery has come to another end. */
+export const stillUntold = (untold: ReadonlyArray<Untold>, ledger: Ledger): ReadonlyArray<Untold> =>
+  untold.filter((letter) => {
+    const end = endOf(ledger.stateOf(letter))
+    const isTold = ledger.deadEnds.get(letter.dead)?.eventSeq === letter.eventSeq
+    return end !== "none" && !isTold && !ledger.deadEnds.isTaken(letter.dead)
+  })

@@ -1,0 +1,89 @@
+import type { Hash } from "node:crypto"
+import { createHash } from "node:crypto"
+import type { Seen } from "./reading.ts"
+
+/** Sequences that have a digest of their own; it begins at a multiple of this. */
+export const digestSpan = 65_536
+
+const room = 1 << 20
+/** Sequence, time, and two lengths. */
+const frame = 24
+
+/** What was read of a stretch of a stream. */
+export interface Stretch {
+  /** The first and the last sequence that were there. */
+  readonly first: number
+  readonly last: number
+  readonly messages: number
+  /** Over sequence, time, subject and body of each, in their order; hexadecimal. */
+  readonly sha256: string
+}
+
+/**
+ * Fingerprints of what was read of a stream, one for each {@link digestSpan} sequences, so that what
+ * is still there of two readings can be compared when the oldest has expired and new has come.
+ */
+export class Digests {
+  readonly stretches: Array<Stretch> = []
+  readonly #buffer = Buffer.allocUnsafe(room)
+  #used = 0
+  #hash: Hash = createHash("sha256")
+  #first = 0
+  #last = 0
+  #messages = 0
+  readonly #mark: number
+  /** Of the stretch up to the mark, where it ends amid one. */
+  marked: Stretch | undefined
+
+  /** @param mark a sequence up to which a fingerprint is wanted, too. */
+  constructor(mark = Number.POSITIVE_INFINITY) {
+    this.#mark = mark
+  }
+
+  add({ message, nanoseconds, seq }: Seen): void {
+    if (this.#messages > 0) {
+      if (this.#last <= this.#mark && seq > this.#mark) this.marked = this.#snapshot()
+      if (Math.floor(seq / digestSpan) !== Math.floor(this.#last / digestSpan)) this.#close()
+    }
+    if (this.#messages++ === 0) this.#first = seq
+    this.#last = seq
+    const { data, subject } = message
+    const needed = frame + subject.length + data.length
+    if (this.#used + needed > room) this.#flush()
+    if (needed > room) {
+      this.#hash.update(`${seq} ${nanoseconds} ${subject} ${data.length} `).update(data)
+      return
+    }
+    const buffer = this.#buffer
+    let at = this.#used
+    at = buffer.writeDoubleBE(seq, at)
+    at = buffer.writeDoubleBE(Number(nanoseconds), at)
+    at = buffer.writeUInt32BE(subject.length, at)
+    at = buffer.writeUInt32BE(data.length, at)
+    at += buffer.write(subject, at, "latin1")
+    buffer.set(data, at)
+    this.#used = at + data.length
+  }
+
+  /** All stretches so far, the last one as far as it goes. */
+  all(): ReadonlyArray<Stretch> {
+    return this.#messages === 0 ? this.stretches : [...this.stretches, this.#snapshot()]
+  }
+
+  #snapshot(): Stretch {
+    this.#flush()
+    const sha256 = this.#hash.copy().digest("hex")
+    return { first: this.#first, last: this.#last, messages: this.#messages, sha256 }
+  }
+
+  #close(): void {
+    this.stretches.push(this.#snapshot())
+    this.#hash = createHash("sha256")
+    this.#messages = 0
+  }
+
+  #flush(): void {
+    this.#hash.update(this.#buffer.subarray(0, this.#used))
+    this.#used = 0
+  }
+}

@@ -1,0 +1,204 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import { eventId } from "../../domain/event.ts"
+import {
+  endOf,
+  isBegun,
+  isContradicted,
+  isOutOfTurn,
+  isRepeated,
+  isTooEarly,
+  reasonOf
+} from "../fold/round.ts"
+import type { Books } from "./books.ts"
+import type { Unburied, Untold } from "./burials.ts"
+import type { Problem, ProblemKind } from "./problem.ts"
+import { Problems } from "./problem.ts"
+import type { Reach } from "./reach.ts"
+import type { Waiter } from "./waiting-rooms.ts"
+
+/** What was found out beside what the facts say. */
+export interface Findings {
+  readonly reach: Reach
+  readonly overdue: ReadonlyArray<Waiter>
+  readonly unburied: ReadonlyArray<Unburied>
+  readonly untold: ReadonlyArray<Untold>
+}
+
+/** How the rounds stand; each is counted once, but for `repeated`. */
+export interface Tally {
+  begun: number
+  delivered: number
+  /** Of those delivered: more than once. */
+  repeated: number
+  deadLettered: number
+  /** By why they ended so. */
+  reasons: Map<string, number>
+  discarded: number
+  /** Found waiting, and still in time. */
+  pending: number
+  overdue: number
+  missing: number
+}
+
+/** Events of the range. */
+export interface EventTally {
+  readonly stored: number
+  /** The router has not come to them. */
+  readonly unreached: number
+}
+
+/** What it all comes to. */
+export interface Judgement {
+  /** `unvouched`: nothing is wrong, as far as the streams reach; but they do not reach back far enough. */
+  readonly verdict: "clean" | "problems" | "unvouched"
+  readonly tally: Tally
+  readonly events: EventTally
+  readonly problems: Problems
+}
+
+const stateProblems: ReadonlyArray<
+  readonly [kind: ProblemKind, isSo: (state: number) => boolean, says: string]
+> = [
+  ["contradiction", isContradicted, "it ended in two ways"],
+  [
+    "outcome-without-route",
+    (state) => !isBegun(state),
+    "facts tell of it, and none that it was to be delivered"
+  ],
+  ["outcome-before-route", isTooEarly, "facts tell of it before it was to be delivered"],
+  [
+    "attempts-out-of-sequence",
+    isOutOfTurn,
+    "an attempt is told of out of its turn, or one before it is not told of"
+  ]
+]
+
+/** Counts how everything stands, and names all that should not be so. */
+export const judge = Effect.fnUntraced(function* (books: Books, reach: Reach, findings: Findings) {
+  const { ledger } = books
+  const problems = new Problems()
+  const describe = yield* describing
+  const tally: Tally = {
+    begun: 0,
+    delivered: 0,
+    repeated: 0,
+    deadLettered: 0,
+    reasons: new Map(),
+    discarded: 0,
+    pending: 0,
+    overdue: findings.overdue.length,
+    missing: 0
+  }
+  const found: Array<Problem> = [...books.objections]
+  const about = (eventSeq: number, lane: number) => ({ ...ledger.lanes.get(lane), eventSeq })
+
+  ledger.each((eventSeq, lane, state) => {
+    for (const [kind, isSo, says] of stateProblems)
+      if (isSo(state)) found.push({ kind, ...about(eventSeq, lane), says })
+    if (!isBegun(state)) return
+    tally.begun++
+    if (isRepeated(state)) tally.repeated++
+    switch (endOf(state)) {
+      case "delivered":
+        tally.delivered++
+        return
+      case "dead-lettered": {
+        tally.deadLettered++
+        const reason = reasonOf(state)
+        tally.reasons.set(reason, (tally.reasons.get(reason) ?? 0) + 1)
+        return
+      }
+      case "discarded":
+        tally.discarded++
+        return
+      case "none":
+    }
+  })
+
+  const { lost } = ledger.open()
+  tally.missing = lost.length
+  tally.pending =
+    tally.begun -
+    tally.delivered -
+    tally.deadLettered -
+    tally.discarded -
+    lost.length -
+    tally.overdue
+  for (const { isRaised: _, ...round } of lost)
+    found.push({
+      kind: "missing",
+      ...round,
+      says: "it was to be delivered, has not ended, and waits nowhere"
+    })
+  for (const { deadline, endpoint, eventSeq, round, seq, stream, tenant } of findings.overdue)
+    found.push({
+      kind: "overdue",
+      ...{ tenant, endpoint, eventSeq, round },
+      says: `it waits as message ${seq} of ${stream}, though its time was over at ${new Date(deadline).toISOString()}`
+    })
+
+  let unreached = 0
+  for (const { eventSeq, isBegun } of ledger.unplanned()) {
+    if (eventSeq > findings.reach.routerFloor) {
+      unreached++
+      continue
+    }
+    found.push({
+      kind: isBegun ? "plan-incomplete" : "unrouted",
+      eventSeq,
+      says: isBegun
+        ? "the router has finished it, and a part of its plan is not in the history"
+        : "the router has finished it, and no plan for it is in the history"
+    })
+  }
+  for (const { dead, eventSeq, lane } of findings.unburied)
+    found.push({
+      kind: "dead-letter-missing",
+      ...about(eventSeq, lane),
+      dead,
+      says: `its dead letter ${dead} is not there`
+    })
+  for (const { dead, endpoint, eventSeq, round, tenant } of findings.untold)
+    found.push({
+      kind: "dead-letter-without-fact",
+      ...{ tenant, endpoint, eventSeq, round, dead },
+      says: `dead letter ${dead} is there, and no fact says so`
+    })
+  for (const problem of found)
+    problems.add(problems.isFull ? problem : { ...(yield* describe(problem)), ...problem })
+
+  const judgement: Judgement = {
+    verdict: problems.total > 0 ? "problems" : reach.isVouched ? "clean" : "unvouched",
+    tally,
+    events: { stored: books.events.messages, unreached },
+    problems
+  }
+  return judgement
+})
+
+/** Looks up the ids of events, which nothing else keeps: those of problems are few. */
+const describing = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const known = new Map<number, { readonly event?: string; readonly tenant?: string }>()
+  const look = Effect.fnUntraced(function* (seq: number) {
+    const message = yield* ask("look at an event", () =>
+      jsm.streams.getMessage(names.events, { seq })
+    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    if (message === null) return {}
+    const [tenant] = message.subject.slice(names.eventRoot.length + 1).split(".")
+    return {
+      event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq),
+      ...(tenant === undefined ? {} : { tenant })
+    }
+  })
+  return Effect.fnUntraced(function* ({ eventSeq }: Problem) {
+    if (eventSeq === undefined) return {}
+    const before = known.get(eventSeq)
+    if (before !== undefined) return before
+    const found = yield* look(eventSeq)
+    known.set(eventSeq, found)
+    return found
+  })
+})

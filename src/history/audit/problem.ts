@@ -1,0 +1,58 @@
+/** What an audit may find. docs/audit.md says what each means and what to do. */
+export const problemKinds = [
+  "missing",
+  "overdue",
+  "unrouted",
+  "plan-incomplete",
+  "plans-differ",
+  "contradiction",
+  "outcome-without-route",
+  "outcome-before-route",
+  "attempts-out-of-sequence",
+  "history-gap",
+  "unreadable-fact",
+  "dead-letter-missing",
+  "dead-letter-without-fact"
+] as const
+export type ProblemKind = (typeof problemKinds)[number]
+
+/** Something that should not be. Times in ms since the epoch. */
+export interface Problem {
+  readonly kind: ProblemKind
+  readonly tenant?: string
+  readonly endpoint?: string
+  /** The event's id, where the event is still there. */
+  readonly event?: string
+  readonly eventSeq?: number
+  readonly round?: string
+  /** Sequences in HISTORY, of what this is about. */
+  readonly seq?: number
+  readonly to?: number
+  /** Sequence in DEAD. */
+  readonly dead?: number
+  readonly says: string
+}
+
+/** Of all problems their number, of the first ones what they are: there may be millions. */
+export class Problems {
+  readonly counts = new Map<ProblemKind, number>()
+  readonly list: Array<Problem> = []
+  readonly #most: number
+
+  constructor(most = 10_000) {
+    this.#most = most
+  }
+
+  add(problem: Problem): void {
+    this.counts.set(problem.kind, (this.counts.get(problem.kind) ?? 0) + 1)
+    if (this.list.length < this.#most) this.list.push(problem)
+  }
+
+  get isFull(): boolean {
+    return this.list.length >= this.#most
+  }
+
+  get total(): number {
+    return [...this.counts.values()].reduce((sum, count) => sum + count, 0)
+  }
+}

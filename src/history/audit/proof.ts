@@ -1,0 +1,99 @@
+import { Schema } from "effect"
+import type { Audit } from "./audit.ts"
+import type { Reading } from "./books.ts"
+import type { Stretch } from "./digest.ts"
+import { digestSpan } from "./digest.ts"
+
+const StretchSchema = Schema.Struct({
+  first: Schema.Int,
+  last: Schema.Int,
+  messages: Schema.Int,
+  sha256: Schema.String
+})
+
+/** What was read of a stream. */
+export const StreamProof = Schema.Struct({
+  /** The first and the last sequence that were looked for. */
+  first: Schema.Int,
+  last: Schema.Int,
+  messages: Schema.Int,
+  stretches: Schema.Array(StretchSchema)
+})
+export type StreamProof = typeof StreamProof.Type
+
+/** What an audit looked at and what it found, for comparison with another. Times in ms since the epoch. */
+export const Proof = Schema.Struct({
+  v: Schema.Literal(1),
+  petrel: Schema.String,
+  at: Schema.Number,
+  verdict: Schema.String,
+  tenant: Schema.optionalKey(Schema.String),
+  /** Sequences that a fingerprint is about. */
+  span: Schema.Literal(digestSpan),
+  events: StreamProof,
+  history: StreamProof,
+  deliveries: Schema.Record(Schema.String, Schema.Int)
+})
+export type Proof = typeof Proof.Type
+
+const streamProof = ({ digests, messages, next }: Reading): StreamProof => {
+  const stretches = digests.all()
+  return { first: stretches[0]?.first ?? next, last: next - 1, messages, stretches }
+}
+
+/** The proof of an audit. */
+export const proofOf = ({ books, judgement, reach }: Audit, at: number, petrel: string): Proof => {
+  const { reasons: _, ...deliveries } = judgement.tally
+  const { tenant } = reach.scope
+  return {
+    v: 1,
+    petrel,
+    at,
+    verdict: judgement.verdict,
+    ...(tenant === undefined ? {} : { tenant }),
+    span: digestSpan,
+    events: streamProof(books.events),
+    history: streamProof(books.history),
+    deliveries
+  }
+}
+
+/** How what was read compares with a proof, in messages. */
+export interface Comparison {
+  readonly same: number
+  /** Cannot be compared: gone by age, or a part of their stretch is. */
+  readonly gone: number
+  /** Stretches of the proof that are not what they were. */
+  readonly changed: ReadonlyArray<Stretch>
+}
+
+const spanOf = ({ first }: Stretch): number => Math.floor(first / digestSpan)
+
+/**
+ * Compares what was read now with what was read before. A stretch of which one of the two has the
+ * beginning and the other has not, for it expired or was not asked for, cannot be compared.
+ */
+export const compareWithProof = (
+  { stretches }: StreamProof,
+  { digests }: Pick<Reading, "digests">
+): Comparison => {
+  const all = digests.all()
+  const now = new Map(all.map((stretch) => [spanOf(stretch), stretch]))
+  const { marked } = digests
+  const begin = all[0]?.first ?? Number.POSITIVE_INFINITY
+  let [same, gone] = [0, 0]
+  const changed: Array<Stretch> = []
+  for (const [index, before] of stretches.entries()) {
+    const isLast = index === stretches.length - 1
+    const found =
+      isLast && marked !== undefined && spanOf(marked) === spanOf(before)
+        ? marked
+        : now.get(spanOf(before))
+    const isCut =
+      begin > before.first || (found !== undefined && index === 0 && found.first < before.first)
+    if (isCut) gone += before.messages
+    else if (found?.sha256 === before.sha256) same += before.messages
+    else changed.push(before)
+  }
+  return { same, gone, changed }
+}

@@ -1,0 +1,141 @@
+import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
+import type { Msg } from "@nats-io/transport-node"
+import { createInbox, nanos } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import { Broker, BrokerError } from "../../broker/connection.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+
+/** A message as reading shows it; valid until the call with it returns. */
+export interface Seen {
+  readonly message: Msg
+  readonly seq: number
+  /** When the broker stored it, ns since the epoch, as text. */
+  readonly nanoseconds: string
+}
+
+export interface ReadingOptions {
+  readonly stream: string
+  readonly subjects: ReadonlyArray<string>
+  /** Sequences, both inclusive. */
+  readonly from: number
+  readonly to: number
+  /** Leave the bodies out. (Default: false) */
+  readonly headersOnly?: boolean
+}
+
+/** Messages that one request asks for. Two are open, so that the broker is never idle. */
+const batch = 2_000
+/** Without a message for so long, ms, it is looked whether there is one. */
+const patience = 2_000
+/** How long the rest may keep one waiting while a copy of the stream catches up, ms. */
+const longest = 60_000
+
+/**
+ * Shows all messages of a part of a stream, in order and each once, to its end as the stream's
+ * leader knows it: a copy that is behind is waited for. Costs a third of the client's own iterator.
+ * Fails where the stream goes away, or says nothing for a minute though there is more.
+ */
+export const readThrough = Effect.fnUntraced(function* (
+  options: ReadingOptions,
+  see: (seen: Seen) => void
+) {
+  const { from, stream, to } = options
+  const operation = `read ${stream}`
+  let next = from
+  let silentSince = performance.now()
+  while (next <= to) {
+    const before = next
+    next = yield* readOn({ ...options, from: next }, see)
+    if (next > to) return
+    if (yield* isAtEnd(options, next)) return
+    if (next > before) silentSince = performance.now()
+    else if (performance.now() - silentSince > longest)
+      return yield* new BrokerError({ operation, cause: new Error("the broker broke off") })
+    yield* Effect.sleep("100 millis")
+  }
+})
+
+/** True where the leader has nothing more up to the end: what was last may have been removed. */
+const isAtEnd = Effect.fnUntraced(function* (
+  { stream, subjects, to }: ReadingOptions,
+  seq: number
+) {
+  const { ask, jsm } = yield* Broker
+  for (const next_by_subj of subjects) {
+    const query = { seq, next_by_subj }
+    const message = yield* ask(`look for the end of ${stream}`, () =>
+      jsm.streams.getMessage(stream, query)
+    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    if (message !== null && message.seq <= to) return false
+  }
+  return true
+})
+
+/** Reads until the end, a gap in what was sent, or silence; says what is to be read next. */
+const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen: Seen) => void) {
+  const { ask, connection, jsm } = yield* Broker
+  const { stream, subjects, to } = options
+  const consumer = yield* Effect.acquireRelease(
+    ask(`read ${stream}`, () =>
+      jsm.consumers.add(stream, {
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: options.from,
+        filter_subjects: [...subjects],
+        headers_only: options.headersOnly ?? false,
+        inactive_threshold: nanos(60_000),
+        mem_storage: true,
+        num_replicas: 1
+      })
+    ),
+    ({ name }) => Effect.sync(() => void jsm.consumers.delete(stream, name).catch(() => undefined))
+  )
+  if (consumer.num_pending === 0) return options.from
+  return yield* Effect.callback<number>((resume) => {
+    const inbox = createInbox()
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer.name}`
+    let next = options.from
+    let count = 0
+    let lastCount = -1
+    let ended = false
+    const end = () => {
+      if (ended) return
+      ended = true
+      clearInterval(watch)
+      subscription.unsubscribe()
+      resume(Effect.succeed(next))
+    }
+    const request = () =>
+      connection.isClosed()
+        ? end()
+        : connection.publish(subject, JSON.stringify({ batch, expires: nanos(60_000) }), {
+            reply: inbox
+          })
+    const subscription = connection.subscribe(inbox, {
+      callback: (error, message) => {
+        if (ended || error !== null || !message.reply?.startsWith("$JS.ACK.")) return
+        const tokens = message.reply.split(".")
+        const at = tokens.length === 9 ? 5 : 7
+        // What a broken connection swallowed is read again, through another consumer.
+        if (Number(tokens[at + 1]) !== count + 1) return end()
+        count++
+        const seq = Number(tokens[at])
+        if (seq > to) {
+          next = seq
+          return end()
+        }
+        next = seq + 1
+        see({ message, seq, nanoseconds: tokens[at + 2] ?? "0" })
+        if (next > to || tokens[at + 3] === "0") return end()
+        if (count % batch === 0) request()
+      }
+    })
+    const watch = setInterval(() => {
+      if (count === lastCount) end()
+      lastCount = count
+    }, patience)
+    request()
+    request()
+    return Effect.sync(end)
+  })
+}, Effect.scoped)

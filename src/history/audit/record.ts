@@ -1,0 +1,77 @@
+import { Option, Schema } from "effect"
+import { Fact } from "../../domain/fact.ts"
+
+/** A fact as far as an audit has looked at it: to check all of each of millions takes too long. */
+export interface Loose {
+  readonly kind?: unknown
+  readonly tenant?: unknown
+  readonly endpoint?: unknown
+  readonly eventSeq?: unknown
+  readonly round?: unknown
+  readonly attempt?: unknown
+  readonly reason?: unknown
+  readonly dead?: unknown
+  readonly plan?: unknown
+}
+
+/** Who a fact about a delivery is about. */
+export interface About {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly eventSeq: number
+  readonly round: string
+}
+
+/** The bytes of a fact as an object; undefined where they are none. */
+export const readRecord = (text: string): Loose | undefined => {
+  try {
+    const record: unknown = JSON.parse(text)
+    return typeof record === "object" && record !== null ? record : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Undefined where it does not say which round of which delivery it is about. */
+export const aboutOf = ({ endpoint, eventSeq, round, tenant }: Loose): About | undefined =>
+  typeof tenant === "string" &&
+  typeof endpoint === "string" &&
+  typeof eventSeq === "number" &&
+  Number.isSafeInteger(eventSeq) &&
+  eventSeq > 0 &&
+  (round === undefined || typeof round === "string")
+    ? { tenant, endpoint, eventSeq, round: round ?? "0" }
+    : undefined
+
+export const numberIn = (value: unknown): number | undefined =>
+  typeof value === "number" ? value : undefined
+
+export const textIn = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined
+
+/** What an audit needs of a plan. */
+export interface LoosePlan {
+  readonly part: number
+  readonly last: boolean
+  readonly endpoints: ReadonlyArray<{ readonly id: string }>
+  readonly skipped: ReadonlyArray<{ readonly reason: string }>
+}
+
+const isPlan = (plan: unknown): plan is LoosePlan => {
+  if (typeof plan !== "object" || plan === null) return false
+  const { endpoints, last, part, skipped }: Partial<Record<keyof LoosePlan, unknown>> = plan
+  return (
+    typeof part === "number" &&
+    typeof last === "boolean" &&
+    Array.isArray(endpoints) &&
+    endpoints.every((each) => typeof each?.id === "string") &&
+    Array.isArray(skipped)
+  )
+}
+
+/** The plan that a `routed` fact stores; undefined where it is none. */
+export const planOf = ({ plan }: Loose): LoosePlan | undefined => (isPlan(plan) ? plan : undefined)
+
+/** A fact, checked in full. */
+export const strictly = (record: Loose): Fact | undefined => Option.getOrUndefined(decode(record))
+const decode = Schema.decodeUnknownOption(Fact)
