@@ -17,11 +17,14 @@ const startOf = (step: number): number => (step === 0 ? 0 : 2 ** ((step - 1) / p
  * @param share from 0 to 1: 0.5 for the median.
  */
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
-  const total = counts.reduce((sum, count) => sum + count, 0)
+  let total = 0
+  for (const count of counts) total += count
   if (total === 0) return undefined
   const rank = share * total
   let below = 0
-  for (const [step, count] of counts.entries()) {
+  // No iterator: the owner of many endpoints does this for each.
+  for (let step = 0; step < counts.length; step++) {
+    const count = counts[step] ?? 0
     if (count > 0 && below + count >= rank) {
       const start = startOf(step)
       return start + ((startOf(step + 1) - start) * (rank - below)) / count

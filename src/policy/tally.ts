@@ -70,13 +70,30 @@ export class Tally {
   /** What there was since `tallySince`. */
   read(at: number): Counts {
     const oldest = sliceAt(at) - slices + 1
-    return (this.#table ?? this.#tabulated()).read(oldest)
+    return this.#table?.read(oldest) ?? this.#readFew(oldest)
   }
 
   /** True once all of it is too long ago. */
   isOver(at: number): boolean {
     const newest = this.#table?.newest ?? Math.floor((this.#few.at(-1) ?? 0) / packed)
     return newest <= sliceAt(at) - slices
+  }
+
+  /** What a clock that was put back by more than an hour says is still to come does not count. */
+  #readFew(oldest: number): Counts {
+    const durations: Array<number> = []
+    let attempts = 0
+    let delivered = 0
+    for (const one of this.#few) {
+      const slice = Math.floor(one / packed)
+      if (slice < oldest || slice >= oldest + 2 * slices) continue
+      const step = (one % packed) >> 1
+      while (durations.length <= step) durations.push(0)
+      durations[step] = (durations[step] ?? 0) + 1
+      attempts++
+      delivered += one % 2
+    }
+    return { attempts, delivered, durations }
   }
 
   #tidy(slice: number): void {

@@ -66,13 +66,15 @@ describe("a tally", () => {
           ms: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_000_000 })),
           delivered: Schema.Boolean
         })
-      )
+      ),
+      // A few are kept in another way than many.
+      Schema.Literals([1, 9])
     ],
-    ([steps]) => {
+    ([steps, times]) => {
       let now = 0
-      const attempts = steps.map(({ after, delivered, ms }) => {
+      const attempts = steps.flatMap(({ after, delivered, ms }) => {
         now += after
-        return one(now, ms, delivered)
+        return Array.from({ length: times }, (_, n) => one(now, ms * (n + 1), delivered))
       })
       const within = attempts.filter((attempt) => attempt.at >= tallySince(at(now)))
       const told = noted(attempts).read(at(now))
