@@ -160,14 +160,6 @@ export class Lanes<A> {
     this.#options.room.next()
   }
 
-  /** Requests under way, of one endpoint or of all. */
-  inFlight(key?: string): number {
-    if (key !== undefined) return this.#lanes.get(key)?.inFlight ?? 0
-    let sum = 0
-    for (const lane of this.#lanes.values()) sum += lane.inFlight
-    return sum
-  }
-
   /** An endpoint's requests under way, and what stands in its line. */
   countsOf(key: string): LaneCounts {
     const { inFlight = 0, line = [] } = this.#lanes.get(key) ?? {}

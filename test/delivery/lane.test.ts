@@ -67,7 +67,9 @@ describe("a lane", () => {
     assert.deepStrictEqual(started, ["1", "3"])
     leave("b")
     assert.deepStrictEqual(started, ["1", "3"])
-    assert.deepStrictEqual([lanes.inFlight("a"), lanes.inFlight("b"), lanes.inFlight()], [1, 0, 1])
+    assert.deepStrictEqual(lanes.countsOf("a"), { inFlight: 1, inLine: 1 })
+    assert.deepStrictEqual(lanes.countsOf("b"), { inFlight: 0, inLine: 0 })
+    assert.deepStrictEqual([...lanes.keys()], ["a"])
   })
 
   it("takes a raised limit for those in line first, and comes down to a lowered one", () => {
@@ -251,7 +253,7 @@ describe("an endpoint that is slow", () => {
     vi.advanceTimersByTime(2_000)
     lanes.tick()
     for (let item = 0; item < 10; item++) lanes.enter("slow", `slow ${item}`)
-    assert.strictEqual(lanes.inFlight("slow"), 4)
+    assert.deepStrictEqual(lanes.countsOf("slow"), { inFlight: 4, inLine: 0 })
     assert.strictEqual(putOff.length, 7)
     lanes.enter("other", "1")
     assert.strictEqual(started.at(-1), "1")
@@ -278,7 +280,11 @@ describe("lanes that wait for room", () => {
     leave("b")
     leave("c")
     assert.deepStrictEqual(started.slice(7), ["b2", "c2", "a3", "b3"])
-    assert.strictEqual(lanes.inFlight(), 4)
+    const underWay = ["a", "b", "c"].map((key) => lanes.countsOf(key).inFlight)
+    assert.strictEqual(
+      underWay.reduce((sum, count) => sum + count),
+      4
+    )
   })
 
   it("hear of it where the room that becomes free is another partition's", () => {
