@@ -12,6 +12,7 @@ import { refuseNewLayout, watchPartitions } from "./layout-watch.ts"
 import type { Membership, WorkerRefused } from "./membership.ts"
 import { join } from "./membership.ts"
 import type { Owner } from "./ownership.ts"
+import { defaultTtl } from "./ownership.ts"
 import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
 import { defaultLoad, Room } from "./room.ts"
@@ -67,7 +68,6 @@ export interface Worker {
 }
 
 const defaultStopWithin = 30_000
-const defaultLeaseTtl = 10_000
 /** Pause before a part of a worker that failed begins again, ms. */
 const retryPause = 1_000
 
@@ -81,7 +81,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   const owner: Owner = {
     worker: options.id,
     instance: (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36),
-    ttl: options.leaseTtl ?? defaultLeaseTtl
+    ttl: options.leaseTtl ?? defaultTtl
   }
   const owned = new Map<number, Partition>()
   let requests = 0
