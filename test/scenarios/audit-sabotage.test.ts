@@ -1,0 +1,192 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Schema, Stream } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { readStream, scanQueue } from "../../src/broker/scan.ts"
+import type { Fact, FactKind } from "../../src/domain/fact.ts"
+import { Fact as FactSchema, moodOf } from "../../src/domain/fact.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
+import { patientRetry } from "../outcomes.ts"
+import type { Received } from "../receiver.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+const events = 12
+
+/** `good` takes everything, `flaky` at the second attempt, `bad` nothing, and `late` will some day. */
+const statusOf = ({ headers, path }: Received): number => {
+  if (path === "/bad") return 400
+  if (path === "/late") return 503
+  return path === "/flaky" && headers["petrel-attempt"] === "1" ? 503 : 200
+}
+
+const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
+
+const storedFacts = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const stream = readStream({ stream: names.history, subjects: [names.subjects.allFacts] })
+  return yield* stream.pipe(
+    Stream.map((message) => ({ seq: message.seq, fact: decodeFact(message.string()) })),
+    Stream.runCollect
+  )
+})
+
+/** What an audit found, as kind, event and endpoint, in an order of its own. */
+const found = Effect.map(audit({}), ({ judgement }) => ({
+  verdict: judgement.verdict,
+  tally: judgement.tally,
+  problems: judgement.problems.list
+    .map(({ endpoint = "", eventSeq = 0, kind }) => `${kind} ${eventSeq} ${endpoint}`.trimEnd())
+    .sort()
+}))
+
+/** So many events were delivered, failed, and wait; nobody works on them any more. */
+const afterWork = Effect.gen(function* () {
+  const hook = yield* receiver({ answer: (request) => ({ status: statusOf(request) }) })
+  const told = yield* history
+  yield* Effect.forEach(["good", "flaky", "bad", "late"], (id) =>
+    endpoint({
+      id,
+      url: `${hook.url}/${id}`,
+      retry: id === "late" ? patientRetry : quickRetry()
+    })
+  )
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* worker()
+      yield* publishMany(events)
+      yield* told.count("delivered", 2 * events)
+      yield* told.count("dead-lettered", events)
+      yield* told.until(
+        (facts) =>
+          facts.filter(({ endpoint, kind }) => endpoint === "late" && kind === "attempt-failed")
+            .length === events
+      )
+    })
+  )
+})
+
+describe("an audit", () => {
+  scenario("is clean where everything ended once or waits, and says how it ended", () =>
+    Effect.gen(function* () {
+      yield* afterWork
+      const { problems, tally, verdict } = yield* found
+      assert.deepStrictEqual(problems, [])
+      assert.strictEqual(verdict, "clean")
+      const { begun, deadLettered, delivered, pending, reasons, repeated } = tally
+      assert.deepStrictEqual(
+        { begun, deadLettered, delivered, pending, repeated },
+        {
+          begun: 4 * events,
+          deadLettered: events,
+          delivered: 2 * events,
+          pending: events,
+          repeated: 0
+        }
+      )
+      assert.deepStrictEqual([...reasons], [["permanent", events]])
+    })
+  )
+
+  scenario("finds all that was tampered with, each by its name", () =>
+    Effect.gen(function* () {
+      yield* afterWork
+      const { ask, jsm, names } = yield* Broker
+      const facts = yield* Facts
+      const stored = yield* storedFacts
+      const factOf = (kind: FactKind, eventSeq: number, id: string, attempt?: number) =>
+        nth(
+          stored.filter(
+            ({ fact }) =>
+              fact.kind === kind &&
+              fact.eventSeq === eventSeq &&
+              fact.endpoint === id &&
+              (attempt === undefined || fact.attempt === attempt)
+          ),
+          0
+        )
+      const remove = (stream: string, seq: number) =>
+        ask("remove", () => jsm.streams.deleteMessage(stream, seq, false))
+      const removeFact = (...of: Parameters<typeof factOf>) =>
+        Effect.suspend(() =>
+          Effect.as(remove(names.history, factOf(...of).seq), factOf(...of).fact)
+        )
+      let written = 0
+      const write = (fact: Fact) => facts.append(fact, `sabotage-${written++}`)
+
+      // A delivery that waits.
+      const partition = partitionOf("acme", "late", 2)
+      const waiting = yield* scanQueue(
+        names.deliveries(partition),
+        names.subjects.delivery(partition, "acme", "late")
+      ).pipe(
+        Stream.filter(({ header }) => header.get("petrel-event-seq") === "2"),
+        Stream.runCollect,
+        Effect.map((list) => nth(list, 0))
+      )
+      yield* remove(names.deliveries(partition), waiting.seq)
+      // An end.
+      yield* removeFact("delivered", 3, "good")
+      // A plan.
+      yield* removeFact("routed", 4, "_")
+      // A dead letter.
+      const { dead = 0 } = factOf("dead-lettered", 5, "bad").fact
+      yield* remove(names.dead, dead)
+      // Another end.
+      yield* write({
+        ...factOf("dead-lettered", 6, "bad").fact,
+        endpoint: "good",
+        dead: factOf("dead-lettered", 6, "bad").fact.dead ?? 0
+      })
+      // An attempt behind the one that followed it.
+      yield* Effect.flatMap(removeFact("attempt-failed", 7, "flaky", 1), write)
+      // A plan behind what it planned.
+      yield* Effect.flatMap(removeFact("routed", 8, "_"), write)
+      // An outcome of nothing.
+      yield* write({ ...factOf("delivered", 9, "good").fact, endpoint: "nobody" })
+      // Another plan in the place of one.
+      const { fact: plan } = factOf("routed", 10, "_")
+      const planned = plan.plan
+      assert.isDefined(planned)
+      yield* write({
+        ...plan,
+        plan: { ...planned, endpoints: planned.endpoints.map((each) => ({ ...each, id: "other" })) }
+      })
+      // Something that is no fact.
+      const { publisher } = yield* Broker
+      yield* publisher.publish(
+        names.subjects.fact("acme", "good", moodOf("delivered"), "delivered"),
+        "{",
+        []
+      )
+
+      const { problems, verdict } = yield* found
+      assert.strictEqual(verdict, "problems")
+      const gaps = problems.filter((problem) => problem.startsWith("history-gap"))
+      assert.lengthOf(gaps, 4)
+      const route4 = ["bad", "flaky", "good", "late"].map((id) => `outcome-without-route 4 ${id}`)
+      const early8 = ["bad", "flaky", "good", "late"].map((id) => `outcome-before-route 8 ${id}`)
+      assert.deepStrictEqual(
+        problems.filter((problem) => !problem.startsWith("history-gap")),
+        [
+          "missing 2 late",
+          "missing 3 good",
+          "unrouted 4",
+          ...route4,
+          "dead-letter-missing 5 bad",
+          "contradiction 6 good",
+          "attempts-out-of-sequence 7 flaky",
+          ...early8,
+          "outcome-without-route 9 nobody",
+          "missing 10 other",
+          "plans-differ 0",
+          "unreadable-fact 0"
+        ].sort()
+      )
+    })
+  )
+})
