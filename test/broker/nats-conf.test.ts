@@ -8,7 +8,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/transport-node"
-import { connect, headers } from "@nats-io/transport-node"
+import { connect, createInbox, headers } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { findNatsServer } from "../../src/broker/binary.ts"
@@ -190,6 +190,18 @@ describe("nats.conf with its accounts taken into use", () => {
         break
       }
     }
+
+    nc.subscribe(names.subjects.ask(0), {
+      callback: (_, message) => {
+        for (const part of ["1", "2", "3"]) message.respond(part)
+      }
+    })
+    await nc.flush()
+    const answer = operator.subscribe(createInbox(), { max: 3 })
+    operator.publish(names.subjects.ask(0), "?", { reply: answer.getSubject() })
+    const parts: Array<string> = []
+    for await (const message of answer) parts.push(message.string())
+    assert.deepStrictEqual(parts, ["1", "2", "3"])
 
     await refused(js.publish("events.default.invoice.paid", "{}"))
     await refused(
