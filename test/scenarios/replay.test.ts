@@ -1,0 +1,298 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import {
+  disableEndpoint,
+  enableEndpoint,
+  getEndpoint,
+  pauseEndpoint,
+  resumeEndpoint
+} from "../../src/delivery/endpoint-store.ts"
+import type { ReplayOptions } from "../../src/delivery/replay.ts"
+import { countTypes, openReplay, planReplay } from "../../src/delivery/replay.ts"
+import { quiet } from "../books.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  publishMany,
+  worker
+} from "../engine.ts"
+import type { Receiver } from "../receiver.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+const optionsFor = (id: string, changes: Partial<ReplayOptions> = {}): ReplayOptions => ({
+  tenant: "acme",
+  endpoint: id,
+  name: "first",
+  asked: "all",
+  by: "ana@host",
+  types: [">"],
+  since: 0,
+  until: Date.now(),
+  skipped: false,
+  onlyMissing: false,
+  mayFollow: false,
+  ...changes
+})
+
+/** Replays, and counts what came of each event. */
+const replayTo = (id: string, changes: Partial<ReplayOptions> = {}) =>
+  Effect.gen(function* () {
+    const replay = yield* openReplay(optionsFor(id, changes), yield* getEndpoint("acme", id))
+    const counts = { begun: 0, finished: 0, before: replay.before, gone: 0 }
+    yield* replay.begin((begun) => counts[begun]++)
+    return { ...counts, delivered: replay.delivered, open: replay.open }
+  })
+
+const plannedFor = (id: string, changes: Partial<ReplayOptions> = {}) =>
+  Effect.flatMap(getEndpoint("acme", id), (stored) => planReplay(optionsFor(id, changes), stored))
+
+const idsAt = ({ requests }: Receiver, path: string) =>
+  requests
+    .filter((request) => request.path === path)
+    .map(({ headers }) => String(headers["webhook-id"]))
+    .sort()
+
+const paid = (...numbers: ReadonlyArray<number>) => numbers.map((n) => `invoice.paid-${n}`).sort()
+const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
+
+describe.concurrent("a replay", () => {
+  scenario("sends past events to an endpoint that is new, as they were, and to nobody else", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: `${hook.url}/old` })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("invoice.paid", "the bytes", {
+        "Nats-Msg-Id": "acme-1",
+        "Content-Type": "text/plain"
+      })
+      yield* publish("user.created", "{}", { "Nats-Msg-Id": "acme-2" })
+      yield* facts.count("delivered", 2)
+      yield* endpoint({ id: "new", url: `${hook.url}/new` })
+
+      const planned = yield* plannedFor("new", { types: ["invoice.>", "*.paid"] })
+      assert.deepStrictEqual(countTypes(planned.events), [["invoice.paid", 1]])
+      const counts = yield* replayTo("new", { types: ["invoice.>", "*.paid"] })
+      yield* facts.count("delivered", 3)
+      assert.deepInclude(counts, { begun: 1, before: 0 })
+
+      const again = nth(hook.requests, 2)
+      assert.strictEqual(again.path, "/new")
+      assert.strictEqual(again.headers["webhook-id"], "acme-1")
+      assert.strictEqual(again.headers["content-type"], "text/plain")
+      assert.strictEqual(again.headers["petrel-attempt"], "1")
+      assert.strictEqual(again.body.toString(), "the bytes")
+      assert.deepStrictEqual(
+        facts
+          .of("replayed")
+          .map(({ by, endpoint, eventSeq, round }) => [endpoint, eventSeq, round, by]),
+        [["new", 1, "rfirst", "ana@host"]]
+      )
+      assert.strictEqual(nth(facts.of("delivered"), 2).round, "rfirst")
+    })
+  )
+
+  scenario("sends within a time, and a second one under another name sends it again", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(2)
+      yield* facts.count("delivered", 2)
+      const since = Date.now()
+      yield* eventually(
+        Effect.sync(() => Date.now()),
+        (now) => now > since
+      )
+      yield* publishMany(1, "invoice.late")
+      yield* facts.count("delivered", 3)
+      assert.strictEqual((yield* replayTo("hook", { until: since })).begun, 2)
+      assert.strictEqual((yield* replayTo("hook", { since, name: "second" })).begun, 1)
+      assert.strictEqual((yield* replayTo("hook", { name: "third" })).begun, 3)
+      yield* facts.count("delivered", 9)
+      assert.lengthOf(hook.requests, 9)
+    })
+  )
+
+  scenario("is not done twice under one name, nor under the name of another", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* publishMany(2)
+      yield* replayTo("hook")
+      const again = yield* Effect.flip(replayTo("hook"))
+      assert.match(String(again), /replayed already.*--id/)
+      const other = yield* Effect.flip(replayTo("hook", { asked: "something else" }))
+      assert.match(String(other), /of other events/)
+    })
+  )
+
+  scenario(
+    "of what was skipped makes up for the time in which the endpoint was disabled, once",
+    () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: `${hook.url}/hook` })
+        const facts = yield* history
+        yield* worker()
+        const name = { skipped: true, mayFollow: true }
+        const missed = (type: string) =>
+          Effect.gen(function* () {
+            const before = facts.of("routed").length
+            yield* disableEndpoint({ tenant: "acme", endpoint: "hook" }, "maintenance", "cli")
+            // Seen by the router too: it leaves out what comes now.
+            yield* publishMany(3, type)
+            yield* facts.count("routed", before + 3)
+            yield* enableEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
+          })
+        yield* publishMany(2, "invoice.taken")
+        yield* facts.count("delivered", 2)
+        yield* missed("invoice.missed")
+        const skipped = (type: string) =>
+          facts
+            .of("routed")
+            .filter((fact) => fact.type === type && fact.plan?.skipped.length === 1)
+            .map(({ event }) => event)
+            .sort()
+        const first = skipped("invoice.missed")
+        assert.isAbove(first.length, 0)
+        assert.strictEqual((yield* replayTo("hook", name)).begun, first.length)
+        yield* quiet
+        assert.strictEqual((yield* replayTo("hook", name)).begun, 0)
+
+        yield* missed("invoice.later")
+        const second = skipped("invoice.later")
+        assert.strictEqual((yield* replayTo("hook", name)).begun, second.length)
+        yield* quiet
+        const replayed = facts.of("replayed").map(({ event }) => event)
+        assert.deepStrictEqual(replayed, [...first, ...second])
+        const came = idsAt(hook, "/hook")
+        assert.strictEqual(new Set(came).size, came.length)
+        for (const id of replayed) assert.include(came, id)
+      })
+  )
+
+  scenario("of what is missing leaves out what the endpoint has taken or will be sent anyway", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({
+        answer: ({ headers }) => ({
+          status: headers["webhook-id"] === "invoice.paid-1" ? 400 : 200
+        })
+      })
+      yield* endpoint({ url: `${hook.url}/hook` })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(3)
+      yield* facts.count("dead-lettered", 1)
+      yield* facts.count("delivered", 2)
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "cli")
+      yield* publishMany(1, "invoice.waiting")
+      yield* facts.count("routed", 4)
+      hook.answer({})
+      const counts = yield* replayTo("hook", { onlyMissing: true })
+      assert.deepStrictEqual(counts, {
+        begun: 1,
+        finished: 0,
+        before: 0,
+        gone: 0,
+        delivered: 2,
+        open: 1
+      })
+      assert.strictEqual(nth(facts.of("replayed"), 0).event, "invoice.paid-1")
+      yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
+      yield* facts.count("delivered", 4)
+      yield* quiet
+      assert.deepStrictEqual(
+        idsAt(hook, "/hook"),
+        [...paid(0, 1, 1, 2), "invoice.waiting-0"].sort()
+      )
+    })
+  )
+
+  scenario("holds back while too much waits for its endpoint, and loses nothing", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ id: "old", types: ["none"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(60)
+      yield* facts.count("routed", 60)
+      yield* endpoint({ id: "slow", url: `${hook.url}/slow` })
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
+      const told: Array<number> = []
+      const replaying = yield* Effect.forkScoped(
+        replayTo("slow", {
+          pace: { queue: 4, all: 20 },
+          held: (waiting) => {
+            told.push(waiting)
+          }
+        })
+      )
+      yield* eventually(backlogged, (waiting) => waiting >= 18)
+      yield* eventually(
+        Effect.sync(() => told),
+        (all) => all.some((waiting) => waiting >= 20)
+      )
+      // Besides, there are those under way when it looks.
+      assert.isBelow(facts.of("replayed").length, 40)
+      yield* resumeEndpoint({ tenant: "acme", endpoint: "slow" }, "cli")
+      assert.strictEqual((yield* Fiber.join(replaying)).begun, 60)
+      yield* quiet
+      assert.deepStrictEqual(idsAt(hook, "/slow"), paid(...upTo(60)))
+      assert.isAtMost(Math.max(...told), 40)
+    })
+  )
+})
+
+describe.concurrent("a replay that was broken off", () => {
+  for (const step of ["round-claimed", "round-stored"])
+    scenario(
+      `goes on with the same events, and sends none twice: at ${step}`,
+      () =>
+        Effect.gen(function* () {
+          const hook = yield* receiver()
+          yield* endpoint({ id: "old", types: ["none"] })
+          const facts = yield* history
+          yield* worker()
+          yield* publishMany(40)
+          yield* facts.count("routed", 40)
+          yield* endpoint({ id: "new", url: `${hook.url}/new` })
+          let arrivals = 0
+          const broken = yield* Effect.exit(
+            Effect.provideService(replayTo("new"), Checkpoint, (reached) => {
+              if (reached === step && ++arrivals === 9) throw new Error("dies here")
+            })
+          )
+          assert.strictEqual(broken._tag, "Failure")
+          assert.isBelow(facts.of("replayed").length, 40)
+          // The broker has forgotten the ids of what has come and gone.
+          yield* quiet
+          // Beyond the end of the first try: the second has the same end.
+          const later = yield* Effect.sync(() => Date.now() + 1)
+          yield* publishMany(3, "invoice.later")
+          yield* facts.until(
+            (all) =>
+              all.filter(({ kind, type }) => kind === "delivered" && type === "invoice.later")
+                .length === 3
+          )
+          const counts = yield* replayTo("new", { until: later + 60_000 })
+          yield* quiet
+          assert.strictEqual(counts.before + counts.begun + counts.finished, 40)
+          assert.isAbove(counts.begun, 0)
+          assert.isAbove(counts.before, 0)
+          assert.lengthOf(facts.of("replayed"), 40)
+          const came = idsAt(hook, "/new").filter((id) => id.startsWith("invoice.paid"))
+          assert.deepStrictEqual(came, paid(...upTo(40)))
+        }),
+      { moveDedupe: 100 }
+    )
+})
