@@ -74,8 +74,9 @@ export const moveSchedules = Effect.fnUntraced(function* (
   { index, stream }: StreamMemory,
   partitions: number
 ) {
-  const { names } = yield* Broker
+  const { ask, jsm, names } = yield* Broker
   const reached = yield* Checkpoint
+  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
   let found = 0
 
   const moveRaw = Effect.fnUntraced(function* (message: StoredMsg, to: number) {
@@ -121,6 +122,8 @@ export const moveSchedules = Effect.fnUntraced(function* (
   })
 
   yield* scanQueue(stream, names.subjects.laterOf(index)).pipe(
+    // Those that are postponed come again at the end, while they are on their way.
+    Stream.takeWhile(({ seq }) => seq <= state.last_seq),
     Stream.mapEffect(move, { concurrency: atOnce, unordered: true }),
     Stream.runDrain
   )

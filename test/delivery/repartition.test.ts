@@ -282,6 +282,28 @@ describe.concurrent("a change of the number of partitions", () => {
   )
 
   scenario(
+    "moves each of many schedules once",
+    () =>
+      Effect.gen(function* () {
+        const [id = ""] = endpoints.filter(
+          (id) => partitionOf("acme", id, from) !== partitionOf("acme", id, many)
+        )
+        yield* Effect.forEach(
+          Array.from({ length: 800 }, (_, index) => index),
+          (index) => put("deliveries", delivery(id, index, tried(now + hour)), now + hour),
+          { concurrency: 64, discard: true }
+        )
+        const { moved } = yield* to(many)
+        assert.strictEqual(
+          moved.reduce((sum, { ended, schedules }) => sum + schedules + ended, 0),
+          800
+        )
+        assert.lengthOf(yield* inventory(many), 800)
+      }),
+    { partitions: from }
+  )
+
+  scenario(
     "takes a schedule that fires meanwhile along, once",
     () =>
       Effect.gen(function* () {

@@ -1,10 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
 import { findPartitions, readChanges, readInstalled } from "../../src/broker/installed.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
+import type { RepartitionStep } from "../../src/delivery/repartition.ts"
 import { repartition } from "../../src/delivery/repartition.ts"
 import { closedBooks, noRecords } from "../books.ts"
+import { crashBroker } from "../broker-crash.ts"
 import { run, start } from "../cli/running.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, history, publishMany, quickRetry, waitingMessages, worker } from "../engine.ts"
@@ -12,7 +15,7 @@ import { about } from "../outcomes.ts"
 import type { Received } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
-import { endLeases } from "../worker-process.ts"
+import { endLeases, workerProcess } from "../worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -151,6 +154,58 @@ describe("another number of partitions", () => {
           )
           assert.isAtLeast(next?.at ?? 0, nextAttemptAt - 25)
         }
+      }),
+    { partitions: 4 }
+  )
+
+  scenario(
+    "sends a worker away that was frozen meanwhile",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const frozen = yield* workerProcess(place, { id: "frozen", leaseTtl: 1_000 })
+        yield* frozen.delivering
+        yield* frozen.freeze
+        yield* endLeases
+        yield* repartition({ to: 5, tell: () => Effect.void })
+        yield* publishMany(3, "a")
+        yield* frozen.resume
+        yield* frozen.says("the number of partitions was changed since this worker began")
+        yield* worker()
+        assert.lengthOf(yield* closedBooks, 3)
+        assert.strictEqual(hook.requests.length, 3)
+      }),
+    { partitions: 2 }
+  )
+
+  scenario(
+    "outlives a broker that is killed in the middle",
+    (_, server) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* Effect.forEach(waitingIds, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
+        const facts = yield* history
+        const router = yield* worker({ roles: ["router"] })
+        yield* publishMany(50, "a")
+        yield* facts.count("routed", 50)
+        yield* router.stop
+        const broker = yield* Broker
+        let isKilled = false
+        const tell = ({ event }: RepartitionStep) => {
+          if (event !== "looked-at" || isKilled) return Effect.void
+          isKilled = true
+          return Effect.provideService(crashBroker(server), Broker, broker)
+        }
+        const first = yield* Effect.exit(repartition({ to: 8, tell }))
+        if (first._tag === "Failure") {
+          yield* endLeases
+          yield* repartition({ to: 8, tell })
+        }
+        yield* worker()
+        assert.lengthOf(yield* closedBooks, 50 * waitingIds.length)
+        assert.strictEqual(new Set(hook.requests.map(requestKey)).size, hook.requests.length)
+        assert.isTrue(isKilled)
       }),
     { partitions: 4 }
   )
