@@ -28,6 +28,8 @@ import { Throttles } from "./throttles.ts"
 
 /** How often what is only counted is stored, ms. */
 const countingPause = 5_000
+/** Pause before it is asked again who is owner, ms. */
+const ownerPause = 250
 /** Deliveries at the same time to an endpoint that takes none any more: they only end. */
 const ending = 16
 
@@ -41,6 +43,8 @@ export interface EndpointHealthOptions {
   readonly nextId: () => string
   /** True while this worker is owner: what a former one knows is not stored any more. */
   readonly holds: () => boolean
+  /** True once it will not be owner again, unless it takes the partition anew. */
+  readonly isOver: () => boolean
   /** Told of an endpoint that may take more than before. */
   readonly freed: (key: string) => void
   /** Runs until the partition is given up. */
@@ -72,11 +76,18 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   const states = new Map<string, State>()
   const records = new Map<string, HealthRecord>()
   const paused = new Set<string>()
+  /** What has happened while it was not certain who is owner. */
+  const untold: Array<Fact> = []
   const throttles = new Throttles()
+
+  const asOwner: Effect.Effect<void> = Effect.suspend(() => {
+    if (options.holds()) return Effect.void
+    return options.isOver() ? Effect.interrupt : Effect.delay(asOwner, ownerPause)
+  })
 
   /** One for each key: what an earlier one still writes would come in between. */
   const recordOf = (key: string, revision: number) => {
-    const record = records.get(key) ?? makeHealthRecord(key, revision)
+    const record = records.get(key) ?? makeHealthRecord(key, revision, asOwner)
     records.set(key, record)
     return record
   }
@@ -99,13 +110,22 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
 
   const tell = (endpoint: LiveEndpoint, kind: FactKind, at: number, more: Partial<Fact>) => {
     const { id, tenant } = endpoint.config
-    const fact: Fact = { v: 1, kind, at, tenant, endpoint: id, worker: options.worker, ...more }
-    run(
-      Effect.gen(function* () {
-        yield* facts.append(fact, options.nextId())
-        yield* Effect.logInfo(kind, { tenant, endpoint: id, ...more })
-      })
-    )
+    untold.push({ v: 1, kind, at, tenant, endpoint: id, worker: options.worker, ...more })
+    tellAll()
+  }
+
+  /** What a former owner thinks of an endpoint is not told: the new one has its own view. */
+  const tellAll = () => {
+    if (!options.holds()) return
+    for (const fact of untold.splice(0)) {
+      const { endpoint, kind, nextAttemptAt, reason, tenant } = fact
+      run(
+        Effect.gen(function* () {
+          yield* facts.append(fact, options.nextId())
+          yield* Effect.logInfo(kind, { tenant, endpoint, nextAttemptAt, reason })
+        })
+      )
+    }
   }
 
   const store = (state: State, now: number) => {
@@ -127,6 +147,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   }
 
   const giveUp = (endpoint: LiveEndpoint, reason: string) => {
+    if (!options.holds()) return
     const { generation, id, tenant } = endpoint.config
     const named = { tenant, endpoint: id, generation }
     run(
@@ -150,6 +171,8 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
 
   /** Goes over those that are not simply well: some may be tried again, some forgotten. */
   const tick = () => {
+    if (!options.holds()) return
+    tellAll()
     const now = clock.currentTimeMillisUnsafe()
     for (const key of paused) {
       const endpoint = directory.find(key)

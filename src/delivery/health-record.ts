@@ -21,8 +21,14 @@ export interface HealthRecord {
  *
  * @param key from `endpointKey`.
  * @param known the revision that is there; 0 where there is none.
+ * @param asOwner passes while this worker is owner, and no later: what a former one could not store
+ * is out of date.
  */
-export const makeHealthRecord = (key: string, known: number): HealthRecord => {
+export const makeHealthRecord = (
+  key: string,
+  known: number,
+  asOwner: Effect.Effect<void>
+): HealthRecord => {
   const [tenant = "", id = ""] = key.split(".")
   let revision = known
   /** A write whose end nobody knows may have been stored. */
@@ -40,6 +46,7 @@ export const makeHealthRecord = (key: string, known: number): HealthRecord => {
 
   const writeOnce = Effect.fnUntraced(function* (wish: { readonly health: Health | undefined }) {
     if (wish.health === undefined && revision === 0 && !uncertain) return
+    yield* asOwner
     const stored = yield* Effect.result(store(wish.health))
     if (stored._tag === "Success") {
       revision = stored.success

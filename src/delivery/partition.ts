@@ -108,6 +108,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     clock: sender.clock,
     nextId: options.nextId,
     holds: mayAttempt,
+    isOver: stopping,
     freed: (key) => {
       lanes.advance(key)
       drains.wake(key)
