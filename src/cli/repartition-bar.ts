@@ -7,7 +7,7 @@ const interval = 100
 /** A line on a terminal that shows how far something is. */
 export interface Bar {
   readonly total: (messages: number) => void
-  readonly advance: (messages: number) => void
+  readonly advance: (messages: number, label: string) => void
   /** What is being done now. */
   readonly label: (text: string) => void
   /** Takes the line away, for something else to be printed. */
@@ -42,10 +42,12 @@ export const makeBar = (out: NodeJS.WriteStream): Bar => {
   return {
     total: (messages) => {
       total = messages
+      label = ""
       draw(true)
     },
-    advance: (messages) => {
+    advance: (messages, text) => {
       done += messages
+      label = text
       // Some come to it while it counts, such as schedules that fire.
       total = Math.max(total, done)
       draw(done === total)

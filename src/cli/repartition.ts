@@ -45,7 +45,7 @@ const stepText = (step: RepartitionStep): string | undefined => {
     case "waiting":
       return "an earlier run or a worker has died lately: waiting until its leases end, some 10 s"
     case "settled":
-      return `looked at ${counted(step.decisions, "decision")} of former workers`
+      return `what former workers had decided is carried out (${counted(step.decisions, "decision")} looked at)`
     case "counted":
       return `${counted(step.messages, "message")} to look at`
     case "emptied":
@@ -59,9 +59,9 @@ const stepText = (step: RepartitionStep): string | undefined => {
 
 const draw = (bar: Bar, step: RepartitionStep): void => {
   if (step.event === "counted") bar.total(step.messages)
-  else if (step.event === "looked-at") bar.advance(step.messages)
-  else if (step.event === "emptied") bar.label(`partition ${step.partition} is done`)
-  else bar.label(stepText(step) ?? "")
+  else if (step.event === "looked-at")
+    bar.advance(step.messages, `from partition ${step.partition}`)
+  else if (step.event !== "emptied") bar.label(stepText(step) ?? "")
 }
 
 /** Not before it is needed: other commands do without the engine. */
