@@ -1,0 +1,118 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { vi } from "vitest"
+import { readHealth } from "../../src/delivery/health-store.ts"
+import { closedBooks, noRecords } from "../books.ts"
+import { crashBroker } from "../broker-crash.ts"
+import { backlogged, endpoint, eventually, history, publishMany, quickRetry } from "../engine.ts"
+import { gate } from "../gate.ts"
+import { owners } from "../owners.ts"
+import { receiver } from "../receiver.ts"
+import { outage } from "../scenario.ts"
+import { workerProcess } from "../worker-process.ts"
+
+vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 })
+
+const leaseTtl = 2_000
+const maxInFlight = 5
+
+describe.concurrent("a broker that is killed and comes back", () => {
+  outage("finds an open circuit as it was, and its worker too", (place, server) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 503 } })
+      const coolDown = "6 seconds"
+      yield* endpoint({
+        url: hook.url,
+        retry: quickRetry({ backoff: { kind: "fixed", delay: "1 second" }, maxAttempts: 100 }),
+        circuit: { failures: 3, coolDown, maxCoolDown: coolDown }
+      })
+      const facts = yield* history
+      const first = yield* workerProcess(place, { id: "w1", leaseTtl })
+      yield* publishMany(3, "a")
+      yield* facts.count("circuit-opened", 1)
+      yield* publishMany(200, "b")
+      yield* eventually(backlogged, (count) => count >= 200)
+      const { health } = yield* readHealth("acme", "hook")
+      assert.strictEqual(health?.circuit.state, "open")
+
+      yield* crashBroker(server)
+      yield* publishMany(10, "c")
+      assert.deepStrictEqual((yield* readHealth("acme", "hook")).health, health)
+      yield* first.kill9
+      yield* crashBroker(server)
+      assert.deepStrictEqual((yield* readHealth("acme", "hook")).health, health)
+      yield* workerProcess(place, { id: "w2", leaseTtl })
+      hook.answer({ status: 200 })
+      yield* hook.received(213)
+      const [, , , probe] = hook.requests
+      assert.isAtLeast(probe?.at ?? 0, health?.circuit.until ?? 0)
+      assert.lengthOf(yield* closedBooks, 213)
+      assert.lengthOf(hook.requests, 216)
+      yield* noRecords
+      yield* eventually(readHealth("acme", "hook"), ({ health }) => health === undefined)
+    })
+  )
+
+  for (const [who, killsWorker] of [
+    ["its worker loses and repeats nothing", false],
+    ["its worker with it, loses nothing and repeats what was in flight", true]
+  ] as const)
+    outage(`again and again while a backlog drains: ${who}`, (place, server) =>
+      Effect.gen(function* () {
+        const count = 1_200
+        const hook = yield* gate
+        yield* endpoint({ url: hook.url, maxInFlight })
+        const start = workerProcess(place, { leaseTtl })
+        let worker = yield* start
+        yield* publishMany(count)
+        yield* eventually(backlogged, (waiting) => waiting >= count - 200)
+        yield* hook.open
+        let crashes = 0
+        for (const sent of [200, 600]) {
+          yield* hook.received(sent)
+          if (killsWorker) yield* worker.kill9
+          yield* crashBroker(server)
+          crashes++
+          if (killsWorker) worker = yield* start
+        }
+        assert.isBelow(hook.requests.length, count)
+        assert.lengthOf(yield* closedBooks, count)
+        const repeats = hook.requests.length - count
+        assert.isAtMost(repeats, killsWorker ? crashes * maxInFlight : 0)
+        assert.isAtMost(hook.now.most, maxInFlight)
+        yield* noRecords
+        assert.isAbove((yield* owners(2)).filter((owner) => owner === "crashing").length, 1)
+      })
+    )
+
+  outage(
+    "while owners change leaves one for each partition, and their backlogs whole",
+    (place, server) =>
+      Effect.gen(function* () {
+        const count = 400
+        const hook = yield* gate
+        const endpoints = ["a", "b", "c", "d"]
+        yield* Effect.forEach(endpoints, (id) =>
+          endpoint({ id, url: `${hook.url}/${id}`, maxInFlight })
+        )
+        yield* workerProcess(place, { id: "w1", leaseTtl })
+        yield* publishMany(count)
+        yield* eventually(backlogged, (waiting) => waiting >= endpoints.length * (count - 200))
+        yield* hook.open
+        yield* hook.received(100)
+        yield* workerProcess(place, { id: "w2", leaseTtl })
+        yield* eventually(owners(2), (all) => !all.every((owner) => owner === "w1"))
+        yield* crashBroker(server)
+        yield* eventually(
+          Effect.option(owners(2)),
+          (all) => Option.isSome(all) && all.value.join() === "w2,w1"
+        )
+        assert.isBelow(hook.requests.length, endpoints.length * count)
+        const accounts = yield* closedBooks
+        assert.lengthOf(accounts, endpoints.length * count)
+        assert.lengthOf(hook.requests, accounts.length)
+        assert.isAtMost(hook.now.most, endpoints.length * maxInFlight)
+        yield* noRecords
+      })
+  )
+})
