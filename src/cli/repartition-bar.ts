@@ -7,7 +7,7 @@ const interval = 100
 /** A line on a terminal that shows how far something is. */
 export interface Bar {
   readonly total: (messages: number) => void
-  readonly advance: (messages: number, label: string) => void
+  readonly advance: (messages: number, label?: string) => void
   /** What is being done now. */
   readonly label: (text: string) => void
   /** Takes the line away, for something else to be printed. */
@@ -45,7 +45,7 @@ export const makeBar = (out: NodeJS.WriteStream): Bar => {
       label = ""
       draw(true)
     },
-    advance: (messages, text) => {
+    advance: (messages, text = label) => {
       done += messages
       label = text
       // Some come to it while it counts, such as schedules that fire.
