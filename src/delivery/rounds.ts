@@ -148,7 +148,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     const claim = claims.known.get(claimKey(delivery))
     yield* store(delivery, contents.body, claim?.seq ?? 0, !isSure)
     return "begun"
-  }, Effect.uninterruptible)
+  })
 
   /** What was claimed stands: its deadline, too. */
   const finish = (round: Round, contents: Contents, { fact, seq }: Claim) => {
@@ -191,20 +191,21 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       const turn = yield* Semaphore.make(1)
       const one = Effect.fnUntraced(function* (
         round: Round
-      ): Effect.fn.Return<Begun, BrokerError | PublishError, Broker> {
+      ): Effect.fn.Return<void, BrokerError | PublishError, Broker> {
         const claim = claims.known.get(claimKey(round))
         // Before the claim: what is gone cannot be sent by whoever would finish it.
         const contents = yield* options.read(round)
-        if (contents === undefined) return "gone"
-        return yield* claim === undefined ? begin(round, contents) : finish(round, contents, claim)
+        const begun: Effect.Effect<Begun, BrokerError | PublishError, Broker> =
+          contents === undefined
+            ? Effect.succeed("gone")
+            : claim === undefined
+              ? begin(round, contents)
+              : finish(round, contents, claim)
+        yield* Effect.uninterruptible(Effect.map(begun, (what) => done(round, what)))
       })
       yield* Effect.forEach(
         rounds,
-        (round) =>
-          turn.withPermit(pace.next).pipe(
-            Effect.andThen(one(round)),
-            Effect.map((begun) => done(round, begun))
-          ),
+        (round) => Effect.andThen(turn.withPermit(pace.next), one(round)),
         { concurrency: atOnce, discard: true }
       )
     })

@@ -59,8 +59,8 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
         )
         return told.pipe(
           Effect.andThen(remove(id)),
-          Effect.uninterruptible,
-          Effect.andThen(Effect.sync(done))
+          Effect.andThen(Effect.sync(done)),
+          Effect.uninterruptible
         )
       },
       { concurrency: atOnce, discard: true }

@@ -68,6 +68,9 @@ const attemptsText = ({ attempt = 0 }: Fact): string => {
   return attempt === 1 ? "after 1 attempt" : `after ${attempt} attempts`
 }
 
+const askedBy = (what: string, { by }: Fact): string =>
+  by === undefined ? what : `${what} by ${by}`
+
 /** What happened, part by part, and the colour of the last part. */
 const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Colour] => {
   const { kind, nextAttemptAt, reason } = fact
@@ -102,6 +105,12 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [["enabled"], "green"]
     case "endpoint-disabled":
       return [[`disabled: ${reason}`], "red"]
+    case "redelivered":
+      return [[askedBy("sent again", fact)], "yellow"]
+    case "replayed":
+      return [[askedBy("replayed", fact)], "yellow"]
+    case "discarded":
+      return [[askedBy("dead letter discarded", fact)], "yellow"]
     case "unroutable":
       return [[`unroutable: ${reason}`], "red"]
     default:
