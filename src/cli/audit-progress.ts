@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import type { AuditOptions } from "../history/audit/audit.ts"
 import type { Books, Reading } from "../history/audit/books.ts"
 import { countText } from "./figures.ts"
-import { makeBar } from "./repartition-bar.ts"
+import { barLine } from "./repartition-bar.ts"
+import { cutTo } from "./screen.ts"
 import { remark } from "./terminal.ts"
 
 /** Between two drawings, and between two lines where there is no terminal, ms. */
@@ -43,20 +44,17 @@ const lines = (look: () => Books | undefined) =>
     )
   )
 
-const bar = (look: () => Books | undefined) =>
-  Effect.suspend(() => {
-    const drawn = makeBar(process.stderr)
-    let shown = 0
-    const draw = Effect.sync(() => {
-      const books = look()
-      if (books === undefined) return
-      drawn.label("messages read")
-      drawn.total(all(books))
-      drawn.advance(done(books) - shown)
-      shown = done(books)
-    })
-    return Effect.ensuring(
-      Effect.forever(Effect.delay(draw, onTerminal)),
-      Effect.sync(() => drawn.clear())
-    )
+const erase = "\r\u001b[2K"
+
+const bar = (look: () => Books | undefined) => {
+  const draw = Effect.sync(() => {
+    const books = look()
+    if (books === undefined) return
+    const line = barLine(done(books), all(books), "messages read")
+    process.stderr.write(`${erase}${cutTo((process.stderr.columns ?? 80) - 1, line)}`)
   })
+  return Effect.ensuring(
+    Effect.forever(Effect.delay(draw, onTerminal)),
+    Effect.sync(() => void process.stderr.write(erase))
+  )
+}

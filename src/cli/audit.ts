@@ -1,10 +1,12 @@
-import { Clock, Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AuditOptions } from "../history/audit/audit.ts"
 import { audit as runAudit } from "../history/audit/audit.ts"
 import { withProgress } from "./audit-progress.ts"
 import { compareWith, readProof, writeProof } from "./audit-proof.ts"
 import { auditJson, auditLines, refusalOf } from "./audit-view.ts"
+import { watchFor } from "./audit-watch.ts"
+import { readDuration } from "./duration.ts"
 import { connected, petrel } from "./frame.ts"
 import { Refused } from "./refused.ts"
 import { tenantFlag, timeFlag } from "./selection.ts"
@@ -23,6 +25,20 @@ const flags = {
   until: timeFlag("until", "Events up to then, in the same form"),
   tenant: tenantFlag,
   proof: file("proof", "Write what was read to FILE, for a later --against"),
+  watch: Flag.Boolean("watch").pipe(
+    Flag.withDescription("Go on: audit what is new, and raise a failure for what is missing"),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  ),
+  every: Flag.String("every").pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription("With --watch, how often (default: 1 minute)"),
+    Flag.withDefault("1 minute"),
+    Flag.filterMap(
+      (text) => Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
+      () => "must be a length of time such as '1 minute' or 30s"
+    )
+  ),
   against: file("against", "Say where what was read differs from what the proof in FILE says")
 }
 
@@ -30,7 +46,14 @@ const flags = {
 export const audit = Command.make(
   "audit",
   flags,
-  Effect.fnUntraced(function* ({ against, proof, ...range }) {
+  Effect.fnUntraced(function* ({ against, every, proof, watch, ...range }) {
+    if (watch) {
+      if (proof !== undefined || against !== undefined || range.until !== undefined)
+        return yield* new Refused({
+          message: "--watch goes without --until, --proof and --against"
+        })
+      return yield* watchFor(range, every)
+    }
     const { json } = yield* petrel
     const before = against === undefined ? undefined : yield* readProof(against)
     const began = performance.now()

@@ -6,6 +6,7 @@ import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
 import type { Findings } from "./judgement.ts"
 import { judge } from "./judgement.ts"
+import { roundName } from "./ledger.ts"
 import type { AuditRange, Reach } from "./reach.ts"
 import { readReach } from "./reach.ts"
 import type { Waiter } from "./waiting-rooms.ts"
@@ -54,7 +55,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) 
   const now = yield* Clock.currentTimeMillis
   const see = (waiter: Waiter) => {
     if (!ledger.found(waiter) || waiter.deadline + grace >= now) return
-    overdue.set(`${waiter.eventSeq}.${waiter.tenant}.${waiter.endpoint}.${waiter.round}`, waiter)
+    overdue.set(roundName(waiter), waiter)
   }
   ledger.forgetFound()
   yield* lookEverywhere(partitions, see)

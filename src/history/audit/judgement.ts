@@ -126,7 +126,7 @@ export const judge = Effect.fnUntraced(function* (books: Books, reach: Reach, fi
     tally.discarded -
     lost.length -
     tally.overdue
-  for (const { isRaised: _, ...round } of lost)
+  for (const round of lost)
     found.push({
       kind: "missing",
       ...round,

@@ -28,9 +28,8 @@ const isComplete = 1 << 14
 const lacksPart = 1 << 13
 const parts = lacksPart - 1
 
-/** Marks of ours in a round's number. */
+/** A mark of ours in a round's number. */
 const waits = 1 << 13
-const wasRaised = 1 << 14
 
 /** Facts between two looks for blocks that can be made small. */
 const pause = 1 << 16
@@ -38,7 +37,6 @@ const pause = 1 << 16
 /** Where something stands that was waited for and had not ended. */
 export interface OpenRound extends Lane {
   readonly eventSeq: number
-  readonly isRaised: boolean
 }
 
 /** Something that a fact says and that cannot be. */
@@ -58,6 +56,8 @@ export class Ledger {
   /** Attempts that are told of, with those that were repeated. */
   attempts = 0
   skipped = new Map<string, number>()
+  /** What `missing` facts tell of, by {@link roundName}. */
+  readonly raised = new Set<string>()
   /** Facts about what began before the scope. */
   earlier = 0
 
@@ -88,7 +88,7 @@ export class Ledger {
     }
     if (kind === "unroutable") {
       if (this.#isMeant(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
-    } else if (step === undefined) this.#raised(about)
+    } else if (step === undefined) this.raised.add(roundName(about))
     else this.#step(about, step, record, storedAt)
     return undefined
   }
@@ -126,12 +126,7 @@ export class Ledger {
       block.each((offset, lane, state) => {
         if (!isBegun(state) || hasEnded(state)) return
         if ((state & waits) !== 0) found++
-        else
-          lost.push({
-            ...this.lanes.get(lane),
-            eventSeq: number * eventsPerBlock + offset,
-            isRaised: (state & wasRaised) !== 0
-          })
+        else lost.push({ ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset })
       })
     }
     return { found, lost }
@@ -250,14 +245,6 @@ export class Ledger {
     )
   }
 
-  #raised(about: About): void {
-    const block = this.#blocks.get(Math.floor(about.eventSeq / eventsPerBlock))
-    const state = this.stateOf(about)
-    if (block === undefined || state === untold) return
-    const lane = this.lanes.of(about.tenant, about.endpoint, about.round)
-    block.set(about.eventSeq % eventsPerBlock, lane, state | wasRaised)
-  }
-
   #mark(eventSeq: number, mark: number): void {
     const { plans } = this.#block(eventSeq)
     const at = eventSeq % eventsPerBlock
@@ -281,3 +268,7 @@ export class Ledger {
     }
   }
 }
+
+/** A name for a round of a delivery. */
+export const roundName = ({ endpoint, eventSeq, round, tenant }: About): string =>
+  `${eventSeq}.${tenant}.${endpoint}.${round}`

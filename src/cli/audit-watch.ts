@@ -1,0 +1,23 @@
+import { Clock, Effect } from "effect"
+import type { AuditRange } from "../history/audit/reach.ts"
+import type { Raised } from "../history/audit/watch.ts"
+import { watch } from "../history/audit/watch.ts"
+import { momentText } from "../history/line.ts"
+import { connected, report } from "./frame.ts"
+import { untilStopped } from "./signals.ts"
+
+const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>
+  `${momentText(now, now)}  missing: ${event} → ${tenant}/${endpoint}: ${reason}`
+
+/** Audits what is new every so often (ms), and raises what is missing, until it is stopped. */
+export const watchFor = (range: AuditRange, every: number) =>
+  untilStopped(
+    watch(range, every, {
+      raised: Effect.fnUntraced(function* (raised) {
+        const now = yield* Clock.currentTimeMillis
+        yield* report({ missing: raised }, line(raised, now))
+      }),
+      looked: ({ pending, verdict }) =>
+        Effect.logInfo("audited what is new", { verdict, waiting: pending })
+    })
+  ).pipe(Effect.provide(connected))
