@@ -7,6 +7,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { createInterface } from "node:readline"
+import { setTimeout } from "node:timers/promises"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
@@ -150,16 +151,17 @@ const freePort = async () => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Waits until the servers have agreed on who decides about streams: before, nobody answers. */
-const untilLed = async (url: string) => {
+/** Waits until all servers take copies of streams: before, they do not know of each other. */
+const untilTogether = async (url: string, size: number) => {
   const connection = await connect({ servers: url.split(",") })
-  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: 200 })
-  const isLed = () =>
-    jsm.getAccountInfo().then(
+  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: 500 })
+  const tried = () =>
+    jsm.streams.add({ name: "copied", subjects: ["copied"], num_replicas: size }).then(
       () => true,
       () => false
     )
-  while (!(await isLed())) {}
+  while (!(await tried())) await setTimeout(50)
+  await jsm.streams.delete("copied")
   await connection.close()
 }
 
@@ -178,7 +180,7 @@ export const startCluster = async (size = 3): Promise<TestCluster> => {
     )
   )
   const url = [...servers.values()].map(({ url }) => url).join(",")
-  await untilLed(url)
+  await untilTogether(url, size)
   return {
     url,
     servers,

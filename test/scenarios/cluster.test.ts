@@ -107,7 +107,6 @@ describe("a cluster of three brokers", () => {
         assert.isBelow(sent, count)
         assert.isAtMost(hook.requests.length, count + maxInFlight)
         assert.strictEqual(hook.now.most, maxInFlight)
-        yield* Effect.promise(another.restart)
       })
   )
 })
