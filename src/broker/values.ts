@@ -32,7 +32,8 @@ export interface StoredValue {
 
 /**
  * The values of a bucket, by one reading: of many that takes a tenth of the time of asking for each.
- * Where there are replicas, the last ones written may not be among them yet.
+ * Where there are replicas, one that was overwritten or erased may be among them still, before the
+ * one that took its place.
  *
  * @param keys of which ones, as a subject. (Default: of all)
  */
