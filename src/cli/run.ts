@@ -9,6 +9,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { alerts } from "./alerts.ts"
 import { audit } from "./audit.ts"
 import { dead } from "./dead.ts"
+import { delivery } from "./delivery.ts"
 import { dev } from "./dev.ts"
 import { endingOf } from "./ending.ts"
 import { endpoint } from "./endpoint.ts"
@@ -46,6 +47,7 @@ const program = petrel.pipe(
     dead,
     replay,
     audit,
+    delivery,
     alerts,
     presets
   ]),

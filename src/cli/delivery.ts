@@ -1,0 +1,8 @@
+import { Command } from "effect/cli"
+import { deliveryShow } from "./delivery-show.ts"
+
+/** What became of single deliveries. */
+export const delivery = Command.make("delivery").pipe(
+  Command.withDescription("See what became of a delivery, or what it waits for"),
+  Command.withSubcommands([deliveryShow])
+)
