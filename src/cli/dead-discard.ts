@@ -14,7 +14,7 @@ import { isSet } from "./endpoint-flags.ts"
 import { countText } from "./figures.ts"
 import { connected, petrel, report } from "./frame.ts"
 import { Refused } from "./refused.ts"
-import { makeBar } from "./repartition-bar.ts"
+import { makeProgress } from "./replay-progress.ts"
 import { remark } from "./terminal.ts"
 
 const canAsk = Effect.gen(function* () {
@@ -64,8 +64,8 @@ export const discard = Command.make(
       if (!yes && letters.length > 0 && !(yield* Prompt.run(Prompt.Confirm({ message: question }))))
         return yield* remark("nothing was discarded")
       let done = 0
-      const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
-      bar?.total(letters.length)
+      const progress = makeProgress(json)
+      progress.total(letters.length)
       const brokenOff = Effect.suspend(() =>
         remark(
           `stopped after ${countText(done)} of ${countText(letters.length)}: run the same command to discard the rest`
@@ -73,9 +73,9 @@ export const discard = Command.make(
       )
       yield* discardDeadLetters(letters, by, () => {
         done++
-        bar?.advance(1)
+        progress.advance()
       }).pipe(
-        Effect.ensuring(Effect.sync(() => bar?.clear())),
+        Effect.ensuring(Effect.sync(progress.clear)),
         Effect.onInterrupt(() => brokenOff),
         Effect.tapError(() => brokenOff)
       )

@@ -14,7 +14,7 @@ import { isSet } from "./endpoint-flags.ts"
 import { countText } from "./figures.ts"
 import { connected, petrel, report } from "./frame.ts"
 import { Refused } from "./refused.ts"
-import { makeBar } from "./repartition-bar.ts"
+import { makeProgress } from "./replay-progress.ts"
 import { remark } from "./terminal.ts"
 
 /** Endpoints that are named one by one where they take nothing. */
@@ -72,15 +72,14 @@ export const redeliver = Command.make(
     yield* checkSelection({ ...filter, all }, "send again")
     const { json } = yield* petrel
     const started = yield* Clock.currentTimeMillis
-    const bar = process.stderr.isTTY && !json && !dryRun ? makeBar(process.stderr) : undefined
+    const progress = makeProgress(json)
     yield* Effect.gen(function* () {
       const letters = yield* lettersOf(filter)
       const { planRedelivery, redeliver } = yield* engine
       const plan = yield* planRedelivery({
         letters,
         by,
-        held: (endpoint, waiting) =>
-          bar?.label(waiting === 0 ? "" : `${endpoint}: ${countText(waiting)} wait, holding back`)
+        held: progress.held
       })
       const sending = new Set(
         plan
@@ -111,12 +110,12 @@ export const redeliver = Command.make(
           "there are no such dead letters: nothing was sent"
         )
       const counts: Record<Begun, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
-      bar?.total(total)
+      progress.total(total)
       yield* redeliver(plan, (_, begun) => {
         counts[begun]++
-        bar?.advance(1)
+        progress.advance()
       }).pipe(
-        Effect.ensuring(Effect.sync(() => bar?.clear())),
+        Effect.ensuring(Effect.sync(progress.clear)),
         Effect.onInterrupt(() => remark(brokenOff(counts, total, filter.id, started))),
         Effect.tapError(() => remark(brokenOff(counts, total, filter.id, started)))
       )

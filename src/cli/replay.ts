@@ -10,7 +10,7 @@ import { isSet } from "./endpoint-flags.ts"
 import { countText, plural } from "./figures.ts"
 import { connected, petrel, report } from "./frame.ts"
 import { Refused } from "./refused.ts"
-import { makeBar } from "./repartition-bar.ts"
+import { makeProgress } from "./replay-progress.ts"
 import { typesFlag } from "./replay-types.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import type { EndpointName, GivenTime } from "./selection.ts"
@@ -123,21 +123,20 @@ const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
   const { json } = yield* petrel
   const { id, tenant } = asked.to
   const { openReplay } = yield* engine
-  const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
-  const held = (waiting: number) =>
-    bar?.label(waiting === 0 ? "" : `${countText(waiting)} wait, holding back`)
+  const progress = makeProgress(json)
+  const held = (waiting: number) => progress.held(`${tenant}/${id}`, waiting)
   const replay = yield* openReplay({ ...options, held }, yield* targetOf(asked.to))
   const total = replay.events.length
   const counts: Record<Begun, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
   const stopped = Effect.suspend(() => remark(brokenOff(counts, total, replay.record.id)))
-  if (total > 0) bar?.total(total)
+  progress.total(total)
   yield* replay
     .begin((begun) => {
       counts[begun]++
-      bar?.advance(1)
+      progress.advance()
     })
     .pipe(
-      Effect.ensuring(Effect.sync(() => bar?.clear())),
+      Effect.ensuring(Effect.sync(progress.clear)),
       Effect.onInterrupt(() => stopped),
       Effect.tapError(() => stopped)
     )

@@ -20,18 +20,23 @@ const pause = 250
 const sumOf = (counts: Readonly<Record<string, number>> | undefined): number =>
   Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
 
+export interface PaceOptions<E> {
+  readonly target: Pick<Delivery, "tenant" | "endpoint">
+  readonly partition: number
+  readonly limits: PaceLimits
+  /** Told how many wait while it holds back, and 0 when it goes on. */
+  readonly held: (waiting: number) => void
+  /** What else is to be looked at as often. */
+  readonly look: Effect.Effect<void, E, Broker>
+}
+
 /**
  * Holds back what is sent to one endpoint in bulk, so that no more waits for it than it may: new
  * events would find its backlog full, and those behind in its queue would wait.
- *
- * @param held told how many wait while it holds back, and 0 when it goes on.
  */
-export const makePace = Effect.fnUntraced(function* (
-  { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
-  partition: number,
-  limits: PaceLimits,
-  held: (waiting: number) => void
-) {
+export const makePace = Effect.fnUntraced(function* <E>(options: PaceOptions<E>) {
+  const { held, limits, partition, target } = options
+  const { endpoint, tenant } = target
   const { ask, jsm, names } = yield* Broker
   const count = (stream: string, subjects_filter: string) =>
     Effect.map(
@@ -54,6 +59,7 @@ export const makePace = Effect.fnUntraced(function* (
       const now = performance.now()
       if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
         return
+      yield* options.look
       let holding = false
       while (true) {
         const [queue, backlog] = yield* look
@@ -69,5 +75,3 @@ export const makePace = Effect.fnUntraced(function* (
     })
   }
 })
-
-export type Pace = Effect.Success<ReturnType<typeof makePace>>

@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readLayout } from "../broker/installed.ts"
 import type { DeadLetter } from "../history/dead-letters.ts"
 import { getDeadLetter } from "../history/dead-letters.ts"
 import { endpointKey, getEndpoint } from "./endpoint-store.ts"
@@ -9,6 +8,7 @@ import { windowOf } from "./live-endpoint.ts"
 import type { PaceLimits } from "./pace.ts"
 import type { Begun, Contents, Round, Rounds, Target } from "./rounds.ts"
 import { makeRounds } from "./rounds.ts"
+import { steadyLayout } from "./steady-layout.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const atOnce = 8
@@ -86,7 +86,7 @@ const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOptions) {
   const { by, held, letters, pace } = options
-  const layout = yield* readLayout
+  const layout = yield* steadyLayout
   const groups = Map.groupBy(letters, ({ delivery }) =>
     endpointKey(delivery.tenant, delivery.endpoint)
   )

@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { readLayout } from "../broker/installed.ts"
 import { isNoSuchMessage } from "../broker/scan.ts"
 import { contentOf, eventId, parseEventSubject } from "../domain/event.ts"
 import type { StoredEndpoint } from "./endpoint-store.ts"
@@ -13,6 +12,7 @@ import type { ReplayQuery, SelectedEvent } from "./replay-selection.ts"
 import { selectEvents } from "./replay-selection.ts"
 import type { Begun, Contents, Round } from "./rounds.ts"
 import { makeRounds } from "./rounds.ts"
+import { steadyLayout } from "./steady-layout.ts"
 
 /** The clocks of who replays and of the broker differ by less than this, ms. */
 const clockSkew = 5 * 60_000
@@ -72,7 +72,7 @@ const plan = Effect.fnUntraced(function* (
       revision,
       window: windowOf(config)
     },
-    layout: yield* readLayout,
+    layout: yield* steadyLayout,
     by,
     since: record.startedAt - clockSkew,
     read: readEvent,

@@ -2,7 +2,6 @@ import { Clock, Effect, Semaphore } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
-import type { Layout } from "../broker/installed.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, deliveryId, untried } from "../domain/delivery.ts"
@@ -14,6 +13,7 @@ import { Checkpoint } from "./checkpoint.ts"
 import type { PaceLimits } from "./pace.ts"
 import { makePace, usualPace } from "./pace.ts"
 import { findRounds } from "./round-search.ts"
+import type { SteadyLayout } from "./steady-layout.ts"
 import { storeOnce } from "./store-once.ts"
 
 /** Rounds of one endpoint that are begun at the same time: so many bodies are in memory. */
@@ -49,7 +49,7 @@ export interface Target {
 export interface RoundsOptions {
   readonly kind: Extract<ClaimKind, "redelivered" | "replayed">
   readonly target: Target
-  readonly layout: Layout
+  readonly layout: SteadyLayout
   /** Who asked for it. */
   readonly by: string
   /** No round of these was begun before, ms since the epoch. */
@@ -67,7 +67,8 @@ export interface RoundsOptions {
  * claim without a message, and stores that.
  */
 export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
-  const { by, kind, layout, target } = options
+  const { by, kind, target } = options
+  const { layout, unchanged } = options.layout
   const { endpoint, tenant } = target
   const broker = yield* Broker
   const { names, publisher } = broker
@@ -187,7 +188,13 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       rounds: ReadonlyArray<Round>,
       done: (round: Round, begun: Begun) => void
     ) {
-      const pace = yield* makePace(target, partition, options.pace ?? usualPace, options.held)
+      const pace = yield* makePace({
+        target,
+        partition,
+        limits: options.pace ?? usualPace,
+        held: options.held,
+        look: unchanged
+      })
       const turn = yield* Semaphore.make(1)
       const one = Effect.fnUntraced(function* (
         round: Round

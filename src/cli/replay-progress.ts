@@ -1,0 +1,32 @@
+import { countText } from "./figures.ts"
+import { makeBar } from "./repartition-bar.ts"
+
+/** Shows how far something is that may take long. */
+export interface Progress {
+  readonly total: (count: number) => void
+  readonly advance: () => void
+  /** It is held back, for so many wait for an endpoint; 0: it goes on. */
+  readonly held: (endpoint: string, waiting: number) => void
+  readonly clear: () => void
+}
+
+/** A bar where somebody watches; else, for what is slow for a reason, a line that says so. */
+export const makeProgress = (json: boolean): Progress => {
+  const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
+  const told = new Set<string>()
+  return {
+    total: (count) => {
+      if (count > 0) bar?.total(count)
+    },
+    advance: () => bar?.advance(1),
+    held: (endpoint, waiting) => {
+      if (bar !== undefined) return bar.label(waiting === 0 ? "" : `held: ${endpoint} is busy`)
+      if (waiting === 0 || told.has(endpoint)) return
+      told.add(endpoint)
+      process.stderr.write(
+        `${countText(waiting)} wait for ${endpoint}: the others are sent as these go out\n`
+      )
+    },
+    clear: () => bar?.clear()
+  }
+}
