@@ -5,6 +5,7 @@ import { factLine } from "../history/line.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { connected, petrel, report } from "./frame.ts"
+import { historyExport } from "./history-export.ts"
 import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { untilStopped } from "./signals.ts"
 import { coloured, remark } from "./terminal.ts"
@@ -66,5 +67,6 @@ export const history = Command.make(
   })
 ).pipe(
   Command.withDescription("Show what happened, one line a fact"),
-  Command.withShortDescription("Show what happened")
+  Command.withShortDescription("Show what happened"),
+  Command.withSubcommands([historyExport])
 )

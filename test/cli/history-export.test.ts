@@ -1,0 +1,45 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Facts } from "../../src/history/facts.ts"
+import { nth } from "../engine.ts"
+import { installations, parse } from "./command-line.ts"
+import { run } from "./running.ts"
+
+const place = installations()
+
+describe("petrel history export", () => {
+  it.live("writes facts as they were stored, or as a table that spreadsheets can read", () => {
+    const { flags, run: inside } = place()
+    return inside(
+      Effect.gen(function* () {
+        const facts = yield* Facts
+        const at = Date.UTC(2026, 2, 4, 10, 30)
+        const about = { v: 1, at, tenant: "acme", endpoint: "hook", eventSeq: 7 } as const
+        const error = { class: "timeout", message: 'took "too" long, again' } as const
+        yield* facts.append({ ...about, kind: "attempt-failed", attempt: 1, error }, "1")
+        yield* facts.append({ ...about, kind: "dead-lettered", reason: "=1+1" }, "2")
+        yield* facts.append({ ...about, kind: "delivered", tenant: "other" }, "3")
+        const [ndjson, csv] = yield* Effect.all(
+          [
+            run("history", "export", ...flags),
+            run("history", "export", "--format", "csv", "--tenant", "acme", ...flags)
+          ],
+          { concurrency: 2 }
+        )
+        assert.deepStrictEqual([ndjson.code, csv.code], [0, 0], csv.err.join("\n"))
+        assert.lengthOf(ndjson.out, 3)
+        assert.deepStrictEqual(parse(nth(ndjson.out, 0)), {
+          ...{ seq: 1, ...about, kind: "attempt-failed", attempt: 1, error }
+        })
+        assert.lengthOf(csv.out, 3)
+        assert.match(nth(csv.out, 0), /^seq,at,kind,tenant,endpoint,/)
+        assert.match(
+          nth(csv.out, 1),
+          /^1,2026-03-04T10:30:00\.000Z,attempt-failed,acme,hook,.*,timeout,"took ""too"" long, again",/
+        )
+        assert.match(nth(csv.out, 2), /,'=1\+1,/)
+        assert.deepStrictEqual(csv.err, ["2 facts exported"])
+      })
+    )
+  })
+})
