@@ -19,6 +19,7 @@ import { init } from "./init.ts"
 import { logging } from "./logging.ts"
 import { presets } from "./presets.ts"
 import { publish } from "./publish.ts"
+import { rebuild } from "./rebuild.ts"
 import { repartition } from "./repartition.ts"
 import { replay } from "./replay.ts"
 import { runMain } from "./signals.ts"
@@ -48,6 +49,7 @@ const program = petrel.pipe(
     replay,
     audit,
     delivery,
+    rebuild,
     alerts,
     presets
   ]),

@@ -51,9 +51,15 @@ const withoutFailing = (life: EndpointLife): EndpointLife => {
   return { ...rest, failuresInRow: 0 }
 }
 
-/** What was sent before the circuit came into its state says nothing about it. */
+/** Clocks are read in whole ms, and how long a request took by another one, ms. */
+const clockError = 5
+
+/**
+ * What was sent before the circuit came into its state says nothing about it. The failure that opened
+ * it is told of after that it opened, at the same moment.
+ */
 const isLate = ({ circuit }: EndpointLife, { at, durationMs = 0 }: Fact): boolean =>
-  circuit.state === "open" || at - durationMs < circuit.since
+  circuit.state === "open" ? at !== circuit.since : at - durationMs + clockError < circuit.since
 
 const afterSuccess = (life: EndpointLife, fact: Fact): EndpointLife => {
   if (life.circuit.state !== "closed" && isLate(life, fact)) return { ...life, permanentInRow: 0 }

@@ -1,0 +1,144 @@
+import { Clock, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Broker } from "../broker/connection.ts"
+import { endpointKey, listEndpoints } from "../delivery/endpoint-store.ts"
+import { listHealth } from "../delivery/health-record.ts"
+import { eraseHealth, writeHealth } from "../delivery/health-store.ts"
+import { readPresent } from "../delivery/roster.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { circuitOf } from "../domain/endpoint.ts"
+import { healthy, isHealthy } from "../domain/health.ts"
+import { readThrough } from "../history/audit/reading.ts"
+import { readRecord, strictly } from "../history/audit/record.ts"
+import type { EndpointLife } from "../history/fold/endpoint.ts"
+import { afterEndpointFact, healthFrom, newEndpoint } from "../history/fold/endpoint.ts"
+import type { Difference } from "../history/fold/health-difference.ts"
+import { completed, differencesOf } from "../history/fold/health-difference.ts"
+import { plainText } from "../history/line.ts"
+import { plural } from "./figures.ts"
+import { connected, petrel, report } from "./frame.ts"
+import { Refused } from "./refused.ts"
+import { remark } from "./terminal.ts"
+
+/** Facts that say how an endpoint fares. */
+const kinds = [
+  ["ok", "delivered"],
+  ["ok", "circuit-half-opened"],
+  ["ok", "circuit-closed"],
+  ["ok", "endpoint-enabled"],
+  ["failure", "attempt-failed"],
+  ["failure", "dead-lettered"],
+  ["failure", "circuit-opened"],
+  ["failure", "endpoint-disabled"]
+] as const
+
+/** How each endpoint fares as the history tells it, of those that are there now. */
+const readLives = Effect.fnUntraced(function* (endpoints: ReadonlyMap<string, Endpoint>) {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const lives = new Map<string, EndpointLife>()
+  yield* readThrough(
+    {
+      stream: names.history,
+      subjects: kinds.map(([mood, kind]) => names.subjects.fact("*", "*", mood, kind)),
+      from: Math.max(1, state.first_seq),
+      to: state.last_seq
+    },
+    ({ message }) => {
+      const record = readRecord(message.string())
+      const fact = record === undefined ? undefined : strictly(record)
+      if (fact === undefined) return
+      const key = endpointKey(fact.tenant, fact.endpoint)
+      const endpoint = endpoints.get(key)
+      // One that had its name before says nothing about it.
+      if (endpoint === undefined || fact.at < endpoint.createdAt) return
+      lives.set(key, afterEndpointFact(lives.get(key) ?? newEndpoint, fact))
+    }
+  )
+  return lives
+})
+
+const refuseWorkers = Effect.gen(function* () {
+  const { present } = yield* readPresent
+  if (present.length === 0) return
+  return yield* new Refused({
+    message: `a worker knows the health of its endpoints itself and would write over what is stored: stop ${present.map(({ id }) => id).join(", ")} first, or look with --dry-run`
+  })
+})
+
+const shown = (value: unknown): string => (value === undefined ? "-" : plainText(String(value)))
+
+const differenceText = ({ field, stored, told }: Difference): string =>
+  `  ${field}: stored ${shown(stored)}, told ${shown(told)}`
+
+const rebuildHealth = Effect.fnUntraced(function* (isDry: boolean) {
+  if (!isDry) yield* refuseWorkers
+  const stored = new Map((yield* listHealth).map((record) => [record.key, record]))
+  const all = (yield* listEndpoints()).map(({ endpoint }) => endpoint)
+  const endpoints = new Map(all.map((one) => [endpointKey(one.tenant, one.id), one]))
+  const lives = yield* readLives(endpoints)
+  const found: Array<{ readonly key: string; readonly differences: ReadonlyArray<Difference> }> = []
+  for (const [key, endpoint] of endpoints) {
+    const { generation } = endpoint
+    const before = stored.get(key)
+    const life = endpoint.disabled === undefined ? lives.get(key) : undefined
+    const told = completed(
+      healthFrom(life ?? newEndpoint, generation, circuitOf(endpoint).giveUpAfter),
+      before?.health
+    )
+    const differences = differencesOf(before?.health ?? healthy(generation), told)
+    if (differences.length === 0) continue
+    found.push({ key, differences })
+    if (isDry) continue
+    // Whoever writes at the same time wins: this fails then, and can be run again.
+    if (isHealthy(told)) yield* eraseHealth(key, before?.revision)
+    else yield* writeHealth(key, told, before?.revision ?? (yield* revisionOf(key)))
+  }
+  return { found, endpoints: endpoints.size }
+})
+
+/** The revision of what was erased, which a write has to expect; 0 where there never was anything. */
+const revisionOf = Effect.fnUntraced(function* (key: string) {
+  const { ask, jsm, names } = yield* Broker
+  const bucket = names.buckets.health
+  const last_by_subj = `$KV.${bucket}.${key}`
+  const message = yield* ask("look at an endpoint's health", () =>
+    jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj })
+  )
+  return message?.seq ?? 0
+})
+
+const health = Command.make(
+  "health",
+  {
+    dryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Only say what differs"),
+      Flag.withDefault(false),
+      Flag.withoutNegation
+    )
+  },
+  Effect.fnUntraced(function* ({ dryRun }) {
+    const { json } = yield* petrel
+    const began = yield* Clock.currentTimeMillis
+    const { endpoints, found } = yield* Effect.provide(rebuildHealth(dryRun), connected)
+    for (const { differences, key } of found)
+      yield* report(
+        { endpoint: key.replace(".", "/"), differences, written: !dryRun },
+        [key.replace(".", "/"), ...differences.map(differenceText)].join("\n")
+      )
+    const ms = (yield* Clock.currentTimeMillis) - began
+    const done = dryRun ? "differ from what the history tells" : "written anew from the history"
+    if (!json)
+      yield* remark(`${found.length} of ${plural(endpoints, "endpoint")} ${done}, in ${ms} ms`)
+  })
+).pipe(
+  Command.withDescription(
+    "Work out the health of all endpoints from the history, and store it where it differs. No worker may run meanwhile."
+  )
+)
+
+/** What can be made again from the history. */
+export const rebuild = Command.make("rebuild").pipe(
+  Command.withDescription("Make again, from the history, what was lost or damaged"),
+  Command.withSubcommands([health])
+)
