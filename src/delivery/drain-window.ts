@@ -46,6 +46,11 @@ export class DrainWindow {
     return true
   }
 
+  /** All up to a sequence was read: what was to be read again and was not there is gone. */
+  readTo(last: number): void {
+    for (const seq of this.#forgotten) if (seq <= last) this.#forgotten.delete(seq)
+  }
+
   /** It has ended, or waits elsewhere now. */
   finish(seq: number): void {
     if (this.#read.has(seq)) this.#read.set(seq, true)

@@ -41,6 +41,10 @@ export interface DrainsOptions {
   readonly left: (delivery: Delivery) => void
   /** Gives a delivery to its endpoint's lane. */
   readonly begin: (key: string, held: Held) => void
+  /** True while it is not known whether the stream has lost what was stored last: nothing is purged. */
+  readonly isDoubtful: () => boolean
+  /** It has: it gave a sequence that it had given before. */
+  readonly lostTail: Effect.Effect<unknown>
   /** Messages that one backlog takes. */
   readonly most: number
   /** Ends a delivery whose time is over; it was read and is not begun. */
@@ -83,7 +87,7 @@ export const makeDrains = (options: DrainsOptions) => {
   const purge = Effect.fnUntraced(function* (drain: Drain) {
     const { below } = drain.window
     const gone = drain.window.finishedBelow(below)
-    if (gone.length === 0) return
+    if (gone.length === 0 || options.isDoubtful()) return
     yield* backlog.purge(drain.to, below)
     drain.window.purged(gone)
     // One that was taken out alone may still be read from a copy that is behind, until now.
@@ -94,6 +98,7 @@ export const makeDrains = (options: DrainsOptions) => {
 
   /** Takes out what is finished behind one that is not for long, so that others can be read. */
   const thin = Effect.fnUntraced(function* (drain: Drain) {
+    if (options.isDoubtful()) return
     const finished = drain.window.finished
     yield* Effect.forEach(finished, backlog.remove, { concurrency: 16, discard: true })
     drain.window.purged(finished)
@@ -133,6 +138,8 @@ export const makeDrains = (options: DrainsOptions) => {
       .read(to, window.next, now, reserved.bytes)
       .pipe(Effect.ensuring(Effect.sync(reserved.giveBack)))
     for (const message of messages) yield* take(key, drain, message)
+    const lastRead = messages.at(-1)?.seq
+    if (lastRead !== undefined) window.readTo(lastRead)
     if (messages.length > 0) return false
     if (yield* isDone(key, drain)) return true
     yield* Effect.raceFirst(wake.await, Effect.sleep(rereadPause))
@@ -192,16 +199,19 @@ export const makeDrains = (options: DrainsOptions) => {
       store: (after: number) => Effect.Effect<PubAck, PublishError>
     ): Effect.Effect<PubAck, PublishError> => {
       let once: Effect.Effect<PubAck, PublishError> | undefined
+      let after = 0
       return Effect.suspend(() => {
         const drain = open(to)
         drain.storing++
         drain.count++
-        once ??= store(drain.last)
+        after = once === undefined ? drain.last : after
+        once ??= store(after)
         return once.pipe(
-          Effect.tap(({ seq }) =>
-            Effect.sync(() => {
+          Effect.tap(({ duplicate, seq }) =>
+            Effect.suspend(() => {
               drain.last = Math.max(drain.last, seq)
               drain.nextStored = Math.min(drain.nextStored, to.deadline)
+              return !duplicate && seq <= after ? options.lostTail : Effect.void
             })
           ),
           Effect.tapError(() => Effect.sync(() => drain.count--)),
@@ -213,6 +223,15 @@ export const makeDrains = (options: DrainsOptions) => {
           )
         )
       })
+    },
+
+    /** The highest sequence of the stream that is known. */
+    highest: (): number => {
+      let highest = 0
+      for (const floor of floors.values()) highest = Math.max(highest, floor - 1)
+      for (const { last, window } of drains.values())
+        highest = Math.max(highest, last, window.next - 1)
+      return highest
     },
 
     /** Looks again whether an endpoint's lane has use for more, or those of all. */

@@ -6,7 +6,6 @@ import { circuitOf } from "../domain/endpoint.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
 import type { Health } from "../domain/health.ts"
 import { healthy, isHealthy } from "../domain/health.ts"
-import { partitionOf } from "../domain/names.ts"
 import { Facts } from "../history/facts.ts"
 import {
   afterOutcome,
@@ -21,8 +20,8 @@ import { parseRetryAfter } from "../policy/retry-after.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import { disableEndpoint } from "./endpoint-store.ts"
-import type { HealthRecord } from "./health-record.ts"
-import { listHealth, makeHealthRecord } from "./health-record.ts"
+import type { HealthRecord, StoredHealth } from "./health-record.ts"
+import { makeHealthRecord } from "./health-record.ts"
 import type { Sender, Sent } from "./sender.ts"
 import { Throttles } from "./throttles.ts"
 
@@ -34,9 +33,6 @@ const ownerPause = 250
 const ending = 16
 
 export interface EndpointHealthOptions {
-  /** Of the partition, and of how many. */
-  readonly index: number
-  readonly partitions: number
   readonly worker: string
   readonly clock: Sender["clock"]
   /** A new id for a fact. */
@@ -215,16 +211,13 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   }
 
   return {
-    /** Reads what former owners stored. */
-    load: Effect.map(listHealth, (found) => {
+    /** Takes in what former owners stored. */
+    load: (found: ReadonlyArray<StoredHealth>) => {
       for (const { health, key, revision } of found) {
-        const [tenant = "", id = ""] = key.split(".")
         const endpoint = directory.find(key)
-        if (endpoint === undefined || partitionOf(tenant, id, options.partitions) !== options.index)
-          continue
-        states.set(key, stateOf(endpoint, { health, revision }))
+        if (endpoint !== undefined) states.set(key, stateOf(endpoint, { health, revision }))
       }
-    }),
+    },
 
     /** Requests that an endpoint may have under way now. */
     limit: (key: string): number => {
@@ -263,6 +256,14 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       const endpoint = directory.find(key)
       if (endpoint?.config.rate === undefined) return true
       return throttles.admit(endpoint, clock.currentTimeMillisUnsafe())
+    },
+
+    /** How many requests its rate lets begin within a second. */
+    soon: (key: string): number => {
+      const endpoint = directory.find(key)
+      return endpoint === undefined
+        ? Number.POSITIVE_INFINITY
+        : throttles.soon(endpoint, clock.currentTimeMillisUnsafe())
     },
 
     /** Judges an outcome. A success of an endpoint that is well costs nothing. */
@@ -329,6 +330,16 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     flush: () => {
       const now = clock.currentTimeMillisUnsafe()
       for (const state of states.values()) if (state.health !== state.stored) store(state, now)
+    },
+
+    /** What is known of an endpoint that is not simply well. */
+    of: (key: string): Health | undefined => states.get(key)?.health,
+
+    /** Endpoints whose circuit is not closed. */
+    openCircuits: (): number => {
+      let open = 0
+      for (const { health } of states.values()) if (health.circuit.state !== "closed") open++
+      return open
     },
 
     /** How many endpoints are not simply well. */

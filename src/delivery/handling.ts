@@ -29,8 +29,13 @@ export interface HandlingOptions {
   readonly worker: string
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
-  /** Told of each attempt that was made, before it is settled. */
-  readonly answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent) => void
+  /** Told of each attempt that was made, with its number from 1, before it is settled. */
+  readonly answered: (
+    endpoint: LiveEndpoint,
+    delivery: Delivery,
+    sent: Sent,
+    attempt: number
+  ) => void
 }
 
 /** Stores a delivery elsewhere, with what is known of it from its attempts. */
@@ -54,9 +59,10 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const recall = (held: Held) => {
     const { seq } = held.place
     const known = memory.waiting.get(seq)
-    return known !== undefined || !memory.recorded.has(seq)
-      ? Effect.succeed(known)
-      : recallFormer(held)
+    if (known !== undefined && isOf(known.record, held.delivery)) return Effect.succeed(known)
+    // A stream that lost its tail gives the same sequence to another.
+    if (known !== undefined) memory.waiting.delete(seq)
+    return memory.recorded.has(seq) ? recallFormer(held) : Effect.succeed(undefined)
   }
 
   const recallFormer = Effect.fnUntraced(function* (held: Held) {
@@ -84,7 +90,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) =>
     Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
       reached("answered")
-      options.answered(endpoint, held.delivery, sent)
+      options.answered(endpoint, held.delivery, sent, progress.attempts + 1)
       return sent.verdict === "delivered"
         ? settlement.succeeded(held, progress, sent)
         : afterFailure(held, progress, endpoint, sent)

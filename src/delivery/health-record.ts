@@ -86,11 +86,19 @@ export const makeHealthRecord = (
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Health))
 
-/** Every health that is stored, with its key and revision. One that nobody can read is passed over. */
+/** A health as it is stored. */
+export interface StoredHealth {
+  /** As `endpointKey` makes it. */
+  readonly key: string
+  readonly health: Health
+  readonly revision: number
+}
+
+/** Every health that is stored. One that nobody can read is passed over. */
 export const listHealth = Effect.gen(function* () {
   const { names } = yield* Broker
   const stored = yield* Stream.runCollect(readValues(names.buckets.health))
-  return stored.flatMap(({ key, revision, text }) => {
+  return stored.flatMap(({ key, revision, text }): Array<StoredHealth> => {
     const health = Option.getOrUndefined(decode(text))
     return health === undefined ? [] : [{ key, health, revision }]
   })

@@ -9,6 +9,8 @@ export interface LaneOptions<A> {
   readonly limit: (key: string) => number
   /** True where one more request may begin now, which is then counted against the endpoint's rate. */
   readonly admit: (key: string) => boolean
+  /** How many requests its rate lets begin within a moment. */
+  readonly soon: (key: string) => number
   /** True while something waits in the endpoint's backlog: what comes now goes behind it. */
   readonly isBehind: (key: string) => boolean
   /** The size of its body, bytes. */
@@ -47,9 +49,11 @@ export interface LaneCounts {
 interface Lane<A> extends Waiting {
   readonly key: string
   inFlight: number
-  /** How long a delivery is under way, ms, lately. */
+  /** How long the endpoint takes lately, ms. */
   usual: number | undefined
   line: Array<Place<A>>
+  /** While those in line are begun: what ends at once comes back meanwhile. */
+  advancing: boolean
 }
 
 /** Places in the line of an endpoint of which nobody knows how quick it is. */
@@ -57,8 +61,8 @@ const places = 64
 /** How long a slow endpoint is remembered that has nothing under way, ms. */
 const memory = 60 * 60_000
 
-const paceOf = ({ usual }: Pick<Lane<never>, "usual">): Pace =>
-  usual === undefined ? "unknown" : usual < slowFrom ? "quick" : "slow"
+const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): Pace =>
+  usual < slowFrom ? "quick" : "slow"
 
 /**
  * The lanes of one partition: each endpoint has so many requests in flight as it may have now, and
@@ -97,16 +101,19 @@ export class Lanes<A> {
     this.#queue(this.#laneOf(key), item, true)
   }
 
-  /** Deliveries that are worth bringing from the backlog now. One that is slow is brought one by one. */
+  /**
+   * Deliveries that are worth bringing from the backlog now. They are brought one by one for an
+   * endpoint that is slow, and for each where memory is short.
+   */
   wants(key: string): number {
-    const { closed, limit, room } = this.#options
+    const { closed, limit, room, soon } = this.#options
     const most = closed() ? 0 : limit(key)
     const lane = this.#lanes.get(key)
     const { inFlight = 0, line = [] } = lane ?? {}
     const pace = this.#paceOf(key, lane)
     if (most === 0 || room.bytesFor(pace) === 0) return 0
-    if (pace === "slow") return line.length === 0 && inFlight < most ? 1 : 0
-    return Math.max(0, Math.min(2 * most, places) - line.length)
+    if (pace === "slow" || room.isTight) return line.length === 0 && inFlight < most ? 1 : 0
+    return Math.max(0, Math.min(2 * most, places, soon(key)) - line.length)
   }
 
   /** Asks to be told when there is room for bodies again, where that is what an endpoint lacks. */
@@ -114,14 +121,19 @@ export class Lanes<A> {
     const { room, roomFor } = this.#options
     const pace = this.#paceOf(key, this.#lanes.get(key))
     if (room.bytesFor(pace) > 0 || this.#hungry.has(key)) return
-    this.#hungry.add(key)
-    room.wait(pace, {
+    const hungry = {
       turn: () => {
+        if (room.bytesFor(pace) === 0) {
+          room.wait(pace, 1, hungry)
+          return false
+        }
         this.#hungry.delete(key)
         roomFor(key)
         return true
       }
-    })
+    }
+    this.#hungry.add(key)
+    room.wait(pace, 1, hungry)
   }
 
   /** Sets room aside for the bodies of what is being brought from the backlog, at most so many bytes. */
@@ -133,14 +145,21 @@ export class Lanes<A> {
     return use
   }
 
+  /** An endpoint has answered, or not, after so many ms. */
+  answered(key: string, ms: number): void {
+    const lane = this.#lanes.get(key)
+    if (lane !== undefined)
+      lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
+  }
+
   /** What was under way is done: the next in line takes its place. */
   leave(place: Place<A>): void {
     const { lane } = place
-    const ms = performance.now() - place.since
+    const { room } = this.#options
     this.#young.delete(place)
     lane.inFlight--
-    lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
-    this.#options.room.give(place)
+    if (lane.inFlight === 0) room.lane(-1)
+    room.give(place)
     this.#advance(lane)
   }
 
@@ -195,7 +214,7 @@ export class Lanes<A> {
     if (usual === undefined) return line.length >= places
     if (paceOf(lane) === "quick") return (line.length * usual) / limit > patience
     const hasPlace = line.length === 0 && inFlight < limit
-    return !(hasPlace && room.mayStart("slow", inFlight, true))
+    return !(hasPlace && room.mayStart("slow", inFlight, false))
   }
 
   #laneOf(key: string): Lane<A> {
@@ -206,6 +225,7 @@ export class Lanes<A> {
       inFlight: 0,
       usual: this.#slow.get(key)?.usual,
       line: [],
+      advancing: false,
       turn: () => {
         const before = lane.inFlight
         this.#advance(lane, 1)
@@ -227,55 +247,61 @@ export class Lanes<A> {
    * @param most that may begin.
    */
   #advance(lane: Lane<A>, most = Number.POSITIVE_INFINITY): void {
-    const { admit, closed, limit, putOff, room } = this.#options
-    if (closed()) return
-    const { key } = lane
-    const allowed = limit(key)
-    if (allowed === 0) for (const place of lane.line.splice(0)) putOff(this.#free(place))
-    for (let begun = 0; lane.line.length > 0 && lane.inFlight < allowed; begun++) {
-      if (begun === most || !this.#hasRoom(lane)) {
-        room.wait(paceOf(lane), lane)
-        break
-      }
-      if (!admit(key)) break
-      const next = lane.line.shift()
-      if (next !== undefined) this.#begin(next)
+    if (this.#options.closed() || lane.advancing) return
+    lane.advancing = true
+    try {
+      this.#beginNext(lane, most)
+    } finally {
+      lane.advancing = false
     }
     this.#dropIfIdle(lane)
   }
 
-  /** Room for the next in line. The body of one from the queue counts unless it is soon gone again. */
-  #hasRoom(lane: Lane<A>): boolean {
-    const pace = paceOf(lane)
-    const counts = pace !== "quick" && lane.line[0]?.isFromBacklog === false
-    return this.#options.room.mayStart(pace, lane.inFlight, counts)
+  #beginNext(lane: Lane<A>, most: number): void {
+    const { admit, limit, putOff, room } = this.#options
+    const { key } = lane
+    const allowed = limit(key)
+    if (allowed === 0) for (const place of lane.line.splice(0)) putOff(this.#free(place))
+    for (let begun = 0; lane.inFlight < allowed; begun++) {
+      const [next] = lane.line
+      if (next === undefined) return
+      const pace = paceOf(lane)
+      if (begun === most || !room.mayStart(pace, lane.inFlight, next.isFromBacklog)) {
+        room.wait(pace, lane.inFlight, lane)
+        return
+      }
+      if (!admit(key)) return
+      lane.line.shift()
+      this.#begin(next)
+    }
   }
 
   #begin(place: Place<A>): void {
-    const { bytes, room, start } = this.#options
-    const { isFromBacklog, item, lane } = place
-    const pace = paceOf(lane)
+    const { room, start } = this.#options
+    const { item, lane } = place
     place.since = performance.now()
+    if (lane.inFlight === 0) room.lane(1)
     lane.inFlight++
-    if (pace === "slow") room.slows(place)
-    room.take(place, 1, pace === "quick" || isFromBacklog ? 0 : bytes(item))
-    if (pace === "slow") this.#lasts(place)
+    room.take(place, 1, 0)
+    if (paceOf(lane) === "slow") this.#lasts(place)
     else this.#young.add(place)
     start(item, place)
   }
 
-  #lasts({ isFromBacklog, item }: Place<A>): void {
-    if (!isFromBacklog) this.#options.lasts(item)
+  /** It counts with the slow ones, and its body too; its queue need not wait for it. */
+  #lasts(place: Place<A>): void {
+    const { bytes, lasts, room } = this.#options
+    room.slows(place)
+    if (place.isFromBacklog) return
+    room.take(place, 0, bytes(place.item))
+    lasts(place.item)
   }
 
   #noteLasting(before: number): void {
-    const { bytes, room } = this.#options
     for (const place of this.#young) {
       if (place.since > before) return
       this.#young.delete(place)
       place.lane.usual = Math.max(place.lane.usual ?? 0, slowFrom)
-      room.slows(place)
-      if (place.bytes === 0) room.take(place, 0, bytes(place.item))
       this.#lasts(place)
     }
   }

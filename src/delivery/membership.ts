@@ -16,6 +16,8 @@ export class WorkerRefused extends Schema.TaggedError<WorkerRefused>()("WorkerRe
 
 /** How often a sign of life is given in the time after which it is missed. */
 export const signs = 5
+/** A write that has not been answered for this part of the time is taken for lost, and repeated. */
+export const lostAfter = 0.3
 /** Signs of others may come late: they are missed after so much of their life. */
 const grace = 1.5
 /** Pause before the others are looked for again after that failed, ms. */
@@ -71,6 +73,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   const startedAt = yield* Clock.currentTimeMillis
   const host = hostname()
   let leaving = false
+  let first = true
   const now = () => performance.now()
 
   let revision = yield* claim(bucket, owner)
@@ -83,6 +86,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
     soundAt = now()
   }
   const isSound = () => now() - soundAt < ttl / 2
+  const mayTake = () => isSound() && now() - soundSince >= ttl
   const forgetSound = onReconnect(() => {
     soundAt = Number.NEGATIVE_INFINITY
   })
@@ -98,10 +102,12 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
       pid: process.pid,
       startedAt,
       ...(leaving ? { leaving } : {}),
+      ...(first || mayTake() ? {} : { returning: true }),
       partitions: yield* load
     }
     const ack = yield* writeValue(bucket, key, JSON.stringify(beat), { ttl, expected: revision })
     revision = ack.seq
+    first = false
     sound()
   })
   /** It has ended by time, or somebody else has the id now. */
@@ -125,10 +131,16 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   })
   const one = yield* Semaphore.make(1)
   let ended = false
-  const beat = one.withPermit(
+  const beatOnce = one.withPermit(
     Effect.suspend(() =>
       ended ? Effect.void : Effect.ignore(Effect.catchIf(write, isConflict, () => reconsider))
     )
+  )
+  /** One whose answer is lost is given again while others would still be content. */
+  const beat = Effect.flatMap(Effect.timeoutOption(beatOnce, lostAfter * ttl), (done) =>
+    Option.isSome(done)
+      ? Effect.void
+      : Effect.asVoid(Effect.timeoutOption(beatOnce, lostAfter * ttl))
   )
   const erase = one.withPermit(
     Effect.suspend(() => {
@@ -162,7 +174,12 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
     sharers: () => {
       const others = [...roster().members.values()]
         .filter(
-          ({ at, said }) => isAlive(at) && said.leaving !== true && said.roles.includes("deliver")
+          ({ at, said }) =>
+            isAlive(at) &&
+            said.leaving !== true &&
+            // Nobody is to give up for its sake what it may not take.
+            said.returning !== true &&
+            said.roles.includes("deliver")
         )
         .map(({ said }) => said.id)
       return others.includes(worker) ? others : [...others, worker]
@@ -172,7 +189,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
       return heard === undefined || !isAlive(heard.at) || heard.said.instance === instance
     },
     isCurrent: () => isComplete() && own(),
-    mayTake: () => isSound() && now() - soundSince >= ttl,
+    mayTake,
     changed: Queue.take(changes),
     leave: Effect.provideContext(
       Effect.suspend(() => {

@@ -19,7 +19,7 @@ export const defaultTtl = 10_000
 /** The right to deliver what lies in a partition, for as long as it is renewed. */
 export interface Ownership {
   readonly partition: number
-  /** True while nobody else can be owner: it was renewed within half its life, by a monotonic clock. */
+  /** True while nobody else can be owner: it was renewed within half its life. */
   readonly holds: () => boolean
   /** Waits until it has passed to somebody else. */
   readonly lost: Effect.Effect<void>
@@ -52,12 +52,16 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
   let revision = 0
   /** When the last write that succeeded began: the broker counts from no earlier. */
   let renewedAt = Number.NEGATIVE_INFINITY
+  /** The same by the clock on the wall: the monotonic one stands still while a machine is suspended. */
+  let renewedOn = 0
   const write = (expected: number) =>
     Effect.suspend(() => {
       const begun = performance.now()
+      const on = Date.now()
       return Effect.map(writeValue(bucket, key, value, { ttl, expected }), ({ seq }) => {
         revision = seq
         renewedAt = begun
+        renewedOn = on
       })
     })
   const erase = Effect.suspend(() =>
@@ -113,7 +117,7 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     .pipe(Effect.timeoutOption("1 second"), Effect.ignore)
   const ownership: Ownership = {
     partition,
-    holds: () => performance.now() - renewedAt < ttl / 2,
+    holds: () => performance.now() - renewedAt < ttl / 2 && Date.now() - renewedOn < ttl / 2,
     lost: Deferred.await(lost),
     isLost,
     renew,

@@ -6,6 +6,8 @@ import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
+import type { PartitionAlertsOptions } from "./alerts/partition-alerts.ts"
+import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
 import { makeBacklog } from "./backlog.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { makeDrains } from "./drains.ts"
@@ -13,6 +15,7 @@ import { makeEndpointHealth } from "./endpoint-health.ts"
 import { endpointKey } from "./endpoint-store.ts"
 import type { StoreElsewhere } from "./handling.ts"
 import { makeHandling } from "./handling.ts"
+import type { StoredHealth } from "./health-record.ts"
 import type { Held } from "./held.ts"
 import { holdMessage, readPlace } from "./held.ts"
 import { InHand } from "./in-hand.ts"
@@ -23,7 +26,8 @@ import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { pull } from "./pull.ts"
 import type { Room } from "./room.ts"
 import type { Sender, Sent } from "./sender.ts"
-import type { Settlement } from "./settlement.ts"
+import type { Settlement, SettlementOptions } from "./settlement.ts"
+import { watchTail } from "./tail-watch.ts"
 import { TallyBook } from "./tally-book.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
@@ -41,10 +45,10 @@ const findPause = 60_000
 /** How often limits that change with time are looked at again, ms. */
 const tick = 100
 
-export interface PartitionOptions {
+export interface PartitionOptions extends PartitionAlertsOptions {
   readonly memory: PartitionMemory
-  /** How many there are. */
-  readonly partitions: number
+  /** Of its endpoints that are not well, as former owners stored it. */
+  readonly health: ReadonlyArray<StoredHealth>
   /** A new id for each request really made, and for each fact about an endpoint. */
   readonly nextId: () => string
   /**
@@ -54,6 +58,7 @@ export interface PartitionOptions {
    */
   readonly settle: (
     memory: StreamMemory,
+    buried: SettlementOptions["buried"],
     maxWaiting?: number
   ) => Effect.Effect<Settlement, never, Broker | Facts>
   readonly sender: Sender
@@ -86,12 +91,15 @@ interface Job {
  * backlog.
  */
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
-  const { memory, room, stopping } = options
+  const { memory, room } = options
+  let over = false
+  const stopping = () => over || options.stopping()
   const { names } = yield* Broker
   const backlog = yield* makeBacklog(memory.index)
-  const queueSettlement = yield* options.settle(memory)
+  const alerts = yield* makePartitionAlerts(options)
+  const queueSettlement = yield* options.settle(memory, alerts.buried)
   // What fails there waits as a schedule, so that the backlog goes on.
-  const backlogSettlement = yield* options.settle(memory.backlog, 0)
+  const backlogSettlement = yield* options.settle(memory.backlog, alerts.buried, 0)
   const { mayAttempt, sender, worker } = options
   // After all that may still bring something into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lanes.clear()))
@@ -102,8 +110,6 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const telling = yield* FiberSet.make<void>()
   const runForHealth = yield* FiberSet.runtime(telling)<Broker | Facts>()
   const health = yield* makeEndpointHealth({
-    index: memory.index,
-    partitions: options.partitions,
     worker,
     clock: sender.clock,
     nextId: options.nextId,
@@ -120,8 +126,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     mayAttempt,
     sender,
     worker,
-    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent) => {
+    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent, attempt: number) => {
+      alerts.book.answered(endpoint, delivery, sent, attempt)
       tallies.note(endpoint, sent.verdict === "delivered", sent.result.durationMs, sent.at)
+      lanes.answered(endpoint.key, sent.result.durationMs)
       health.answered(endpoint, delivery, sent)
     }
   }
@@ -161,6 +169,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     },
     limit: health.limit,
     admit: health.admit,
+    soon: health.soon,
     isBehind: (key) => drains.isBehind(key),
     closed: stopping,
     patience,
@@ -210,8 +219,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
     clock: sender.clock,
     begin: (key, held) => lanes.refill(key, { key, held, isFromBacklog: true }),
+    isDoubtful: () => tail.isDoubtful(),
+    lostTail: Effect.suspend(() => tail.lose),
     run: runInBackground
   })
+  const tail = yield* watchTail(memory.backlog.stream, drains.highest)
 
   const take: Take = (message, headers) => {
     const { seq } = message
@@ -262,7 +274,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     worker,
     holds: mayAttempt,
     clock: sender.clock,
-    activity: { tallies, lanes, inHand: () => working.size }
+    activity: {
+      tallies,
+      lanes,
+      inHand: () => working.size,
+      alerts: alerts.book,
+      openCircuits: health.openCircuits
+    }
   })
 
   const findAgain = drains.find.pipe(
@@ -275,10 +293,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
 
   let asked = false
   const deliverAll = Effect.gen(function* () {
-    yield* health.load
-    yield* drains.find
     yield* Effect.forkScoped(findAgain)
-    yield* pull({
+    const pulling = pull({
       name: memory.stream,
       stream: memory.stream,
       consumer: names.deliverConsumer,
@@ -298,14 +314,32 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         yield* Effect.sleep(notOwnerPause)
         return
       })
-    }).pipe(Effect.ensuring(giveBack))
+    })
+    const failed = yield* Effect.raceFirst(
+      Effect.as(pulling, undefined),
+      Effect.flip(tail.lost)
+    ).pipe(
+      Effect.tap((failed) =>
+        Effect.sync(() => {
+          over = failed !== undefined
+        })
+      ),
+      Effect.ensuring(giveBack)
+    )
     yield* FiberSet.awaitEmpty(fibers)
     health.flush()
     yield* Effect.timeoutOption(FiberSet.awaitEmpty(telling), lastWords)
+    if (failed !== undefined) yield* failed
   })
 
   return {
     memory,
+    /** Finds what there is to do from before. */
+    prepare: Effect.andThen(
+      Effect.sync(() => health.load(options.health)),
+      drains.find
+    ),
+    /** Delivers until it is to stop. Fails where what is known of its streams is no longer true. */
     deliverAll,
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
     load: Effect.map(FiberSet.size(fibers), (inFlight) => ({ inFlight, inMemory: working.size })),

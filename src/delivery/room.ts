@@ -9,8 +9,8 @@ export interface RoomSize {
 /** What a worker takes on at the same time: requests, and bytes of bodies in memory in all. */
 export const defaultLoad = { maxInFlight: 1_024, maxBytes: 128 * 1024 * 1024 }
 
-/** What is known of how long an endpoint takes. */
-export type Pace = "quick" | "unknown" | "slow"
+/** What is known of how long an endpoint takes; one of which nobody knows it counts as quick. */
+export type Pace = "quick" | "slow"
 
 /** A lane that waits for room. */
 export interface Waiting {
@@ -27,59 +27,70 @@ export interface Use {
 
 /** An endpoint that takes longer, ms, is slow. */
 export const slowFrom = 1_000
-/** What those of which nobody knows how quick they are may use of it all. */
+/** What may be used of the requests by those that have one under way already. */
 const most = 7 / 8
 /** Less is not worth a reading, in bytes. */
 const worthReading = 64 * 1024
+/** Lanes that are offered a turn for one that is given, at most: others come with the next. */
+const offers = 8
 
 /**
- * The room of a worker for requests, shared by the lanes of all its partitions. The slow ones have
- * half of it at most, and those of which nobody knows yet one request each once half is used, and
- * none of the last eighth: so those that are quick find room, however many are slow. Lanes that
- * wait get their turns in order, for each pace by itself.
+ * The room of a worker for requests, shared by the lanes of all its partitions. Slow endpoints have
+ * half of it at most. Once half is used, a lane that has requests under way gets no more than an equal
+ * part, and none of the last eighth: whoever has nothing under way finds room, however many are slow
+ * and before anybody knows that they are. Lanes that wait get their turns in order.
  */
 export class Room {
   readonly #size: RoomSize
   readonly #used = { requests: 0, bytes: 0 }
   readonly #slow = { requests: 0, bytes: 0 }
-  readonly #waiting: ReadonlyArray<readonly [Pace, Set<Waiting>]> = [
-    ["quick", new Set()],
-    ["unknown", new Set()],
-    ["slow", new Set()]
-  ]
+  /** Lanes that have requests under way. */
+  #lanes = 0
+  /** Those that wait: with nothing under way, with something, and slow ones. */
+  readonly #waiting = {
+    first: new Set<Waiting>(),
+    more: new Set<Waiting>(),
+    slow: new Set<Waiting>()
+  }
+  readonly #order = [this.#waiting.first, this.#waiting.more, this.#waiting.slow]
   /** Whose turn comes first. */
-  #first = 0
+  #turns = 0
+  #giving = false
 
   constructor(size: RoomSize) {
     this.#size = size
   }
 
   /**
-   * True where one more request may begin, to an endpoint that has so many under way.
-   *
-   * @param counts whether its body counts from then on.
+   * True where one more request may begin, to an endpoint that has so many under way. The body of one
+   * for a slow endpoint must have room, too, unless it is counted already.
    */
-  mayStart(pace: Pace, inFlight: number, counts: boolean): boolean {
-    if (counts && this.bytesFor(pace) === 0) return false
-    const { bytes, requests } = this.#size
-    const used = this.#used
-    if (used.requests < requests / 2 && used.bytes < bytes / 2) return true
-    switch (pace) {
-      case "quick":
-        return used.requests < requests
-      case "unknown":
-        return used.requests < most * requests && inFlight === 0
-      case "slow":
-        return used.requests < requests && this.#slow.requests < requests / 2
-    }
+  mayStart(pace: Pace, inFlight: number, counted: boolean): boolean {
+    const { requests } = this.#size
+    const { requests: used } = this.#used
+    if (pace === "slow" && !counted && this.bytesFor("slow") === 0) return false
+    if (used < requests / 2) return true
+    if (pace === "slow") return used < most * requests && this.#slow.requests < requests / 2
+    if (inFlight === 0) return used < requests
+    return used < most * requests && inFlight + 1 <= (most * requests) / this.#lanes
   }
 
   /** Bytes of bodies that there is room for, 0 where it is not worth it. */
   bytesFor(pace: Pace): number {
     const { bytes } = this.#size
-    const left = (pace === "unknown" ? most : 1) * bytes - this.#used.bytes
+    const left = bytes - this.#used.bytes
     const room = pace === "slow" ? Math.min(left, bytes / 2 - this.#slow.bytes) : left
-    return room < worthReading ? 0 : room
+    return room < worthReading ? 0 : Math.floor(room)
+  }
+
+  /** True where bodies take up so much that nobody is to have more of them than the next. */
+  get isTight(): boolean {
+    return this.#used.bytes > this.#size.bytes / 2
+  }
+
+  /** A lane begins its first request, or has none under way any more. */
+  lane(change: 1 | -1): void {
+    this.#lanes += change
   }
 
   /** Uses more room, until it is given back. */
@@ -105,25 +116,34 @@ export class Room {
     this.next()
   }
 
-  /** Puts a lane in line for room, where it does not stand there already. */
-  wait(pace: Pace, lane: Waiting): void {
-    for (const [of, lanes] of this.#waiting) if (of === pace) lanes.add(lane)
+  /** Puts a lane in line for room. */
+  wait(pace: Pace, inFlight: number, lane: Waiting): void {
+    const { first, more, slow } = this.#waiting
+    const line = pace === "slow" ? slow : inFlight === 0 ? first : more
+    line.add(lane)
   }
 
   /** Gives one of those that wait its turn, where there is room for it. */
   next(): void {
-    for (let tried = 0; tried < this.#waiting.length; tried++) {
-      const waiting = this.#waiting[this.#first++ % this.#waiting.length]
-      if (waiting !== undefined && this.#turnOf(...waiting)) return
+    // What begins may end at once, and come here again: its room is for the next call.
+    if (this.#giving) return
+    this.#giving = true
+    try {
+      for (let tried = 0; tried < this.#order.length; tried++) {
+        const line = this.#order[this.#turns++ % this.#order.length]
+        if (line !== undefined && this.#turnOf(line)) return
+      }
+    } finally {
+      this.#giving = false
     }
   }
 
-  /** The first of a pace that has use for its turn. */
-  #turnOf(pace: Pace, lanes: Set<Waiting>): boolean {
-    let left = lanes.size
-    for (const lane of lanes) {
-      if (left-- === 0 || !this.mayStart(pace, 0, false)) return false
-      lanes.delete(lane)
+  /** The first in line that has use for its turn. */
+  #turnOf(line: Set<Waiting>): boolean {
+    let left = Math.min(line.size, offers)
+    for (const lane of line) {
+      if (left-- === 0 || this.#used.requests >= this.#size.requests) return false
+      line.delete(lane)
       if (lane.turn()) return true
     }
     return false

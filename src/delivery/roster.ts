@@ -20,6 +20,8 @@ export const Heartbeat = Schema.Struct({
   startedAt: Schema.Int,
   /** It is about to stop, and hands over what it has. */
   leaving: Schema.optionalKey(Schema.Boolean),
+  /** It was not heard for a while, and may take nothing yet. */
+  returning: Schema.optionalKey(Schema.Boolean),
   /** Of each partition in which it delivers: deliveries in flight, and all that are in memory. */
   partitions: Schema.Array(
     Schema.Struct({ partition: Schema.Int, inFlight: Schema.Int, inMemory: Schema.Int })
@@ -70,7 +72,11 @@ export class Roster {
     const said = Option.getOrUndefined(decodeHeartbeat(text))
     if (said === undefined) return this.members.delete(id)
     this.members.set(id, { said, at })
-    return before?.instance !== said.instance || before.leaving !== said.leaving
+    return (
+      before?.instance !== said.instance ||
+      before.leaving !== said.leaving ||
+      before.returning !== said.returning
+    )
   }
 
   #hearLease(name: string, text: string, at: number): boolean {

@@ -3,7 +3,7 @@ import type { Broker, BrokerError } from "../broker/connection.ts"
 import type { Gate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
-import type { Progress } from "../domain/delivery.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadReason } from "../domain/outcome.ts"
@@ -17,7 +17,7 @@ import type { Held } from "./held.ts"
 import { makeMoves } from "./moves.ts"
 import type { StreamMemory, Waiting } from "./partition-memory.ts"
 import type { Decision, RetryRecord } from "./retry-record.ts"
-import { eraseRecord, writeRecord } from "./retry-record.ts"
+import { eraseRecord, isOf, writeRecord } from "./retry-record.ts"
 import { findMoved, isTold } from "./search.ts"
 import type { Sent } from "./sender.ts"
 
@@ -43,6 +43,8 @@ export interface SettlementOptions {
   readonly asOwner: Effect.Effect<void>
   /** A new id for each request really made. */
   readonly nextId: () => string
+  /** Told of each delivery that has ended without success, and when (ms since the epoch). */
+  readonly buried: (delivery: Delivery, at: number) => void
   /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
 }
@@ -187,6 +189,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     }
     yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
     reached("end-stored")
+    options.buried(held.delivery, fact.at)
     yield* finish(held)
     yield* logFact(fact)
   })
@@ -263,7 +266,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     /** Ends a delivery without an attempt; what was begun earlier stands. */
     end: (held: Held, progress: Progress, reason: DeadReason) =>
       Effect.gen(function* () {
-        const waiting = memory.waiting.get(held.place.seq)
+        const known = memory.waiting.get(held.place.seq)
+        const waiting = known !== undefined && isOf(known.record, held.delivery) ? known : undefined
         const decision = waiting?.record.decision
         if (waiting !== undefined) {
           if (decision?._tag === "Dead") return yield* carryOut(held, waiting, true)

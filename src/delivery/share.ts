@@ -2,7 +2,7 @@ import { Cause, Deferred, Effect, FiberSet, Option } from "effect"
 import type { Broker } from "../broker/connection.ts"
 import { shareOut } from "../policy/rendezvous.ts"
 import type { Membership } from "./membership.ts"
-import { signs } from "./membership.ts"
+import { lostAfter, signs } from "./membership.ts"
 import type { Owner, Ownership } from "./ownership.ts"
 import { takeOwnership } from "./ownership.ts"
 
@@ -101,10 +101,13 @@ export const keepShare = Effect.fnUntraced(function* <E, R>(options: ShareOption
   let overdue = false
   const renewAll = Effect.gen(function* () {
     const ownerships = [...held.values()].map(({ ownership }) => ownership)
-    yield* Effect.forEach(ownerships, ({ renew }) => renew, {
-      concurrency: "unbounded",
-      discard: true
-    })
+    // One whose answer is lost is repeated while it is still in time.
+    const inTime = ({ renew }: Ownership) => Effect.timeoutOption(renew, lostAfter * owner.ttl)
+    const renewOne = (ownership: Ownership) =>
+      Effect.flatMap(inTime(ownership), (done) =>
+        Option.isSome(done) ? Effect.void : Effect.asVoid(inTime(ownership))
+      )
+    yield* Effect.forEach(ownerships, renewOne, { concurrency: "unbounded", discard: true })
     const late = ownerships.filter(
       ({ holds, partition }) => !holds() && held.get(partition)?.isOver() === false
     )

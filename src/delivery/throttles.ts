@@ -1,8 +1,10 @@
 import { AdaptiveLimit } from "../policy/adaptive-limit.ts"
+import type { Rate } from "../policy/rate.ts"
 import { TokenBucket } from "../policy/rate.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import type { Sent } from "./sender.ts"
 
+const second = 1_000
 /** Said by a receiver that has more to do than it can. */
 const overload: ReadonlyArray<number | undefined> = [429, 503]
 
@@ -23,14 +25,25 @@ export class Throttles {
    *
    * @param now ms since the epoch.
    */
-  admit({ config, key, revision }: LiveEndpoint, now: number): boolean {
-    if (config.rate === undefined) return true
-    let known = this.#buckets.get(key)
-    if (known === undefined || known.revision !== revision) {
-      known = { revision, bucket: new TokenBucket(config.rate, now) }
-      this.#buckets.set(key, known)
-    }
-    return known.bucket.take(now)
+  admit(endpoint: LiveEndpoint, now: number): boolean {
+    const { rate } = endpoint.config
+    return rate === undefined || this.#bucketOf(endpoint, rate, now).take(now)
+  }
+
+  /** How many requests its rate lets begin within a second, 0 where the first of them comes later. */
+  soon(endpoint: LiveEndpoint, now: number): number {
+    const { rate } = endpoint.config
+    if (rate === undefined) return Number.POSITIVE_INFINITY
+    const wait = this.#bucketOf(endpoint, rate, now).waitFor(now)
+    return wait > second ? 0 : rate.burst + Math.ceil(rate.perSecond)
+  }
+
+  #bucketOf({ key, revision }: LiveEndpoint, rate: Rate, now: number): TokenBucket {
+    const known = this.#buckets.get(key)
+    if (known?.revision === revision) return known.bucket
+    const bucket = new TokenBucket(rate, now)
+    this.#buckets.set(key, { revision, bucket })
+    return bucket
   }
 
   /** Learns from an answer how much an endpoint takes, where its limit adapts. */

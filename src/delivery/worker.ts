@@ -191,7 +191,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const sender = { agent, clock: yield* Clock.Clock }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
-  const takeOver = yield* makeTakeovers
+  const takeOver = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
     "the broker takes no retry records: nothing new is sent until it does",
@@ -204,8 +204,8 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
 
   const deliver = Effect.fnUntraced(function* (holding: Holding, begun: () => void) {
     const { holds, lost, partition: index } = holding.ownership
-    const memory = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
-    if (memory === undefined) return
+    const taken = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
+    if (taken === undefined) return
     const asOwner = Effect.suspend(() =>
       holds()
         ? Effect.void
@@ -215,8 +215,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           )
     )
     const partition = yield* makePartition({
-      memory,
-      partitions: layout.partitions,
+      ...taken,
       nextId: node.nextId,
       settle: (memory, maxWaiting = options.maxWaiting) =>
         makeSettlement({
@@ -231,7 +230,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
         }),
       sender,
       room,
-      bytesInHand: maxBytes / 2 / layout.partitions,
+      bytesInHand: Math.floor(maxBytes / 2 / layout.partitions),
       worker: options.id,
       ackWait: layout.ackWait,
       maxBacklog: options.maxBacklog,
@@ -245,6 +244,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     )
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
     yield* Effect.forkScoped(raiseFloor(partition, holds, layout.ackWait))
+    yield* partition.prepare
     begun()
     yield* partition.deliverAll
   }, Effect.scoped)

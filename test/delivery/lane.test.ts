@@ -16,11 +16,12 @@ const makeLanes = (room = plenty) => {
   const behind = new Set<string>()
   const over = new Set<string>()
   const running: Array<Place<string>> = []
-  const state = { closed: false, tokens: Number.POSITIVE_INFINITY }
+  const state = { closed: false, tokens: Number.POSITIVE_INFINITY, soon: 1_000 }
   const lanes = new Lanes<string>({
     room,
     limit: (key) => limits.get(key) ?? 1,
     admit: () => state.tokens-- > 0,
+    soon: () => state.soon,
     isBehind: (key) => behind.has(key),
     bytes: () => kilobyte,
     isOver: (item) => over.has(item),
@@ -149,6 +150,8 @@ describe("what comes from the backlog", () => {
     limits.set("b", 0)
     assert.strictEqual(lanes.wants("b"), 0)
     limits.set("b", 5)
+    state.soon = 2
+    assert.strictEqual(lanes.wants("b"), 2)
     state.closed = true
     assert.strictEqual(lanes.wants("b"), 0)
   })
@@ -205,7 +208,7 @@ describe("an endpoint that is slow", () => {
       limits.set(key, 2)
       lanes.enter(key, "first")
       lanes.enter(key, "second")
-      vi.advanceTimersByTime(key === "slow" ? 30_000 : 2)
+      lanes.answered(key, key === "slow" ? 30_000 : 2)
       leave(key)
       for (let item = 0; item < 200; item++) lanes.enter(key, `${key} ${item}`)
     }
@@ -234,7 +237,7 @@ describe("an endpoint that is slow", () => {
     const { lanes, leave, limits } = makeLanes()
     limits.set("a", 3)
     lanes.enter("a", "1")
-    vi.advanceTimersByTime(5_000)
+    lanes.answered("a", 5_000)
     leave("a")
     assert.strictEqual(lanes.wants("a"), 1)
     vi.advanceTimersByTime(3_599_000)
@@ -261,30 +264,31 @@ describe("an endpoint that is slow", () => {
 })
 
 describe("lanes that wait for room", () => {
-  it("take turns, each beginning one, whatever their caps", () => {
-    const room = new Room({ requests: 4, bytes: 1024 * kilobyte })
-    const { lanes, leave, limits, started } = makeLanes(room)
-    for (const key of ["a", "b", "c"]) limits.set(key, 10)
-    // Known to be quick.
-    for (const key of ["a", "b", "c"]) lanes.enter(key, `${key}0`)
-    for (const key of ["a", "b", "c"]) {
-      lanes.enter(key, `${key}1`)
-      leave(key)
+  it("have equal parts of it, whatever their caps and whoever came first", () => {
+    const room = new Room({ requests: 16, bytes: 1024 * kilobyte })
+    const { lanes, leave, limits } = makeLanes(room)
+    const keys = ["a", "b", "c"]
+    const underWay = () => keys.map((key) => lanes.countsOf(key).inFlight)
+    for (const key of keys) {
+      limits.set(key, 10)
+      for (let item = 0; item < 30; item++) lanes.enter(key, `${key}${item}`)
     }
-    for (let item = 2; item < 5; item++) {
-      for (const key of ["a", "b", "c"]) lanes.enter(key, `${key}${item}`)
-    }
-    assert.deepStrictEqual(started.slice(6), ["a2"])
-    leave("a")
-    leave("a")
-    leave("b")
-    leave("c")
-    assert.deepStrictEqual(started.slice(7), ["b2", "c2", "a3", "b3"])
-    const underWay = ["a", "b", "c"].map((key) => lanes.countsOf(key).inFlight)
-    assert.strictEqual(
-      underWay.reduce((sum, count) => sum + count),
-      4
-    )
+    // The first has what was free when nobody else was there.
+    assert.deepStrictEqual(underWay(), [10, 4, 1])
+    for (let n = 0; n < 8; n++) leave("a")
+    assert.deepStrictEqual(underWay(), [4, 4, 4])
+    for (const key of [...keys, ...keys]) leave(key)
+    assert.deepStrictEqual(underWay(), [4, 4, 4])
+  })
+
+  it("leave some for one that has nothing under way", () => {
+    const room = new Room({ requests: 16, bytes: 1024 * kilobyte })
+    const { lanes, limits, started } = makeLanes(room)
+    limits.set("a", 100)
+    for (let item = 0; item < 30; item++) lanes.enter("a", `a${item}`)
+    assert.strictEqual(started.length, 14)
+    lanes.enter("b", "b")
+    assert.strictEqual(started.at(-1), "b")
   })
 
   it("hear of it where the room that becomes free is another partition's", () => {
@@ -319,6 +323,6 @@ describe("the bodies of what is brought from backlogs", () => {
     for (let item = 0; item < 65; item++) lanes.refill("a", String(item))
     assert.strictEqual(lanes.wants("b"), 0)
     for (let item = 0; item < 65; item++) leave("a")
-    assert.strictEqual(lanes.reserve("b", 1024 * kilobyte).bytes, 112 * kilobyte)
+    assert.strictEqual(lanes.reserve("b", 1024 * kilobyte).bytes, 128 * kilobyte)
   })
 })

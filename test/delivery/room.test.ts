@@ -11,39 +11,42 @@ const begin = (room: Room, slow = false): Use => {
   return use
 }
 
+const paces = ["quick", "slow"] satisfies ReadonlyArray<Pace>
+
 const mayStart = (room: Room, inFlight = 0) =>
-  (["quick", "unknown", "slow"] satisfies Array<Pace>).filter((pace) =>
-    room.mayStart(pace, inFlight, false)
-  )
+  paces.filter((pace) => room.mayStart(pace, inFlight, true))
 
 describe("the room of a worker", () => {
-  it("is everybody's up to half; then slow ones wait, and unknown ones have one request each", () => {
+  it("is everybody's up to half; from then on there is none for more slow ones", () => {
     const room = new Room({ requests: 16, bytes: 1_024 * kilobyte })
-    const uses: Array<Use> = []
-    const fill = (count: number, slow: boolean) => {
-      while (uses.length < count) uses.push(begin(room, slow))
-    }
-    fill(7, true)
-    assert.deepStrictEqual(mayStart(room, 5), ["quick", "unknown", "slow"])
-    fill(8, true)
-    assert.deepStrictEqual(mayStart(room, 0), ["quick", "unknown"])
-    assert.deepStrictEqual(mayStart(room, 1), ["quick"])
-    fill(14, false)
-    assert.deepStrictEqual(mayStart(room, 0), ["quick"])
-    fill(16, false)
-    assert.deepStrictEqual(mayStart(room, 0), [])
+    const uses = Array.from({ length: 7 }, () => begin(room, true))
+    assert.deepStrictEqual(mayStart(room, 5), ["quick", "slow"])
+    uses.push(begin(room, true))
+    assert.deepStrictEqual(mayStart(room, 5), ["quick"])
     for (const use of uses) room.give(use)
-    assert.deepStrictEqual(mayStart(room, 5), ["quick", "unknown", "slow"])
+    assert.deepStrictEqual(mayStart(room, 5), ["quick", "slow"])
+  })
+
+  it("is shared in equal parts once half is used, and the last eighth is for those with nothing under way", () => {
+    const room = new Room({ requests: 16, bytes: 1_024 * kilobyte })
+    for (let lane = 0; lane < 4; lane++) room.lane(1)
+    const uses = Array.from({ length: 8 }, () => begin(room))
+    // 14 in four parts are 3.5 each.
+    assert.deepStrictEqual([mayStart(room, 2), mayStart(room, 3)], [["quick", "slow"], ["slow"]])
+    while (uses.length < 14) uses.push(begin(room))
+    assert.deepStrictEqual([mayStart(room, 0), mayStart(room, 1)], [["quick"], []])
+    while (uses.length < 16) uses.push(begin(room))
+    assert.deepStrictEqual(mayStart(room, 0), [])
   })
 
   it("counts what turns out to be slow with the slow ones, once", () => {
     const room = new Room({ requests: 8, bytes: 1_024 * kilobyte })
     const uses = Array.from({ length: 5 }, () => begin(room))
-    assert.deepStrictEqual(mayStart(room, 0), ["quick", "unknown", "slow"])
-    for (const use of [...uses, ...uses].slice(0, 9)) room.slows(use)
-    assert.deepStrictEqual(mayStart(room, 0), ["quick", "unknown"])
+    assert.deepStrictEqual(mayStart(room, 0), ["quick", "slow"])
+    for (const use of [...uses, ...uses]) room.slows(use)
+    assert.deepStrictEqual(mayStart(room, 0), ["quick"])
     for (const use of uses.slice(0, 2)) room.give(use)
-    assert.deepStrictEqual(mayStart(room, 0), ["quick", "unknown", "slow"])
+    assert.deepStrictEqual(mayStart(room, 0), ["quick", "slow"])
   })
 
   it("has bytes for what is worth reading, half of them for slow ones", () => {
@@ -52,11 +55,13 @@ describe("the room of a worker", () => {
     room.take(use, 0, 400 * kilobyte)
     assert.strictEqual(room.bytesFor("slow"), 112 * kilobyte)
     assert.strictEqual(room.bytesFor("quick"), 624 * kilobyte)
-    assert.strictEqual(room.bytesFor("unknown"), 496 * kilobyte)
-    room.take(use, 0, 100 * kilobyte)
+    assert.isFalse(room.isTight)
+    room.take(use, 0, 120 * kilobyte)
     assert.strictEqual(room.bytesFor("slow"), 0)
-    assert.isFalse(room.mayStart("slow", 0, true))
-    assert.isTrue(room.mayStart("slow", 0, false))
+    assert.isTrue(room.isTight)
+    assert.isFalse(room.mayStart("slow", 0, false))
+    assert.isTrue(room.mayStart("slow", 0, true))
+    assert.isTrue(room.mayStart("quick", 0, false))
     room.give(use)
     assert.strictEqual(room.bytesFor("slow"), 512 * kilobyte)
   })
@@ -71,9 +76,9 @@ describe("the room of a worker", () => {
       }
     })
     const use = begin(room)
-    room.wait("quick", waiting("gone", false))
-    room.wait("quick", waiting("first", true))
-    room.wait("quick", waiting("second", true))
+    room.wait("quick", 0, waiting("gone", false))
+    room.wait("quick", 0, waiting("first", true))
+    room.wait("quick", 0, waiting("second", true))
     assert.deepStrictEqual(told, [])
     room.give(use)
     assert.deepStrictEqual(told, ["gone", "first"])
