@@ -14,6 +14,8 @@ export const usualPace: PaceLimits = { queue: 1_000, all: 10_000 }
 
 /** It is looked after so many, or so long after the last look (ms). */
 const lookAfter = { sent: 100, ms: 1_000 }
+/** What comes when a backlog has 1,000,000 is a dead letter. */
+const nearlyFull = 900_000
 /** Pause between looks while it is held back, ms. */
 const pause = 250
 
@@ -50,8 +52,10 @@ export const makePace = Effect.fnUntraced(function* <E>(options: PaceOptions<E>)
     ],
     { concurrency: 2 }
   )
-  let sent = lookAfter.sent
-  let lookedAt = 0
+  /** A few go out however much waits: whoever sends a few again is not to wait for a whole backlog. */
+  let few = limits.queue
+  let sent = 0
+  let lookedAt = Number.NEGATIVE_INFINITY
 
   return {
     /** Waits until one more may be sent. To be asked before each, one at a time. */
@@ -60,13 +64,16 @@ export const makePace = Effect.fnUntraced(function* <E>(options: PaceOptions<E>)
       if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
         return
       yield* options.look
+      few -= sent
       let holding = false
       while (true) {
         const [queue, backlog] = yield* look
         const part = holding ? 0.5 : 1
-        if (queue < limits.queue * part && queue + backlog < limits.all * part) break
+        const waiting = queue + backlog
+        if (queue < limits.queue * part && waiting < limits.all * part) break
+        if (few > 0 && waiting < nearlyFull) break
         holding = true
-        held(queue + backlog)
+        held(waiting)
         yield* Effect.sleep(pause)
       }
       if (holding) held(0)

@@ -51,11 +51,9 @@ export const openClaims = Effect.fnUntraced(function* (
   const one = yield* Semaphore.make(1)
   const what = `look for what is ${kind} already`
 
-  const newest = Effect.map(
-    ask(what, () => jsm.streams.getMessage(names.history, { last_by_subj: subject })),
-    (message) => message?.seq ?? 0
-  )
-  let last = yield* newest
+  const newest = ask(what, () => jsm.streams.getMessage(names.history, { last_by_subj: subject }))
+  const first = yield* newest
+  let last = first?.seq ?? 0
 
   const note = (seq: number, fact: Fact) => {
     last = Math.max(last, seq)
@@ -67,10 +65,12 @@ export const openClaims = Effect.fnUntraced(function* (
     if (stored._tag === "Some") note(seq, stored.value.fact)
     else last = Math.max(last, seq)
   }
-  yield* Stream.runForEach(
-    readStream({ stream: names.history, subjects: [subject], fromTime: since }),
-    (message) => Effect.sync(() => hear(message.seq, message.string()))
-  )
+  // Most have none, and many may be opened.
+  if (first !== null && first.time.getTime() >= since)
+    yield* Stream.runForEach(
+      readStream({ stream: names.history, subjects: [subject], fromTime: since }),
+      (message) => Effect.sync(() => hear(message.seq, message.string()))
+    )
 
   /** Reads what somebody else has claimed meanwhile, from the leader. */
   const catchUp = Effect.gen(function* () {
@@ -81,7 +81,7 @@ export const openClaims = Effect.fnUntraced(function* (
       hear(next.seq, next.string())
     }
     // The one that was the last may have become too old to be kept.
-    if ((yield* newest) === 0) last = 0
+    if ((yield* newest) === null) last = 0
   })
 
   const append = (fact: Fact) =>

@@ -218,6 +218,26 @@ describe.concurrent("a replay", () => {
     })
   )
 
+  scenario("of a few events does not wait until a long backlog has gone", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ id: "slow", url: hook.url, types: ["invoice.paid"] })
+      const facts = yield* history
+      yield* worker()
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
+      yield* publishMany(25)
+      yield* publishMany(2, "user.created")
+      yield* facts.count("routed", 27)
+      yield* eventually(backlogged, (waiting) => waiting === 25)
+      const counts = yield* replayTo("slow", {
+        types: ["user.created"],
+        pace: { queue: 4, all: 20 }
+      })
+      assert.strictEqual(counts.begun, 2)
+      yield* eventually(backlogged, (waiting) => waiting === 27)
+    })
+  )
+
   scenario("holds back while too much waits for its endpoint, and loses nothing", () =>
     Effect.gen(function* () {
       const hook = yield* receiver()
