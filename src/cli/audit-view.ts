@@ -42,6 +42,7 @@ export const auditJson = (audit: Audit, ms: number) => {
     skipped: Object.fromEntries(ledger.skipped),
     problems: Object.fromEntries(problems.counts),
     shown: problems.list.length,
+    remarks: audit.remarks,
     ms
   }
 }
@@ -142,6 +143,10 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...rowIf("skipped", skipped, "endpoints that took no events"),
     row("facts read", books.history.messages),
     ...problemLines(audit),
+    ...audit.remarks.flatMap(({ endpoint, kind, says, tenant }) => [
+      "",
+      ...fitted(`Remark: ${kind}: ${tenant}/${endpoint}: ${says}; see petrel rebuild health`)
+    ]),
     "",
     judgement.verdict === "clean"
       ? "Clean: every delivery has ended once, or waits where it was found."

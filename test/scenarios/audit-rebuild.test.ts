@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { eraseHealth, readHealth } from "../../src/delivery/health-store.ts"
+import { audit } from "../../src/history/audit/audit.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
 import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
@@ -51,7 +52,14 @@ describe("petrel rebuild health", () => {
 
       const { health } = yield* readHealth("acme", "down")
       assert.strictEqual(health?.circuit.state, "open")
+      assert.deepStrictEqual((yield* audit({})).remarks, [])
       yield* eraseHealth("acme.down")
+      const { judgement, remarks } = yield* audit({})
+      assert.strictEqual(judgement.verdict, "clean")
+      assert.deepStrictEqual(
+        remarks.map(({ endpoint, kind }) => [kind, endpoint]),
+        [["health-differs", "down"]]
+      )
       const looked = yield* rebuild("--dry-run")
       const { differences, endpoint: name } = parse(nth(looked.out, 0))
       assert.strictEqual(name, "acme/down")

@@ -4,6 +4,7 @@ import { hasEnded } from "../fold/round.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
+import { compareCircuits } from "./circuits.ts"
 import type { Findings } from "./judgement.ts"
 import { judge } from "./judgement.ts"
 import { roundName } from "./ledger.ts"
@@ -41,7 +42,9 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
     return yield* new TopologyError({
       message: "the number of partitions was changed while this was looking: run the audit again"
     })
-  return { reach, books, findings, judgement: yield* judge(books, reach, findings) }
+  const { ackWait } = yield* readLayout
+  const remarks = yield* compareCircuits(books, ackWait)
+  return { reach, books, findings, remarks, judgement: yield* judge(books, reach, findings) }
 })
 
 /** Reads what is new, and looks for what has not ended. */
@@ -57,7 +60,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) 
     if (!ledger.found(waiter) || waiter.deadline + grace >= now) return
     overdue.set(roundName(waiter), waiter)
   }
-  ledger.forgetFound()
+  ledger.beginLooking()
   yield* lookEverywhere(partitions, see)
   const letters = yield* compareDeadLetters(ledger, now)
   yield* books.readHistory

@@ -17,12 +17,18 @@ export class Block {
   #states = new Uint32Array(smallest)
   #packed: { readonly keys: Uint32Array; readonly essences: Uint8Array } | undefined
   #size = 0
+  /** The sequence of its first event. */
+  readonly first: number
   /** Rounds that have begun and not ended. */
   open = 0
   /** Of each event: parts of its plan that were read, and two marks; see ledger.ts. */
   readonly plans = new Uint16Array(eventsPerBlock)
   /** When it was last touched, in facts. */
   touched = 0
+
+  constructor(first: number) {
+    this.first = first
+  }
 
   get isPacked(): boolean {
     return this.#packed !== undefined

@@ -56,6 +56,11 @@ export class Ledger {
   /** Attempts that are told of, with those that were repeated. */
   attempts = 0
   skipped = new Map<string, number>()
+  /**
+   * Rounds that began after the last look at what waits had begun, by {@link roundName}: nobody has
+   * looked for them yet. Undefined where all that begins is still to be looked for.
+   */
+  #newcomers: Set<string> | undefined
   /** What `missing` facts tell of, by {@link roundName}. */
   readonly raised = new Set<string>()
   /** Facts about what began before the scope. */
@@ -63,6 +68,12 @@ export class Ledger {
 
   constructor(scope: Scope) {
     this.scope = scope
+  }
+
+  /** From now on what waits is looked at: what begins later is looked for the next time. */
+  beginLooking(): void {
+    this.#newcomers = new Set()
+    this.#forgetFound()
   }
 
   /** Takes in that an event is stored. */
@@ -125,15 +136,15 @@ export class Ledger {
       if (block.open === 0) continue
       block.each((offset, lane, state) => {
         if (!isBegun(state) || hasEnded(state)) return
-        if ((state & waits) !== 0) found++
-        else lost.push({ ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset })
+        const round = { ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset }
+        if ((state & waits) !== 0 || this.#newcomers?.has(roundName(round)) === true) found++
+        else lost.push(round)
       })
     }
     return { found, lost }
   }
 
-  /** Forgets which rounds were found waiting: to be asked again. */
-  forgetFound(): void {
+  #forgetFound(): void {
     for (const block of this.#blocks.values()) {
       if (block.open === 0) continue
       block.each((offset, lane, state) => {
@@ -219,6 +230,8 @@ export class Ledger {
     const after = afterStep(before, step, attempt, reason)
     block.touched = this.#facts
     if (after === before) return
+    if (this.#newcomers !== undefined && step === "begun" && !isBegun(before))
+      this.#newcomers.add(roundName({ ...this.lanes.get(lane), eventSeq: block.first + at }))
     const isOpen = (state: number) => isBegun(state) && !hasEnded(state)
     block.open += Number(isOpen(after)) - Number(isOpen(before))
     block.set(at, lane, after)
@@ -255,7 +268,7 @@ export class Ledger {
     const number = Math.floor(eventSeq / eventsPerBlock)
     const known = this.#blocks.get(number)
     if (known !== undefined) return known
-    const block = new Block()
+    const block = new Block(number * eventsPerBlock)
     this.#blocks.set(number, block)
     return block
   }

@@ -1,0 +1,85 @@
+import { Effect, Option, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { Health } from "../../domain/health.ts"
+import type { Books } from "./books.ts"
+import { readThrough } from "./reading.ts"
+
+/** Something that is worth knowing and loses nothing. */
+export interface Remark {
+  readonly kind: "health-differs"
+  readonly tenant: string
+  readonly endpoint: string
+  readonly says: string
+}
+
+const decodeHealth = Schema.decodeUnknownOption(Schema.fromJsonString(Health))
+const decodeEndpoint = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({
+      generation: Schema.String,
+      createdAt: Schema.Number,
+      disabled: Schema.optionalKey(Schema.Unknown)
+    })
+  )
+)
+
+/** The values of a bucket, by their keys. */
+const readBucket = Effect.fnUntraced(function* (bucket: string) {
+  const { ask, jsm } = yield* Broker
+  const stream = `KV_${bucket}`
+  const prefix = `$KV.${bucket}.`
+  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const values = new Map<string, string>()
+  yield* readThrough(
+    { stream, subjects: [`${prefix}>`], from: Math.max(1, state.first_seq), to: state.last_seq },
+    ({ message }) => {
+      const key = message.subject.slice(prefix.length)
+      if (message.headers?.has("KV-Operation") === true) values.delete(key)
+      else values.set(key, message.string())
+    }
+  )
+  return values
+})
+
+const compare = Effect.fnUntraced(function* (books: Books) {
+  const { names } = yield* Broker
+  const { tenant } = books.ledger.scope
+  const found: Array<Remark> = []
+  if (books.endpoints.size === 0) return found
+  const stored = yield* readBucket(names.buckets.health)
+  const configured = yield* readBucket(names.buckets.endpoints)
+  for (const [key, { circuit }] of books.endpoints) {
+    const [owner = "", endpoint = ""] = key.split(".")
+    const config = Option.getOrUndefined(decodeEndpoint(configured.get(key)))
+    // One that was removed, disabled or made anew begins anew, and no fact tells of all that.
+    if (config === undefined || config.disabled !== undefined) continue
+    if (circuit.since < config.createdAt || (tenant !== undefined && tenant !== owner)) continue
+    const health = Option.getOrUndefined(decodeHealth(stored.get(key)))
+    const state = health?.generation === config.generation ? health.circuit.state : "closed"
+    if (state !== circuit.state)
+      found.push({
+        kind: "health-differs",
+        ...{ tenant: owner, endpoint },
+        says: `its circuit is stored as ${state}, and the facts tell that it is ${circuit.state}`
+      })
+  }
+  return found
+})
+
+/**
+ * Endpoints whose circuit is stored otherwise than the facts tell. The two are written one after the
+ * other, so what differs is looked at again after a while (ms); a worker that was killed in between
+ * leaves a difference that stays, and no delivery depends on it.
+ */
+export const compareCircuits = Effect.fnUntraced(function* (books: Books, pause: number) {
+  const first = yield* compare(books)
+  if (first.length === 0) return first
+  yield* Effect.sleep(pause)
+  yield* books.readHistory
+  const second = yield* compare(books)
+  return second.filter(({ endpoint, says, tenant }) =>
+    first.some(
+      (before) => before.tenant === tenant && before.endpoint === endpoint && before.says === says
+    )
+  )
+})
