@@ -1,6 +1,5 @@
-import { Clock, Effect, Semaphore } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Clock, Effect, Schedule, Semaphore } from "effect"
+import { Broker, BrokerError } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
@@ -18,6 +17,16 @@ import { storeOnce } from "./store-once.ts"
 
 /** Rounds of one endpoint that are begun at the same time: so many bodies are in memory. */
 const atOnce = 16
+/** How often, and at what intervals (ms), the broker is asked again that did not answer. */
+const askAgain = { times: 6, pause: 500 }
+
+/** Waits out a broker that is restarted: what has begun is not to end with it. */
+const patiently = <A, E, R>(asking: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(asking, {
+    times: askAgain.times,
+    schedule: Schedule.spaced(askAgain.pause),
+    while: (error) => error instanceof BrokerError && error.code === undefined
+  })
 
 /** What tells a further round of an endpoint's deliveries from others. */
 export interface Round extends Pick<Delivery, "eventSeq" | "round"> {
@@ -201,7 +210,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       ): Effect.fn.Return<void, BrokerError | PublishError, Broker> {
         const claim = claims.known.get(claimKey(round))
         // Before the claim: what is gone cannot be sent by whoever would finish it.
-        const contents = yield* options.read(round)
+        const contents = yield* patiently(options.read(round))
         const begun: Effect.Effect<Begun, BrokerError | PublishError, Broker> =
           contents === undefined
             ? Effect.succeed("gone")
@@ -212,7 +221,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       })
       yield* Effect.forEach(
         rounds,
-        (round) => Effect.andThen(turn.withPermit(pace.next), one(round)),
+        (round) => Effect.andThen(turn.withPermit(patiently(pace.next)), one(round)),
         { concurrency: atOnce, discard: true }
       )
     })
