@@ -179,7 +179,7 @@ describe.concurrent("a delivery from the backlog", () => {
       yield* endpoint({
         url: slow.url,
         maxInFlight: 1,
-        retry: quickRetry({ window: "3 seconds" })
+        retry: quickRetry({ window: "5 seconds" })
       })
       const facts = yield* history
       yield* worker()
