@@ -172,6 +172,7 @@ export const wanted = (
     bucket(names.buckets.health, false),
     bucket(names.buckets.retries, true),
     bucket(names.buckets.workers, true),
+    bucket(names.buckets.alerts, true),
     ...Array.from({ length: options.partitions }, (_, index) => [queue(index), backlog(index)])
       .flat()
       .reverse()

@@ -61,6 +61,10 @@ export class DirectoryTable {
     return [...index.match(type)].sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
+  disabled(): ReadonlyArray<string> {
+    return [...this.#rows].flatMap(([key, { isDisabled }]) => (isDisabled ? [key] : []))
+  }
+
   unreadable(tenant: string): ReadonlyArray<string> {
     return [...(this.#unreadable.get(tenant) ?? [])]
   }

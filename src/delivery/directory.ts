@@ -40,6 +40,8 @@ export class Directory extends Context.Service<
     /** The endpoint, where nobody need be asked to know that it takes the delivery. */
     readonly liveNow: (delivery: Delivery) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
+    /** The keys of those that are disabled. */
+    readonly disabled: () => ReadonlyArray<string>
     /** Calls the listener until the returned function is called. */
     readonly onUnavailable: (listener: UnavailableListener) => () => void
   }
@@ -85,6 +87,7 @@ const open = Effect.fnUntraced(function* () {
     match: (tenant, type) => table.match(tenant, type),
     unreadable: (tenant) => table.unreadable(tenant),
     find: (key) => table.find(key),
+    disabled: () => table.disabled(),
     liveNow,
     standing,
     onUnavailable: (listener) => {

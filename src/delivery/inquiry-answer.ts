@@ -3,8 +3,15 @@ import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { quantile } from "../policy/durations.ts"
 import { tallySince } from "../policy/tally.ts"
+import type { AlertBook } from "./alerts/alert-book.ts"
 import { endpointKey } from "./endpoint-store.ts"
-import type { EndpointActivity, Part, PartitionActivity, Question } from "./inquiry.ts"
+import type {
+  EndpointActivity,
+  Part,
+  PartitionActivity,
+  Question,
+  TenantCounts
+} from "./inquiry.ts"
 import { Question as QuestionSchema } from "./inquiry.ts"
 import type { Lanes } from "./lane.ts"
 import type { TallyBook } from "./tally-book.ts"
@@ -19,6 +26,9 @@ const mostLong = 8
 /** What the owner of a partition knows and nobody else does. */
 export interface Activity {
   readonly tallies: TallyBook
+  readonly alerts: AlertBook
+  /** Endpoints whose circuit is not closed. */
+  readonly openCircuits: () => number
   /** Messages of the queue that are taken and not settled. */
   readonly inHand: () => number
   readonly lanes: Pick<Lanes<unknown>, "countsOf" | "keys">
@@ -73,6 +83,19 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
     }
   }
 
+  const tenantsFor = ({ tenants = [] }: Question, now: number): ReadonlyArray<TenantCounts> => {
+    const named = new Set(tenants)
+    const found: Array<TenantCounts> = []
+    for (const tenant of activity.alerts.tenants()) {
+      const counts = activity.alerts.tenant(tenant)?.read(now)
+      if (counts === undefined) continue
+      const { dead, delivered, failedFirst, recovered } = counts
+      if (dead + failedFirst > 0 || named.has(tenant))
+        found.push({ tenant, delivered, failedFirst, recovered, dead })
+    }
+    return found
+  }
+
   const keysFor = ({ endpoint, tenant }: Question): ReadonlyArray<string> => {
     if (tenant !== undefined && endpoint !== undefined) return [endpointKey(tenant, endpoint)]
     const keys = new Set(activity.tallies.keys())
@@ -84,18 +107,29 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
   const answer = Effect.fnUntraced(function* (question: Question, to: string) {
     const now = clock.currentTimeMillisUnsafe()
     const isSum = question.about === "partition"
-    const keys = isSum ? [] : keysFor(question)
-    for (let part = 0; part === 0 || part * partSize < keys.length; part++) {
+    const isAlerts = question.about === "alerts"
+    const keys = isSum || isAlerts ? [] : keysFor(question)
+    const tenants = isAlerts ? tenantsFor(question, now) : []
+    const most = Math.max(keys.length, tenants.length)
+    for (let part = 0; part === 0 || part * partSize < most; part++) {
       if (!options.holds()) return
-      const endpoints = keys.slice(part * partSize, (part + 1) * partSize)
+      const [from, end] = [part * partSize, (part + 1) * partSize]
+      const endpoints = keys.slice(from, end)
       const said: Part = {
         v: 1,
         worker,
         since: Math.max(begun, tallySince(now)),
         part,
-        isLast: (part + 1) * partSize >= keys.length,
+        isLast: end >= most,
         endpoints: endpoints.map((key) => endpointOf(key, now)),
-        ...(isSum ? { partition: sumOf(now) } : {})
+        ...(isSum ? { partition: sumOf(now) } : {}),
+        ...(isAlerts
+          ? {
+              openCircuits: activity.openCircuits(),
+              watchedSince: begun,
+              tenants: tenants.slice(from, end)
+            }
+          : {})
       }
       if (!connection.isClosed()) connection.publish(to, JSON.stringify(said))
       if (part % atOnce === atOnce - 1) yield* Effect.sleep(0)

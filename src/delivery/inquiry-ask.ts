@@ -53,5 +53,9 @@ const joined = (parts: ReadonlyArray<Part>): Answer | undefined => {
   const [first] = parts
   return first === undefined
     ? undefined
-    : { ...first, endpoints: parts.flatMap(({ endpoints }) => endpoints) }
+    : {
+        ...first,
+        endpoints: parts.flatMap(({ endpoints }) => endpoints),
+        tenants: parts.flatMap(({ tenants = [] }) => tenants)
+      }
 }

@@ -3,11 +3,13 @@ import { Schema } from "effect"
 /** What the owner of a partition is asked: for all of it, or for its endpoints one by one. */
 export const Question = Schema.Struct({
   v: Schema.Literal(1),
-  about: Schema.Literals(["partition", "endpoints"]),
+  about: Schema.Literals(["partition", "endpoints", "alerts"]),
   /** Only this tenant's. */
   tenant: Schema.optionalKey(Schema.String),
   /** Only this one of the tenant's. */
-  endpoint: Schema.optionalKey(Schema.String)
+  endpoint: Schema.optionalKey(Schema.String),
+  /** What alerts are made of is told of these tenants, and of all others for which something failed. */
+  tenants: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Question = typeof Question.Type
 
@@ -39,6 +41,19 @@ export const PartitionActivity = Schema.Struct({
 })
 export type PartitionActivity = typeof PartitionActivity.Type
 
+/** How the deliveries of a tenant in a partition went, within the window of its alerts. */
+export const TenantCounts = Schema.Struct({
+  tenant: Schema.String,
+  delivered: Schema.Int,
+  /** First attempts that failed. */
+  failedFirst: Schema.Int,
+  /** Deliveries that succeeded after their first attempt had not. */
+  recovered: Schema.Int,
+  /** Ended without success. */
+  dead: Schema.Int
+})
+export type TenantCounts = typeof TenantCounts.Type
+
 /** A part of what the owner says: an answer may be longer than a message. */
 export const Part = Schema.Struct({
   v: Schema.Literal(1),
@@ -49,10 +64,19 @@ export const Part = Schema.Struct({
   part: Schema.Int,
   isLast: Schema.Boolean,
   partition: Schema.optionalKey(PartitionActivity),
+  /** Endpoints whose circuit is not closed. */
+  openCircuits: Schema.optionalKey(Schema.Int),
+  /** When what alerts are made of began to be counted, ms since the epoch. */
+  watchedSince: Schema.optionalKey(Schema.Number),
+  tenants: Schema.optionalKey(Schema.Array(TenantCounts)),
   /** Those that have something to do or had attempts; of all others there is nothing to tell. */
   endpoints: Schema.Array(EndpointActivity)
 })
 export type Part = typeof Part.Type
 
 /** What the owner of a partition said. */
-export interface Answer extends Pick<Part, "endpoints" | "partition" | "since" | "worker"> {}
+export interface Answer
+  extends Pick<
+    Part,
+    "endpoints" | "openCircuits" | "partition" | "since" | "tenants" | "watchedSince" | "worker"
+  > {}

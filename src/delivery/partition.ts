@@ -6,8 +6,7 @@ import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
-import type { PartitionAlertsOptions } from "./alerts/partition-alerts.ts"
-import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
+import type { PartitionAlerts } from "./alerts/partition-alerts.ts"
 import { makeBacklog } from "./backlog.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { makeDrains } from "./drains.ts"
@@ -26,7 +25,7 @@ import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { pull } from "./pull.ts"
 import type { Room } from "./room.ts"
 import type { Sender, Sent } from "./sender.ts"
-import type { Settlement, SettlementOptions } from "./settlement.ts"
+import type { Settlement } from "./settlement.ts"
 import { watchTail } from "./tail-watch.ts"
 import { TallyBook } from "./tally-book.ts"
 
@@ -45,7 +44,7 @@ const findPause = 60_000
 /** How often limits that change with time are looked at again, ms. */
 const tick = 100
 
-export interface PartitionOptions extends PartitionAlertsOptions {
+export interface PartitionOptions {
   readonly memory: PartitionMemory
   /** Of its endpoints that are not well, as former owners stored it. */
   readonly health: ReadonlyArray<StoredHealth>
@@ -58,10 +57,11 @@ export interface PartitionOptions extends PartitionAlertsOptions {
    */
   readonly settle: (
     memory: StreamMemory,
-    buried: SettlementOptions["buried"],
     maxWaiting?: number
   ) => Effect.Effect<Settlement, never, Broker | Facts>
   readonly sender: Sender
+  /** What alerts about its endpoints are made of. */
+  readonly alerts: PartitionAlerts
   /** The worker's room for requests, of which all its partitions have their part. */
   readonly room: Room
   /** Bodies of its queue's messages that it holds at most, bytes. */
@@ -96,11 +96,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const stopping = () => over || options.stopping()
   const { names } = yield* Broker
   const backlog = yield* makeBacklog(memory.index)
-  const alerts = yield* makePartitionAlerts(options)
-  const queueSettlement = yield* options.settle(memory, alerts.buried)
+  const queueSettlement = yield* options.settle(memory)
   // What fails there waits as a schedule, so that the backlog goes on.
-  const backlogSettlement = yield* options.settle(memory.backlog, alerts.buried, 0)
-  const { mayAttempt, sender, worker } = options
+  const backlogSettlement = yield* options.settle(memory.backlog, 0)
+  const { alerts, mayAttempt, sender, worker } = options
   // After all that may still bring something into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lanes.clear()))
   const fibers = yield* FiberSet.make<void>()
@@ -121,6 +120,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     },
     run: runForHealth
   })
+  yield* alerts.watch(health.of)
   const tallies = new TallyBook()
   const common = {
     mayAttempt,

@@ -44,7 +44,7 @@ export interface SettlementOptions {
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Told of each delivery that has ended without success, and when (ms since the epoch). */
-  readonly buried: (delivery: Delivery, at: number) => void
+  readonly buried?: (delivery: Delivery, at: number) => void
   /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
 }
@@ -189,7 +189,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     }
     yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
     reached("end-stored")
-    options.buried(held.delivery, fact.at)
+    options.buried?.(held.delivery, fact.at)
     yield* finish(held)
     yield* logFact(fact)
   })

@@ -5,6 +5,9 @@ import type { Layout } from "../broker/installed.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { Facts } from "../history/facts.ts"
 import { isAllowedAddress } from "../policy/address.ts"
+import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
+import { runSystemAlerts } from "./alerts/system-alerts.ts"
+import { watchThresholds } from "./alerts/thresholds.ts"
 import { agent as makeAgent } from "./connector.ts"
 import { Directory } from "./directory.ts"
 import { raiseFloor } from "./floor.ts"
@@ -40,6 +43,8 @@ export interface WorkerOptions {
   readonly maxBytes?: number | undefined
   /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
+  /** How often alerts about endpoints are judged, ms; those about tenants and the system a third as often. (Default: 5 s) */
+  readonly alertEvery?: number | undefined
   /** How often owners look for backlogs that they do not know of, ms. (Default: 1 min) */
   readonly findEvery?: number | undefined
   /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
@@ -68,6 +73,7 @@ export interface Worker {
 }
 
 const defaultStopWithin = 30_000
+const defaultAlertEvery = 5_000
 /** Pause before a part of a worker that failed begins again, ms. */
 const retryPause = 1_000
 
@@ -202,6 +208,18 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     "the dead-letter stream takes dead letters again"
   )
 
+  const { alertEvery = defaultAlertEvery } = options
+  const systemAlertsEvery = 3 * alertEvery
+  const judge = {
+    partitions: layout.partitions,
+    worker: options.id,
+    clock: sender.clock,
+    nextId: node.nextId,
+    dedupe: layout.moveDedupe,
+    every: alertEvery,
+    thresholds: yield* watchThresholds(systemAlertsEvery)
+  }
+
   const deliver = Effect.fnUntraced(function* (holding: Holding, begun: () => void) {
     const { holds, lost, partition: index } = holding.ownership
     const taken = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
@@ -214,6 +232,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
             Effect.repeat(Effect.sleep("250 millis"), { until: holds })
           )
     )
+    const alerts = yield* makePartitionAlerts({ ...judge, index, holds })
     const partition = yield* makePartition({
       ...taken,
       nextId: node.nextId,
@@ -226,9 +245,11 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           burial,
           asOwner,
           nextId: node.nextId,
+          buried: alerts.buried,
           maxWaiting
         }),
       sender,
+      alerts,
       room,
       bytesInHand: Math.floor(maxBytes / 2 / layout.partitions),
       worker: options.id,
@@ -245,6 +266,8 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
     yield* Effect.forkScoped(raiseFloor(partition, holds, layout.ackWait))
     yield* partition.prepare
+    // Somebody must look at all of it, and each partition has one owner.
+    if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })
     begun()
     yield* partition.deliverAll
   }, Effect.scoped)

@@ -1,10 +1,11 @@
 import { Schema } from "effect"
+import { AlertChoice } from "./alert.ts"
 import { Circuit, type CircuitSettings, circuitSettings } from "./circuit.ts"
 import { PositiveDuration } from "./duration.ts"
 import { everyKey } from "./record.ts"
 import { RetryPolicy } from "./retry-policy.ts"
 import { Token } from "./token.ts"
-import { TypeFilter } from "./type-filter.ts"
+import { isOwnType, TypeFilter } from "./type-filter.ts"
 
 const isHttpUrl = (text: string): string | undefined => {
   if (!URL.canParse(text)) return "must be a URL such as https://example.com/hooks"
@@ -44,6 +45,13 @@ export const Secret = Schema.Struct({
   until: Schema.optionalKey(Schema.Number)
 })
 export type Secret = typeof Secret.Type
+
+/** Whom to tell about an endpoint, on one line. */
+export const Contact = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    /^\P{Cc}{1,200}$/u.test(text) ? undefined : "must be 1 to 200 characters on one line"
+  )
+)
 
 /** Why and since when (ms since the epoch) an endpoint takes no deliveries. */
 export const Disabled = Schema.Struct({
@@ -99,6 +107,10 @@ export const Endpoint = Schema.Struct({
   redirects: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
   /** Sent with every request, but not across a redirect to another origin. */
   headers: Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
+  /** Whom to tell when it does not work: an address, a channel, a name. */
+  contact: Schema.optionalKey(Contact),
+  /** When alerts are raised about it. (Default: as its tenant has it) */
+  alerts: Schema.optionalKey(AlertChoice),
   disabled: Schema.optionalKey(Disabled),
   paused: Schema.optionalKey(Paused),
   createdAt: Schema.Number,
@@ -106,6 +118,9 @@ export const Endpoint = Schema.Struct({
 })
 export type Endpoint = typeof Endpoint.Type
 export type EndpointJson = typeof Endpoint.Encoded
+
+/** True for an endpoint that gets its tenant's alerts: no event is made of one that is about it. */
+export const isOperational = ({ types }: Pick<Endpoint, "types">): boolean => types.some(isOwnType)
 
 /** When an endpoint's circuit opens and closes, and when the endpoint is given up. */
 export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettings =>

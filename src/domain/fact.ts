@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { Alert } from "./alert.ts"
 import { DeadReason, ErrorClass, Response } from "./outcome.ts"
 
 /** Facts that are news but not bad news. */
@@ -12,7 +13,8 @@ export const okKinds = [
   "endpoint-resumed",
   "redelivered",
   "replayed",
-  "discarded"
+  "discarded",
+  "alert-cleared"
 ] as const
 /** Facts that alerts are made of: the broker republishes them on the failure subjects. */
 export const failureKinds = [
@@ -21,7 +23,8 @@ export const failureKinds = [
   "circuit-opened",
   "endpoint-disabled",
   "unroutable",
-  "missing"
+  "missing",
+  "alert-raised"
 ] as const
 export const factKinds = [...okKinds, ...failureKinds] as const
 export type FactKind = (typeof factKinds)[number]
@@ -92,6 +95,8 @@ export const Fact = Schema.Struct({
   /** Sequence of the dead letter in DEAD: what an end left, or what is sent again or discarded. */
   dead: Schema.optionalKey(Schema.Int),
   plan: Schema.optionalKey(Plan),
+  /** In `alert-raised` and `alert-cleared`. */
+  alert: Schema.optionalKey(Alert),
   worker: Schema.optionalKey(Schema.String),
   /** Who asked for it: `user@host`, or what was given. */
   by: Schema.optionalKey(Schema.String),

@@ -13,11 +13,13 @@ export interface Names {
     readonly health: string
     readonly retries: string
     readonly workers: string
+    readonly alerts: string
   }
   readonly routerConsumer: string
   readonly deliverConsumer: string
   readonly subjects: {
     readonly allEvents: string
+    readonly event: (tenant: string, type: string) => string
     readonly delivery: (partition: number, tenant: string, endpoint: string) => string
     readonly deliveriesOf: (partition: number) => string
     readonly backlog: (partition: number, tenant: string, endpoint: string) => string
@@ -62,12 +64,14 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       endpoints: `${lower}endpoints`,
       health: `${lower}health`,
       retries: `${lower}retries`,
-      workers: `${lower}workers`
+      workers: `${lower}workers`,
+      alerts: `${lower}alerts`
     },
     routerConsumer: "router",
     deliverConsumer: "deliver",
     subjects: {
       allEvents: `${eventRoot}.>`,
+      event: (tenant, type) => `${eventRoot}.${tenant}.${type}`,
       delivery: (partition, tenant, endpoint) =>
         `${root}.deliveries.${partition}.${tenant}.${endpoint}`,
       deliveriesOf: (partition) => `${root}.deliveries.${partition}.>`,

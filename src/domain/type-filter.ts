@@ -3,6 +3,16 @@ import { Schema } from "effect"
 const filterToken = /^(\*|[A-Za-z0-9_-]{1,64})$/
 const typeToken = /^[A-Za-z0-9_-]{1,64}$/
 
+/** What the types of Petrel's own events begin with. */
+const ownToken = "petrel"
+
+/** The type of the events made of alerts of a name, or with `>` of all. */
+export const alertType = (name: string): string => `${ownToken}.alert.${name}`
+
+/** True for a type of Petrel's own events, and for a filter that asks for them. */
+export const isOwnType = (type: string): boolean =>
+  type === ownToken || type.startsWith(`${ownToken}.`)
+
 /** What is wrong with an event type (`invoice.paid`), or undefined. */
 export const eventTypeProblem = (type: string): string | undefined => {
   if (type === "") return "the type is missing"
@@ -63,10 +73,18 @@ export class TypeIndex<A> {
     for (const filter of filters) removeFrom(this.#root, filter.split("."), 0, value)
   }
 
-  /** The values whose filters match, each once however many of its filters do. */
+  /**
+   * The values whose filters match, each once however many of its filters do. Types of Petrel's own
+   * events are matched by filters that name them, not by `>` or `*` alone.
+   */
   match(type: string): Set<A> {
     const found = new Set<A>()
-    collect(this.#root, type.split("."), 0, found)
+    const tokens = type.split(".")
+    if (!isOwnType(type)) collect(this.#root, tokens, 0, found)
+    else {
+      const own = this.#root.children?.get(ownToken)
+      if (own !== undefined) collect(own, tokens, 1, found)
+    }
     return found
   }
 }

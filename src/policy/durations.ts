@@ -1,7 +1,7 @@
 /** Steps in which a duration doubles: each is a fifth longer than the one before. */
 const perDoubling = 4
-/** The last step takes all that is longer: 2^20 ms, 17 minutes. */
-const lastStep = 20 * perDoubling
+/** The last step takes all that is longer: 2^31 ms, 24 days. */
+const lastStep = 31 * perDoubling
 
 /** The step of a logarithmic scale that a duration (ms) falls into; below 1 ms there is one. */
 export const stepOf = (ms: number): number =>

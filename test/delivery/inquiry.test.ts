@@ -1,6 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Duration, Effect } from "effect"
 import { blankEndpoint } from "../../src/cli/endpoint-change.ts"
+import { AlertBook } from "../../src/delivery/alerts/alert-book.ts"
+import { thresholdsFrom } from "../../src/delivery/alerts/thresholds.ts"
 import type { AnswerOptions } from "../../src/delivery/inquiry-answer.ts"
 import { answerInquiries } from "../../src/delivery/inquiry-answer.ts"
 import { askOwner } from "../../src/delivery/inquiry-ask.ts"
@@ -16,6 +18,7 @@ const idle: LaneCounts = { inFlight: 0, inLine: 0 }
 const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<AnswerOptions> = {}) =>
   Effect.gen(function* () {
     const tallies = new TallyBook()
+    const alertBook = new AlertBook(thresholdsFrom({ system: undefined, tenants: new Map() }))
     const clock = yield* Clock.Clock
     yield* answerInquiries({
       partition: 1,
@@ -24,6 +27,8 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
       clock,
       activity: {
         tallies,
+        alerts: alertBook,
+        openCircuits: () => 0,
         inHand: () => 7,
         lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle }
       },

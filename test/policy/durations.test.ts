@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { quantile, stepOf } from "../../src/policy/durations.ts"
 
 const counted = (durations: ReadonlyArray<number>): ReadonlyArray<number> => {
-  const counts: Array<number> = Array.from({ length: 100 }, () => 0)
+  const counts: Array<number> = Array.from({ length: 150 }, () => 0)
   for (const ms of durations) counts[stepOf(ms)] = (counts[stepOf(ms)] ?? 0) + 1
   return counts
 }

@@ -1,0 +1,296 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { PublishError } from "../../broker/publisher.ts"
+import { eraseValue, writeValue } from "../../broker/values.ts"
+import type { Alert, AlertName } from "../../domain/alert.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { moodOf } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import { alertType } from "../../domain/type-filter.ts"
+import { Facts } from "../../history/facts.ts"
+import { parseFact } from "../../history/read.ts"
+import type { Reading } from "../../policy/alerts.ts"
+import { transitionOf } from "../../policy/alerts.ts"
+import { Directory } from "../directory.ts"
+import { lookAt } from "../entry.ts"
+import { storeOnce } from "../store-once.ts"
+import type { AlertRecord, AlertSubject, StoredAlerts } from "./alert-store.ts"
+import { aboutOf, alertKey, listAlerts, nothingRaised, parseRecord } from "./alert-store.ts"
+
+/** What is raised about something, in the memory of the one who judges it. */
+export interface AlertEntry extends AlertSubject {
+  record: AlertRecord
+  /** What the next write has to expect; 0 where nothing was ever stored. */
+  revision: number
+  /** A write whose end nobody knows may have been stored. */
+  uncertain: boolean
+}
+
+export interface RegisterOptions {
+  readonly worker: string
+  /** A new id for each alert. */
+  readonly nextId: () => string
+  /** True while this worker is the one to judge. */
+  readonly holds: () => boolean
+  /** For how long the history knows an id, ms. */
+  readonly dedupe: number
+}
+
+/** What a reading is about, and what else its alert tells. */
+export interface Found {
+  readonly reading: Reading
+  readonly at: number
+  /** Whether somebody has watched for a whole window. */
+  readonly watched: boolean
+  readonly window: number
+  /** Of the endpoint that is meant. */
+  readonly generation?: string
+  /** Why it is cleared, where the reading does not say it. */
+  readonly reason?: string
+  readonly more: Pick<Alert, "contact" | "failuresInRow" | "lastError" | "lastStatus">
+}
+
+/**
+ * Raises alerts and clears them, each once, whoever judges: what is raised is written by
+ * compare-and-set before it is told, together with what is to be told. Whoever takes over tells it
+ * where the former one has not.
+ */
+export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterOptions) {
+  const { ask, jsm, names, publisher } = yield* Broker
+  const context = yield* Effect.context<Broker>()
+  const facts = yield* Facts
+  const directory = yield* Directory
+  const bucket = names.buckets.alerts
+  const entries = new Map<string, AlertEntry>()
+
+  const entryOf = (subject: AlertSubject): AlertEntry => {
+    const key = alertKey(subject)
+    const known = entries.get(key)
+    if (known !== undefined) return known
+    const { endpoint, tenant } = subject
+    return { tenant, endpoint, record: nothingRaised, revision: 0, uncertain: false }
+  }
+
+  const keep = (entry: AlertEntry) => {
+    const { raised, untold } = entry.record
+    const key = alertKey(entry)
+    if (raised.length > 0 || untold !== undefined || entry.uncertain) entries.set(key, entry)
+    else entries.delete(key)
+  }
+
+  /** What somebody else has written stands. */
+  const readAgain = Effect.fnUntraced(function* (entry: AlertEntry) {
+    const { revision, text } = yield* lookAt(bucket, alertKey(entry))
+    entry.record = (text === undefined ? undefined : parseRecord(text)) ?? nothingRaised
+    entry.revision = revision
+    entry.uncertain = false
+    keep(entry)
+  })
+
+  /** False where it is not known to be stored: then it is judged anew, from what is stored. */
+  const write = Effect.fnUntraced(function* (entry: AlertEntry, record: AlertRecord) {
+    const key = alertKey(entry)
+    const isEmpty = record.raised.length === 0 && record.untold === undefined
+    const stored = yield* Effect.result(
+      isEmpty
+        ? eraseValue(bucket, key, entry.revision)
+        : writeValue(bucket, key, JSON.stringify(record), { expected: entry.revision })
+    )
+    if (stored._tag === "Success") {
+      entry.record = record
+      // A mark that something was erased ends by itself.
+      entry.revision = stored.success.seq
+      keep(entry)
+      return true
+    }
+    entry.uncertain = true
+    keep(entry)
+    yield* Effect.ignore(readAgain(entry))
+    return false
+  })
+
+  /** Whether the history has the latest fact of an entry: nobody but its judge tells there. */
+  const isTold = ({ alert, endpoint, kind, tenant }: Fact) =>
+    ask("look for an alert", () =>
+      jsm.streams.getMessage(names.history, {
+        last_by_subj: names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
+      })
+    ).pipe(
+      Effect.map((message) => {
+        const found = message === null ? undefined : parseFact(message.string(), message.seq)
+        return found?._tag === "Some" && found.value.fact.alert?.id === alert?.id
+      })
+    )
+
+  /**
+   * Publishes an event of the alert, where the tenant has somebody who wants it. It may come twice
+   * after a crash, with the same id. No event is made of what is about one who gets them: an alert
+   * that cannot be delivered would bring forth the next.
+   */
+  const publish = (fact: Fact): Effect.Effect<unknown, PublishError> => {
+    const { alert, at, endpoint, kind, tenant } = fact
+    if (alert === undefined || tenant === nobody) return Effect.void
+    const type = alertType(alert.name)
+    const takers = directory.match(tenant, type)
+    if (takers.length === 0 || takers.some(({ id }) => id === endpoint)) return Effect.void
+    const state = kind === "alert-raised" ? "raised" : "cleared"
+    const { reason } = fact
+    const body = {
+      type,
+      timestamp: new Date(at).toISOString(),
+      data: {
+        state,
+        tenant,
+        ...(endpoint === nobody ? {} : { endpoint }),
+        ...alert,
+        ...(reason === undefined ? {} : { reason })
+      }
+    }
+    return publisher.publish(names.subjects.event(tenant, type), JSON.stringify(body), [
+      ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
+      ["content-type", "application/json"]
+    ])
+  }
+
+  /** @param tried whether somebody may have told it before. */
+  const tell = Effect.fnUntraced(function* (entry: AlertEntry, tried: boolean) {
+    const { untold, ...rest } = entry.record
+    if (untold === undefined) return
+    const append = facts.appendWithin(options.dedupe / 2, untold, factId(untold))
+    const told = yield* Effect.result(
+      Effect.andThen(
+        storeOnce(append, Effect.provideContext(isTold(untold), context), tried),
+        publish(untold)
+      )
+    )
+    if (told._tag === "Failure") {
+      yield* Effect.logDebug("an alert could not be told yet", { why: told.failure.message })
+      return
+    }
+    const { alert, endpoint, kind, reason, tenant } = untold
+    yield* Effect.logInfo(kind, {
+      alert: alert?.name,
+      ...(tenant === nobody ? {} : { tenant }),
+      ...(endpoint === nobody ? {} : { endpoint }),
+      ...(alert?.value === undefined ? {} : { value: alert.value, unit: alert.unit }),
+      ...(reason === undefined ? {} : { reason })
+    })
+    yield* write(entry, rest)
+  })
+
+  const raise = (entry: AlertEntry, found: Found) => {
+    const { at, generation, more, reading, window } = found
+    const alert: Alert = {
+      id: `alert_${options.nextId()}`,
+      name: reading.name,
+      about: aboutOf(entry),
+      level: reading.level,
+      ...measured(reading),
+      windowMs: window,
+      raisedAt: at,
+      ...more
+    }
+    return {
+      kind: "alert-raised",
+      alert,
+      record: {
+        ...entry.record,
+        ...(generation === undefined ? {} : { generation }),
+        raised: [...entry.record.raised, alert]
+      }
+    } as const
+  }
+
+  const clear = (entry: AlertEntry, before: Alert, { more, reading }: Found) => {
+    const { value: _, ...kept } = before
+    return {
+      kind: "alert-cleared",
+      alert: { ...kept, ...measured(reading), ...more },
+      record: {
+        ...entry.record,
+        raised: entry.record.raised.filter(({ name }) => name !== reading.name)
+      }
+    } as const
+  }
+
+  /** What a reading asks for, if anything. */
+  const changeFor = (entry: AlertEntry, found: Found) => {
+    const { at, reading, watched } = found
+    const before = entry.record.raised.find(({ name }) => name === reading.name)
+    const transition = transitionOf(before !== undefined, reading, watched)
+    if (transition === undefined || entry.uncertain || entry.record.untold !== undefined)
+      return undefined
+    const { alert, kind, record } =
+      before === undefined ? raise(entry, found) : clear(entry, before, found)
+    const reason = kind === "alert-cleared" ? (found.reason ?? reasonOf(reading)) : undefined
+    const { endpoint, tenant } = entry
+    const untold: Fact = {
+      v: 1,
+      kind,
+      at,
+      tenant,
+      endpoint,
+      alert,
+      worker: options.worker,
+      ...(reason === undefined ? {} : { reason })
+    }
+    return { ...record, untold } satisfies AlertRecord
+  }
+
+  /** Does what a reading asks for; where somebody else has written, by what that one wrote. */
+  const judge = Effect.fnUntraced(function* (subject: AlertSubject, found: Found) {
+    const entry = entryOf(subject)
+    for (let tries = 0; tries < 2 && options.holds(); tries++) {
+      const record = changeFor(entry, found)
+      if (record === undefined) return
+      if (yield* write(entry, record)) return yield* tell(entry, false)
+    }
+  })
+
+  return {
+    /** Takes in what is raised already; of which subjects, a predicate says. */
+    load: (keys: string, isMine: (subject: AlertSubject) => boolean) =>
+      Effect.map(listAlerts(keys), (found: ReadonlyArray<StoredAlerts>) => {
+        for (const { endpoint, record, revision, tenant } of found)
+          if (isMine({ tenant, endpoint }))
+            keep({ tenant, endpoint, record, revision, uncertain: false })
+      }),
+    judge,
+    /** Goes on with what was begun, by this one or a former one, and was not told. */
+    resume: Effect.gen(function* () {
+      for (const entry of [...entries.values()]) {
+        if (!options.holds()) return
+        if (entry.uncertain) yield* Effect.ignore(readAgain(entry))
+        if (entry.record.untold !== undefined) yield* tell(entry, true)
+      }
+    }),
+    /** What something is raised about. */
+    entries: (): Iterable<AlertEntry> => [...entries.values()],
+    raised: (subject: AlertSubject): AlertRecord => entryOf(subject).record
+  }
+})
+
+export type AlertRegister = Effect.Success<ReturnType<typeof makeAlertRegister>>
+
+/** The same for each try: the history stores it once. */
+const factId = ({ alert, kind }: Fact): string =>
+  `${alert?.id}.${kind === "alert-raised" ? "raised" : "cleared"}`
+
+const measured = ({
+  threshold,
+  unit,
+  value
+}: Reading): Pick<Alert, "threshold" | "unit" | "value"> => ({
+  threshold,
+  unit,
+  ...(value === undefined ? {} : { value: Math.round(value * 100) / 100 })
+})
+
+const reasonOf = ({ state }: Reading): string => {
+  if (state === "off") return "nobody wants to know any more"
+  return state === "good" ? "it is well again" : "nothing of that kind for a whole window"
+}
+
+/** Only those raised that have this name. */
+export const isRaised = ({ raised }: AlertRecord, name: AlertName): boolean =>
+  raised.some((alert) => alert.name === name)

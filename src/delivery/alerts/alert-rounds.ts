@@ -1,0 +1,26 @@
+import { Cause, Effect, Schedule } from "effect"
+
+/** Pause before what was raised before is read again, where it could not be read, ms. */
+const retryPause = 1_000
+
+/**
+ * Looks every so often (ms), once `load` has succeeded, for as long as the scope lives. A look that
+ * fails is told of, and the next one comes all the same.
+ */
+export const lookAgainAndAgain = <E1, E2, R1, R2>(
+  load: Effect.Effect<void, E1, R1>,
+  look: Effect.Effect<void, E2, R2>,
+  every: number
+) => {
+  const guarded = look.pipe(
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) => Effect.logWarning("alerts could not be judged; trying again", cause)
+    )
+  )
+  return load.pipe(
+    Effect.retry(Schedule.spaced(retryPause)),
+    Effect.andThen(Effect.forever(Effect.andThen(guarded, Effect.sleep(every)))),
+    Effect.forkScoped
+  )
+}

@@ -1,0 +1,88 @@
+import { Duration } from "effect"
+import type { AlertChoice, SystemAlertSettings } from "../domain/alert.ts"
+
+const minute = 60_000
+const second = 1_000
+
+/** When alerts are raised, all filled in; undefined is never. Times in ms, shares in percent. */
+export interface AlertThresholds {
+  readonly successWarnPercent: number | undefined
+  readonly successCriticalPercent: number | undefined
+  readonly retriesPercent: number | undefined
+  readonly permanentPercent: number | undefined
+  readonly attemptsPerDelivery: number | undefined
+  readonly medianTime: number | undefined
+  readonly p99Time: number | undefined
+  readonly deadLetters: number | undefined
+  readonly circuitOpened: number | undefined
+  readonly endpointDisabled: number | undefined
+  readonly waitingGrowth: number | undefined
+  readonly circuitsOpen: number | undefined
+  readonly deliveriesMissing: number | undefined
+  readonly window: number
+  readonly samples: number
+}
+
+export const defaultThresholds: AlertThresholds = {
+  successWarnPercent: 99,
+  successCriticalPercent: 95,
+  retriesPercent: 10,
+  permanentPercent: 1,
+  attemptsPerDelivery: 2,
+  medianTime: 5 * second,
+  p99Time: 5 * minute,
+  deadLetters: 1,
+  circuitOpened: 1,
+  endpointDisabled: 1,
+  waitingGrowth: 1_000,
+  circuitsOpen: 10,
+  deliveriesMissing: 1,
+  window: 10 * minute,
+  samples: 20
+}
+
+const allOff: AlertThresholds = {
+  ...defaultThresholds,
+  successWarnPercent: undefined,
+  successCriticalPercent: undefined,
+  retriesPercent: undefined,
+  permanentPercent: undefined,
+  attemptsPerDelivery: undefined,
+  medianTime: undefined,
+  p99Time: undefined,
+  deadLetters: undefined,
+  circuitOpened: undefined,
+  endpointDisabled: undefined,
+  waitingGrowth: undefined,
+  circuitsOpen: undefined,
+  deliveriesMissing: undefined
+}
+
+/** Shorter windows would hold next to nothing, and longer ones would be forgotten at each restart, ms. */
+const shortest = second
+const longest = 24 * 60 * minute
+
+const numberOf = (value: number | string | Duration.Duration): number | undefined => {
+  if (value === "off") return undefined
+  if (value === "on") return 1
+  if (typeof value === "number") return value
+  return typeof value === "string" ? undefined : Duration.toMillis(value)
+}
+
+/**
+ * Thresholds with more settings over them.
+ *
+ * @param choice `off` leaves none; undefined changes nothing.
+ */
+export const withSettings = (
+  under: AlertThresholds,
+  choice: AlertChoice | SystemAlertSettings | undefined
+): AlertThresholds => {
+  if (choice === undefined) return under
+  if (choice === "off") return { ...allOff, window: under.window, samples: under.samples }
+  const given = Object.fromEntries(
+    Object.entries(choice).map(([name, value]) => [name, numberOf(value)])
+  )
+  const merged = { ...under, ...given }
+  return { ...merged, window: Math.min(longest, Math.max(shortest, merged.window)) }
+}

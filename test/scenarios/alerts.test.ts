@@ -1,0 +1,229 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Webhook } from "standardwebhooks"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { listAlerts, storeTenantThresholds } from "../../src/delivery/alerts/alert-store.ts"
+import {
+  disableEndpoint,
+  enableEndpoint,
+  removeEndpoint
+} from "../../src/delivery/endpoint-store.ts"
+import type { AlertName } from "../../src/domain/alert.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { closedBooks } from "../books.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  publishMany,
+  quickRetry,
+  secret,
+  worker
+} from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const quick = { window: "2 seconds", samples: 5 } as const
+const alertEvery = 100
+const once = quickRetry({ maxAttempts: 1 })
+
+/** Raisings and clearings by alert: `success-low` as `raised` or `cleared`. */
+const story = (facts: ReadonlyArray<Fact>, name: AlertName, id = "hook") =>
+  facts
+    .filter(({ alert, endpoint }) => alert?.name === name && endpoint === id)
+    .map(({ kind }) => kind.replace("alert-", ""))
+
+const told = (facts: ReadonlyArray<Fact>, name: AlertName, kind: Fact["kind"] = "alert-raised") =>
+  nth(
+    facts.filter((fact) => fact.alert?.name === name && fact.kind === kind),
+    0
+  )
+
+describe.concurrent("an alert about an endpoint", () => {
+  scenario("is raised once and cleared once, though its owner changes meanwhile", () =>
+    Effect.gen(function* () {
+      const { connection, names } = yield* Broker
+      const heard: Array<string> = []
+      connection.subscribe(names.subjects.failures("acme", "hook", "alert-raised"), {
+        callback: (_, message) => {
+          heard.push(/alert_[^"]+/.exec(message.string())?.[0] ?? "")
+        }
+      })
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({ url: hook.url, retry: once, alerts: quick, contact: "ops@acme.example" })
+      const facts = yield* history
+      const first = yield* worker({ alertEvery })
+      yield* publishMany(30, "a")
+      yield* facts.until((all) => story(all, "dead-letters").length === 1)
+      yield* facts.until((all) => story(all, "success-critical").length === 1)
+      yield* first.stop
+
+      yield* worker({ id: "w2", alertEvery })
+      yield* publishMany(30, "b")
+      yield* facts.count("dead-lettered", 60)
+      hook.answer({ status: 200 })
+      yield* publishMany(10, "c")
+      yield* facts.until((all) => story(all, "dead-letters").length === 2)
+      yield* facts.until((all) => story(all, "success-critical").length === 2)
+      assert.deepStrictEqual(story(facts.facts, "dead-letters"), ["raised", "cleared"])
+      assert.deepStrictEqual(story(facts.facts, "success-critical"), ["raised", "cleared"])
+      const critical = told(facts.facts, "success-critical")
+      assert.deepInclude(critical.alert, {
+        about: "endpoint",
+        level: "critical",
+        value: 0,
+        threshold: 95,
+        unit: "percent",
+        windowMs: 2_000,
+        contact: "ops@acme.example",
+        lastStatus: 503
+      })
+      assert.isAtLeast(critical.alert?.failuresInRow ?? 0, 5)
+      const cleared = told(facts.facts, "success-critical", "alert-cleared")
+      assert.strictEqual(cleared.alert?.id, critical.alert?.id)
+      assert.strictEqual(cleared.worker, "w2")
+      yield* eventually(listAlerts("raised.endpoint.>"), (all) => all.length === 0)
+      const raised = facts.of("alert-raised").filter(({ endpoint }) => endpoint === "hook")
+      assert.deepStrictEqual(
+        heard,
+        raised.map(({ alert }) => alert?.id)
+      )
+    })
+  )
+
+  scenario("says that its circuit has opened, until it has been closed for a whole window", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({
+        url: hook.url,
+        retry: quickRetry({ maxAttempts: 100 }),
+        alerts: { ...quick, window: "1 second" },
+        circuit: { failures: 3, coolDown: "200 millis", maxCoolDown: "300 millis", successes: 1 }
+      })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      yield* publishMany(5, "a")
+      yield* facts.count("circuit-opened", 4)
+      assert.deepStrictEqual(story(facts.facts, "circuit-opened"), ["raised"])
+      hook.answer({ status: 200 })
+      yield* facts.until((all) => story(all, "circuit-opened").length === 2)
+      const closed = nth(facts.of("circuit-closed"), 0)
+      assert.isAtLeast(told(facts.facts, "circuit-opened", "alert-cleared").at, closed.at + 800)
+    })
+  )
+
+  scenario("says that it is disabled, and none stays of one that is removed", () =>
+    Effect.gen(function* () {
+      yield* endpoint()
+      yield* endpoint({ id: "other" })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      for (const id of ["hook", "other"])
+        yield* disableEndpoint({ tenant: "acme", endpoint: id }, "by hand", "cli")
+      yield* facts.count("alert-raised", 2)
+      yield* enableEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
+      yield* removeEndpoint("acme", "other")
+      yield* facts.count("alert-cleared", 2)
+      assert.deepStrictEqual(story(facts.facts, "endpoint-disabled"), ["raised", "cleared"])
+      assert.deepStrictEqual(story(facts.facts, "endpoint-disabled", "other"), [
+        "raised",
+        "cleared"
+      ])
+    })
+  )
+
+  scenario("is not raised for three deliveries of which one fails, nor where nobody wants it", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({
+        answer: ({ body }) => ({ status: body.toString() === "1" ? 503 : 200 })
+      })
+      yield* endpoint({ url: hook.url, alerts: { window: "10 seconds", deadLetters: "off" } })
+      yield* endpoint({ id: "silent", url: hook.url, retry: once, alerts: "off" })
+      const facts = yield* history
+      const { stop } = yield* worker({ alertEvery })
+      yield* publishMany(3, "a")
+      yield* facts.count("dead-lettered", 2)
+      yield* stop
+      assert.deepStrictEqual(facts.of("alert-raised"), [])
+    })
+  )
+})
+
+describe.concurrent("an alert about a tenant", () => {
+  scenario("sums up what all owners have counted, and follows what is set for the tenant", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({
+        answer: ({ path }) => ({ status: path === "/bad" ? 400 : 200 })
+      })
+      yield* storeTenantThresholds("acme", { successCriticalPercent: "off", samples: 30 })
+      for (const id of ["a", "b", "c", "d"]) yield* endpoint({ id, url: hook.url, alerts: "off" })
+      yield* endpoint({ id: "bad", url: `${hook.url}/bad`, alerts: "off" })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      yield* worker({ id: "w2", alertEvery })
+      yield* publishMany(10, "x")
+      yield* facts.count("alert-raised", 1)
+      const { alert, endpoint: about, tenant } = nth(facts.of("alert-raised"), 0)
+      assert.deepStrictEqual([tenant, about], ["acme", "_"])
+      assert.deepInclude(alert, { name: "success-low", about: "tenant", value: 80, threshold: 99 })
+      yield* eventually(
+        Effect.map(listAlerts("raised.tenant.*"), (all) => all[0]?.record.untold),
+        (untold) => untold === undefined
+      )
+      assert.strictEqual(facts.of("alert-raised").length, 1)
+    })
+  )
+})
+
+describe.concurrent("the operational endpoint of a tenant", () => {
+  scenario(
+    "gets alerts of its tenant as signed events, and none about itself; nobody else does",
+    () =>
+      Effect.gen(function* () {
+        const bad = yield* receiver({ answer: { status: 400 } })
+        const ops = yield* receiver()
+        const all = yield* receiver()
+        const alerts = { ...quick, samples: 100 }
+        yield* endpoint({ id: "bad", url: bad.url, types: ["a"], alerts, contact: "ana" })
+        yield* endpoint({ id: "all", url: all.url, types: [">"] })
+        yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.alert.>", "b"], alerts })
+        const facts = yield* history
+        yield* worker({ alertEvery })
+        yield* publish("a")
+        yield* ops.received(1)
+        const { body, headers } = nth(ops.requests, 0)
+        const names = Object.fromEntries(
+          Object.entries(headers).map(([name, value]) => [name, String(value)])
+        )
+        const event = new Webhook(secret).verify(body.toString(), names)
+        const raised = nth(facts.of("alert-raised"), 0)
+        assert.deepStrictEqual(event, {
+          type: "petrel.alert.dead-letters",
+          timestamp: new Date(raised.at).toISOString(),
+          data: { state: "raised", tenant: "acme", endpoint: "bad", ...raised.alert }
+        })
+        assert.strictEqual(raised.alert?.contact, "ana")
+
+        ops.answer({ status: 400 })
+        yield* publish("b")
+        yield* facts.until((all) => story(all, "dead-letters", "ops").length === 2)
+        yield* facts.until((all) => story(all, "dead-letters", "bad").length === 2)
+        yield* closedBooks
+        const types = facts.of("routed").map(({ type }) => type)
+        assert.deepStrictEqual(types.toSorted(), [
+          "a",
+          "b",
+          "petrel.alert.dead-letters",
+          "petrel.alert.dead-letters"
+        ])
+        assert.strictEqual(all.requests.length, 2)
+      })
+  )
+})
