@@ -17,6 +17,7 @@ export const watchFor = (range: AuditRange, every: number) =>
         const now = yield* Clock.currentTimeMillis
         yield* report({ missing: raised }, line(raised, now))
       }),
+      failed: (why) => Effect.logWarning("could not audit; trying again", { why }),
       looked: ({ pending, verdict }) =>
         Effect.logInfo("audited what is new", { verdict, waiting: pending })
     })

@@ -252,7 +252,7 @@ export class Ledger {
     if (round === firstRound && eventSeq >= Math.max(firstEvent, firstKept))
       return eventSeq <= lastEvent
     const block = this.#blocks.get(Math.floor(eventSeq / eventsPerBlock))
-    if (isWhole && eventSeq <= lastEvent) return true
+    if (isWhole && eventSeq <= lastEvent && storedAt <= until) return true
     return (
       (block?.get(eventSeq % eventsPerBlock, this.lanes.of(tenant, endpoint, round)) ?? 0) !== 0
     )

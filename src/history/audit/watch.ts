@@ -22,8 +22,10 @@ export interface Raised {
   readonly reason: string
 }
 
-export interface WatchListener<R> {
-  readonly raised: (raised: Raised) => Effect.Effect<void, unknown, R>
+export interface WatchListener<E, R> {
+  readonly raised: (raised: Raised) => Effect.Effect<void, E, R>
+  /** A look could not be finished; the next one may be. */
+  readonly failed: (why: string) => Effect.Effect<void>
   /** After each look. */
   readonly looked: (found: {
     readonly verdict: string
@@ -60,28 +62,39 @@ const factOf = ({ endpoint, event, eventSeq, round, ...raised }: Raised, at: num
  * delivery that should have ended and of each event that reached nobody, so that whoever listens to
  * failures hears of it. What was told of before, by this one or another, is not told of again.
  */
-export const watch = <R>(range: AuditRange, every: number, listener: WatchListener<R>) =>
+export const watch = <E, R>(range: AuditRange, every: number, listener: WatchListener<E, R>) =>
   Effect.gen(function* () {
     const facts = yield* Facts
     const first = yield* readReach(range)
     const books = openBooks(first)
-    while (true) {
+    // What was read stays read: where a look cannot be finished, the next one goes on from there.
+    const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
       const { firstEvent, isWhole } = books.ledger.scope
       books.ledger.scope = { ...reach.scope, firstEvent, isWhole }
-      const findings = yield* examine(books, reach)
-      const { problems, tally, verdict } = yield* judge(books, reach, findings)
-      for (const problem of problems.list) {
-        const raised = raisedOf(problem)
-        const name = roundName({ ...raised, round: raised.round ?? firstRound })
-        if (!raisable.has(problem.kind) || books.ledger.raised.has(name)) continue
-        const at = yield* Clock.currentTimeMillis
-        yield* facts.append(factOf(raised, at), `missing.${name}`)
-        books.ledger.raised.add(name)
-        yield* listener.raised(raised)
+      return yield* judge(books, reach, yield* examine(books, reach))
+    }).pipe(
+      Effect.catchTags({
+        BrokerError: ({ message }) => Effect.as(listener.failed(message), undefined),
+        TopologyError: ({ message }) => Effect.as(listener.failed(message), undefined)
+      })
+    )
+    const raise = Effect.fnUntraced(function* (problem: Problem) {
+      const raised = raisedOf(problem)
+      const name = roundName({ ...raised, round: raised.round ?? firstRound })
+      if (!raisable.has(problem.kind) || books.ledger.raised.has(name)) return
+      const at = yield* Clock.currentTimeMillis
+      yield* facts.append(factOf(raised, at), `missing.${name}`)
+      books.ledger.raised.add(name)
+      yield* listener.raised(raised)
+    })
+    while (true) {
+      const found = yield* look
+      if (found !== undefined) {
+        yield* Effect.forEach(found.problems.list, raise, { discard: true })
+        yield* listener.looked({ verdict: found.verdict, pending: found.tally.pending })
+        books.ledger.forgetSettled()
       }
-      yield* listener.looked({ verdict, pending: tally.pending })
-      books.ledger.forgetSettled()
       yield* Effect.sleep(every)
     }
   })
