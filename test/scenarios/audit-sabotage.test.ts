@@ -1,4 +1,5 @@
 import { assert, describe } from "@effect/vitest"
+import type { MsgHdrs } from "@nats-io/transport-node"
 import { Effect, Schema, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
@@ -7,6 +8,7 @@ import { Fact as FactSchema, moodOf } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { run } from "../cli/running.ts"
 import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
 import { patientRetry } from "../outcomes.ts"
 import type { Received } from "../receiver.ts"
@@ -34,6 +36,12 @@ const storedFacts = Effect.gen(function* () {
     Stream.runCollect
   )
 })
+
+/** A message's own headers, to store it once more. */
+const headersOf = (header: MsgHdrs): Array<readonly [string, string]> =>
+  [...header]
+    .filter(([name]) => !name.startsWith("Nats-"))
+    .map(([name, values]) => [name, values[0] ?? ""])
 
 /** What an audit found, as kind, event and endpoint, in an order of its own. */
 const found = Effect.map(audit({}), ({ judgement }) => ({
@@ -120,14 +128,16 @@ describe("an audit", () => {
 
       // A delivery that waits.
       const partition = partitionOf("acme", "late", 2)
-      const waiting = yield* scanQueue(
-        names.deliveries(partition),
-        names.subjects.delivery(partition, "acme", "late")
-      ).pipe(
-        Stream.filter(({ header }) => header.get("petrel-event-seq") === "2"),
-        Stream.runCollect,
-        Effect.map((list) => nth(list, 0))
-      )
+      const waitingFor = (eventSeq: string) =>
+        scanQueue(
+          names.deliveries(partition),
+          names.subjects.delivery(partition, "acme", "late")
+        ).pipe(
+          Stream.filter(({ header }) => header.get("petrel-event-seq") === eventSeq),
+          Stream.runCollect,
+          Effect.map((list) => nth(list, 0))
+        )
+      const waiting = yield* waitingFor("2")
       yield* remove(names.deliveries(partition), waiting.seq)
       // An end.
       yield* removeFact("delivered", 3, "good")
@@ -156,8 +166,29 @@ describe("an audit", () => {
         ...plan,
         plan: { ...planned, endpoints: planned.endpoints.map((each) => ({ ...each, id: "other" })) }
       })
-      // Something that is no fact.
+      // A plan of which a part is not there.
+      const { fact: whole } = factOf("routed", 11, "_")
+      yield* removeFact("routed", 11, "_")
+      assert.isDefined(whole.plan)
+      yield* write({ ...whole, plan: { ...whole.plan, last: false } })
+      // One that waits for too long.
       const { publisher } = yield* Broker
+      const late = yield* waitingFor("12")
+      yield* remove(names.deliveries(partition), late.seq)
+      yield* publisher.publish(late.subject, late.data, [
+        ...headersOf(late.header).filter(([name]) => name !== "petrel-deadline"),
+        ["petrel-deadline", String(Date.now() - 16 * 60_000)]
+      ])
+      // A dead letter of one that was delivered.
+      const { dead: letter = 0 } = factOf("dead-lettered", 1, "bad").fact
+      const stray = yield* ask("read", () => jsm.streams.getMessage(names.dead, { seq: letter }))
+      assert.isNotNull(stray)
+      yield* publisher.publish(
+        names.subjects.dead("acme", "good"),
+        stray.data,
+        headersOf(stray.header)
+      )
+      // Something that is no fact.
       yield* publisher.publish(
         names.subjects.fact("acme", "good", moodOf("delivered"), "delivered"),
         "{",
@@ -167,9 +198,12 @@ describe("an audit", () => {
       const { problems, verdict } = yield* found
       assert.strictEqual(verdict, "problems")
       const gaps = problems.filter((problem) => problem.startsWith("history-gap"))
-      assert.lengthOf(gaps, 4)
+      assert.lengthOf(gaps, 5)
       const route4 = ["bad", "flaky", "good", "late"].map((id) => `outcome-without-route 4 ${id}`)
-      const early8 = ["bad", "flaky", "good", "late"].map((id) => `outcome-before-route 8 ${id}`)
+      const early = ["bad", "flaky", "good", "late"].flatMap((id) => [
+        `outcome-before-route 8 ${id}`,
+        `outcome-before-route 11 ${id}`
+      ])
       assert.deepStrictEqual(
         problems.filter((problem) => !problem.startsWith("history-gap")),
         [
@@ -180,12 +214,47 @@ describe("an audit", () => {
           "dead-letter-missing 5 bad",
           "contradiction 6 good",
           "attempts-out-of-sequence 7 flaky",
-          ...early8,
+          ...early,
           "outcome-without-route 9 nobody",
           "missing 10 other",
+          "plan-incomplete 11",
+          "overdue 12 late",
+          "dead-letter-without-fact 1 good",
           "plans-differ 0",
           "unreadable-fact 0"
         ].sort()
+      )
+    })
+  )
+
+  scenario("follows what is sent again or thrown away", ({ eventRoot, prefix, url }) =>
+    Effect.gen(function* () {
+      yield* afterWork
+      const { ask, jsm, names } = yield* Broker
+      const petrel = (...args: ReadonlyArray<string>) =>
+        Effect.map(
+          run(...args, "--nats", url, "--prefix", prefix, "--events", eventRoot),
+          ({ code, err }) => assert.strictEqual(code, 0, err.join("\n"))
+        )
+      yield* Effect.all(
+        [petrel("dead", "discard", "--id", "1", "--yes"), petrel("dead", "redeliver", "--id", "2")],
+        { concurrency: 2 }
+      )
+      const sent = yield* found
+      assert.deepStrictEqual(sent.problems, [])
+      assert.deepInclude(sent.tally, {
+        begun: 4 * events + 1,
+        discarded: 1,
+        deadLettered: events - 1,
+        pending: events + 1
+      })
+      const partition = partitionOf("acme", "bad", 2)
+      const subject = names.subjects.delivery(partition, "acme", "bad")
+      yield* ask("purge", () => jsm.streams.purge(names.deliveries(partition), { filter: subject }))
+      const { judgement } = yield* audit({})
+      assert.deepStrictEqual(
+        judgement.problems.list.map(({ endpoint, kind, round }) => [kind, endpoint, round]),
+        [["missing", "bad", "d2"]]
       )
     })
   )
