@@ -4,6 +4,8 @@ import { Command } from "effect/cli"
 import { Broker, BrokerError } from "../broker/connection.ts"
 import { streamNotFound } from "../broker/installed.ts"
 import { parseFact } from "../history/read.ts"
+import { list } from "./alerts-list.ts"
+import { thresholds } from "./alerts-thresholds.ts"
 import { connected, petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
 import { tenantFlag } from "./selection.ts"
@@ -48,5 +50,6 @@ export const alerts = Command.make("alerts", { tenant: tenantFlag }, ({ tenant }
   failures(tenant).pipe(Stream.runForEach(reportFailure), Effect.provide(connected), untilStopped)
 ).pipe(
   Command.withDescription("Show failures as they happen, until it is stopped"),
-  Command.withShortDescription("Show failures as they happen")
+  Command.withShortDescription("Show failures as they happen, and which alerts are raised"),
+  Command.withSubcommands([list, thresholds])
 )

@@ -1,6 +1,7 @@
 import { Duration, Effect, Result } from "effect"
 import { generateSecret, publicKeyOf, secretProblem } from "../delivery/signing.ts"
 import type { Endpoint, Secret } from "../domain/endpoint.ts"
+import { alertType } from "../domain/type-filter.ts"
 import { isAllowedAddress } from "../policy/address.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { durationText } from "./duration.ts"
@@ -18,6 +19,8 @@ export interface Removals {
   readonly timeout: boolean
   /** As many requests as it takes. */
   readonly rate: boolean
+  /** Its alerts name nobody. */
+  readonly contact?: boolean
 }
 
 export const nothingRemoved: Removals = { headers: [], timeout: false, rate: false }
@@ -68,7 +71,9 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const { made, secrets } = yield* secretsFor(sign, before.secrets, fields.secret, now)
   const {
     adapt: _,
+    alerts: oldAlerts,
     circuit: __,
+    contact: oldContact,
     rate: ___,
     signatureHeader: oldHeader,
     timeout: ____,
@@ -77,11 +82,13 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const signatureHeader = sign === "stripe" ? (fields.signatureHeader ?? oldHeader) : undefined
   const timeout = fields.timeout ?? (removals.timeout ? undefined : before.timeout)
   const rate = fields.rate ?? (removals.rate ? undefined : before.rate)
+  const contact = fields.contact ?? (removals.contact === true ? undefined : oldContact)
+  const alerts = fields.alerts ?? oldAlerts ?? {}
   const circuit = fields.circuit ?? before.circuit ?? {}
   const endpoint: Endpoint = {
     ...rest,
     url: fields.url ?? before.url,
-    types: fields.types ?? before.types,
+    types: typesAfter(before, fields),
     sign,
     secrets,
     retry: fields.retry ?? before.retry,
@@ -93,10 +100,24 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     ...(timeout === undefined ? {} : { timeout }),
     ...((fields.adapt ?? before.adapt) ? { adapt: true } : {}),
     ...(rate === undefined ? {} : { rate }),
-    ...(Object.keys(circuit).length === 0 ? {} : { circuit })
+    ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
+    ...(contact === undefined ? {} : { contact }),
+    ...(Object.keys(alerts).length === 0 ? {} : { alerts })
   }
   return { endpoint, made } satisfies ChangedEndpoint
 })
+
+/** A new endpoint that is operational and names no types gets nothing else. */
+const typesAfter = (
+  before: Endpoint,
+  { operational, types }: EndpointFields
+): Endpoint["types"] => {
+  const asked = types ?? (operational === true && before.url === "" ? undefined : before.types)
+  if (operational !== true) return asked ?? before.types
+  const alerts = alertType(">")
+  if (asked === undefined) return [alerts]
+  return asked.includes(alerts) ? asked : [...asked, alerts]
+}
 
 /** What does not go together with the rest of the endpoint. */
 const conflicts = (
@@ -113,6 +134,8 @@ const conflicts = (
     problems.push(`--signature-header goes with --sign stripe only, and this is ${sign}`)
   if (removals.timeout && fields.timeout !== undefined)
     problems.push("--timeout and --no-timeout exclude each other")
+  if (removals.contact === true && fields.contact !== undefined)
+    problems.push("--contact and --no-contact exclude each other")
   if (removals.rate && fields.rate !== undefined)
     problems.push("--rate and --no-rate exclude each other")
   const current = Object.keys(before.headers).map((name) => name.toLowerCase())

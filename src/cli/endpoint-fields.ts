@@ -1,10 +1,14 @@
 import { Duration, Result } from "effect"
+import type { AlertChoice } from "../domain/alert.ts"
+import { AlertSettings } from "../domain/alert.ts"
 import { Circuit } from "../domain/circuit.ts"
 import type { RateLimit, Scheme } from "../domain/endpoint.ts"
-import { Endpoint } from "../domain/endpoint.ts"
+import { Contact, Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import { resolveRetry } from "../policy/presets.ts"
+import { readAlertChoice } from "./alert-settings.ts"
 import { durationExpected, readDuration } from "./duration.ts"
+import { readJson, shown } from "./json-text.ts"
 import { rateExpected, readRate } from "./rate.ts"
 import { decoded } from "./schema-problems.ts"
 
@@ -22,6 +26,9 @@ export interface EndpointFlags {
   readonly rate: string | undefined
   readonly timeout: string | undefined
   readonly redirects: string | undefined
+  readonly contact?: string | undefined
+  readonly alerts?: string | undefined
+  readonly operational?: boolean | undefined
   /** `name: value` each. */
   readonly header: ReadonlyArray<string>
 }
@@ -40,6 +47,10 @@ export interface EndpointFields {
   readonly rate: RateLimit | undefined
   readonly timeout: Duration.Duration | undefined
   readonly redirects: number | undefined
+  readonly contact?: string | undefined
+  readonly alerts?: AlertChoice | undefined
+  /** Gets its tenant's alerts, too. */
+  readonly operational?: boolean | undefined
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -47,9 +58,6 @@ type Problems = ReadonlyArray<string>
 type Read<A> = Result.Result<A, Problems>
 
 const fields = Endpoint.fields
-
-const shown = (text: string): string =>
-  JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}…` : text)
 
 const prefixed =
   (flag: string) =>
@@ -92,14 +100,6 @@ const readRateFlag = (text: string): Read<RateLimit> => {
     ? Result.fail([`--rate ${shown(text)} ${rateExpected}`])
     : Result.succeed(rate)
 }
-
-const readJson = (flag: string, text: string, expected: string): Read<unknown> =>
-  Result.try({
-    try: (): unknown => JSON.parse(text),
-    catch: (error) => [
-      `${flag} ${shown(text)} must be ${expected}: ${error instanceof Error ? error.message : String(error)}`
-    ]
-  })
 
 const readCircuit = (text: string): Read<Circuit> =>
   Result.flatMap(readJson("--circuit", text, `settings as JSON such as '{"failures":5}'`), (json) =>
@@ -175,6 +175,11 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     rate: read(flags.rate, readRateFlag),
     timeout: read(flags.timeout, readTimeout),
     redirects: read(flags.redirects, readNumber("--redirects", fields.redirects)),
+    contact: read(flags.contact, (text) =>
+      Result.mapError(decoded(Contact, text), prefixed("--contact"))
+    ),
+    alerts: read(flags.alerts, (text) => readAlertChoice("--alerts", text, AlertSettings)),
+    operational: flags.operational,
     headers: taken(readHeaders(flags.header)) ?? {}
   }
   return problems.length === 0 ? Result.succeed(found) : Result.fail(problems)

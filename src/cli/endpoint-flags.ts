@@ -71,6 +71,17 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     `For a whole attempt${orElse("the policy's, else 30 seconds")}`
   ),
   redirects: text("redirects", "N", `Redirects that are followed${orElse("3")}`),
+  contact: text(
+    "contact",
+    "TEXT",
+    `Whom to tell when it does not work, named in its alerts${orElse("nobody")}`
+  ),
+  alerts: text(
+    "alerts",
+    "JSON|off",
+    `When alerts are raised about it, such as '{"successWarnPercent":98}'${orElse("{}, as its tenant has it")}`
+  ),
+  operational: isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
   header: repeated("header", "'NAME: VALUE'", "Sent with each request; may be repeated")
 })
 

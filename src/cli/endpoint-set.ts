@@ -30,14 +30,15 @@ export const set = Command.make(
     name: endpointArgument,
     ...changeFlags,
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
+    noContact: isSet("no-contact", "Its alerts name nobody"),
     noRate: isSet("no-rate", "As many requests as it takes"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out")
   },
-  Effect.fnUntraced(function* ({ name, noHeader, noRate, noTimeout, ...flags }) {
+  Effect.fnUntraced(function* ({ name, noContact, noHeader, noRate, noTimeout, ...flags }) {
     const given = Object.values(flags).some((value) =>
-      Array.isArray(value) ? value.length > 0 : value !== undefined
+      Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
     )
-    if (!given && !noRate && !noTimeout && noHeader.length === 0)
+    if (!given && !noContact && !noRate && !noTimeout && noHeader.length === 0)
       return yield* new Refused({
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
@@ -52,7 +53,7 @@ export const set = Command.make(
         const changed = yield* changedEndpoint(
           before,
           read.success,
-          { headers: noHeader, timeout: noTimeout, rate: noRate },
+          { headers: noHeader, timeout: noTimeout, rate: noRate, contact: noContact },
           now
         )
         const { endpoint } = changed

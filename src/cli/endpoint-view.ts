@@ -26,12 +26,13 @@ export const endpointJson = (
   reveal: boolean,
   health?: Health
 ): object => {
-  const { circuit: _, headers, retry, secrets, timeout, ...rest } = encode(endpoint)
+  const { alerts, circuit: _, headers, retry, secrets, timeout, ...rest } = encode(endpoint)
   const { createdAt, updatedAt, disabled, paused, ...settings } = rest
   const key = publicKey(endpoint)
   return {
     ...settings,
     ...(timeout === undefined ? {} : { timeout: withWords(timeout) }),
+    ...(alerts === undefined ? {} : { alerts: withWords(alerts) }),
     retry: withWords(retry),
     circuit: circuitJson(endpoint, health),
     headers: reveal
@@ -126,6 +127,8 @@ export const endpointText = (
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
     ["time-out", timeoutText(endpoint)],
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
+    ...(endpoint.contact === undefined ? [] : [["contact", endpoint.contact] as const]),
+    ["alerts", alertsText(endpoint)],
     ...headers.map(([name, value]) => ["header", `${name}: ${reveal ? value : mask}`] as const),
     ["created", moment(endpoint.createdAt, now)],
     ["changed", `${moment(endpoint.updatedAt, now)} (revision ${revision})`]
@@ -134,6 +137,13 @@ export const endpointText = (
     `${endpoint.tenant}/${endpoint.id}`,
     ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, value, width))
   ].join("\n")
+}
+
+const alertsText = (endpoint: Endpoint): string => {
+  const { alerts } = endpoint
+  if (alerts === "off") return "none"
+  if (alerts === undefined) return "as usual"
+  return `as usual but for ${Object.keys(alerts).join(", ")}`
 }
 
 const capText = ({ adapt, maxInFlight }: Endpoint): string =>

@@ -1,7 +1,9 @@
 import { defaultTtl } from "../delivery/ownership.ts"
 import type { PartitionSurvey, Survey } from "../delivery/survey.ts"
+import { alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
+import { subjectText } from "./alerts-list.ts"
 import { moment } from "./endpoint-health.ts"
 import { countText, percentText, plural } from "./figures.ts"
 
@@ -190,6 +192,13 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
   }))
 }
 
+/** What is raised about the system and tenants; of endpoints their circuits are told of. */
+const aboutAlerts = ({ alerts, at }: Survey): ReadonlyArray<News> =>
+  alerts.map((raised) => ({
+    code: "alert-raised",
+    text: `${subjectText(raised)}: ${alertText(raised.alert)} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)})`
+  }))
+
 const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray<News> => {
   const { lastHour = 0 } = dead
   const { pending = 0 } = events
@@ -240,6 +249,7 @@ export const newsOf = (survey: Survey): AllNews => {
     problems: [...aboutStreams(survey), ...workers.problems, ...room.problems],
     notices: [
       ...workers.notices,
+      ...aboutAlerts(survey),
       ...aboutCopies(survey),
       ...room.notices,
       ...aboutDeliveries(survey)

@@ -2,6 +2,8 @@ import { Effect, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { findPartitions, readChanges, TopologyError } from "../broker/installed.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
+import type { RaisedAlert } from "./alerts/alert-store.ts"
+import { listAlerts, raisedIn } from "./alerts/alert-store.ts"
 import type { Answer, PartitionActivity } from "./inquiry.ts"
 import { askOwner } from "./inquiry-ask.ts"
 import type { Present } from "./roster.ts"
@@ -69,6 +71,8 @@ export interface Survey {
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
   readonly oldest: Oldest | undefined
+  /** Raised about the system and tenants. */
+  readonly alerts: ReadonlyArray<RaisedAlert>
 }
 
 const hour = 3_600_000
@@ -203,10 +207,11 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, changes, endpoints, lastHour, oldest, partitions, roster, router } =
+  const { account, alerts, changes, endpoints, lastHour, oldest, partitions, roster, router } =
     yield* Effect.all(
       {
         account: orUnknown(readAccount),
+        alerts: ifLed(names.buckets.alerts, listAlerts()),
         endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
         roster: ifLed(names.buckets.workers, readLeases),
         changes: ifLed(names.buckets.workers, readChanges),
@@ -244,7 +249,8 @@ export const readSurvey = Effect.gen(function* () {
     })),
     workers: roster === undefined ? undefined : presentIn(roster.roster),
     endpoints,
-    oldest
+    oldest,
+    alerts: raisedIn(alerts ?? []).filter(({ alert }) => alert.about !== "endpoint")
   }
   return survey
 })

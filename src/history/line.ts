@@ -1,6 +1,7 @@
 import { styleText } from "node:util"
 import type { Fact } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
+import { alertDetails, alertText } from "./alert-text.ts"
 import { spanText } from "./span.ts"
 
 export interface LineOptions {
@@ -38,7 +39,7 @@ const shortId = (id: string): string =>
 
 const subjectOf = ({ endpoint, event, tenant }: Fact): string => {
   const target = endpoint === nobody ? tenant : `${tenant}/${endpoint}`
-  if (event === undefined) return target
+  if (event === undefined) return target === nobody ? "the system" : target
   return target === nobody ? shortId(event) : `${shortId(event)} → ${target}`
 }
 
@@ -70,6 +71,20 @@ const attemptsText = ({ attempt = 0 }: Fact): string => {
 
 const askedBy = (what: string, { by }: Fact): string =>
   by === undefined ? what : `${what} by ${by}`
+
+const alertStory = ({
+  alert,
+  kind,
+  reason
+}: Fact): readonly [parts: ReadonlyArray<string>, colour: Colour] => {
+  if (alert === undefined) return [[kind], "yellow"]
+  const { level, name } = alert
+  if (kind === "alert-cleared") return [[`${name} cleared: ${reason}`], "green"]
+  return [
+    [[`${name}: ${alertText(alert)}`, ...alertDetails(alert)].join("; ")],
+    level === "critical" ? "red" : "yellow"
+  ]
+}
 
 /** What happened, part by part, and the colour of the last part. */
 const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Colour] => {
@@ -111,6 +126,9 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[askedBy("replayed", fact)], "yellow"]
     case "discarded":
       return [[askedBy("dead letter discarded", fact)], "yellow"]
+    case "alert-raised":
+    case "alert-cleared":
+      return alertStory(fact)
     case "unroutable":
       return [[`unroutable: ${reason}`], "red"]
     default:

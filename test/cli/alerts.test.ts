@@ -1,6 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { writeValue } from "../../src/broker/values.ts"
+import type { AlertRecord } from "../../src/delivery/alerts/alert-store.ts"
+import { alertKey } from "../../src/delivery/alerts/alert-store.ts"
+import type { Alert } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { eventually, installation } from "../engine.ts"
@@ -67,4 +72,105 @@ describe("petrel alerts", () => {
       })
     )
   })
+
+  it.live("lists what is raised now, and says when nothing is", () => {
+    const installed = installation(server)
+    const flags = ["--nats", installed.url, "--prefix", installed.prefix]
+    return installed.run(
+      Effect.gen(function* () {
+        const none = yield* run("alerts", "list", ...flags)
+        assert.deepStrictEqual([none.code, none.err], [0, ["No alert is raised."]])
+        const alert: Alert = {
+          id: "alert_1",
+          name: "success-low",
+          about: "endpoint",
+          level: "warn",
+          value: 97.5,
+          threshold: 99,
+          unit: "percent",
+          windowMs: 600_000,
+          raisedAt: 1_000_000_000_000,
+          contact: "ana@acme.example",
+          failuresInRow: 7,
+          lastStatus: 503
+        }
+        const { names } = yield* Broker
+        for (const subject of [
+          { tenant: "acme", endpoint: "billing" },
+          { tenant: "acme", endpoint: "_" }
+        ]) {
+          const about = subject.endpoint === "_" ? "tenant" : "endpoint"
+          const record: AlertRecord = { v: 1, raised: [{ ...alert, about }] }
+          yield* writeValue(names.buckets.alerts, alertKey(subject), JSON.stringify(record))
+        }
+        const listed = yield* run("alerts", "list", ...flags)
+        assert.strictEqual(listed.out.length, 3)
+        assert.match(
+          listed.out[1] ?? "",
+          /^acme +2001-09-09 .* warn +success-low +97.5% succeeded over 10 min, less than 99%/
+        )
+        assert.match(
+          listed.out[2] ?? "",
+          /^acme\/billing .*; 7 failed in a row; the last: 503; contact: ana@acme.example$/
+        )
+        const json = yield* run("alerts", "list", "--tenant", "acme", "--json", ...flags)
+        assert.deepStrictEqual(
+          json.out.map((line) => JSON.parse(line)),
+          [
+            { ...alert, about: "tenant", tenant: "acme" },
+            { ...alert, tenant: "acme", endpoint: "billing" }
+          ]
+        )
+      })
+    )
+  })
+
+  it.live(
+    "shows and changes thresholds: a tenant's over those of all, and says what is wrong",
+    () => {
+      const installed = installation(server)
+      const flags = ["--nats", installed.url, "--prefix", installed.prefix]
+      const thresholds = (...args: ReadonlyArray<string>) =>
+        run("alerts", "thresholds", ...args, ...flags)
+      return installed.run(
+        Effect.gen(function* () {
+          const usual = yield* thresholds()
+          assert.include(usual.out.join("\n"), "successWarnPercent      99")
+          yield* thresholds("--set", '{"window":"30 minutes","waitingGrowth":"off"}')
+          yield* thresholds("acme", "--set", '{"successWarnPercent":98,"p99Time":"1 hour"}')
+          const read = (line: string | undefined) => JSON.parse(line ?? "")
+          const [acme, all] = yield* Effect.all([
+            thresholds("acme", "--json"),
+            thresholds("--json")
+          ])
+          assert.deepInclude(read(acme.out[0]).thresholds, {
+            successWarnPercent: 98,
+            successCriticalPercent: 95,
+            p99Time: "1 h",
+            window: "30 min"
+          })
+          assert.deepInclude(read(all.out[0]).thresholds, {
+            successWarnPercent: 99,
+            p99Time: "5 min",
+            waitingGrowth: "off"
+          })
+          const back = yield* thresholds("acme", "--unset", "--json")
+          assert.deepInclude(read(back.out[0]), { set: [] })
+
+          const [misspelt, wrong, system] = yield* Effect.all([
+            thresholds("acme", "--set", '{"sucessWarnPercent":98}'),
+            thresholds("acme", "--set", '{"samples":"many"}'),
+            thresholds("acme", "--set", '{"waitingGrowth":1}')
+          ])
+          assert.deepStrictEqual([misspelt.code, wrong.code, system.code], [1, 1, 1])
+          assert.match(
+            misspelt.err.join("\n"),
+            /--set: sucessWarnPercent is not a field; did you mean successWarnPercent\?/
+          )
+          assert.match(wrong.err.join("\n"), /--set: samples "many" must be /)
+          assert.match(system.err.join("\n"), /--set: waitingGrowth is not/)
+        })
+      )
+    }
+  )
 })

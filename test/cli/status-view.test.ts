@@ -66,6 +66,7 @@ const busy: Survey = {
   streams: [],
   events: { stored: 12_345_678, pending: 4, inRouter: 3 },
   dead: { stored: 4_321, lastHour: 0, bytes: 1, limit: 100 },
+  alerts: [],
   change: undefined,
   partitions: Array.from({ length: 8 }, (_, index) => partition(index)),
   workers: [someone("worker-0"), someone("worker-1"), someone("worker-2")],

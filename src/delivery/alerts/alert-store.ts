@@ -77,6 +77,27 @@ export const listAlerts = Effect.fnUntraced(function* (keys = "raised.>") {
   })
 })
 
+/** An alert with what it is about. */
+export interface RaisedAlert {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly alert: Alert
+}
+
+const order = ["system", "tenant", "endpoint"]
+
+/** Alerts one by one: of the system first, then of tenants, then of endpoints. */
+export const raisedIn = (stored: ReadonlyArray<StoredAlerts>): ReadonlyArray<RaisedAlert> =>
+  stored
+    .flatMap(({ endpoint, record, tenant }) =>
+      record.raised.map((alert) => ({ tenant, endpoint, alert }))
+    )
+    .toSorted(
+      (a, b) =>
+        order.indexOf(a.alert.about) - order.indexOf(b.alert.about) ||
+        a.alert.raisedAt - b.alert.raisedAt
+    )
+
 /** What was set for tenants, and for the system. */
 export interface StoredThresholds {
   readonly system: SystemAlertSettings | undefined

@@ -1,0 +1,18 @@
+import { Result } from "effect"
+
+/** What was given, cut where it is long. */
+export const shown = (text: string): string =>
+  JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}…` : text)
+
+/** Reads JSON, or says what it must be. */
+export const readJson = (
+  flag: string,
+  text: string,
+  expected: string
+): Result.Result<unknown, ReadonlyArray<string>> =>
+  Result.try({
+    try: (): unknown => JSON.parse(text),
+    catch: (error) => [
+      `${flag} ${shown(text)} must be ${expected}: ${error instanceof Error ? error.message : String(error)}`
+    ]
+  })

@@ -1,0 +1,53 @@
+import type { Alert } from "../domain/alert.ts"
+import { spanText } from "./span.ts"
+
+const number = (value: number): string =>
+  value.toLocaleString("en-US", { maximumFractionDigits: 2 })
+
+/** What was found, with what makes it an alert; without what it is about. */
+export const alertText = ({ name, threshold, value = 0, windowMs }: Alert): string => {
+  const over = `over ${spanText(windowMs)}`
+  switch (name) {
+    case "circuit-opened":
+      return "its circuit has opened"
+    case "endpoint-disabled":
+      return "it is disabled"
+    case "dead-letters":
+      return `${number(value)} dead ${value === 1 ? "letter" : "letters"} ${over}`
+    case "success-low":
+    case "success-critical":
+      return `${number(value)}% succeeded ${over}, less than ${number(threshold)}%`
+    case "retries-high":
+      return `${number(value)}% did not succeed at once ${over}, more than ${number(threshold)}%`
+    case "permanent-high":
+      return `${number(value)}% were refused for good ${over}, more than ${number(threshold)}%`
+    case "attempts-high":
+      return `${number(value)} attempts per delivery ${over}, more than ${number(threshold)}`
+    case "median-slow":
+      return `half took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
+    case "p99-slow":
+      return `1 of 100 took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
+    case "waiting-growing":
+      return `${number(value)} more deliveries wait than ${spanText(windowMs)} ago`
+    case "circuits-open":
+      return `${number(value)} circuits are open at the same time`
+    case "deliveries-missing":
+      return "an audit found deliveries missing: see `petrel audit`"
+  }
+}
+
+/** Whom to tell, and how the endpoint's last attempts went. */
+export const alertDetails = ({
+  contact,
+  failuresInRow = 0,
+  lastError,
+  lastStatus
+}: Alert): ReadonlyArray<string> => {
+  const last = [...(lastStatus === undefined ? [] : [`${lastStatus}`]), lastError ?? ""]
+  const answer = last.join(" ").trim()
+  return [
+    ...(failuresInRow === 0 ? [] : [`${number(failuresInRow)} failed in a row`]),
+    ...(answer === "" ? [] : [`the last: ${answer}`]),
+    ...(contact === undefined ? [] : [`contact: ${contact}`])
+  ]
+}
