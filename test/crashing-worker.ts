@@ -14,6 +14,7 @@ const Parameters = Schema.Struct({
   roles: Schema.Array(Schema.Literals(["router", "deliver"])),
   leaseTtl: Schema.optionalKey(Schema.Int),
   maxWaiting: Schema.optionalKey(Schema.Int),
+  alertEvery: Schema.optionalKey(Schema.Int),
   /** The least that it logs. (Default: errors) */
   logLevel: Schema.optionalKey(Schema.Literals(["Info", "Error"])),
   /** Where it kills or freezes itself: at which arrival at which step. (Default: nowhere) */
@@ -37,13 +38,14 @@ const run = Effect.gen(function* () {
     if (step === crash?.step && ++arrivals === crash.arrival)
       process.kill(process.pid, crash.signal ?? "SIGKILL")
   }
-  const { id, leaseTtl, logLevel = "Error", maxWaiting, roles, ...broker } = options
+  const { alertEvery, id, leaseTtl, logLevel = "Error", maxWaiting, roles, ...broker } = options
   yield* Effect.gen(function* () {
     const worker = yield* startWorker({
       id,
       roles,
       leaseTtl,
       maxWaiting,
+      alertEvery,
       allowNetworks: loopback
     })
     yield* worker.delivering

@@ -16,6 +16,10 @@ const reworded = (message: string): string => {
   if (kinds.length > 1)
     return `must be an object with a kind: ${kinds.map(([, kind]) => kind).join(", ")}`
   switch (message) {
+    case 'Expected "off" | number':
+      return "must be a number, or off"
+    case 'Expected "off" | string':
+      return 'must be a length of time such as "30 seconds", or off'
     case "Missing key":
       return "is missing"
     case "Expected an integer":

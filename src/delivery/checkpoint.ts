@@ -15,6 +15,8 @@ export type Step =
   | "released"
   | "round-claimed"
   | "round-stored"
+  | "alert-decided"
+  | "alert-stored"
 
 /**
  * Called at each such moment. Does nothing; a test kills the process there.

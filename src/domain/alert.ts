@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Duration, Schema } from "effect"
 import { PositiveDuration } from "./duration.ts"
 
 /** Alerts about one endpoint. */
@@ -50,6 +50,14 @@ const orOff = <S extends Schema.Top>(schema: S) =>
   Schema.optionalKey(Schema.Union([Schema.Literal("off"), schema]))
 const percent = orOff(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })))
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
+/** A shorter one would hold next to nothing, and a longer one would seldom be full between restarts. */
+const Window = PositiveDuration.check(
+  Schema.makeFilter((window: Duration.Duration) =>
+    Duration.toMillis(window) >= 1_000 && Duration.toMillis(window) <= 24 * 60 * 60_000
+      ? undefined
+      : "must be between 1 second and 1 day"
+  )
+)
 const toggle = Schema.optionalKey(Schema.Literals(["on", "off"]))
 
 const thresholds = {
@@ -71,8 +79,8 @@ const thresholds = {
   deadLetters: orOff(count),
   circuitOpened: toggle,
   endpointDisabled: toggle,
-  /** Over which all of it is counted: at least a second, at most a day. */
-  window: Schema.optionalKey(PositiveDuration),
+  /** Over which all of it is counted. */
+  window: Schema.optionalKey(Window),
   /** Of fewer deliveries no share and no time is judged. */
   samples: Schema.optionalKey(count)
 }

@@ -58,10 +58,6 @@ const allOff: AlertThresholds = {
   deliveriesMissing: undefined
 }
 
-/** Shorter windows would hold next to nothing, and longer ones would be forgotten at each restart, ms. */
-const shortest = second
-const longest = 24 * 60 * minute
-
 const numberOf = (value: number | string | Duration.Duration): number | undefined => {
   if (value === "off") return undefined
   if (value === "on") return 1
@@ -83,6 +79,5 @@ export const withSettings = (
   const given = Object.fromEntries(
     Object.entries(choice).map(([name, value]) => [name, numberOf(value)])
   )
-  const merged = { ...under, ...given }
-  return { ...merged, window: Math.min(longest, Math.max(shortest, merged.window)) }
+  return { ...under, ...given }
 }

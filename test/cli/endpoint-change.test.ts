@@ -48,6 +48,44 @@ const refused = (...args: Parameters<typeof change>) =>
   Effect.map(Effect.flip(change(...args)), ({ message }) => message)
 
 describe("a change of an endpoint", () => {
+  it.effect("names whom to tell and when, and goes back to nobody and to what is usual", () =>
+    Effect.gen(function* () {
+      const alerts = { samples: 5 }
+      const { endpoint } = yield* change({ contact: "ana", alerts })
+      assert.deepInclude(endpoint, { contact: "ana", alerts })
+      const kept = yield* change({ redirects: 1 }, {}, endpoint)
+      assert.deepInclude(kept.endpoint, { contact: "ana", alerts })
+      const back = yield* change({ alerts: {} }, { contact: true }, endpoint)
+      assert.notProperty(back.endpoint, "contact")
+      assert.notProperty(back.endpoint, "alerts")
+      const silent = yield* change({ alerts: "off" }, {}, endpoint)
+      assert.strictEqual(silent.endpoint.alerts, "off")
+      assert.match(yield* refused({ contact: "b" }, { contact: true }), /exclude each other/)
+    })
+  )
+
+  it.effect(
+    "makes an endpoint operational: of alerts only, where it is new and no types are named",
+    () =>
+      Effect.gen(function* () {
+        const blank = blankEndpoint({ tenant: "acme", id: "ops" }, "g", now)
+        const url = "https://example.com/ops"
+        const typesOf = (fields: Partial<EndpointFields>, endpoint = before) =>
+          Effect.map(
+            change({ ...fields, operational: true }, {}, endpoint),
+            (it) => it.endpoint.types
+          )
+        assert.deepStrictEqual(yield* typesOf({ url }, blank), ["petrel.alert.>"])
+        assert.deepStrictEqual(yield* typesOf({ url, types: ["a"] }, blank), [
+          "a",
+          "petrel.alert.>"
+        ])
+        const types = yield* typesOf({})
+        assert.deepStrictEqual(types, [">", "petrel.alert.>"])
+        assert.deepStrictEqual(yield* typesOf({}, { ...before, types }), types)
+      })
+  )
+
   it.effect("leaves alone what is not named", () =>
     Effect.gen(function* () {
       const { endpoint, made } = yield* change({ url: "https://example.com/new" })

@@ -89,6 +89,17 @@ describe("what is said of an endpoint on the command line", () => {
       { rate: "20" },
       `--rate "20" must be requests per second, minute or hour such as 20/s, 30/min or '20/s burst 40', from 1/h to 100000/s`
     ],
+    [{ contact: "" }, '--contact "" must be 1 to 200 characters on one line'],
+    [{ alerts: "3" }, "--alerts: 3 must be an object"],
+    [{ alerts: '{"medianTim":5}' }, "--alerts: medianTim is not a field; did you mean medianTime?"],
+    [
+      { alerts: '{"medianTime":5}' },
+      '--alerts: medianTime 5 must be a length of time such as "30 seconds", or off'
+    ],
+    [
+      { alerts: '{"retriesPercent":"5%","window":"1 milli"}' },
+      '--alerts: retriesPercent "5%" must be a number, or off, window "1 milli" must be between 1 second and 1 day'
+    ],
     [{ redirects: "1.5" }, '--redirects "1.5" must be a whole number'],
     [{ redirects: "11" }, "--redirects 11 must be between 0 and 10"],
     [

@@ -59,6 +59,18 @@ describe("an index of type filters", () => {
     return [...index.match(type)].sort()
   }
 
+  it("gives Petrel's own events to filters that name them only", () => {
+    const filters = [">", "*.>", "*.alert.*", "petrel.>", "petrel.alert.*", "petrel", "petrels.>"]
+    assert.deepStrictEqual(found(filters, "petrel.alert.x"), ["petrel.>", "petrel.alert.*"])
+    assert.deepStrictEqual(found(filters, "petrel"), ["petrel"])
+    assert.deepStrictEqual(found(filters, "petrels.alert.x"), [
+      "*.>",
+      "*.alert.*",
+      ">",
+      "petrels.>"
+    ])
+  })
+
   it("lets * stand for exactly one token and > for one or more", () => {
     const filters = ["invoice", "invoice.*", "invoice.>", "*.paid", "*.*", ">", "*"]
     assert.deepStrictEqual(found(filters, "invoice"), ["*", ">", "invoice"])

@@ -11,6 +11,7 @@ import { Facts } from "../../history/facts.ts"
 import { parseFact } from "../../history/read.ts"
 import type { Reading } from "../../policy/alerts.ts"
 import { transitionOf } from "../../policy/alerts.ts"
+import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../directory.ts"
 import { lookAt } from "../entry.ts"
 import { storeOnce } from "../store-once.ts"
@@ -60,6 +61,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
   const directory = yield* Directory
+  const reached = yield* Checkpoint
   const bucket = names.buckets.alerts
   const entries = new Map<string, AlertEntry>()
 
@@ -157,16 +159,15 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     const { untold, ...rest } = entry.record
     if (untold === undefined) return
     const append = facts.appendWithin(options.dedupe / 2, untold, factId(untold))
+    const find = Effect.provideContext(isTold(untold), context)
     const told = yield* Effect.result(
-      Effect.andThen(
-        storeOnce(append, Effect.provideContext(isTold(untold), context), tried),
-        publish(untold)
-      )
+      Effect.andThen(storeOnce(append, find, tried), publish(untold))
     )
     if (told._tag === "Failure") {
       yield* Effect.logDebug("an alert could not be told yet", { why: told.failure.message })
       return
     }
+    reached("alert-stored")
     const { alert, endpoint, kind, reason, tenant } = untold
     yield* Effect.logInfo(kind, {
       alert: alert?.name,
@@ -243,7 +244,9 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     for (let tries = 0; tries < 2 && options.holds(); tries++) {
       const record = changeFor(entry, found)
       if (record === undefined) return
-      if (yield* write(entry, record)) return yield* tell(entry, false)
+      if (!(yield* write(entry, record))) continue
+      reached("alert-decided")
+      return yield* tell(entry, false)
     }
   })
 

@@ -1,0 +1,126 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Duration, Effect } from "effect"
+import { vi } from "vitest"
+import { listAlerts, storeSystemThresholds } from "../../src/delivery/alerts/alert-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
+import { readSurvey } from "../../src/delivery/survey.ts"
+import type { AlertName } from "../../src/domain/alert.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { Facts } from "../../src/history/facts.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  publishMany,
+  quickRetry,
+  worker
+} from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+import { crashAt } from "../worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const alertEvery = 50
+const window = Duration.seconds(2)
+
+const story = (facts: ReadonlyArray<Fact>, name: AlertName) =>
+  facts.filter(({ alert }) => alert?.name === name).map(({ kind }) => kind.replace("alert-", ""))
+
+describe.concurrent("an alert about the system", () => {
+  scenario("tells that more waits than goes out, until no more waits than a window ago", () =>
+    Effect.gen(function* () {
+      const named = { tenant: "acme", endpoint: "hook" }
+      yield* storeSystemThresholds({ waitingGrowth: 50, window })
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* pauseEndpoint(named, undefined, "cli")
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      let rounds = 0
+      const more = Effect.suspend(() => publishMany(10, `a${rounds++}`))
+      yield* eventually(more, () => facts.of("alert-raised").length > 0)
+      const raised = nth(facts.of("alert-raised"), 0)
+      assert.deepStrictEqual([raised.tenant, raised.endpoint], ["_", "_"])
+      assert.deepInclude(raised.alert, { name: "waiting-growing", about: "system", threshold: 50 })
+      assert.isAtLeast(raised.alert?.value ?? 0, 50)
+      const { alerts } = yield* readSurvey
+      assert.deepStrictEqual(
+        alerts.map(({ alert }) => alert.name),
+        ["waiting-growing"]
+      )
+      yield* resumeEndpoint(named, "cli")
+      yield* facts.count("alert-cleared", 1)
+      assert.deepStrictEqual(story(facts.facts, "waiting-growing"), ["raised", "cleared"])
+    })
+  )
+
+  scenario("tells of many open circuits, and of what an audit has found missing", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ circuitsOpen: 3, window })
+      const hook = yield* receiver({ answer: { status: 503 } })
+      for (let n = 0; n < 6; n++)
+        yield* endpoint({
+          id: `hook-${n}`,
+          url: hook.url,
+          types: [`t${n}`],
+          retry: quickRetry({ maxAttempts: 1_000 }),
+          circuit: { failures: 1, coolDown: "1 second", maxCoolDown: "1 second", successes: 1 }
+        })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      for (let n = 0; n < 2; n++) yield* publish(`t${n}`)
+      yield* facts.count("circuit-opened", 4)
+      assert.deepStrictEqual(story(facts.facts, "circuits-open"), [])
+      for (let n = 2; n < 6; n++) yield* publish(`t${n}`)
+      yield* facts.until((all) => story(all, "circuits-open").length === 1)
+      hook.answer({ status: 200 })
+      yield* facts.until((all) => story(all, "circuits-open").length === 2)
+
+      const at = yield* Clock.currentTimeMillis
+      const missing: Fact = {
+        v: 1,
+        kind: "missing",
+        at,
+        tenant: "acme",
+        endpoint: "hook-0",
+        event: "evt_1",
+        eventSeq: 1
+      }
+      yield* (yield* Facts).append(missing, "missing.1")
+      yield* facts.until((all) => story(all, "deliveries-missing").length === 1)
+      assert.strictEqual(
+        facts.of("alert-raised").find(({ alert }) => alert?.name === "deliveries-missing")?.alert
+          ?.level,
+        "critical"
+      )
+    })
+  )
+})
+
+describe.concurrent("an alert whose worker dies", () => {
+  for (const step of ["alert-decided", "alert-stored"] as const)
+    scenario(`at ${step} is told once by the next one`, (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: { status: 400 } })
+        const alerts = { window: "1 hour" } as const
+        yield* endpoint({ url: hook.url, alerts })
+        const facts = yield* history
+        yield* publish("a")
+        yield* crashAt(place, step, 1, { alertEvery })
+        yield* worker({ alertEvery })
+        yield* eventually(
+          Effect.map(listAlerts("raised.endpoint.>"), (all) => all[0]?.record),
+          (record) => record?.untold === undefined
+        )
+        yield* publish("b")
+        yield* facts.count("dead-lettered", 2)
+        assert.deepStrictEqual(story(facts.facts, "dead-letters"), ["raised"])
+        assert.strictEqual(nth(facts.of("alert-raised"), 0).worker, "crashing")
+      })
+    )
+})
