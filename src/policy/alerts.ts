@@ -1,7 +1,7 @@
 import type { Alert, AlertName } from "../domain/alert.ts"
 import type { AlertThresholds } from "./alert-thresholds.ts"
 import type { AlertCounts } from "./alert-window.ts"
-import { quantile } from "./durations.ts"
+import { quantile, stepOf } from "./durations.ts"
 
 /** What was found of one thing that alerts are raised about. */
 export interface Reading extends Pick<Alert, "level" | "name" | "unit"> {
@@ -126,6 +126,21 @@ const stateReading = (
   // Whoever has just begun to watch sees a state as well as anybody: it needs no quiet.
   return { ...said, state: is.bad ? "bad" : is.good ? "good" : "between", quiet: false }
 }
+
+/**
+ * True where no reading can be bad: all went well at once, and quickly. That is so of most endpoints,
+ * and takes a tenth of the time of all readings.
+ */
+export const isSimplyWell = (
+  { attempts, dead, delivered, failedFirst, refused, times }: AlertCounts,
+  { isDisabled, isOpen }: EndpointState,
+  { medianTime = Number.POSITIVE_INFINITY, p99Time = Number.POSITIVE_INFINITY }: AlertThresholds
+): boolean =>
+  !isOpen &&
+  !isDisabled &&
+  dead + failedFirst + refused === 0 &&
+  attempts === delivered &&
+  times.length <= stepOf(Math.min(medianTime, p99Time))
 
 /** All that there is to say of an endpoint. */
 export const endpointReadings = (

@@ -45,6 +45,38 @@ describe("the line of a fact", () => {
     )
   })
 
+  it("of an alert tells what was found, how the last attempts went and whom to tell", () => {
+    const alert = {
+      id: "alert_1",
+      name: "success-critical",
+      about: "endpoint",
+      level: "critical",
+      value: 81.25,
+      threshold: 95,
+      unit: "percent",
+      windowMs: 600_000,
+      raisedAt: at,
+      contact: "ana@acme.example",
+      failuresInRow: 7,
+      lastStatus: 503
+    } as const
+    const { event: _, ...about } = fact({ kind: "alert-raised", alert })
+    assert.strictEqual(
+      factLine(about, { now: at, colour: false }),
+      "10:32:07  acme/billing                         success-critical: 81.25% succeeded over 10 min, less than 95%; 7 failed in a row; the last: 503; contact: ana@acme.example"
+    )
+    const cleared = {
+      ...about,
+      kind: "alert-cleared",
+      endpoint: "_",
+      reason: "it is well again"
+    } as const
+    assert.strictEqual(
+      factLine({ ...cleared, tenant: "_" }, { now: at, colour: false }),
+      "10:32:07  the system                           success-critical cleared: it is well again"
+    )
+  })
+
   it("fits into 80 columns for ids of usual length, and cuts a longer one in the middle", () => {
     const sample = { tenant: "default", endpoint: "sample", attempt: 1, status: 503 } as const
     const failed = { kind: "attempt-failed", durationMs: 850, nextAttemptAt: at + 898 } as const

@@ -8,6 +8,7 @@ import type { Reading, Transition } from "../../src/policy/alerts.ts"
 import {
   endpointReadings,
   Growth,
+  isSimplyWell,
   successReadings,
   systemReadings,
   transitionOf
@@ -63,6 +64,22 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(taking(many(samples, 7_000)), ["median-slow"])
     assert.deepStrictEqual(taking([...many(97, 100), ...many(3, 400_000)]), ["p99-slow"])
   })
+
+  const few = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 }))
+  const many = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))
+  it.prop(
+    "is nothing of an endpoint that is simply well",
+    [many, few, few, few, Schema.Array(few), Schema.Boolean],
+    ([delivered, failedFirst, recovered, dead, slow, isOpen]) => {
+      const times = [delivered, ...Array.from({ length: 47 }, () => 0), ...slow]
+      const attempts = delivered + recovered
+      const counts = { delivered, tried: delivered, failedFirst, recovered, dead, attempts, times }
+      const state = { ...well, isOpen }
+      if (isSimplyWell({ ...noAlertCounts, ...counts }, state, defaultThresholds))
+        assert.deepStrictEqual(bad(readings(counts, state)), [])
+      else assert.isTrue(failedFirst + recovered + dead + slow.length > 0 || isOpen)
+    }
+  )
 
   it("is no single failure of a few: below the samples no share is judged", () => {
     const three = { tried: 3, failedFirst: 1, retried: 1, delivered: 2, attempts: 2 }

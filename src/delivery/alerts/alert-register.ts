@@ -3,6 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import type { PublishError } from "../../broker/publisher.ts"
 import { eraseValue, writeValue } from "../../broker/values.ts"
 import type { Alert, AlertName } from "../../domain/alert.ts"
+import { isOperational } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { moodOf } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
@@ -13,6 +14,7 @@ import type { Reading } from "../../policy/alerts.ts"
 import { transitionOf } from "../../policy/alerts.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../directory.ts"
+import { endpointKey } from "../endpoint-store.ts"
 import { lookAt } from "../entry.ts"
 import { storeOnce } from "../store-once.ts"
 import type { AlertRecord, AlertSubject, StoredAlerts } from "./alert-store.ts"
@@ -133,8 +135,9 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     const { alert, at, endpoint, kind, tenant } = fact
     if (alert === undefined || tenant === nobody) return Effect.void
     const type = alertType(alert.name)
-    const takers = directory.match(tenant, type)
-    if (takers.length === 0 || takers.some(({ id }) => id === endpoint)) return Effect.void
+    if (directory.match(tenant, type).length === 0) return Effect.void
+    const about = directory.find(endpointKey(tenant, endpoint))
+    if (about !== undefined && isOperational(about.config)) return Effect.void
     const state = kind === "alert-raised" ? "raised" : "cleared"
     const { reason } = fact
     const body = {

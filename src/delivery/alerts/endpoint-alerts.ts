@@ -3,7 +3,7 @@ import type { Health } from "../../domain/health.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { noAlertCounts } from "../../policy/alert-window.ts"
 import type { Reading } from "../../policy/alerts.ts"
-import { endpointReadings } from "../../policy/alerts.ts"
+import { endpointReadings, isSimplyWell } from "../../policy/alerts.ts"
 import type { LiveEndpoint } from "../directory.ts"
 import { Directory } from "../directory.ts"
 import { endpointKey } from "../endpoint-store.ts"
@@ -118,6 +118,7 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
     const isSame = page !== undefined && page.generation === endpoint.config.generation
     const counts = isSame ? page.window.read(at) : noAlertCounts
     const state = stateOf(key, endpoint, at)
+    if (raised.length === 0 && isSimplyWell(counts, state, own)) return
     let more: Found["more"] | undefined
     for (const reading of endpointReadings(counts, state, own)) {
       if (reading.state !== "bad" && !isRaised(register.raised(subject), reading.name)) continue
