@@ -257,4 +257,23 @@ describe.concurrent("a worker's look at the layout", () => {
       })
     )
   )
+
+  it.live("says what to do where an older version made it, and init adds what is missing", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        yield* init(options())
+        const stream = `KV_${names.buckets.alerts}`
+        yield* ask("remove", () => jsm.streams.delete(stream))
+        const error = yield* Effect.flip(readLayout)
+        assert.match(error.message, /made by an older Petrel: run `petrel init` again/)
+        const changes = yield* init(options())
+        assert.deepStrictEqual(
+          changes.filter(({ change }) => change !== "unchanged"),
+          [{ what: `stream ${stream}`, change: "created", fields: [] }]
+        )
+        assert.strictEqual((yield* readLayout).partitions, testTopology.partitions)
+      })
+    )
+  )
 })
