@@ -80,7 +80,7 @@ export const installation = (
 
 export type Installation = ReturnType<typeof installation>
 
-/** Adds an endpoint of acme; unless it is said, its circuit stays closed. */
+/** Adds an endpoint of acme; unless it is said, its circuit stays closed and no alerts are raised about it. */
 export const endpoint = (changes: Partial<EndpointJson> = {}) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -97,6 +97,7 @@ export const endpoint = (changes: Partial<EndpointJson> = {}) =>
         retry: quickRetry(),
         maxInFlight: 10,
         circuit: closedCircuit,
+        alerts: "off",
         redirects: 3,
         headers: {},
         createdAt: now,

@@ -121,8 +121,8 @@ describe.concurrent("an alert about an endpoint", () => {
 
   scenario("says that it is disabled, and none stays of one that is removed", () =>
     Effect.gen(function* () {
-      yield* endpoint()
-      yield* endpoint({ id: "other" })
+      yield* endpoint({ alerts: {} })
+      yield* endpoint({ id: "other", alerts: {} })
       const facts = yield* history
       yield* worker({ alertEvery })
       for (const id of ["hook", "other"])

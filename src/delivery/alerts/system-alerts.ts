@@ -15,6 +15,8 @@ import type { Thresholds } from "./thresholds.ts"
 const atOnce = 8
 /** For so long after an audit has found something missing the alert stays, ms. */
 const missingFor = 24 * 60 * 60_000
+/** At so many looks it is looked for: the broker goes over the subjects of all endpoints. */
+const missingEvery = 4
 /** Tenants that owners are asked for by name: some 64 KiB. */
 const mostTenants = 1_000
 
@@ -46,6 +48,9 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
   const register = yield* makeAlertRegister(options)
   const began = clock.currentTimeMillisUnsafe()
   const growth = new Growth()
+  let looks = 0
+  /** When an audit last found something missing, ms since the epoch. */
+  let missing = 0
   const all = Array.from({ length: partitions }, (_, index) => index)
 
   const askAll = (tenants: ReadonlyArray<string>) =>
@@ -73,7 +78,6 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
     return waiting
   })
 
-  /** When an audit last found something missing, ms since the epoch. */
   const lastMissing = ask("look for what audits found", () =>
     jsm.streams.getMessage(names.history, {
       last_by_subj: names.subjects.fact("*", "*", "failure", "missing")
@@ -115,7 +119,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
   const judgeSystem = Effect.fnUntraced(function* (circuitsOpen: number, isWhole: boolean) {
     const own = thresholds.system()
     const waiting = yield* countWaiting
-    const missing = yield* lastMissing
+    if (looks++ % missingEvery === 0) missing = yield* lastMissing
     const at = clock.currentTimeMillisUnsafe()
     if (waiting !== undefined) growth.note(at, waiting)
     const state: SystemState = {
