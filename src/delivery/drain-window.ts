@@ -11,6 +11,7 @@ export class DrainWindow {
   /** Read, not begun, and to be read again. */
   readonly #forgotten = new Set<number>()
   #next: number
+  #finished = 0
 
   constructor(from = 1) {
     this.#next = from
@@ -26,10 +27,14 @@ export class DrainWindow {
     return Math.max(0, widest - this.#read.size)
   }
 
+  /** How many of what was read are finished. */
+  get finishedCount(): number {
+    return this.#finished
+  }
+
   /** True where all that was read is finished. */
   get isFinished(): boolean {
-    for (const finished of this.#read.values()) if (!finished) return false
-    return this.#forgotten.size === 0
+    return this.#finished === this.#read.size && this.#forgotten.size === 0
   }
 
   /** True where it was read and is not purged. */
@@ -53,7 +58,9 @@ export class DrainWindow {
 
   /** It has ended, or waits elsewhere now. */
   finish(seq: number): void {
-    if (this.#read.has(seq)) this.#read.set(seq, true)
+    if (this.#read.get(seq) !== false) return
+    this.#read.set(seq, true)
+    this.#finished++
   }
 
   /** It was not begun, and is to be read again. */
@@ -88,6 +95,9 @@ export class DrainWindow {
 
   /** They are gone. */
   purged(seqs: ReadonlyArray<number>): void {
-    for (const seq of seqs) this.#read.delete(seq)
+    for (const seq of seqs) {
+      if (this.#read.get(seq) === true) this.#finished--
+      this.#read.delete(seq)
+    }
   }
 }

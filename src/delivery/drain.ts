@@ -1,5 +1,5 @@
 import type { StoredMsg } from "@nats-io/jetstream"
-import { Effect, Latch } from "effect"
+import { Effect } from "effect"
 import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { Addressee } from "./backlog.ts"
@@ -14,8 +14,6 @@ const perhapsDeadly = 100
 export class Drain {
   readonly to: Addressee
   readonly window: DrainWindow
-  /** Opened when there may be something to do. */
-  readonly wake = Latch.makeUnsafe()
   /** Messages that are being stored. */
   storing = 0
   /** Messages that it holds. */
@@ -24,6 +22,8 @@ export class Drain {
   last = 0
   /** How many of those that are read next a former owner may have died of. */
   suspects = 0
+  /** Before it no deadline passes of what was there at the last look for such, ms since the epoch. */
+  nextDeadline = 0
   /** The first deadline of what was stored or given back since the last look for such, ms since the epoch. */
   nextStored = Number.POSITIVE_INFINITY
   /** Taken out one by one, and not purged past. */
@@ -32,9 +32,13 @@ export class Drain {
   readonly #marks = new Map<number, symbol>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
 
+  /** Told when there may be something to do. */
+  readonly #wake: () => void
+
   /** @param from the first sequence that may still be there. */
-  constructor(to: Addressee, memory: StreamMemory, from: number | undefined) {
+  constructor(to: Addressee, memory: StreamMemory, from: number | undefined, wake: () => void) {
     this.to = to
+    this.#wake = wake
     this.window = new DrainWindow(from)
     this.#memory = memory
   }
@@ -65,7 +69,7 @@ export class Drain {
   finish(seq: number, erase: Effect.Effect<void>): void {
     this.window.finish(seq)
     this.#erasures.set(seq, erase)
-    this.wake.openUnsafe()
+    this.#wake()
   }
 
   /** It was not begun, and is to be read again. */
@@ -73,7 +77,7 @@ export class Drain {
     this.window.forget(seq)
     this.nextStored = Math.min(this.nextStored, deadline)
     this.release(seq)
-    this.wake.openUnsafe()
+    this.#wake()
   }
 
   /** Nothing needs to be remembered any more for its sake. */

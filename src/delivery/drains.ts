@@ -1,14 +1,16 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Cause, type Clock, Effect } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import type { Addressee, Backlog } from "./backlog.ts"
 import { Drain, deliveryIn } from "./drain.ts"
 import { endpointKey } from "./endpoint-store.ts"
+import type { Rest } from "./expiry.ts"
 import { makeExpiry } from "./expiry.ts"
 import type { Held } from "./held.ts"
 import type { StreamMemory } from "./partition-memory.ts"
+import type { Next } from "./rota.ts"
+import { Rota } from "./rota.ts"
 
 /** What is read at a time; bytes are those of bodies. */
 const batch = { messages: 256, bytes: 1024 * 1024 }
@@ -21,6 +23,10 @@ const worthPurging = 64
 /** Pause before a backlog is looked at again in which more is known to be than was found, ms. */
 const rereadPause = 100
 const failurePause = 1_000
+/** Backlogs that are read, purged or looked through at the same time. */
+const stepsAtOnce = 64
+/** A copy that is behind by more, ms, is no longer read from. */
+const staleFor = 10 * 60_000
 
 /** Room in memory that is set aside. */
 export interface Reserved {
@@ -50,6 +56,8 @@ export interface DrainsOptions {
   /** Ends a delivery whose time is over; it was read and is not begun. */
   readonly expire: (held: Held) => Effect.Effect<void>
   readonly clock: Clock.Clock
+  /** Shared by all backlogs that one worker looks through. */
+  readonly rest: Rest
   /** Runs until the partition is given up. */
   readonly run: (work: Effect.Effect<void>) => void
 }
@@ -62,8 +70,8 @@ export const makeDrains = (options: DrainsOptions) => {
   const { backlog, memory } = options
   const drains = new Map<string, Drain>()
   /** Where to read on in backlogs that were empty: a copy that is behind may still show what was in them. */
-  const floors = new Map<string, number>()
-  const expire = makeExpiry({ ...options, batch })
+  const floors = new Map<string, { readonly from: number; readonly at: number }>()
+  const expiry = makeExpiry({ ...options, batch })
 
   const take = (key: string, drain: Drain, message: StoredMsg) => {
     const { seq } = message
@@ -114,24 +122,24 @@ export const makeDrains = (options: DrainsOptions) => {
     const { last } = drain
     const empty = yield* backlog.isEmpty(drain.to, drain.window.next)
     if (!empty || drain.last !== last || !isQuiet()) return false
-    floors.set(key, drain.window.next)
+    floors.set(key, { from: drain.window.next, at: performance.now() })
     drains.delete(key)
     return true
   })
 
+  const wanted = (key: string, { window }: Drain) => Math.min(options.wants(key), window.room)
+
+  /** A piece of the way; a number where nothing can be done for so many ms. */
   const step = Effect.fnUntraced(function* (key: string, drain: Drain) {
-    const { to, wake, window } = drain
-    if (window.finishedBelow(window.below).length >= worthPurging) yield* purge(drain)
-    const wanted = () => Math.min(options.wants(key), window.room)
-    wake.closeUnsafe()
-    const now = wanted()
+    const { to, window } = drain
+    if (window.finishedCount >= worthPurging) yield* purge(drain)
+    const now = wanted(key, drain)
     if (now === 0) {
       yield* purge(drain)
       if (window.room === 0) yield* thin(drain)
-      yield* expire(drain, () => wanted() > 0)
+      yield* expiry.look(drain, () => wanted(key, drain) > 0)
       options.awaitRoom(key)
-      if (wanted() === 0) yield* Effect.raceFirst(wake.await, Effect.sleep(lookAgain))
-      return false
+      return wanted(key, drain) > 0 ? "at once" : lookAgain
     }
     const reserved = options.reserve(key, batch.bytes)
     const messages = yield* backlog
@@ -139,51 +147,52 @@ export const makeDrains = (options: DrainsOptions) => {
       .pipe(Effect.ensuring(Effect.sync(reserved.giveBack)))
     for (const message of messages) yield* take(key, drain, message)
     const lastRead = messages.at(-1)?.seq
-    if (lastRead !== undefined) window.readTo(lastRead)
-    if (messages.length > 0) return false
-    if (yield* isDone(key, drain)) return true
-    yield* Effect.raceFirst(wake.await, Effect.sleep(rereadPause))
-    return false
+    if (lastRead !== undefined) {
+      window.readTo(lastRead)
+      return wanted(key, drain) > 0 ? "at once" : lookAgain
+    }
+    return (yield* isDone(key, drain)) ? "never" : rereadPause
   })
 
-  const keepDraining = (key: string, drain: Drain): Effect.Effect<void> => {
-    let failing = false
-    const again = (error: BrokerError) =>
-      Effect.gen(function* () {
-        if (!failing)
-          yield* Effect.logWarning(`the backlog of ${key} cannot be read`, { why: error.message })
-        failing = true
-        yield* Effect.sleep(failurePause)
-        return false
-      })
+  /** Said once until they can be read again. */
+  const failing = new Set<string>()
+  const work = (key: string): Effect.Effect<Next> => {
+    const drain = drains.get(key)
+    if (drain === undefined) return Effect.succeed("never")
     return step(key, drain).pipe(
-      Effect.tap(() =>
-        Effect.sync(() => {
-          failing = false
+      Effect.tap(() => Effect.sync(() => failing.delete(key))),
+      Effect.catch((error) =>
+        Effect.gen(function* () {
+          if (!failing.has(key))
+            yield* Effect.logWarning(`the backlog of ${key} cannot be read`, { why: error.message })
+          failing.add(key)
+          return failurePause
         })
       ),
-      Effect.catch(again),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
-        (cause) =>
-          Effect.as(
-            Effect.delay(Effect.logError(`draining ${key} met a defect`, cause), failurePause),
-            false
-          )
-      ),
-      Effect.repeat({ until: (done) => done }),
-      Effect.asVoid
+        (cause) => Effect.as(Effect.logError(`draining ${key} met a defect`, cause), failurePause)
+      )
     )
   }
+  const rota = new Rota({ atOnce: stepsAtOnce, work, run: options.run })
 
   const open = (to: Addressee): Drain => {
     const key = endpointKey(to.tenant, to.endpoint)
     const known = drains.get(key)
     if (known !== undefined) return known
-    const drain = new Drain(to, memory, floors.get(key))
+    const drain = new Drain(to, memory, floors.get(key)?.from, () => wake(key))
     drains.set(key, drain)
-    options.run(keepDraining(key, drain))
+    rota.wake(key)
     return drain
+  }
+
+  /** Begins to work for an endpoint where there is something to do. */
+  const wake = (key: string) => {
+    const drain = drains.get(key)
+    if (drain === undefined) return
+    const { finishedCount } = drain.window
+    if (finishedCount >= worthPurging || wanted(key, drain) > 0) rota.wake(key)
   }
 
   return {
@@ -218,7 +227,7 @@ export const makeDrains = (options: DrainsOptions) => {
           Effect.ensuring(
             Effect.sync(() => {
               drain.storing--
-              drain.wake.openUnsafe()
+              wake(endpointKey(to.tenant, to.endpoint))
             })
           )
         )
@@ -228,17 +237,22 @@ export const makeDrains = (options: DrainsOptions) => {
     /** The highest sequence of the stream that is known. */
     highest: (): number => {
       let highest = 0
-      for (const floor of floors.values()) highest = Math.max(highest, floor - 1)
+      for (const { from } of floors.values()) highest = Math.max(highest, from - 1)
       for (const { last, window } of drains.values())
         highest = Math.max(highest, last, window.next - 1)
       return highest
     },
 
-    /** Looks again whether an endpoint's lane has use for more, or those of all. */
-    wake: (key?: string) => {
-      for (const drain of key === undefined ? drains.values() : [drains.get(key)])
-        drain?.wake.openUnsafe()
-    },
+    /** An endpoint's lane may have use for more. */
+    wake,
+
+    /** What time does: to be called again and again. */
+    tick: () =>
+      rota.tick((key) => {
+        const drain = drains.get(key)
+        if (drain === undefined) return true
+        return wanted(key, drain) > 0 || drain.window.finishedCount > 0 || expiry.isDue(drain)
+      }, lookAgain),
 
     /** A delivery that was read has no place in its lane any more. */
     handBack: (key: string, held: Held) => {
@@ -247,6 +261,7 @@ export const makeDrains = (options: DrainsOptions) => {
 
     /** Finds what waited when this owner began, and what a former one has stored since. */
     find: Effect.map(backlog.list, (found) => {
+      for (const [key, { at }] of floors) if (performance.now() - at > staleFor) floors.delete(key)
       for (const to of found) {
         if (drains.has(endpointKey(to.tenant, to.endpoint))) continue
         const drain = open(to)

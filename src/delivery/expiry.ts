@@ -19,30 +19,26 @@ export interface ExpiryOptions {
   readonly expire: (held: Held) => Effect.Effect<void>
   /** Messages and bytes that are read at a time. */
   readonly batch: { readonly messages: number; readonly bytes: number }
+  /** Shared by all backlogs that one worker looks through. */
+  readonly rest: Rest
 }
 
-/** When to look at a backlog again, ms since the epoch. */
-interface Next {
-  /** Before it no deadline passes of what was there at the last look. */
-  deadline: number
-  /** Before it nothing is read: reading has its cost. */
-  look: number
+/** Looking through backlogs has its cost: nothing is read for deadlines until then, ms since the epoch. */
+export interface Rest {
+  until: number
 }
 
 /**
  * What passes its deadline in a backlog ends though its endpoint takes nothing: nobody waits for
- * those in front. All that waits is read for it when the first deadline has passed, at most a tenth
- * of the time, and no longer once the endpoint takes something.
+ * those in front. All that waits is read for it when the first deadline has passed, for at most a
+ * tenth of a worker's time, and no longer once the endpoint takes something.
  */
 export const makeExpiry = (options: ExpiryOptions) => {
-  const { backlog, batch, clock, memory } = options
-  const times = new WeakMap<Drain, Next>()
+  const { backlog, batch, clock, memory, rest } = options
 
-  const nextOf = (drain: Drain): Next => {
-    const known = times.get(drain) ?? { deadline: 0, look: 0 }
-    times.set(drain, known)
-    return known
-  }
+  const isDue = (drain: Drain): boolean =>
+    clock.currentTimeMillisUnsafe() >=
+    Math.max(rest.until, Math.min(drain.nextDeadline, drain.nextStored))
 
   /** Its place is given up by itself: what is in front of it stays. False where it could not be ended. */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
@@ -74,12 +70,11 @@ export const makeExpiry = (options: ExpiryOptions) => {
    *
    * @param isWanted true once its endpoint takes something.
    */
-  return Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
-    const next = nextOf(drain)
+  const look = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
+    if (!isDue(drain)) return
     const now = clock.currentTimeMillisUnsafe()
-    if (now < Math.max(next.look, Math.min(next.deadline, drain.nextStored))) return
     drain.nextStored = Number.POSITIVE_INFINITY
-    next.deadline = 0
+    drain.nextDeadline = 0
     let first = Number.POSITIVE_INFINITY
     let from = drain.window.below
     const consider = (message: StoredMsg) => {
@@ -97,13 +92,14 @@ export const makeExpiry = (options: ExpiryOptions) => {
       const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
       const last = messages.at(-1)
       if (last === undefined) {
-        next.deadline = first
+        drain.nextDeadline = first
         break
       }
       from = last.seq + 1
       yield* Effect.forEach(messages, consider, { concurrency: 16, discard: true })
     }
     const done = clock.currentTimeMillisUnsafe()
-    next.look = done + 10 * (done - now)
+    rest.until = done + 10 * (done - now)
   })
+  return { isDue, look }
 }

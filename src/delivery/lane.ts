@@ -113,6 +113,8 @@ export class Lanes<A> {
     const pace = this.#paceOf(key, lane)
     if (most === 0 || room.bytesFor(pace) === 0) return 0
     if (pace === "slow" || room.isTight) return line.length === 0 && inFlight < most ? 1 : 0
+    // Brought by the cap at least, and not one for each that has left.
+    if (line.length > most) return 0
     return Math.max(0, Math.min(2 * most, places, soon(key)) - line.length)
   }
 

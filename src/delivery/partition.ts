@@ -12,6 +12,7 @@ import type { LiveEndpoint } from "./directory.ts"
 import { makeDrains } from "./drains.ts"
 import { makeEndpointHealth } from "./endpoint-health.ts"
 import { endpointKey } from "./endpoint-store.ts"
+import type { Rest } from "./expiry.ts"
 import type { StoreElsewhere } from "./handling.ts"
 import { makeHandling } from "./handling.ts"
 import type { StoredHealth } from "./health-record.ts"
@@ -64,6 +65,8 @@ export interface PartitionOptions {
   readonly alerts: PartitionAlerts
   /** The worker's room for requests, of which all its partitions have their part. */
   readonly room: Room
+  /** How long backlogs are not looked through for deadlines, all of the worker's together. */
+  readonly rest: Rest
   /** Bodies of its queue's messages that it holds at most, bytes. */
   readonly bytesInHand: number
   readonly worker: string
@@ -219,6 +222,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
     clock: sender.clock,
     begin: (key, held) => lanes.refill(key, { key, held, isFromBacklog: true }),
+    rest: options.rest,
     isDoubtful: () => tail.isDoubtful(),
     lostTail: Effect.suspend(() => tail.lose),
     run: runInBackground
@@ -264,6 +268,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         if (stopping()) return
         health.tick()
         lanes.tick()
+        drains.tick()
       }, tick)
     ),
     (timer) => Effect.sync(() => clearInterval(timer))

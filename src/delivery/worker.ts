@@ -197,6 +197,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const sender = { agent, clock: yield* Clock.Clock }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
+  const rest = { until: 0 }
   const takeOver = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
@@ -251,6 +252,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       sender,
       alerts,
       room,
+      rest,
       bytesInHand: Math.floor(maxBytes / 2 / layout.partitions),
       worker: options.id,
       ackWait: layout.ackWait,
