@@ -41,7 +41,16 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
         ms,
         clock.currentTimeMillisUnsafe()
       )
-    return { note }
+    const alertOf = (tenant: string, ok: boolean) => {
+      const at = clock.currentTimeMillisUnsafe()
+      alertBook.answered(
+        { key: `${tenant}.a`, config: blankEndpoint({ tenant, id: "a" }, "g", 0) },
+        { tenant, type: "invoice.paid", began: at },
+        { at, verdict: ok ? "delivered" : "retry", result: { durationMs: 1 } },
+        1
+      )
+    }
+    return { note, alertOf }
   })
 
 describe("the owner of a partition", () => {
@@ -92,6 +101,25 @@ describe("the owner of a partition", () => {
         answer?.endpoints.map(({ endpoint, tenant }) => `${tenant}/${endpoint}`).sort()
       assert.deepStrictEqual(names(tenants), ["acme/a", "acme/b"])
       assert.deepStrictEqual(names(all), ["acme/a", "acme/b", "other/a"])
+    })
+  )
+
+  scenario("says of which tenants something failed, and of those that are named", () =>
+    Effect.gen(function* () {
+      const { alertOf } = yield* owner({}, {})
+      for (let n = 0; n < 300; n++) alertOf(`bad-${n}`, false)
+      alertOf("well", true)
+      alertOf("named", true)
+      const answer = yield* askOwner(1, { about: "alerts", tenants: ["named", "unknown"] })
+      const counts = { delivered: 0, failedFirst: 1, recovered: 0, dead: 0 }
+      assert.sameDeepMembers(
+        [...(answer?.tenants ?? [])],
+        [
+          ...Array.from({ length: 300 }, (_, n) => ({ tenant: `bad-${n}`, ...counts })),
+          { tenant: "named", ...counts, delivered: 1, failedFirst: 0 }
+        ]
+      )
+      assert.strictEqual(answer?.openCircuits, 0)
     })
   )
 
