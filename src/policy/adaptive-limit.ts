@@ -11,12 +11,14 @@ const grace = 10
 /** How long the shortest time counts as what an endpoint can do, ms. */
 const memory = 5 * 60_000
 const weight = 1 / 8
+/** What is left of the limit after an answer that says it is too much, and after slow ones. */
+const left = { overloaded: 0.7, slow: 0.9 }
 
 /**
  * How many requests at the same time suit an endpoint: additive increase, multiplicative decrease,
- * as TCP does it (RFC 5681). Each round trip in which all is well adds one, up to the cap; an answer
- * that says it is too much halves it; answers that take more than twice as long as at its best take
- * a tenth away. What was sent before the last decrease lowers it no further: it met the load of
+ * as TCP does it (RFC 5681, with the gentler decrease of RFC 9438). Each round trip in which all is
+ * well adds one, up to the cap; an answer that says it is too much takes three tenths away, and
+ * answers that take more than twice as long as at its best one tenth. What was sent before the last decrease lowers it no further: it met the load of
  * before.
  */
 export class AdaptiveLimit {
@@ -42,11 +44,11 @@ export class AdaptiveLimit {
   note({ at, overloaded, sentAt }: Sign, cap: number): void {
     const isNews = sentAt >= this.#loweredAt
     if (overloaded) {
-      if (isNews) this.#lower(1 / 2, at)
+      if (isNews) this.#lower(left.overloaded, at)
       return
     }
     if (this.#isSlow(at - sentAt, at)) {
-      if (isNews) this.#lower(9 / 10, at)
+      if (isNews) this.#lower(left.slow, at)
       return
     }
     this.#limit = Math.min(cap, this.#limit + 1 / this.#limit)

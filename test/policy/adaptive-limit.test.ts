@@ -28,12 +28,12 @@ describe("the limit that adapts", () => {
     assert.deepStrictEqual(new Set(limits), new Set([10]))
   })
 
-  it("is halved by an answer that says it is too much, once for all that was under way", () => {
+  it("goes down by three tenths with an answer that says it is too much, once for all that was under way", () => {
     const limit = new AdaptiveLimit(10)
     for (let n = 0; n < 10; n++) limit.note({ sentAt: 0, at: 20 + n, overloaded: true }, 10)
-    assert.strictEqual(limit.limit, 5)
+    assert.strictEqual(limit.limit, 7)
     limit.note({ sentAt: 40, at: 60, overloaded: true }, 10)
-    assert.strictEqual(limit.limit, 2)
+    assert.strictEqual(limit.limit, 4)
   })
 
   it("is never less than one", () => {
