@@ -6,27 +6,41 @@ import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
-import { alerts } from "./alerts.ts"
-import { audit } from "./audit.ts"
-import { dead } from "./dead.ts"
-import { delivery } from "./delivery.ts"
-import { dev } from "./dev.ts"
 import { endingOf } from "./ending.ts"
-import { endpoint } from "./endpoint.ts"
 import { petrel } from "./frame.ts"
-import { history } from "./history.ts"
-import { init } from "./init.ts"
 import { logging } from "./logging.ts"
-import { presets } from "./presets.ts"
-import { publish } from "./publish.ts"
-import { rebuild } from "./rebuild.ts"
-import { repartition } from "./repartition.ts"
-import { replay } from "./replay.ts"
+import { named } from "./named.ts"
 import { runMain } from "./signals.ts"
-import { status } from "./status.ts"
 import { usage } from "./usage.ts"
-import { worker } from "./worker.ts"
-import { workers } from "./workers.ts"
+
+/** In the order in which the help shows them. Each brings along much that the others do not need. */
+const commands = {
+  dev: async () => (await import("./dev.ts")).dev,
+  init: async () => (await import("./init.ts")).init,
+  status: async () => (await import("./status.ts")).status,
+  worker: async () => (await import("./worker.ts")).worker,
+  workers: async () => (await import("./workers.ts")).workers,
+  repartition: async () => (await import("./repartition.ts")).repartition,
+  endpoint: async () => (await import("./endpoint.ts")).endpoint,
+  publish: async () => (await import("./publish.ts")).publish,
+  history: async () => (await import("./history.ts")).history,
+  dead: async () => (await import("./dead.ts")).dead,
+  replay: async () => (await import("./replay.ts")).replay,
+  audit: async () => (await import("./audit.ts")).audit,
+  delivery: async () => (await import("./delivery.ts")).delivery,
+  rebuild: async () => (await import("./rebuild.ts")).rebuild,
+  alerts: async () => (await import("./alerts.ts")).alerts,
+  presets: async () => (await import("./presets.ts")).presets
+}
+
+/** The command that is named; all of them where none is, for the help and for hints. */
+const wanted = (args: ReadonlyArray<string>) => {
+  if (args.includes("--version") || args.includes("-v")) return Promise.resolve([])
+  const name = named(args)
+  const all = Object.entries(commands)
+  const one = all.filter(([known]) => known === name)
+  return Promise.all((one.length > 0 ? one : all).map(([, load]) => load()))
+}
 
 const platform = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(
@@ -34,28 +48,11 @@ const platform = NodeChildProcessSpawner.layer.pipe(
   )
 )
 
-const program = petrel.pipe(
-  Command.withSubcommands([
-    dev,
-    init,
-    status,
-    worker,
-    workers,
-    repartition,
-    endpoint,
-    publish,
-    history,
-    dead,
-    replay,
-    audit,
-    delivery,
-    rebuild,
-    alerts,
-    presets
-  ]),
-  Command.run({ version: packageJson.version }),
-  Effect.provide(Layer.mergeAll(platform, logging, usage))
-)
+const program = Effect.flatMap(
+  Effect.promise(() => wanted(process.argv.slice(2))),
+  (subcommands) =>
+    petrel.pipe(Command.withSubcommands(subcommands), Command.run({ version: packageJson.version }))
+).pipe(Effect.provide(Layer.mergeAll(platform, logging, usage)))
 
 /** Runs the command line of this process. */
 export const run = (): void => {

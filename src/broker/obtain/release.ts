@@ -2,7 +2,6 @@ import { createHash } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { EnvHttpProxyAgent, fetch } from "undici"
 import type { Progress, Source } from "./source.ts"
 import { ObtainFailed, run } from "./source.ts"
 
@@ -53,6 +52,8 @@ const rootCause = (error: unknown): string => {
 }
 
 const download = async (url: string, progress: Progress, signal: AbortSignal): Promise<Buffer> => {
+  // Only who has no broker yet needs it; it is large.
+  const { EnvHttpProxyAgent, fetch } = await import("undici")
   const dispatcher = new EnvHttpProxyAgent({
     connect: { timeout: connectTimeoutMs },
     headersTimeout: stallTimeoutMs,

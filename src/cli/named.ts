@@ -1,0 +1,12 @@
+/** Flags of all commands that are followed by a value. */
+const withValue: ReadonlyArray<string> = [
+  "--nats",
+  "--prefix",
+  "--events",
+  "--log-level",
+  "--completions"
+]
+
+/** The first word that is neither a flag nor a flag's value: the command, if it is one. */
+export const named = (args: ReadonlyArray<string>): string | undefined =>
+  args.find((arg, index) => !arg.startsWith("-") && !withValue.includes(args[index - 1] ?? ""))
