@@ -1,12 +1,18 @@
-import { defineConfig } from "vitest/config"
+import { configDefaults, defineConfig } from "vitest/config"
+
+/** Stories of some 20 s and more each; `npm run test:long` tells them, too. */
+const long = "test/**/*.long.test.ts"
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: process.env.PETREL_TEST_LONG === undefined ? [long] : configDefaults.exclude,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
-    maxWorkers: 3,
+    // What tests share is the process, and with it what was loaded; each makes its own of the rest.
+    isolate: false,
+    maxWorkers: 4,
     // What a worker logs belongs to its test: it is shown where that fails.
     silent: "passed-only"
   }

@@ -51,9 +51,14 @@ export class DrainWindow {
     return true
   }
 
-  /** All up to a sequence was read: what was to be read again and was not there is gone. */
-  readTo(last: number): void {
-    for (const seq of this.#forgotten) if (seq <= last) this.#forgotten.delete(seq)
+  /**
+   * What was to be read again and is not among what was found from a sequence on, in order, is gone.
+   * To be called before any of it is begun, and so may be given back.
+   */
+  found(from: number, seqs: ReadonlyArray<number>): void {
+    const last = seqs.at(-1) ?? 0
+    for (const seq of this.#forgotten)
+      if (seq >= from && seq <= last && !seqs.includes(seq)) this.#forgotten.delete(seq)
   }
 
   /** It has ended, or waits elsewhere now. */

@@ -141,16 +141,17 @@ export const makeDrains = (options: DrainsOptions) => {
       options.awaitRoom(key)
       return wanted(key, drain) > 0 ? "at once" : lookAgain
     }
+    const from = window.next
     const reserved = options.reserve(key, batch.bytes)
     const messages = yield* backlog
-      .read(to, window.next, now, reserved.bytes)
+      .read(to, from, now, reserved.bytes)
       .pipe(Effect.ensuring(Effect.sync(reserved.giveBack)))
+    window.found(
+      from,
+      messages.map(({ seq }) => seq)
+    )
     for (const message of messages) yield* take(key, drain, message)
-    const lastRead = messages.at(-1)?.seq
-    if (lastRead !== undefined) {
-      window.readTo(lastRead)
-      return wanted(key, drain) > 0 ? "at once" : lookAgain
-    }
+    if (messages.length > 0) return wanted(key, drain) > 0 ? "at once" : lookAgain
     return (yield* isDone(key, drain)) ? "never" : rereadPause
   })
 

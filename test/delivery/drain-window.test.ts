@@ -69,3 +69,26 @@ describe("the window of a drain", () => {
     assert.strictEqual(window.room, 10)
   })
 })
+
+describe("what was to be read again", () => {
+  it("is gone where it is not among what was found, and only there", () => {
+    const window = new DrainWindow()
+    for (const seq of [3, 5, 7, 9]) window.add(seq)
+    for (const seq of [5, 7]) window.forget(seq)
+    assert.strictEqual(window.next, 5)
+    window.forget(3)
+    window.found(5, [7, 9, 11])
+    assert.strictEqual(window.next, 3)
+    for (const seq of [3, 7, 11]) window.add(seq)
+    assert.strictEqual(window.next, 12)
+  })
+
+  it("is read again where it is given back while what was found is begun", () => {
+    const window = new DrainWindow()
+    window.found(1, [1, 2, 3])
+    for (const seq of [1, 2]) window.add(seq)
+    window.forget(1)
+    window.add(3)
+    assert.strictEqual(window.next, 1)
+  })
+})

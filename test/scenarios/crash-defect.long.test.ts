@@ -74,7 +74,7 @@ const story = <E>(
       id: "poisonous",
       types: ["poison"],
       url: poisonous.url,
-      retry: quickRetry({ window: "8 seconds" })
+      retry: quickRetry({ window: "15 seconds" })
     })
     yield* endpoint({ id: "other", types: ["news"], url: other.url })
     const facts = yield* history
