@@ -14,7 +14,7 @@ import { Broker } from "../src/broker/connection.ts"
 import { startEmbedded } from "../src/broker/embedded.ts"
 import { init } from "../src/broker/init.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
-import { addEndpoint } from "../src/delivery/endpoint-store.ts"
+import { addEndpoint } from "../src/delivery/endpoints/endpoint-store.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 import { ask, cpuOf, memoryOf, next, received, start, startWorker } from "./processes.ts"
 

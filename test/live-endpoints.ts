@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../src/broker/connection.ts"
-import { changeEndpoint, disableEndpoint } from "../src/delivery/endpoint-store.ts"
+import { changeEndpoint, disableEndpoint } from "../src/delivery/endpoints/endpoint-store.ts"
 import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 import { eventually, publish } from "./engine.ts"

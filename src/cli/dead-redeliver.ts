@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import type { EndpointRedelivery, Unfit } from "../delivery/redeliver.ts"
-import type { Begun } from "../delivery/rounds.ts"
+import type { EndpointRedelivery, Unfit } from "../delivery/rounds/redeliver.ts"
+import type { Begun } from "../delivery/rounds/rounds.ts"
 import { byFlag } from "./asked-by.ts"
 import {
   checkSelection,
@@ -27,7 +27,7 @@ const unfitTexts: Record<Unfit, string> = {
 }
 
 /** Not before it is needed: other commands do without the engine. */
-const engine = Effect.promise(() => import("../delivery/redeliver.ts"))
+const engine = Effect.promise(() => import("../delivery/rounds/redeliver.ts"))
 
 const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
   plan.flatMap(({ endpoint, fresh, tenant, unfit }) =>

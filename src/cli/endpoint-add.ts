@@ -1,6 +1,6 @@
 import { Clock, Effect, Random, Result } from "effect"
 import { Command } from "effect/cli"
-import { addEndpoint } from "../delivery/endpoint-store.ts"
+import { addEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import {
   blankEndpoint,
   cautions,

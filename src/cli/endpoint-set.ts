@@ -1,6 +1,6 @@
 import { Clock, Effect, Result, Schema } from "effect"
 import { Command } from "effect/cli"
-import { changeEndpoint } from "../delivery/endpoint-store.ts"
+import { changeEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"

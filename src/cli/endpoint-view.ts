@@ -1,6 +1,6 @@
 import { Result, Schema } from "effect"
-import type { EndpointNow } from "../delivery/endpoint-activity.ts"
-import type { StoredEndpoint } from "../delivery/endpoint-store.ts"
+import type { StoredEndpoint } from "../delivery/endpoints/endpoint-store.ts"
+import type { EndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { plainText } from "../history/line.ts"

@@ -1,13 +1,13 @@
 import { Clock, Effect, Option, Stdio } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
-import { readAllNow, readEndpointNow } from "../delivery/endpoint-activity.ts"
 import {
   disableEndpoint,
   enableEndpoint,
   getEndpoint,
   listEndpoints,
   removeEndpoint
-} from "../delivery/endpoint-store.ts"
+} from "../delivery/endpoints/endpoint-store.ts"
+import { readAllNow, readEndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { isToken } from "../domain/token.ts"
 import { add } from "./endpoint-add.ts"

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { getEndpoint } from "../delivery/endpoint-store.ts"
-import type { Replay, ReplayOptions } from "../delivery/replay.ts"
-import type { Begun } from "../delivery/rounds.ts"
+import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
+import type { Replay, ReplayOptions } from "../delivery/rounds/replay.ts"
+import type { Begun } from "../delivery/rounds/rounds.ts"
 import { isToken } from "../domain/token.ts"
 import { byFlag } from "./asked-by.ts"
 import { isSet } from "./endpoint-flags.ts"
@@ -33,7 +33,7 @@ interface Asked {
 }
 
 /** Not before it is needed: other commands do without the engine. */
-const engine = Effect.promise(() => import("../delivery/replay.ts"))
+const engine = Effect.promise(() => import("../delivery/rounds/replay.ts"))
 
 /** The same for the same arguments as they were given: `1h` stays `1h`. */
 const fingerprint = ({ onlyMissing, since, skipped, to, types, until }: Asked): string =>

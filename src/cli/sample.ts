@@ -4,13 +4,13 @@ import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
+import { generateSecret } from "../delivery/attempt/signing.ts"
 import {
   addEndpoint,
   changeEndpoint,
   getEndpoint,
   listEndpoints
-} from "../delivery/endpoint-store.ts"
-import { generateSecret } from "../delivery/signing.ts"
+} from "../delivery/endpoints/endpoint-store.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import { blankEndpoint } from "./endpoint-change.ts"

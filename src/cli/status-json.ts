@@ -1,4 +1,4 @@
-import type { Survey } from "../delivery/survey.ts"
+import type { Survey } from "../delivery/inquiry/survey.ts"
 import { shareOf } from "./figures.ts"
 import { newsOf } from "./status-news.ts"
 import { copiesOf, lastHourOf, retriesIn, storedBytes, waitingSums } from "./status-sums.ts"

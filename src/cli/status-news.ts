@@ -1,5 +1,5 @@
-import { defaultTtl } from "../delivery/ownership.ts"
-import type { PartitionSurvey, Survey } from "../delivery/survey.ts"
+import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
+import { defaultTtl } from "../delivery/sharing/ownership.ts"
 import { alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"

@@ -1,4 +1,4 @@
-import type { PartitionSurvey, Survey } from "../delivery/survey.ts"
+import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
 import { quantile } from "../policy/durations.ts"
 import { addCounts } from "../policy/tally.ts"
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { deliveryId } from "../domain/delivery.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
 import type { AttemptResult } from "../domain/outcome.ts"
-import type { Held } from "./held.ts"
+import type { Held } from "./lanes/held.ts"
 
 /** A fact about a delivery, with all that is known of it before an attempt. */
 export const deliveryFact = (

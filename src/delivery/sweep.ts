@@ -8,10 +8,10 @@ import { isConflict } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
-import { Directory } from "./directory.ts"
-import { endpointKey } from "./endpoint-store.ts"
-import type { Held } from "./held.ts"
-import type { PartitionMemory } from "./partition-memory.ts"
+import { Directory } from "./endpoints/directory.ts"
+import { endpointKey } from "./endpoints/endpoint-store.ts"
+import type { Held } from "./lanes/held.ts"
+import type { PartitionMemory } from "./memory/partition-memory.ts"
 
 /** By how much the clocks of those who make endpoints and of the broker may differ, ms. */
 const clocksApart = 5 * 60_000

@@ -1,7 +1,7 @@
 import type { Semaphore } from "effect"
 import { Cause, Effect, Queue } from "effect"
 import { partitionOf } from "../domain/names.ts"
-import { Directory } from "./directory.ts"
+import { Directory } from "./endpoints/directory.ts"
 import type { Partition } from "./partition.ts"
 import { strandedEndpoints, sweepEndpoint, sweepSchedules } from "./sweep.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { writeHealth } from "../../src/delivery/health-store.ts"
+import { writeHealth } from "../../src/delivery/endpoints/health-store.ts"
 import { endpoint, history, nth } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { newsOf, rangesText } from "../../src/cli/status-news.ts"
 import { statusLines } from "../../src/cli/status-view.ts"
-import type { Present, Role } from "../../src/delivery/roster.ts"
-import type { PartitionSurvey, Survey } from "../../src/delivery/survey.ts"
-import type { EndpointsSurvey } from "../../src/delivery/survey-endpoints.ts"
-import type { StreamSurvey } from "../../src/delivery/survey-streams.ts"
+import type { PartitionSurvey, Survey } from "../../src/delivery/inquiry/survey.ts"
+import type { EndpointsSurvey } from "../../src/delivery/inquiry/survey-endpoints.ts"
+import type { StreamSurvey } from "../../src/delivery/inquiry/survey-streams.ts"
+import type { Present, Role } from "../../src/delivery/sharing/roster.ts"
 
 const now = new Date("2026-06-03T10:32:00").getTime()
 const minute = 60_000

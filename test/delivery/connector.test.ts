@@ -3,7 +3,7 @@ import { setDefaultCACertificates } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Agent } from "undici"
-import { type AgentOptions, agent, type Resolve } from "../../src/delivery/connector.ts"
+import { type AgentOptions, agent, type Resolve } from "../../src/delivery/attempt/connector.ts"
 import { receiver, selfSigned, tcpServer } from "../receiver.ts"
 
 const onlyLocal = (ip: string) => ip === "127.0.0.1"

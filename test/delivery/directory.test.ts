@@ -2,13 +2,13 @@ import { assert, describe } from "@effect/vitest"
 import type { KV, KvWatchEntry } from "@nats-io/kv"
 import { Context, Effect, Layer, Schema } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { Directory } from "../../src/delivery/directory.ts"
-import type { StoredEndpoint } from "../../src/delivery/endpoint-store.ts"
+import { Directory } from "../../src/delivery/endpoints/directory.ts"
+import type { StoredEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import {
   changeEndpoint,
   disableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
+} from "../../src/delivery/endpoints/endpoint-store.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { TypeFilter } from "../../src/domain/type-filter.ts"

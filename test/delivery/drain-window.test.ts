@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { DrainWindow } from "../../src/delivery/drain-window.ts"
+import { DrainWindow } from "../../src/delivery/backlog/drain-window.ts"
 
 describe("the window of a drain", () => {
   it("reads on after the last, and knows what it has read", () => {

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { isConflict, writeValue } from "../../src/broker/values.ts"
-import { eraseHealth, readHealth, writeHealth } from "../../src/delivery/health-store.ts"
+import { eraseHealth, readHealth, writeHealth } from "../../src/delivery/endpoints/health-store.ts"
 import { type Health, healthy } from "../../src/domain/health.ts"
 import { onServer } from "../scenario.ts"
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { placeName } from "../../src/delivery/held.ts"
+import { placeName } from "../../src/delivery/lanes/held.ts"
 
 describe("the place of a message", () => {
   it("is its stream and its sequence", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { InHand } from "../../src/delivery/in-hand.ts"
+import { InHand } from "../../src/delivery/lanes/in-hand.ts"
 
 const message = (bytes = 100) => {
   const handed = {

@@ -1,7 +1,7 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
-import type { Place } from "../../src/delivery/lane.ts"
-import { Lanes } from "../../src/delivery/lane.ts"
-import { Room } from "../../src/delivery/room.ts"
+import type { Place } from "../../src/delivery/lanes/lane.ts"
+import { Lanes } from "../../src/delivery/lanes/lane.ts"
+import { Room } from "../../src/delivery/lanes/room.ts"
 
 const kilobyte = 1024
 const plenty = new Room({ requests: 1_000, bytes: 1024 * kilobyte })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Recent } from "../../src/delivery/recent.ts"
+import { Recent } from "../../src/delivery/endpoints/recent.ts"
 
 const keptOf = (recent: Recent<string>, keys: ReadonlyArray<string>) =>
   keys.filter((key) => recent.get(key) !== undefined)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Pace, Use } from "../../src/delivery/room.ts"
-import { Room } from "../../src/delivery/room.ts"
+import type { Pace, Use } from "../../src/delivery/lanes/room.ts"
+import { Room } from "../../src/delivery/lanes/room.ts"
 
 const kilobyte = 1024
 

@@ -1,7 +1,7 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import type { Next } from "../../src/delivery/rota.ts"
-import { Rota } from "../../src/delivery/rota.ts"
+import type { Next } from "../../src/delivery/backlog/rota.ts"
+import { Rota } from "../../src/delivery/backlog/rota.ts"
 
 /** A rota whose work for a key ends when the test says how. */
 const makeRota = (atOnce: number) => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Horizon, Settled } from "../../src/delivery/settled.ts"
+import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
 
 describe("what an owner remembers of messages that have ended", () => {
   it("lasts for two whole waits after the one in which they ended, and not for ever", () => {

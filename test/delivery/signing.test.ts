@@ -11,7 +11,7 @@ import {
   publicKeyOf,
   type Signing,
   secretProblem
-} from "../../src/delivery/signing.ts"
+} from "../../src/delivery/attempt/signing.ts"
 import type { Scheme } from "../../src/domain/endpoint.ts"
 
 const schemes = ["standard", "standard-ed25519", "stripe", "github"] as const

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PubAck } from "../../src/broker/publisher.ts"
 import { PublishError } from "../../src/broker/publisher.ts"
-import { storeOnce } from "../../src/delivery/store-once.ts"
+import { storeOnce } from "../../src/delivery/memory/store-once.ts"
 
 /** A stream whose answers are given: each try ends as the next one says. */
 const stream = (...answers: ReadonlyArray<"stored" | "lost answer" | PublishError["reason"]>) => {

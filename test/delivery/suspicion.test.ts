@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Suspicion } from "../../src/delivery/suspicion.ts"
+import { Suspicion } from "../../src/delivery/memory/suspicion.ts"
 
 const handed = (handedOut: number, seq = 1) => ({ handedOut, place: { stream: "S", seq } })
 

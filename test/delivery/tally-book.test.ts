@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { blankEndpoint } from "../../src/cli/endpoint-change.ts"
-import { TallyBook } from "../../src/delivery/tally-book.ts"
+import { TallyBook } from "../../src/delivery/inquiry/tally-book.ts"
 
 const hour = 3_600_000
 const start = 1_000_000 * hour

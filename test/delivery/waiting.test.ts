@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { countWaiting } from "../../src/delivery/waiting.ts"
+import { countWaiting } from "../../src/delivery/inquiry/waiting.ts"
 import { endpoint, eventually, history, publishMany, quickRetry, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"

@@ -8,7 +8,7 @@ import {
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
+} from "../../src/delivery/endpoints/endpoint-store.ts"
 import type { AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { closedBooks } from "../books.ts"

@@ -1,8 +1,12 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { enableEndpoint, pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
-import { readHealth } from "../../src/delivery/health-store.ts"
+import {
+  enableEndpoint,
+  pauseEndpoint,
+  resumeEndpoint
+} from "../../src/delivery/endpoints/endpoint-store.ts"
+import { readHealth } from "../../src/delivery/endpoints/health-store.ts"
 import { closedBooks } from "../books.ts"
 import {
   backlogged,

@@ -9,7 +9,7 @@ import {
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
+} from "../../src/delivery/endpoints/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"

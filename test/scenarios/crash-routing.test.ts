@@ -7,7 +7,7 @@ import {
   changeEndpoint,
   disableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
+} from "../../src/delivery/endpoints/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
 import type { Installation } from "../engine.ts"

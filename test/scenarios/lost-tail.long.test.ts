@@ -4,7 +4,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoint-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import {
   backlogged,
   endpoint,

@@ -9,8 +9,8 @@ import {
   changeEndpoint,
   disableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
-import { planRedelivery, redeliver } from "../../src/delivery/redeliver.ts"
+} from "../../src/delivery/endpoints/endpoint-store.ts"
+import { planRedelivery, redeliver } from "../../src/delivery/rounds/redeliver.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
 import type { DeadLetterQuery } from "../../src/history/dead-letters.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"

@@ -7,9 +7,9 @@ import {
   getEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../src/delivery/endpoint-store.ts"
-import type { ReplayOptions } from "../../src/delivery/replay.ts"
-import { countTypes, openReplay, planReplay } from "../../src/delivery/replay.ts"
+} from "../../src/delivery/endpoints/endpoint-store.ts"
+import type { ReplayOptions } from "../../src/delivery/rounds/replay.ts"
+import { countTypes, openReplay, planReplay } from "../../src/delivery/rounds/replay.ts"
 import { quiet } from "../books.ts"
 import {
   backlogged,

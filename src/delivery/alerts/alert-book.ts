@@ -2,9 +2,9 @@ import type { AlertChoice } from "../../domain/alert.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { isOwnType } from "../../domain/type-filter.ts"
 import { AlertWindow } from "../../policy/alert-window.ts"
-import { endpointKey } from "../endpoint-store.ts"
-import type { LiveEndpoint } from "../live-endpoint.ts"
-import type { Sent } from "../sender.ts"
+import type { Sent } from "../attempt/sender.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
+import type { LiveEndpoint } from "../endpoints/live-endpoint.ts"
 import type { Thresholds } from "./thresholds.ts"
 
 /** How often what is over is looked for, ms. */

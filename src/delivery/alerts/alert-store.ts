@@ -4,7 +4,7 @@ import { eraseValue, readValues, writeValue } from "../../broker/values.ts"
 import { Alert, AlertChoice, SystemAlertSettings } from "../../domain/alert.ts"
 import { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
-import { lookAt } from "../entry.ts"
+import { lookAt } from "../sharing/entry.ts"
 
 /** What alerts are about: an endpoint, a tenant (endpoint `_`), or the system (both `_`). */
 export interface AlertSubject {

@@ -1,0 +1,296 @@
+import type { Agent, Dispatcher } from "undici"
+import type { AttemptResult, Response } from "../../domain/outcome.ts"
+import { freshConnectMs } from "./connector.ts"
+import { type Failure, failure, failureOf } from "./failure.ts"
+import { isFollowed, redirected, type Target } from "./redirect.ts"
+
+/** Bytes of an answer that are read; the connection of a longer one is closed. */
+const longestAnswer = 64 * 1024
+/** Bytes of an answer that are kept. */
+const longestSnippet = 1024
+const longestHeader = 256
+/** In ms, about 24 days: what is longer fires at once. */
+const longestTimer = 2 ** 31 - 1
+
+/** Headers of an answer that help to find out what happened. None that could carry a credential. */
+const keptHeaders = [
+  "content-type",
+  "content-length",
+  "date",
+  "server",
+  "via",
+  "retry-after",
+  "allow",
+  "location",
+  "x-request-id",
+  "x-correlation-id",
+  "x-amzn-requestid",
+  "x-amz-cf-id",
+  "cf-ray",
+  "x-cache",
+  "traceparent"
+]
+
+export interface AttemptRequest {
+  readonly target: Target
+  /** Name, value, name, value…; valid as HTTP headers. */
+  readonly headers: ReadonlyArray<string>
+  /** The endpoint's own headers, alike: they may be credentials, so no other origin gets them. */
+  readonly ownHeaders: ReadonlyArray<string>
+  readonly body: Uint8Array
+  /** Limit for all of the attempt in ms: connections, redirects, the last byte of the answer. */
+  readonly timeoutMs: number
+  /** Redirects followed at most; with 0 a redirect is an answer like any other. */
+  readonly redirects: number
+}
+
+type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2]
+
+const abandoned = new Error("the attempt is over")
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10
+
+const headerOf = (headers: Headers, name: string): string | undefined => {
+  const value = headers[name]
+  const text = typeof value === "string" ? value : value?.join(", ")
+  return text === undefined || text.length <= longestHeader ? text : text.slice(0, longestHeader)
+}
+
+/** One request and its answer: the first of an attempt, or that of a redirect. */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly attempt: Attempt
+  readonly target: Target
+  controller: Dispatcher.DispatchController | undefined
+  status = 0
+  headers: Headers = {}
+  bytes = 0
+  snippet: Buffer | undefined
+  over = false
+
+  constructor(attempt: Attempt, target: Target) {
+    this.attempt = attempt
+    this.target = target
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // It waited for its connection longer than the attempt lasted: nothing of it may go out now.
+    if (this.over) {
+      controller.abort(abandoned)
+      return
+    }
+    this.controller = controller
+    this.attempt.connected(freshConnectMs())
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
+    if (this.over || status < 200) return
+    this.status = status
+    this.headers = headers
+    this.attempt.firstByte()
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.over) return
+    const room = longestSnippet - (this.snippet?.length ?? 0)
+    if (room > 0) {
+      const piece = chunk.length > room ? chunk.subarray(0, room) : chunk
+      this.snippet = this.snippet === undefined ? piece : Buffer.concat([this.snippet, piece])
+    }
+    this.bytes += chunk.length
+    if (this.bytes > longestAnswer) {
+      this.bytes = longestAnswer
+      this.abort()
+      this.attempt.answered(this)
+    }
+  }
+
+  onResponseEnd(): void {
+    if (this.over) return
+    this.over = true
+    this.attempt.answered(this)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.over) return
+    this.over = true
+    this.attempt.failed(this, failureOf(error, this.status !== 0))
+  }
+
+  /** Ends it from this side: its connection is closed, or it is never sent if it has none yet. */
+  abort(): void {
+    if (this.over) return
+    this.over = true
+    this.controller?.abort(abandoned)
+  }
+
+  get response(): Response {
+    const headers: Record<string, string> = {}
+    for (const name of keptHeaders) {
+      const value = headerOf(this.headers, name)
+      // The query of a location is where tokens travel.
+      if (value !== undefined)
+        headers[name] = name === "location" ? (value.split(/[?#]/, 1)[0] ?? "") : value
+    }
+    return { headers, body: this.#text(), bytes: this.bytes }
+  }
+
+  #text(): string {
+    if (this.snippet === undefined) return ""
+    if (this.bytes === this.snippet.length) return this.snippet.toString("utf8")
+    // Cut off: as a stream, so that a character the cut goes through is left out, not garbled.
+    return new TextDecoder().decode(this.snippet, { stream: true })
+  }
+}
+
+class Attempt implements Running {
+  readonly #agent: Agent
+  readonly #request: AttemptRequest
+  readonly #done: (result: AttemptResult) => void
+  readonly #startedAt = performance.now()
+  readonly #timer: NodeJS.Timeout
+  #exchange: Exchange
+  #over = false
+  #ownHeaders = true
+  #hops = 0
+  #connectMs: number | undefined
+  #firstByteMs: number | undefined
+
+  constructor(agent: Agent, request: AttemptRequest, done: (result: AttemptResult) => void) {
+    this.#agent = agent
+    this.#request = request
+    this.#done = done
+    this.#timer = setTimeout(onTimeout, Math.min(request.timeoutMs, longestTimer), this)
+    this.#exchange = this.#send(request.target)
+  }
+
+  connected(ms: number | undefined): void {
+    if (ms !== undefined) this.#connectMs = (this.#connectMs ?? 0) + ms
+  }
+
+  firstByte(): void {
+    this.#firstByteMs = performance.now() - this.#startedAt
+  }
+
+  answered(exchange: Exchange): void {
+    if (this.#request.redirects > 0 && isFollowed(exchange.status)) this.#follow(exchange)
+    else this.#settle(exchange)
+  }
+
+  failed(exchange: Exchange, error: Failure): void {
+    this.#settle(exchange, error)
+  }
+
+  timedOut(): void {
+    const { status, controller } = this.#exchange
+    const missing =
+      status !== 0 ? "complete answer" : controller !== undefined ? "answer" : "connection"
+    this.#exchange.abort()
+    this.#settle(
+      this.#exchange,
+      failure("timeout", `no ${missing} within ${this.#request.timeoutMs} ms`)
+    )
+  }
+
+  interrupt(): void {
+    if (this.#over) return
+    this.#over = true
+    clearTimeout(this.#timer)
+    this.#exchange.abort()
+  }
+
+  #send(target: Target): Exchange {
+    const { headers, ownHeaders, body } = this.#request
+    const exchange = new Exchange(this, target)
+    this.#exchange = exchange
+    try {
+      this.#agent.dispatch(
+        {
+          origin: target.origin,
+          path: target.path,
+          method: "POST",
+          headers: this.#ownHeaders ? [...headers, ...ownHeaders] : [...headers],
+          body
+        },
+        exchange
+      )
+    } catch (error) {
+      if (!exchange.over) exchange.onResponseError(null, error instanceof Error ? error : abandoned)
+    }
+    return exchange
+  }
+
+  #follow(exchange: Exchange): void {
+    const { redirects } = this.#request
+    const next =
+      this.#hops < redirects
+        ? redirected(exchange.target, exchange.headers.location)
+        : `more than ${redirects} ${redirects === 1 ? "redirect" : "redirects"}`
+    if (typeof next === "string") {
+      this.#settle(exchange, failure("redirect", `${next} (status ${exchange.status})`))
+      return
+    }
+    if (next.origin !== exchange.target.origin) this.#ownHeaders = false
+    this.#hops++
+    afterParsing(() => {
+      if (!this.#over) this.#send(next)
+    })
+  }
+
+  #settle(exchange: Exchange, error?: Failure): void {
+    if (this.#over) return
+    this.#over = true
+    clearTimeout(this.#timer)
+    const retryAfter = headerOf(exchange.headers, "retry-after")
+    const result: AttemptResult = {
+      ...(exchange.status === 0
+        ? undefined
+        : { status: exchange.status, response: exchange.response }),
+      ...(error === undefined ? undefined : { error }),
+      ...(retryAfter === undefined ? undefined : { retryAfter }),
+      durationMs: tenths(performance.now() - this.#startedAt),
+      ...(this.#connectMs === undefined ? undefined : { connectMs: tenths(this.#connectMs) }),
+      ...(this.#firstByteMs === undefined ? undefined : { firstByteMs: tenths(this.#firstByteMs) })
+    }
+    afterParsing(() => this.#done(result))
+  }
+}
+
+const onTimeout = (attempt: Attempt): void => attempt.timedOut()
+
+let parsed: Array<() => void> = []
+
+const runParsed = (): void => {
+  const steps = parsed
+  parsed = []
+  for (const step of steps) step()
+}
+
+/**
+ * Runs when undici has finished with the answer at hand and taken its connection back, which it
+ * does in an immediate of its own. Called from within a handler, whatever sends another request
+ * would run inside undici's parser, which cannot be entered twice, and would find the connection
+ * still in use and open one more. One immediate does for all answers of a turn.
+ */
+const afterParsing = (step: () => void): void => {
+  if (parsed.push(step) === 1) queueMicrotask(() => setImmediate(runParsed))
+}
+
+/** An attempt under way. */
+export interface Running {
+  /** Ends it without an outcome: the connection in use is closed; a request that waits for one is never sent. */
+  readonly interrupt: () => void
+}
+
+/**
+ * Makes one attempt: POSTs the request, follows redirects, and calls `done` once with how it went.
+ *
+ * What goes wrong is in the result, and so is the status where one had come before it went wrong.
+ * A result without error has a complete answer, or one that was cut at 64 KiB.
+ * Durations are of the monotonic clock: they measure I/O, so a clock of tests has no say in them.
+ * Plain callbacks, for it is on the path of every delivery.
+ */
+export const startAttempt = (
+  agent: Agent,
+  request: AttemptRequest,
+  done: (result: AttemptResult) => void
+): Running => new Attempt(agent, request, done)

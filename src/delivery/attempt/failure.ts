@@ -1,0 +1,105 @@
+import type { AttemptResult, ErrorClass } from "../../domain/outcome.ts"
+import { AddressRefused } from "./connector.ts"
+
+export type Failure = NonNullable<AttemptResult["error"]>
+
+const longestMessage = 200
+
+/** Makes a failure; what is said is kept to one short line. */
+export const failure = (kind: ErrorClass, message: string): Failure => {
+  const line = message.split("\n", 1)[0] ?? ""
+  return {
+    class: kind,
+    message: line.length > longestMessage ? `${line.slice(0, longestMessage - 1)}…` : line
+  }
+}
+
+interface Parts {
+  /** A string always: a DOMException's code is a number. */
+  readonly code: string
+  readonly name: string
+  readonly syscall: string
+  readonly message: string
+}
+
+const partsOf = (error: unknown): Parts => {
+  if (!(error instanceof Error)) return { code: "", name: "", syscall: "", message: String(error) }
+  return {
+    code: "code" in error ? String(error.code) : "",
+    name: error.name,
+    syscall: "syscall" in error ? String(error.syscall) : "",
+    message: error.message === "" ? error.name : error.message
+  }
+}
+
+const dns = /^(ENOTFOUND|ENODATA|ESERVFAIL|EAI_[A-Z]+)$/
+/** Codes of Node's TLS and of OpenSSL's handshake and certificate checks. */
+const tls =
+  /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_|HOSTNAME_MISMATCH$|ERROR_IN_CERT_)/
+const notHttp =
+  /^(UND_ERR_HEADERS_OVERFLOW|UND_ERR_INVALID_ARG|UND_ERR_NOT_SUPPORTED|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/
+const unasked = /^bad (response|upgrade)$/
+
+/** The end of the connection amid an answer, which is no fault of the HTTP spoken until then. */
+const brokeOff = ({ code, name, message }: Parts, answered: boolean): boolean =>
+  (name === "HTTPParserError" && message.includes("EOF")) ||
+  // Before the head is complete, undici says the same of a length that is no number or given twice.
+  (code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && answered)
+
+const classOf = (parts: Parts, answered: boolean): ErrorClass => {
+  const { code, name, syscall, message } = parts
+  if (code === "UND_ERR_CONNECT_TIMEOUT") return "connect-timeout"
+  if (code === "ETIMEDOUT" && syscall === "connect") return "connect-timeout"
+  if (syscall === "getaddrinfo" || dns.test(code)) return "dns"
+  if (tls.test(code)) return "tls"
+  if (brokeOff(parts, answered)) return "connection"
+  if (code === "UND_ERR_SOCKET" && unasked.test(message)) return "protocol"
+  if (name === "HTTPParserError" || notHttp.test(code)) return "protocol"
+  return "connection"
+}
+
+/** Where undici, OpenSSL or Node say too little or too much, other words; else their own. */
+const messageOf = (parts: Parts, answered: boolean): string => {
+  const { code, message } = parts
+  const when = answered ? "before the answer was complete" : "before an answer"
+  if (brokeOff(parts, answered))
+    return "the receiver closed the connection before the answer was complete"
+  switch (code) {
+    case "UND_ERR_SOCKET":
+      return unasked.test(message)
+        ? `the receiver sent a ${message.slice("bad ".length)} that HTTP does not allow here`
+        : `the receiver closed the connection ${when}`
+    case "UND_ERR_RES_CONTENT_LENGTH_MISMATCH":
+      return "the answer's content-length is wrong"
+    case "ECONNRESET":
+      return message === "read ECONNRESET" ? `the receiver reset the connection ${when}` : message
+    case "UND_ERR_CONNECT_TIMEOUT":
+      return `no connection within the time-out${/ \(.*\)$/.exec(message)?.[0] ?? ""}`
+    case "UND_ERR_DESTROYED":
+    case "UND_ERR_CLOSED":
+      return "the worker is shutting down"
+    default:
+      return code.startsWith("ERR_SSL_")
+        ? `TLS: ${/:SSL routines:[^:]*:([^:]+):/.exec(message)?.[1] ?? message}`
+        : message.replace(/; if the root CA is installed locally.*$/, "")
+  }
+}
+
+/**
+ * What an error of undici, net, tls or dns means for an attempt.
+ *
+ * @param answered whether the head of an answer had come.
+ */
+export const failureOf = (error: unknown, answered: boolean): Failure => {
+  if (error instanceof AddressRefused) return failure("address", error.message)
+  // Happy eyeballs: one error per address that was tried, and nothing of its own to say.
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    const each = error.errors.map((part) => failureOf(part, answered))
+    return failure(
+      each[0]?.class ?? "connection",
+      [...new Set(each.map(({ message }) => message))].join("; ")
+    )
+  }
+  const parts = partsOf(error)
+  return failure(classOf(parts, answered), messageOf(parts, answered))
+}

@@ -1,0 +1,256 @@
+import {
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+  sign as signWith
+} from "node:crypto"
+import { Effect, Schema } from "effect"
+import type { Scheme, Secret } from "../../domain/endpoint.ts"
+
+/** A secret that its scheme cannot sign with. The message says why and never shows the secret. */
+export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidSecret", {
+  problem: Schema.String
+}) {
+  override get message() {
+    return this.problem
+  }
+}
+
+/** What an endpoint's configuration says about signing. */
+export interface Signing {
+  readonly scheme: Scheme
+  /** Newest first. */
+  readonly secrets: ReadonlyArray<Secret>
+  /** Name of the signature header in Stripe style. (Default: petrel-signature) */
+  readonly signatureHeader?: string | undefined
+}
+
+export interface Signer {
+  /**
+   * The headers that identify and sign one attempt, as name, value, name, value… in an array of
+   * the caller's own.
+   *
+   * @param id the event's id: ASCII, the same at each attempt.
+   * @param timestampSeconds when the attempt is made, in s since the epoch.
+   * @param body the bytes that are sent.
+   * @param nowMs ms since the epoch: secrets whose `until` is not after it do not sign.
+   */
+  readonly sign: (
+    id: string,
+    timestampSeconds: number,
+    body: Uint8Array,
+    nowMs: number
+  ) => Array<string>
+}
+
+interface Key {
+  readonly key: KeyObject
+  readonly until: number
+}
+
+/** DER of a PKCS #8 Ed25519 private key up to its seed: node:crypto imports no bare seed. */
+const ed25519Header = Buffer.from("302e020100300506032b657004220420", "hex")
+
+const ed25519Key = (seed: Uint8Array): KeyObject =>
+  createPrivateKey({ key: Buffer.concat([ed25519Header, seed]), format: "der", type: "pkcs8" })
+
+const publicBytes = (key: KeyObject): Buffer =>
+  Buffer.from(createPublicKey(key).export({ format: "jwk" }).x ?? "", "base64url")
+
+/** Buffer.from skips over what is not base64: only what encodes back to the same text counts. */
+const decodeAfter = (prefix: string, value: string): Buffer | undefined => {
+  if (!value.startsWith(prefix)) return undefined
+  const text = value.slice(prefix.length)
+  const bytes = Buffer.from(text, "base64")
+  return bytes.toString("base64") === text ? bytes : undefined
+}
+
+/** What keeps a secret from being used with a scheme, as a sentence, or undefined. */
+export const secretProblem = (scheme: Scheme, value: string): string | undefined => {
+  switch (scheme) {
+    case "standard": {
+      const bytes = decodeAfter("whsec_", value)
+      if (bytes === undefined)
+        return "a secret for standard signatures must be whsec_ followed by base64"
+      if (bytes.length < 24 || bytes.length > 64)
+        return `a secret for standard signatures must hold 24 to 64 bytes, not ${bytes.length}`
+      return undefined
+    }
+    case "standard-ed25519": {
+      const bytes = decodeAfter("whsk_", value)
+      if (bytes === undefined)
+        return "a secret for standard-ed25519 signatures must be whsk_ followed by base64"
+      if (bytes.length !== 32 && bytes.length !== 64)
+        return `a secret for standard-ed25519 signatures must hold 32 bytes (the seed) or 64 (seed and public key), not ${bytes.length}`
+      if (
+        bytes.length === 64 &&
+        !publicBytes(ed25519Key(bytes.subarray(0, 32))).equals(bytes.subarray(32))
+      )
+        return "the second half of the secret for standard-ed25519 signatures is not the public key of its first half"
+      return undefined
+    }
+    case "stripe":
+    case "github":
+      return /^[\x21-\x7e]{8,256}$/.test(value)
+        ? undefined
+        : `a secret for ${scheme} signatures must be 8 to 256 ASCII characters without spaces`
+    case "none":
+      return "an endpoint whose requests are not signed takes no secret"
+  }
+}
+
+/**
+ * A new secret for a scheme, from 32 random bytes.
+ *
+ * The bytes come from node:crypto: Effect's Random can be seeded and is not meant to be
+ * unpredictable, which is all that a secret is good for.
+ */
+export const generateSecret = (scheme: Exclude<Scheme, "none">): Effect.Effect<string> =>
+  Effect.sync(() => {
+    const bytes = randomBytes(32)
+    switch (scheme) {
+      case "standard":
+        return `whsec_${bytes.toString("base64")}`
+      case "standard-ed25519":
+        return `whsk_${bytes.toString("base64")}`
+      case "stripe":
+        return `whsec_${bytes.toString("base64url")}`
+      case "github":
+        return bytes.toString("hex")
+    }
+  })
+
+/** The public key (`whpk_…`) that receivers verify `v1a` signatures with, or undefined for any other secret. */
+export const publicKeyOf = (secret: string): string | undefined => {
+  const bytes = decodeAfter("whsk_", secret)
+  if (bytes === undefined || secretProblem("standard-ed25519", secret) !== undefined)
+    return undefined
+  return `whpk_${publicBytes(ed25519Key(bytes.subarray(0, 32))).toString("base64")}`
+}
+
+/** Stripe's and GitHub's libraries take the whole text for the key, prefix and all. */
+const keyOf = (scheme: Scheme, value: string): KeyObject => {
+  switch (scheme) {
+    case "standard":
+      return createSecretKey(Buffer.from(value.slice("whsec_".length), "base64"))
+    case "standard-ed25519":
+      return ed25519Key(Buffer.from(value.slice("whsk_".length), "base64").subarray(0, 32))
+    default:
+      return createSecretKey(value, "utf8")
+  }
+}
+
+const hmac = (key: KeyObject, prefix: string, body: Uint8Array, encoding: "base64" | "hex") =>
+  createHmac("sha256", key).update(prefix).update(body).digest(encoding)
+
+const joined = (
+  keys: ReadonlyArray<Key>,
+  nowMs: number,
+  separator: string,
+  signature: (key: KeyObject) => string
+): string => {
+  let text = ""
+  for (const { key, until } of keys) {
+    if (until > nowMs) text += text === "" ? signature(key) : separator + signature(key)
+  }
+  return text
+}
+
+const signerFor = (scheme: Scheme, keys: ReadonlyArray<Key>, headerName: string): Signer => {
+  const identity = (id: string, seconds: number) => [
+    "webhook-id",
+    id,
+    "webhook-timestamp",
+    String(seconds)
+  ]
+  const signed = (headers: Array<string>, name: string, signature: string): Array<string> => {
+    if (signature !== "") headers.push(name, signature)
+    return headers
+  }
+  switch (scheme) {
+    case "standard":
+      return {
+        sign: (id, seconds, body, nowMs) => {
+          const prefix = `${id}.${seconds}.`
+          const signature = joined(
+            keys,
+            nowMs,
+            " ",
+            (key) => `v1,${hmac(key, prefix, body, "base64")}`
+          )
+          return signed(identity(id, seconds), "webhook-signature", signature)
+        }
+      }
+    case "standard-ed25519":
+      return {
+        sign: (id, seconds, body, nowMs) => {
+          // Ed25519 reads its message twice, so it must lie in one piece: the one scheme that copies.
+          const message = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])
+          const signature = joined(
+            keys,
+            nowMs,
+            " ",
+            (key) => `v1a,${signWith(null, message, key).toString("base64")}`
+          )
+          return signed(identity(id, seconds), "webhook-signature", signature)
+        }
+      }
+    case "stripe":
+      return {
+        sign: (id, seconds, body, nowMs) => {
+          const prefix = `${seconds}.`
+          const signature = joined(
+            keys,
+            nowMs,
+            ",",
+            (key) => `v1=${hmac(key, prefix, body, "hex")}`
+          )
+          return signed(
+            identity(id, seconds),
+            headerName,
+            signature === "" ? "" : `t=${seconds},${signature}`
+          )
+        }
+      }
+    case "github":
+      return {
+        sign: (id, seconds, body, nowMs) => {
+          const newest = keys.find(({ until }) => until > nowMs)
+          const signature =
+            newest === undefined
+              ? ""
+              : `sha256=${createHmac("sha256", newest.key).update(body).digest("hex")}`
+          return signed(identity(id, seconds), "x-hub-signature-256", signature)
+        }
+      }
+    case "none":
+      return { sign: identity }
+  }
+}
+
+/**
+ * Prepares the signing of an endpoint's requests, once per configuration: keys are imported here,
+ * so that an attempt pays for nothing but the signature.
+ *
+ * All secrets that are still valid sign, newest first; GitHub's header holds one signature only,
+ * which is the newest secret's. Where none is valid there is no signature header, and the
+ * receiver refuses the request.
+ *
+ * Fails with `InvalidSecret` where `secretProblem` has something to say.
+ */
+export const makeSigner = Effect.fnUntraced(function* (signing: Signing) {
+  const { scheme, secrets, signatureHeader = "petrel-signature" } = signing
+  const keys: Array<Key> = []
+  for (const secret of scheme === "none" ? [] : secrets) {
+    const problem = secretProblem(scheme, secret.value)
+    if (problem !== undefined) return yield* new InvalidSecret({ problem })
+    keys.push({
+      key: keyOf(scheme, secret.value),
+      until: secret.until ?? Number.POSITIVE_INFINITY
+    })
+  }
+  return signerFor(scheme, keys, signatureHeader)
+})

@@ -1,0 +1,108 @@
+import { Effect, Option, Stream } from "effect"
+import { Broker, BrokerError } from "../../broker/connection.ts"
+import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
+import type { Progress } from "../../domain/delivery.ts"
+import { deliveryHeaders } from "../../domain/delivery.ts"
+import type { Held } from "../lanes/held.ts"
+import { placeName } from "../lanes/held.ts"
+import { storeOnce } from "../memory/store-once.ts"
+
+/** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */
+const patience = 3_000
+
+/** An endpoint as subjects name it. */
+export interface Addressee {
+  readonly tenant: string
+  readonly endpoint: string
+}
+
+/**
+ * The durable waiting rooms of a partition's endpoints. No consumer reads them: the partition's
+ * owner gets them in order, and purges what has been finished.
+ *
+ * @param index of the partition.
+ */
+export const makeBacklog = Effect.fnUntraced(function* (index: number) {
+  const broker = yield* Broker
+  const { jsm, names, publisher } = broker
+  const stream = names.backlog(index)
+  const subjectOf = ({ endpoint, tenant }: Addressee) =>
+    names.subjects.backlog(index, tenant, endpoint)
+  const ask = <A>(operation: string, run: () => Promise<A>) =>
+    Effect.timeoutOrElse(broker.ask(operation, run), {
+      duration: patience,
+      orElse: () => Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
+    })
+  const withBroker = Effect.provideService(Broker, broker)
+
+  return {
+    stream,
+
+    /**
+     * Stores a delivery at the tail of its endpoint's backlog, once however often it is tried.
+     *
+     * @param after a sequence that is older than any earlier try.
+     * @param hasLeft true where it is known to be stored by what came of it.
+     */
+    store: (held: Held, progress: Progress, after: number, hasLeft: () => boolean) => {
+      const { seq, stream: from } = held.place
+      const origin = placeName(held.place)
+      const subject = subjectOf(held.delivery)
+      const publish = publisher.publish(
+        subject,
+        held.body,
+        deliveryHeaders({ ...held.delivery, progress, origin }, `${from}.${seq}.backlog`)
+      )
+      const find = scanQueue(stream, subject, after + 1).pipe(
+        Stream.filter((message) => message.header.get("petrel-origin") === origin),
+        Stream.runHead,
+        Effect.map(Option.isSome),
+        withBroker
+      )
+      return storeOnce(
+        publish,
+        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find))
+      )
+    },
+
+    /** What waits for an endpoint from a sequence on, in order; at most so many messages and bytes. */
+    read: (to: Addressee, from: number, messages: number, bytes: number) =>
+      withBroker(readBatch(stream, subjectOf(to), from, { batch: messages, max_bytes: bytes })),
+
+    /** True where the leader knows of nothing from a sequence on: other copies may be behind. */
+    isEmpty: (to: Addressee, from: number) => {
+      const next = { seq: from, next_by_subj: subjectOf(to) }
+      const read = ask("look at a backlog", () => jsm.streams.getMessage(stream, next))
+      return Effect.map(read, (message) => message === null)
+    },
+
+    /** Removes what lies below a sequence. */
+    purge: (to: Addressee, below: number) =>
+      ask("purge what has left a backlog", () =>
+        jsm.streams.purge(stream, { filter: subjectOf(to), seq: below })
+      ),
+
+    /** Removes one message from among the others. */
+    remove: (seq: number) =>
+      ask("remove a delivery that has ended", () =>
+        jsm.streams.deleteMessage(stream, seq, false)
+      ).pipe(
+        Effect.catchIf(isNoSuchMessage, () => Effect.void),
+        Effect.asVoid
+      ),
+
+    /** Endpoints for which something waits, with the number of messages. */
+    list: Effect.map(
+      ask(`list what waits in ${stream}`, () =>
+        jsm.streams.info(stream, { subjects_filter: names.subjects.backlogOf(index) })
+      ),
+      ({ state }) =>
+        Object.entries(state.subjects ?? {}).map(([subject, count]) => {
+          const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+          return { tenant, endpoint, count }
+        })
+    )
+  }
+})
+
+export type Backlog = Effect.Success<ReturnType<typeof makeBacklog>>

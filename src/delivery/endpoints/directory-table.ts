@@ -1,0 +1,142 @@
+import { Result } from "effect"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import { TypeIndex } from "../../domain/type-filter.ts"
+import { decodeEndpoint } from "./endpoint-store.ts"
+import type { LiveEndpoint } from "./live-endpoint.ts"
+import { makeLive, windowOf } from "./live-endpoint.ts"
+import { Recent } from "./recent.ts"
+
+/** What routing needs to know of an endpoint. */
+export interface ListedEndpoint {
+  readonly id: string
+  readonly generation: string
+  readonly revision: number
+  readonly isDisabled: boolean
+  /** From the start of a round to its give-up deadline, ms. */
+  readonly window: number
+}
+
+/** Text, for the same takes several times the memory once it is decoded and made ready. */
+interface Row extends ListedEndpoint {
+  /** With a space between them. */
+  readonly types: string
+  /** The configuration as the bucket holds it, known to decode. */
+  readonly text: string
+}
+
+/** Endpoints that are kept ready: 2 KB each, and 20 µs to make one again. */
+const mostReady = 10_000
+/** Tenants whose types are kept indexed: 1 KB each at least, and 1 µs for each endpoint to do it again. */
+const mostIndexed = 10_000
+
+/**
+ * The endpoints in memory. Of each there are a few words and its configuration's text; what a
+ * delivery needs is made of it when the endpoint is used, and kept while it is.
+ */
+export class DirectoryTable {
+  readonly #rows = new Map<string, Row>()
+  readonly #tenants = new Map<string, Set<Row>>()
+  readonly #removed = new Map<string, number>()
+  /** By tenant, ids of endpoints of which no readable configuration was ever seen. */
+  readonly #unreadable = new Map<string, Set<string>>()
+  readonly #ready = new Recent<LiveEndpoint>(mostReady)
+  readonly #indexes = new Recent<TypeIndex<Row>>(mostIndexed)
+
+  find(key: string): LiveEndpoint | undefined {
+    return this.#ready.get(key) ?? this.#makeReady(key)
+  }
+
+  generationOf(key: string): string | undefined {
+    return this.#rows.get(key)?.generation
+  }
+
+  /** 0 for one that was never heard of. */
+  revisionOf(key: string): number {
+    return this.#rows.get(key)?.revision ?? this.#removed.get(key) ?? 0
+  }
+
+  match(tenant: string, type: string): ReadonlyArray<ListedEndpoint> {
+    const index = this.#indexes.get(tenant) ?? this.#makeIndex(tenant)
+    if (index === undefined) return []
+    return [...index.match(type)].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  disabled(): ReadonlyArray<string> {
+    return [...this.#rows].flatMap(([key, { isDisabled }]) => (isDisabled ? [key] : []))
+  }
+
+  unreadable(tenant: string): ReadonlyArray<string> {
+    return [...(this.#unreadable.get(tenant) ?? [])]
+  }
+
+  /** What is known of an endpoint from before goes on holding. */
+  cannotRead(key: string): void {
+    if (this.#rows.has(key)) return
+    const [tenant = "", id = ""] = key.split(".")
+    const ids = this.#unreadable.get(tenant) ?? new Set()
+    this.#unreadable.set(tenant, ids.add(id))
+  }
+
+  /** @param text what `config` was decoded from. */
+  put(key: string, config: Endpoint, text: string, revision: number): void {
+    const { generation, id, tenant } = config
+    this.#drop(key)
+    const row: Row = {
+      id,
+      generation,
+      revision,
+      isDisabled: config.disabled !== undefined,
+      window: windowOf(config),
+      types: config.types.join(" "),
+      text
+    }
+    this.#rows.set(key, row)
+    this.#removed.delete(key)
+    const rows = this.#tenants.get(tenant)
+    if (rows === undefined) this.#tenants.set(tenant, new Set([row]))
+    else rows.add(row)
+    this.#indexes.get(tenant)?.add(config.types, row)
+  }
+
+  remove(key: string, revision: number): void {
+    this.#drop(key)
+    this.#removed.set(key, revision)
+  }
+
+  /** Keys that a complete reading did not mention. */
+  absent(seen: ReadonlySet<string>): ReadonlyArray<string> {
+    return [...this.#rows.keys()].filter((key) => !seen.has(key))
+  }
+
+  #drop(key: string): void {
+    const [tenant = "", id = ""] = key.split(".")
+    this.#unreadable.get(tenant)?.delete(id)
+    const row = this.#rows.get(key)
+    if (row === undefined) return
+    this.#rows.delete(key)
+    this.#ready.delete(key)
+    this.#indexes.get(tenant)?.remove(filtersOf(row), row)
+    const rows = this.#tenants.get(tenant)
+    rows?.delete(row)
+    if (rows?.size === 0) this.#tenants.delete(tenant)
+  }
+
+  #makeReady(key: string): LiveEndpoint | undefined {
+    const row = this.#rows.get(key)
+    if (row === undefined) return undefined
+    const live = makeLive(key, Result.getOrThrow(decodeEndpoint(key, row.text)), row.revision)
+    this.#ready.add(key, live)
+    return live
+  }
+
+  #makeIndex(tenant: string): TypeIndex<Row> | undefined {
+    const rows = this.#tenants.get(tenant)
+    if (rows === undefined) return undefined
+    const index = new TypeIndex<Row>()
+    for (const row of rows) index.add(filtersOf(row), row)
+    this.#indexes.add(tenant, index)
+    return index
+  }
+}
+
+const filtersOf = ({ types }: Row): ReadonlyArray<string> => types.split(" ")

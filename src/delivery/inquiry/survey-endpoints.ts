@@ -1,0 +1,87 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { StoredValue } from "../../broker/values.ts"
+import { readValues } from "../../broker/values.ts"
+import { CircuitState } from "../../domain/health.ts"
+
+/** An endpoint whose circuit is not closed. */
+export interface Troubled {
+  readonly tenant: string
+  readonly endpoint: string
+  /** ms since the epoch */
+  readonly since: number
+  readonly why: string
+}
+
+/** How many endpoints there are in each state. One that is disabled or paused is in no other. */
+export interface EndpointsSurvey {
+  readonly total: number
+  readonly closed: number
+  readonly open: number
+  readonly halfOpen: number
+  readonly paused: number
+  readonly disabled: number
+  /** Their configuration is none that this version can read. */
+  readonly unreadable: number
+  /** A few of those whose circuit is open, the longest first. */
+  readonly longestOpen: ReadonlyArray<Troubled>
+}
+
+const named = 3
+
+// No more than is counted: to decode all of 100,000 configurations takes seconds.
+const Standing = Schema.Struct({
+  generation: Schema.String,
+  disabled: Schema.optionalKey(Schema.Unknown),
+  paused: Schema.optionalKey(Schema.Unknown)
+})
+const Fare = Schema.Struct({
+  generation: Schema.String,
+  circuit: Schema.Struct({
+    state: CircuitState,
+    since: Schema.Number,
+    why: Schema.optionalKey(Schema.String)
+  })
+})
+const decodeStanding = Schema.decodeUnknownOption(Schema.fromJsonString(Standing))
+const decodeFare = Schema.decodeUnknownOption(Schema.fromJsonString(Fare))
+
+/** Calls `take` with each value that a bucket has. */
+const forEachValue = (bucket: string, take: (value: StoredValue) => void) =>
+  readValues(bucket).pipe(
+    Stream.runForEachArray((values) => Effect.sync(() => values.forEach(take)))
+  )
+
+/** Counts the endpoints by how they are. */
+export const surveyEndpoints = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const fares = new Map<string, typeof Fare.Type>()
+  yield* forEachValue(names.buckets.health, ({ key, text }) => {
+    const fare = Option.getOrUndefined(decodeFare(text))
+    if (fare !== undefined && fare.circuit.state !== "closed") fares.set(key, fare)
+  })
+  const counts = { closed: 0, open: 0, halfOpen: 0, paused: 0, disabled: 0, unreadable: 0 }
+  const open: Array<Troubled> = []
+  let total = 0
+  yield* forEachValue(names.buckets.endpoints, ({ key, text }) => {
+    total++
+    const standing = Option.getOrUndefined(decodeStanding(text))
+    if (standing === undefined) counts.unreadable++
+    else if (standing.disabled !== undefined) counts.disabled++
+    else if (standing.paused !== undefined) counts.paused++
+    else {
+      const fare = fares.get(key)
+      // What is left of another endpoint of that name says nothing.
+      const circuit = fare?.generation === standing.generation ? fare.circuit : undefined
+      if (circuit === undefined) counts.closed++
+      else if (circuit.state === "half-open") counts.halfOpen++
+      else {
+        counts.open++
+        const [tenant = "", endpoint = ""] = key.split(".")
+        open.push({ tenant, endpoint, since: circuit.since, why: circuit.why ?? "" })
+      }
+    }
+  })
+  const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
+  return { total, ...counts, longestOpen } satisfies EndpointsSurvey
+})

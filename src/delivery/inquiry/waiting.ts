@@ -1,0 +1,89 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readLayout } from "../../broker/installed.ts"
+import { readBatch } from "../../broker/scan.ts"
+import { partitionOf } from "../../domain/names.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
+
+/** What waits for an endpoint, in messages. */
+export interface WaitingCounts {
+  /** Not handed out yet, in its owner's memory, or waiting for a retry; those in flight, too. */
+  readonly queue: number
+  /** Retries that wait as schedules of the broker; undefined where there are too many to look through. */
+  readonly schedules: number | undefined
+  readonly backlog: number
+}
+
+/** Schedules of a partition that are looked through. */
+const mostSchedules = 5_000
+const batch = { batch: 500, max_bytes: 4 * 1024 * 1024 }
+
+/** Tenant and endpoint in a subject, as a key. */
+const keyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
+
+const countBySubject = Effect.fnUntraced(function* (stream: string, subject: string) {
+  const { ask, jsm } = yield* Broker
+  const { state } = yield* ask(`count what waits in ${stream}`, () =>
+    jsm.streams.info(stream, { subjects_filter: subject })
+  )
+  return new Map(Object.entries(state.subjects ?? {}).map(([at, count]) => [keyIn(at), count]))
+})
+
+/** Whose a schedule is, only its headers tell. */
+const countSchedules = Effect.fnUntraced(function* (partition: number) {
+  const { names } = yield* Broker
+  const counts = new Map<string, number>()
+  const subject = names.subjects.laterOf(partition)
+  let seq = 1
+  while (true) {
+    const messages = yield* readBatch(names.deliveries(partition), subject, seq, batch)
+    for (const { header } of messages) {
+      const key = keyIn(header.get("Nats-Schedule-Target"))
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+    const last = messages.at(-1)
+    const left = Number(last?.header.get("Nats-Num-Pending") ?? 0)
+    if (last === undefined || left === 0) return counts
+    if (left > mostSchedules) return undefined
+    seq = last.seq + 1
+  }
+})
+
+/**
+ * Counts what waits in a partition, as the leaders know it.
+ *
+ * @param tenant only this one's. (Default: all)
+ * @param id only this endpoint of the tenant's. (Default: all)
+ * @returns what waits for an endpoint by its name.
+ */
+export const countWaitingIn = Effect.fnUntraced(function* (
+  partition: number,
+  tenant = "*",
+  id = "*"
+) {
+  const { names } = yield* Broker
+  const { subjects } = names
+  const [queue, backlog, schedules] = yield* Effect.all(
+    [
+      countBySubject(names.deliveries(partition), subjects.delivery(partition, tenant, id)),
+      countBySubject(names.backlog(partition), subjects.backlog(partition, tenant, id)),
+      countSchedules(partition)
+    ],
+    { concurrency: "unbounded" }
+  )
+  return (tenant: string, id: string): WaitingCounts => {
+    const key = endpointKey(tenant, id)
+    return {
+      queue: queue.get(key) ?? 0,
+      schedules: schedules === undefined ? undefined : (schedules.get(key) ?? 0),
+      backlog: backlog.get(key) ?? 0
+    }
+  }
+})
+
+/** Counts what waits for an endpoint, as the leaders know it. */
+export const countWaiting = Effect.fnUntraced(function* (tenant: string, id: string) {
+  const { partitions } = yield* readLayout
+  const partition = partitionOf(tenant, id, partitions)
+  return (yield* countWaitingIn(partition, tenant, id))(tenant, id)
+})

@@ -1,0 +1,47 @@
+import type { Effect } from "effect"
+import type { StreamMessage } from "../../broker/stream-message.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import type { Place } from "../../domain/fact.ts"
+
+/** A message of a delivery stream that this worker has in hand, and how it is let go. */
+export interface Held {
+  readonly place: Place
+  readonly delivery: Delivery
+  readonly body: Uint8Array
+  /** How often the broker has handed it out, this time included; it may forget in a crash. */
+  readonly handedOut: number
+  /**
+   * It has ended: the stream drops it.
+   *
+   * @param erase removes what was written about it, once it is gone.
+   */
+  readonly ack: (erase: Effect.Effect<void>) => Effect.Effect<void>
+  /** It comes back after a time, ms. */
+  readonly nak: (delayMs: number) => void
+  /** The message as it was handed out; none where it was found by looking through the stream. */
+  readonly message?: StreamMessage
+}
+
+/** A delivery as the consumer handed it out. */
+export const holdMessage = (stream: string, message: StreamMessage, delivery: Delivery): Held => ({
+  place: { stream, seq: message.seq },
+  delivery,
+  body: message.data,
+  handedOut: message.handedOut,
+  ack: (erase) => {
+    message.ack()
+    return erase
+  },
+  nak: (delayMs) => message.nak(delayMs),
+  message
+})
+
+/** `<stream>:<sequence>`: a place as headers carry it. */
+export const placeName = ({ seq, stream }: Place): string => `${stream}:${seq}`
+
+/** The place that a header names, or undefined where it names none. */
+export const readPlace = (name: string): Place | undefined => {
+  const at = name.lastIndexOf(":")
+  const seq = Number(name.slice(at + 1))
+  return at > 0 && Number.isSafeInteger(seq) ? { stream: name.slice(0, at), seq } : undefined
+}

@@ -1,0 +1,67 @@
+import { Effect, Option } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { Take, Wanted } from "../../broker/puller.ts"
+import { Puller } from "../../broker/puller.ts"
+
+/**
+ * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
+ * none stranded: it waits for the open request to end instead of hanging up on the broker.
+ */
+const expires = 1_000
+const longest = 2_500
+const pause = 1_000
+
+/** Where messages come from and go to. */
+export interface Pull {
+  /** Who gets messages, as a log line says it. */
+  readonly name: string
+  readonly stream: string
+  readonly consumer: string
+  /** Waits until something may be taken, and says how much; undefined to be asked again. */
+  readonly room: Effect.Effect<Wanted | undefined>
+  readonly take: Take
+  /** Called when a request has come to its end. */
+  readonly asked?: () => void
+  /** Called when the next message is larger than what was wanted. */
+  readonly tooLarge: (wanted: Wanted) => void
+  /** Once true, no more is asked for and the loop ends within a second. */
+  readonly stopping: () => boolean
+}
+
+/**
+ * Takes messages in batches no larger than there is room for, for as long as it is not stopped.
+ * A broker that does not answer is asked again every second.
+ */
+export const pull = Effect.fnUntraced(function* (options: Pull) {
+  const { connection } = yield* Broker
+  const puller = yield* Effect.acquireRelease(
+    Effect.sync(() => new Puller(connection, options, options.take, expires)),
+    (puller) => Effect.sync(() => puller.close())
+  )
+  let failing = false
+  while (!options.stopping()) {
+    const wanted = yield* options.room
+    if (wanted === undefined) continue
+    // Without a broker a request never ends by itself.
+    const ended = Option.getOrUndefined(
+      yield* Effect.timeoutOption(request(puller, wanted), longest)
+    )
+    if (ended === undefined) continue
+    if (typeof ended === "object") {
+      if (!failing)
+        yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
+      failing = true
+      yield* Effect.sleep(pause)
+      continue
+    }
+    if (ended === "too-large") options.tooLarge(wanted)
+    options.asked?.()
+    failing = false
+  }
+}, Effect.scoped)
+
+const request = (puller: Puller, wanted: Wanted) =>
+  Effect.callback<"done" | "too-large" | { readonly message: string }>((resume) => {
+    puller.request(wanted, (how) => resume(Effect.succeed(how)))
+    return Effect.sync(() => puller.abandon())
+  })

@@ -1,0 +1,86 @@
+import { Clock, Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { deliveryHeaders } from "../../domain/delivery.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
+import type { Held } from "../lanes/held.ts"
+import { placeName } from "../lanes/held.ts"
+import type { SettlementOptions } from "../settlement.ts"
+import type { RetryRecord } from "./retry-record.ts"
+import { findDeadLetter, findMoved, laterId } from "./search.ts"
+import { storeOnce } from "./store-once.ts"
+
+/**
+ * Stores what a message becomes in its new place, once however often it is begun: a schedule of
+ * the broker or a dead letter. To let go of the old place is left to the caller.
+ */
+export const makeMoves = Effect.fnUntraced(function* ({
+  burial,
+  layout,
+  memory,
+  records
+}: Pick<SettlementOptions, "burial" | "layout" | "memory" | "records">) {
+  const context = yield* Effect.context<Broker>()
+  const { names, publisher } = yield* Broker
+
+  /** True where it may have been done before, or was decided so long ago that the broker forgot. */
+  const mayBeDone = Effect.fnUntraced(function* (record: RetryRecord, begun: boolean) {
+    const now = yield* Clock.currentTimeMillis
+    return begun || now - record.decidedAt > layout.moveDedupe / 2
+  })
+
+  const movedFrom = (held: Held, record: RetryRecord) => ({
+    ...held.delivery,
+    progress: record.progress,
+    origin: placeName(held.place)
+  })
+
+  return {
+    /** @param begun whether somebody may have tried before. */
+    toSchedule: Effect.fnUntraced(function* (
+      held: Held,
+      record: RetryRecord,
+      at: number,
+      begun: boolean
+    ) {
+      const { seq, stream } = held.place
+      const { endpoint, tenant } = held.delivery
+      const publish = publisher.publish(
+        names.subjects.later(memory.index, laterId(held.place, memory.index, names)),
+        held.body,
+        [
+          ...deliveryHeaders(movedFrom(held, record), `${stream}.${seq}.later`),
+          ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
+          ["Nats-Schedule-Target", names.subjects.delivery(memory.index, tenant, endpoint)]
+        ]
+      )
+      const find = Effect.provideContext(findMoved(held, memory.index, record), context)
+      const store = storeOnce(publish, find, yield* mayBeDone(record, begun))
+      yield* records.within(layout.moveDedupe / 2, store)
+    }),
+
+    /**
+     * @param begun whether somebody may have tried before.
+     * @returns the sequence of the dead letter in DEAD.
+     */
+    toDead: Effect.fnUntraced(function* (
+      held: Held,
+      record: RetryRecord,
+      reason: DeadReason,
+      begun: boolean
+    ) {
+      const before = (yield* mayBeDone(record, begun))
+        ? yield* findDeadLetter(held, record.decidedAt)
+        : undefined
+      if (before !== undefined) return before
+      const { seq, stream } = held.place
+      const { endpoint, tenant } = held.delivery
+      const subject = names.subjects.dead(tenant, endpoint)
+      const publish = publisher.publish(subject, held.body, [
+        ...deliveryHeaders(movedFrom(held, record), `${stream}.${seq}.dead`),
+        ["petrel-reason", reason],
+        ["petrel-dead-at", String(record.decidedAt)]
+      ])
+      return (yield* burial(publish)).seq
+    })
+  }
+})

@@ -1,0 +1,203 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Clock, Effect } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/connection.ts"
+import type { Gate } from "../../broker/gate.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import { readBatch } from "../../broker/scan.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import type { Place } from "../../domain/fact.ts"
+import { Checkpoint } from "../checkpoint.ts"
+import type { StreamMemory } from "../memory/partition-memory.ts"
+import type { RetryRecord } from "../memory/retry-record.ts"
+import { copyRecord, eraseRecord, isOf, readRecord } from "../memory/retry-record.ts"
+import { storeOnce } from "../memory/store-once.ts"
+import type { Arrivals } from "./arrivals.ts"
+import { deliveryOf, identityOf } from "./arrivals.ts"
+import { removeMessage } from "./release.ts"
+import type { Relocation } from "./relocation.ts"
+import { relocated, relocatedRaw } from "./relocation.ts"
+
+const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
+/** Requests about messages of one batch that are made at the same time. */
+const atOnce = 32
+
+/** Where a message lay, and what came of it. */
+export interface Moved {
+  readonly partition: number
+  readonly kind: "queue" | "schedules" | "backlog"
+  readonly messages: number
+  /** Of these, those that had ended or were moved before, and were only removed. */
+  readonly ended: number
+}
+
+/** What all parts of a move share. */
+export interface Moving {
+  readonly arrivals: Arrivals
+  /** Deliveries that were moved as schedules and have fired in their old place all the same. */
+  readonly fired: Set<string>
+  /** Passes while nobody else can be owner. */
+  readonly asOwner: Effect.Effect<void>
+  /** Through which everything is stored in its new place. */
+  readonly gate: Gate
+  /** How long the broker knows a `Nats-Msg-Id`, ms. */
+  readonly moveDedupe: number
+  readonly moved: (moved: Moved) => Effect.Effect<void>
+}
+
+/** Messages under one subject that belong into another partition. */
+export interface Misplaced {
+  readonly memory: StreamMemory
+  readonly kind: "queue" | "backlog"
+  readonly subject: string
+  readonly tenant: string
+  readonly endpoint: string
+  readonly to: number
+}
+
+export const firedKey = (delivery: Delivery): string =>
+  `${delivery.tenant}.${delivery.endpoint}.${identityOf(delivery)}`
+
+/**
+ * Stores what a message becomes, once however often it is tried.
+ *
+ * @param delivery undefined where it is none.
+ * @returns where it lies.
+ */
+export const storeRelocation = Effect.fnUntraced(function* (
+  { arrivals, gate, moveDedupe }: Moving,
+  { body, headers, subject }: Relocation,
+  delivery: Delivery | undefined,
+  to: number
+): Effect.fn.Return<Place, PublishError, Broker> {
+  const broker = yield* Broker
+  const reached = yield* Checkpoint
+  let found: Place | undefined
+  const find =
+    delivery === undefined
+      ? Effect.succeed(false)
+      : Effect.map(arrivals.now(to, delivery), (arrived) => {
+          found = arrived.get(identityOf(delivery))
+          return found !== undefined
+        }).pipe(Effect.provideService(Broker, broker))
+  const { seq, stream }: PubAck = yield* gate.within(
+    moveDedupe / 2,
+    storeOnce(broker.publisher.publish(subject, body, headers), find)
+  )
+  reached("moved")
+  return found ?? { stream, seq }
+})
+
+/** What is to be done about one message of a batch. */
+interface Considered {
+  readonly seq: number
+  readonly delivery: Delivery | undefined
+  /** Where it lies already. */
+  readonly there?: Place
+  readonly relocation?: Relocation
+  /** Its record says more than its headers can, and goes with it. */
+  readonly takesRecord: boolean
+}
+
+/** Moves what lies under one subject to its new partition, in order. */
+export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Misplaced) {
+  const { ask, jsm, names } = yield* Broker
+  const reached = yield* Checkpoint
+  const { kind, memory, subject, to } = from
+  const { index, recorded, settled, stream } = memory
+  const arrived = yield* moving.arrivals.of(to, from)
+
+  const consider = Effect.fnUntraced(function* (
+    message: StoredMsg
+  ): Effect.fn.Return<Considered, BrokerError, Broker> {
+    const { seq } = message
+    const place = { stream, seq }
+    const found = deliveryOf(message)
+    if (found === undefined) {
+      yield* Effect.logWarning("a message that is no delivery is moved as it is", { stream, seq })
+      const relocation = relocatedRaw(message, place, [index, to], names)
+      return { seq, delivery: undefined, relocation, takesRecord: recorded.has(seq) }
+    }
+    const record = recorded.has(seq)
+      ? yield* readRecord(stream, seq).pipe(
+          Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
+        )
+      : undefined
+    const own = record !== undefined && record !== "unreadable" && isOf(record, found)
+    const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
+    const delivery = own ? { ...found, progress: record.progress } : found
+    const there = arrived.get(identityOf(delivery))
+    if (there !== undefined) return { seq, delivery, there, takesRecord }
+    if (settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
+      return { seq, delivery, takesRecord: false }
+    const at = yield* waitsUntil(delivery, own ? record : undefined)
+    const relocation = relocated(
+      message,
+      delivery,
+      place,
+      [index, to],
+      // A backlog is read in order, and by its owner, who waits for the time.
+      kind === "queue" ? at : undefined,
+      names
+    )
+    return { seq, delivery, relocation, takesRecord }
+  })
+
+  const moveBatch = Effect.fnUntraced(function* (messages: ReadonlyArray<StoredMsg>) {
+    const all = yield* Effect.forEach(messages, consider, { concurrency: atOnce })
+    yield* moving.asOwner
+    const places = yield* Effect.forEach(
+      all,
+      ({ delivery, relocation, there }) =>
+        relocation === undefined
+          ? Effect.succeed(there)
+          : storeRelocation(moving, relocation, delivery, to),
+      // They are sent in this order, on one connection: so they are stored in it.
+      { concurrency: "unbounded" }
+    )
+    yield* Effect.forEach(
+      all,
+      ({ delivery, seq, takesRecord }, index) => {
+        const place = places[index]
+        return takesRecord && place !== undefined
+          ? copyRecord({ stream, seq }, place, delivery?.deadline ?? 0)
+          : Effect.void
+      },
+      { concurrency: atOnce, discard: true }
+    )
+    const last = all.at(-1)?.seq ?? 0
+    if (kind === "backlog")
+      yield* ask("purge what lies elsewhere now", () =>
+        jsm.streams.purge(stream, { filter: subject, seq: last + 1 })
+      )
+    else
+      yield* Effect.forEach(all, ({ seq }) => removeMessage(stream, seq), {
+        concurrency: atOnce,
+        discard: true
+      })
+    reached("released")
+    yield* Effect.forEach(
+      all.filter(({ seq }) => recorded.has(seq)),
+      ({ seq }) => eraseRecord(stream, seq),
+      { concurrency: atOnce, discard: true }
+    )
+    const ended = all.filter(({ relocation }) => relocation === undefined).length
+    yield* moving.moved({ partition: index, kind, messages: all.length, ended })
+    return last
+  })
+
+  let next = 1
+  while (true) {
+    const messages = yield* readBatch(stream, subject, next, limits)
+    if (messages.length === 0) return
+    next = (yield* moveBatch(messages)) + 1
+  }
+})
+
+/** When a delivery is attempted next, where that is later than now. */
+const waitsUntil = (delivery: Delivery, record: RetryRecord | undefined) =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const decision = record?.decision
+    const at = decision?._tag === "Nak" ? decision.at : delivery.progress.nextAttemptAt
+    return at !== undefined && at > now ? at : undefined
+  })

@@ -1,0 +1,112 @@
+import { Effect, Schedule } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { makeGate, sayOnce } from "../../broker/gate.ts"
+import type { Layout } from "../../broker/installed.ts"
+import { TopologyError } from "../../broker/installed.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import { parseDelivery } from "../../domain/delivery.ts"
+import { Facts } from "../../history/facts.ts"
+import type { Held } from "../lanes/held.ts"
+import type { PartitionMemory, StreamMemory } from "../memory/partition-memory.ts"
+import { eraseRecord, isOf, readRecord } from "../memory/retry-record.ts"
+import { isTold } from "../memory/search.ts"
+import { makeSettlement } from "../settlement.ts"
+import { removeMessage } from "./release.ts"
+
+/** Decisions that are looked at at the same time. */
+const atOnce = 16
+
+/**
+ * Carries out what former owners have decided and not finished, in its place and as they would
+ * have: after that a delivery with a record waits for its next attempt, and for nothing else.
+ *
+ * @param asOwner passes while nobody else can be owner.
+ * @returns how many decisions there were to look at.
+ */
+export const settleDecisions = Effect.fnUntraced(function* (
+  memories: ReadonlyArray<PartitionMemory>,
+  layout: Layout,
+  asOwner: Effect.Effect<void>
+) {
+  const { ask, jsm, names } = yield* Broker
+  const facts = yield* Facts
+  const records = makeGate(
+    "the broker takes no retry records: waiting until it does",
+    "the broker takes retry records again"
+  )
+  const burial = sayOnce(
+    "the dead-letter stream takes nothing",
+    "the dead-letter stream takes dead letters again"
+  )
+  const broker = yield* Broker
+  const remove = (stream: string, seq: number) =>
+    removeMessage(stream, seq).pipe(
+      Effect.retry(Schedule.spaced("1 second")),
+      Effect.orDie,
+      Effect.provideService(Broker, broker)
+    )
+  let undone = 0
+  let looked = 0
+
+  const settleStream = Effect.fnUntraced(function* (memory: StreamMemory) {
+    const { settled, stream } = memory
+    const settlement = yield* makeSettlement({
+      worker: "cli",
+      layout,
+      memory,
+      records,
+      burial,
+      asOwner,
+      nextId: () => crypto.randomUUID()
+    })
+    const settle = Effect.fnUntraced(function* (seq: number) {
+      looked++
+      const record = yield* readRecord(stream, seq).pipe(
+        // Whoever delivers it deals with it, wherever it lies then.
+        Effect.catchTag("SchemaError", () => Effect.undefined)
+      )
+      if (record === undefined) return
+      const message = yield* ask("read a waiting delivery", () =>
+        jsm.streams.getMessage(stream, { seq })
+      ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+      if (message === null) return yield* eraseRecord(stream, seq)
+      const delivery = parseDelivery(
+        message.subject,
+        (name) => message.header.get(name) || undefined
+      )
+      if (delivery === undefined || !isOf(record, delivery)) return
+      const held: Held = {
+        place: { stream, seq },
+        delivery,
+        body: message.data,
+        handedOut: 1,
+        ack: (erase) => Effect.andThen(remove(stream, seq), erase),
+        nak: () => {
+          undone++
+        }
+      }
+      if (settled.has(seq, delivery)) {
+        yield* remove(stream, seq)
+        return yield* eraseRecord(stream, seq)
+      }
+      const { decision, outcome, progress } = record
+      const told = memory.told.get(seq) === progress.attempts
+      if (decision._tag === "Schedule" || decision._tag === "Dead")
+        return yield* settlement.resume(held, { record, told })
+      if (told || outcome === undefined || (yield* isTold(held, record))) return
+      yield* asOwner
+      yield* facts.append(outcome.fact, outcome.id)
+    })
+    yield* Effect.forEach([...memory.recorded], settle, { concurrency: atOnce, discard: true })
+  })
+
+  for (const memory of memories) {
+    yield* settleStream(memory)
+    yield* settleStream(memory.backlog)
+  }
+  if (undone > 0)
+    return yield* new TopologyError({
+      message: `${undone === 1 ? "a delivery that has ended is" : `${undone} deliveries that have ended are`} not in ${names.dead} yet and cannot be stored there, perhaps because it is full: make room with \`petrel init --dead-bytes\`, then run this again`
+    })
+  return looked
+})

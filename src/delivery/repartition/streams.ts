@@ -1,0 +1,74 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { makePartitions } from "../../broker/init.ts"
+import { ifFound, streamNotFound, TopologyError } from "../../broker/installed.ts"
+import type { PublishError } from "../../broker/publisher.ts"
+import type { TopologyOptions } from "../../broker/topology.ts"
+import { eraseValue } from "../../broker/values.ts"
+import { floorKey, writeFloor } from "../memory/takeover.ts"
+import { lastKey } from "../sharing/ownership.ts"
+
+const lookAtStream = Effect.fnUntraced(function* (stream: string) {
+  const { ask, jsm } = yield* Broker
+  return yield* ifFound(
+    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
+    streamNotFound
+  )
+})
+
+/** Which of so many partitions are there: those that were removed have no queue any more. */
+export const existing = Effect.fnUntraced(function* (partitions: number) {
+  const { names } = yield* Broker
+  const indexes = Array.from({ length: partitions }, (_, index) => index)
+  return yield* Effect.filter(
+    indexes,
+    (index) => Effect.map(lookAtStream(names.deliveries(index)), (info) => info !== undefined),
+    { concurrency: 8 }
+  )
+})
+
+/** Makes the streams of partitions, as far as they are not there. */
+export const makeTargets = (
+  options: TopologyOptions,
+  indexes: ReadonlyArray<number>,
+  beyond: number
+) => (indexes.length === 0 ? Effect.void : makePartitions(options, indexes, beyond))
+
+/**
+ * Removes the streams of a partition, if they are empty.
+ *
+ * @param remember stores the highest sequence they have had: a place in a stream of the same name
+ *   must not come twice, for facts and ids of messages name it.
+ */
+export const removePartition = Effect.fnUntraced(function* (
+  index: number,
+  remember: (last: number) => Effect.Effect<void, PublishError, Broker>
+) {
+  const { ask, jsm, names } = yield* Broker
+  // The queue last: while it is there, the partition is.
+  const streams = [names.backlog(index), names.deliveries(index)]
+  const states = yield* Effect.forEach(streams, (stream) =>
+    Effect.map(lookAtStream(stream), (info) => info?.state)
+  )
+  if (states.some((state) => (state?.messages ?? 0) > 0))
+    return yield* new TopologyError({
+      message: `something was put into partition ${index} while it was removed: run this again`
+    })
+  yield* remember(Math.max(...states.map((state) => state?.last_seq ?? 0)))
+  for (const stream of streams)
+    yield* ifFound(
+      ask(`remove stream ${stream}`, () => jsm.streams.delete(stream)),
+      streamNotFound
+    )
+  for (const key of [floorKey(index), lastKey(index)]) yield* eraseValue(names.buckets.workers, key)
+})
+
+/** New partitions have no facts about them: their owners need not read those that there are. */
+export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  yield* Effect.forEach(indexes, (index) => writeFloor(index, state.last_seq), {
+    concurrency: 8,
+    discard: true
+  })
+})

@@ -1,0 +1,78 @@
+import { Effect, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { scanQueue } from "../../broker/scan.ts"
+import { targetOf } from "./arrivals.ts"
+import { home } from "./schedules.ts"
+
+/** An endpoint for which something lies in a partition that is not its own. */
+export interface Stray {
+  readonly kind: "queue" | "backlog"
+  readonly subject: string
+  readonly tenant: string
+  readonly endpoint: string
+  readonly to: number
+  readonly messages: number
+}
+
+/** What lies in one partition and belongs into others. */
+export interface Strays {
+  readonly endpoints: ReadonlyArray<Stray>
+  /** All that the partition has; of how many it is not the home is not known before they are read. */
+  readonly schedules: number
+}
+
+/** Lists what lies in a partition and belongs into others, as the leader knows it. */
+export const listStrays = Effect.fnUntraced(function* (partition: number, partitions: number) {
+  const { ask, jsm, names } = yield* Broker
+  const subjectsOf = (stream: string) =>
+    ask(`list what waits in ${stream}`, () =>
+      jsm.streams.info(stream, { subjects_filter: ">" })
+    ).pipe(Effect.map(({ state }) => Object.entries(state.subjects ?? {})))
+  const later = names.subjects.laterOf(partition).slice(0, -1)
+  const queue = yield* subjectsOf(names.deliveries(partition))
+  const backlog = yield* subjectsOf(names.backlog(partition))
+  const strays = (kind: Stray["kind"], subjects: typeof queue) =>
+    subjects.flatMap(([subject, messages]): ReadonlyArray<Stray> => {
+      const to = home(subject, partitions)
+      if (to === partition || subject.startsWith(later)) return []
+      const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+      return [{ kind, subject, tenant, endpoint, to, messages }]
+    })
+  return {
+    endpoints: [...strays("queue", queue), ...strays("backlog", backlog)],
+    schedules: queue
+      .filter(([subject]) => subject.startsWith(later))
+      .reduce((sum, [, messages]) => sum + messages, 0)
+  } satisfies Strays
+})
+
+/** How many messages of one partition a change would move. */
+export interface Survey {
+  readonly partition: number
+  readonly queue: number
+  readonly schedules: number
+  readonly backlog: number
+}
+
+/** Counts what a change to another number of partitions would move out of one, and moves nothing. */
+export const survey = Effect.fnUntraced(function* (partition: number, partitions: number) {
+  const { names } = yield* Broker
+  const { endpoints, schedules } = yield* listStrays(partition, partitions)
+  const count = (kind: Stray["kind"]) =>
+    endpoints
+      .filter((stray) => stray.kind === kind)
+      .reduce((sum, { messages }) => sum + messages, 0)
+  const all = scanQueue(names.deliveries(partition), names.subjects.laterOf(partition))
+  return {
+    partition,
+    queue: count("queue"),
+    schedules:
+      schedules === 0
+        ? 0
+        : yield* all.pipe(
+            Stream.filter((message) => home(targetOf(message), partitions) !== partition),
+            Stream.runCount
+          ),
+    backlog: count("backlog")
+  } satisfies Survey
+})

@@ -1,0 +1,114 @@
+import { Clock, Effect, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isConflict, writeValue } from "../../broker/values.ts"
+import { lookAt } from "../sharing/entry.ts"
+
+/** A record ends by itself after this, ms: the facts of its replay are gone then, too. */
+const life = 30 * 24 * 3_600_000
+
+/**
+ * What a replay is about, in the bucket of workers under `replay.<tenant>.<endpoint>.<name>`. Who
+ * runs the same command again goes on with the same events: what was `1 hour` ago at first stays so.
+ * Times in ms since the epoch.
+ */
+export const ReplayRecord = Schema.Struct({
+  v: Schema.Literal(1),
+  /** Of its rounds. */
+  id: Schema.String,
+  /** Tells its arguments from others. */
+  asked: Schema.String,
+  since: Schema.Number,
+  until: Schema.Number,
+  startedAt: Schema.Number,
+  finishedAt: Schema.optionalKey(Schema.Number),
+  by: Schema.String
+})
+export type ReplayRecord = typeof ReplayRecord.Type
+
+/** What a new replay is asked for. */
+export interface ReplayWish extends Pick<ReplayRecord, "asked" | "by" | "since" | "until"> {
+  readonly tenant: string
+  readonly endpoint: string
+  /** Under which it is found again. */
+  readonly name: string
+  /** Whether another one may follow under the same name: of what it sends nothing is sent twice. */
+  readonly mayFollow: boolean
+}
+
+/** There is a replay of that name, and it is not one to go on with. */
+export class ReplayRefused extends Schema.TaggedError<ReplayRefused>()("ReplayRefused", {
+  message: Schema.String
+}) {}
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(ReplayRecord))
+
+const keyOf = ({ endpoint, name, tenant }: Pick<ReplayWish, "tenant" | "endpoint" | "name">) =>
+  `replay.${tenant}.${endpoint}.${name}`
+
+const read = Effect.fnUntraced(function* (key: string) {
+  const { names } = yield* Broker
+  const { revision, text } = yield* lookAt(names.buckets.workers, key)
+  return { revision, record: text === undefined ? undefined : yield* decode(text) }
+})
+
+const write = Effect.fnUntraced(function* (key: string, record: ReplayRecord, expected: number) {
+  const { names } = yield* Broker
+  const ack = yield* writeValue(names.buckets.workers, key, JSON.stringify(record), {
+    ttl: life,
+    expected
+  })
+  return ack.seq
+})
+
+/** The replay to go on with, or a new one, which is not stored yet. */
+export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
+  const { asked, by, endpoint, name, since, tenant, until } = wish
+  const startedAt = yield* Clock.currentTimeMillis
+  const { record, revision } = yield* read(keyOf(wish))
+  const again = record?.finishedAt !== undefined
+  const made: ReplayRecord = {
+    v: 1,
+    id: again ? `${name}-${startedAt.toString(36)}` : name,
+    asked,
+    by,
+    since,
+    until,
+    startedAt
+  }
+  if (record === undefined) return { record: made, revision, isNew: true }
+  if (record.asked !== asked)
+    return yield* new ReplayRefused({
+      message: `the replay ${name} to ${tenant}/${endpoint} is of other events: give the arguments that it had, or another --id`
+    })
+  if (record.finishedAt === undefined) return { record, revision, isNew: false }
+  if (wish.mayFollow) return { record: made, revision, isNew: true }
+  return yield* new ReplayRefused({
+    message: `this was replayed already: replay ${name} to ${tenant}/${endpoint} finished at ${new Date(record.finishedAt).toISOString()}; to send it all once more give it a name with --id`
+  })
+})
+
+/** Stores a new replay before its first round begins. Where somebody has done so just now, that one counts. */
+export const beginReplay = Effect.fnUntraced(function* (
+  wish: ReplayWish,
+  found: Effect.Success<ReturnType<typeof findReplay>>
+) {
+  if (!found.isNew) return found
+  const stored = yield* write(keyOf(wish), found.record, found.revision).pipe(
+    Effect.catchIf(isConflict, () => Effect.succeed(undefined))
+  )
+  return stored === undefined
+    ? yield* findReplay(wish)
+    : { record: found.record, revision: stored, isNew: false }
+})
+
+/** Notes that all of a replay was sent. */
+export const finishReplay = Effect.fnUntraced(function* (
+  wish: ReplayWish,
+  record: ReplayRecord,
+  revision: number
+) {
+  const finishedAt = yield* Clock.currentTimeMillis
+  yield* write(keyOf(wish), { ...record, finishedAt }, revision).pipe(
+    Effect.catchIf(isConflict, () => Effect.succeed(revision))
+  )
+})

@@ -1,0 +1,184 @@
+import type { JsMsg } from "@nats-io/jetstream"
+import { Effect, Option, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readStream, storedAt } from "../../broker/scan.ts"
+import { parseEventSubject } from "../../domain/event.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import { TypeIndex } from "../../domain/type-filter.ts"
+import { claimKey } from "../../history/claims.ts"
+import { decodeFact } from "../routing/plan.ts"
+
+/** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
+export interface ReplayQuery {
+  readonly tenant: string
+  readonly endpoint: string
+  /** NATS wildcards, of which one must match. */
+  readonly types: ReadonlyArray<string>
+  readonly since: number
+  readonly until: number
+  /** Only what a plan left out because the endpoint took nothing then, and nobody has made up for. */
+  readonly skipped: boolean
+  /** Not what the endpoint has taken, nor what is on its way there. */
+  readonly onlyMissing: boolean
+  /** The round of this replay: what it did before is not left out for it. */
+  readonly round: string
+}
+
+/** An event by its sequence in EVENTS. */
+export interface SelectedEvent {
+  readonly eventSeq: number
+  readonly type: string
+}
+
+/** How much earlier than the events their facts may seem to be, by the clocks of a cluster's nodes, ms. */
+const clocksApart = 60_000
+
+const isUpTo = (until: number) => (message: JsMsg) => storedAt(message) <= until
+
+const matcher = (types: ReadonlyArray<string>) => {
+  const index = new TypeIndex<true>()
+  index.add(types, true)
+  const known = new Map<string, boolean>()
+  return (type: string): boolean => {
+    const before = known.get(type)
+    if (before !== undefined) return before
+    const matches = index.match(type).size > 0
+    known.set(type, matches)
+    return matches
+  }
+}
+
+/** The events of a time, from their headers. */
+const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const { names } = yield* Broker
+  const { since, tenant, types, until } = query
+  const matches = matcher(types)
+  const [only] = types
+  // The broker takes no filters that overlap.
+  const filter = types.length === 1 && only !== undefined ? only : ">"
+  const found: Array<SelectedEvent> = []
+  yield* readStream({
+    stream: names.events,
+    subjects: [`${names.eventRoot}.${tenant}.${filter}`],
+    fromTime: since,
+    headersOnly: true
+  }).pipe(
+    Stream.takeWhile(isUpTo(until)),
+    Stream.runForEach(({ seq, subject }) =>
+      Effect.sync(() => {
+        const parsed = parseEventSubject(subject, names.eventRoot)
+        if (!("problem" in parsed) && matches(parsed.type))
+          found.push({ eventSeq: seq, type: parsed.type })
+      })
+    )
+  )
+  return found
+})
+
+/** Facts of kinds of the endpoint, and where that is wanted the plans of its tenant. */
+const factsOf = (
+  { endpoint, tenant }: Pick<ReplayQuery, "tenant" | "endpoint">,
+  kinds: ReadonlyArray<readonly [mood: "ok" | "failure", kind: string]>,
+  plans: boolean,
+  since: number
+) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { subjects } = names
+      return readStream({
+        stream: names.history,
+        subjects: [
+          ...kinds.map(([mood, kind]) => subjects.fact(tenant, endpoint, mood, kind)),
+          ...(plans ? [subjects.fact(tenant, nobody, "ok", "routed")] : [])
+        ],
+        fromTime: Math.max(0, since - clocksApart)
+      })
+    })
+  )
+
+const factIn = (message: JsMsg): Fact | undefined =>
+  Option.getOrUndefined(decodeFact(message.string()))
+
+/** What the plans left out for the endpoint, without what a replay has made up for. */
+const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const { endpoint, since, types, until } = query
+  const matches = matcher(types)
+  const found = new Map<number, SelectedEvent>()
+  const isLate = (message: JsMsg) => storedAt(message) > until + clocksApart
+  yield* factsOf(query, [["ok", "replayed"]], true, since).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const { at, eventSeq, kind, plan, round, type = "" } = factIn(message) ?? {}
+        if (eventSeq === undefined || at === undefined) return
+        if (kind === "replayed") {
+          if (round !== query.round) found.delete(eventSeq)
+          return
+        }
+        if (isLate(message) || at < since || at > until || !matches(type)) return
+        if (plan?.skipped.some(({ id }) => id === endpoint) === true)
+          found.set(eventSeq, { eventSeq, type })
+      })
+    )
+  )
+  return [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq)
+})
+
+/** What the endpoint has taken, or will be sent in any case: in other rounds than this replay's. */
+const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const { endpoint, since } = query
+  const delivered = new Set<number>()
+  const open = new Map<string, number>()
+  const note = ({ eventSeq, kind, plan, round = "" }: Fact) => {
+    if (eventSeq === undefined) return
+    if (kind === "routed") {
+      if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
+        open.set(claimKey({ eventSeq, round: "0" }), eventSeq)
+      return
+    }
+    if (round === query.round) return
+    const key = claimKey({ eventSeq, round })
+    if (kind === "redelivered" || kind === "replayed") {
+      open.set(key, eventSeq)
+      return
+    }
+    open.delete(key)
+    if (kind === "delivered") delivered.add(eventSeq)
+  }
+  yield* factsOf(
+    query,
+    [
+      ["ok", "delivered"],
+      ["ok", "redelivered"],
+      ["ok", "replayed"],
+      ["failure", "dead-lettered"]
+    ],
+    true,
+    since
+  ).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const fact = factIn(message)
+        if (fact !== undefined) note(fact)
+      })
+    )
+  )
+  return { delivered, open: new Set(open.values()) }
+})
+
+/** The events that a query asks for, in their order, and how many of them the endpoint has or gets anyway. */
+export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const events = yield* query.skipped ? skippedIn(query) : eventsIn(query)
+  if (!query.onlyMissing) return { events, delivered: 0, open: 0 }
+  const taken = yield* takenIn(query)
+  let delivered = 0
+  let open = 0
+  const missing = events.filter(({ eventSeq }) => {
+    if (taken.delivered.has(eventSeq)) delivered++
+    else if (taken.open.has(eventSeq)) open++
+    else return true
+    return false
+  })
+  return { events: missing, delivered, open }
+})

@@ -1,0 +1,74 @@
+import { Effect, Option, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readStream, scanQueue } from "../../broker/scan.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { claimKey } from "../../history/claims.ts"
+import { decodeFact } from "../routing/plan.ts"
+
+/**
+ * Which rounds of an endpoint's deliveries have a message, by `claimKey`: it waits in the queue or
+ * in the backlog, or the history tells of it. A retry that waits as a schedule has a fact, too.
+ *
+ * @param from a sequence of HISTORY: what is told of them stands beyond.
+ */
+export const findRounds = Effect.fnUntraced(function* (
+  { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
+  partition: number,
+  wanted: ReadonlySet<string>,
+  from: number
+) {
+  const { names } = yield* Broker
+  const { subjects } = names
+  const found = new Set<string>()
+  const isComplete = () => found.size === wanted.size
+  const note = (eventSeq: number, round: string) => {
+    const key = claimKey({ eventSeq, round })
+    if (wanted.has(key)) found.add(key)
+    return isComplete()
+  }
+  const noteHeaders = (header: (name: string) => string | undefined) =>
+    note(Number(header("petrel-event-seq")), header("petrel-round") ?? "")
+
+  let next = from
+  const readHistory = Effect.suspend(() =>
+    readStream({
+      stream: names.history,
+      subjects: [
+        subjects.fact(tenant, endpoint, "ok", "delivered"),
+        subjects.fact(tenant, endpoint, "failure", "*")
+      ],
+      fromSeq: next
+    }).pipe(
+      Stream.takeUntil((message) => {
+        next = message.seq + 1
+        const fact = Option.getOrUndefined(decodeFact(message.string()))
+        return fact?.eventSeq !== undefined && note(fact.eventSeq, fact.round ?? "")
+      }),
+      Stream.runDrain
+    )
+  )
+
+  if (isComplete()) return found
+  // Most have come to their end, and then nothing else need be read.
+  yield* readHistory
+  if (isComplete()) return found
+  // In the order in which deliveries go, and the history last: what moves meanwhile is told of there.
+  yield* scanQueue(
+    names.deliveries(partition),
+    subjects.delivery(partition, tenant, endpoint)
+  ).pipe(
+    Stream.takeUntil(({ header }) => noteHeaders((name) => header.get(name))),
+    Stream.runDrain
+  )
+  if (isComplete()) return found
+  yield* readStream({
+    stream: names.backlog(partition),
+    subjects: [subjects.backlog(partition, tenant, endpoint)],
+    headersOnly: true
+  }).pipe(
+    Stream.takeUntil(({ headers }) => noteHeaders((name) => headers?.get(name))),
+    Stream.runDrain
+  )
+  if (!isComplete()) yield* readHistory
+  return found
+})

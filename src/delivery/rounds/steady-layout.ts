@@ -1,0 +1,26 @@
+import { Effect } from "effect"
+import { readLayout, refuseChange, TopologyError } from "../../broker/installed.ts"
+
+/**
+ * The layout, and a check that it is still that one: what is stored by another number of partitions
+ * would lie where its owner does not look. Fails while it is being changed.
+ */
+export const steadyLayout = Effect.gen(function* () {
+  const { epoch } = yield* refuseChange
+  const layout = yield* readLayout
+  return {
+    layout,
+    unchanged: Effect.flatMap(refuseChange, (now) =>
+      now.epoch === epoch
+        ? Effect.void
+        : Effect.fail(
+            new TopologyError({
+              message:
+                "the number of partitions has been changed meanwhile: run the same command again"
+            })
+          )
+    )
+  }
+})
+
+export type SteadyLayout = Effect.Success<typeof steadyLayout>

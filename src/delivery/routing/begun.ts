@@ -1,0 +1,205 @@
+import { Effect, Option, Semaphore, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readStream, scanQueue } from "../../broker/scan.ts"
+import { firstRound } from "../../domain/delivery.ts"
+import type { Event } from "../../domain/event.ts"
+import type { Planned } from "../../domain/fact.ts"
+import { partitionOf } from "../../domain/names.ts"
+import { nobody } from "../../domain/token.ts"
+import type { StoredPart } from "./plan.ts"
+import { decodeFact } from "./plan.ts"
+
+/** An event whose routing was begun: its plan as far as it is stored, and who has a delivery of it. */
+export interface Begun {
+  readonly tenant: string
+  readonly parts: Array<StoredPart>
+  readonly sent: Set<string>
+}
+
+/** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
+const few = 8
+/** By how much the clocks of a cluster's nodes may differ, ms. */
+const clocksApart = 60_000
+
+/**
+ * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
+ * history tells of it. In this order, for that is how deliveries go.
+ */
+const findSent = Effect.fnUntraced(function* (
+  events: ReadonlyMap<number, Begun>,
+  partitions: number
+) {
+  const { names } = yield* Broker
+  const wanted = new Map<string, readonly [tenant: string, id: string]>()
+  let since = Number.POSITIVE_INFINITY
+  for (const { parts, tenant } of events.values())
+    for (const { plan, seq } of parts) {
+      since = Math.min(since, seq)
+      for (const { id } of plan.endpoints) wanted.set(`${tenant}.${id}`, [tenant, id])
+    }
+  if (wanted.size === 0) return
+
+  yield* Effect.forEach(
+    wanted.values(),
+    ([tenant, id]) => {
+      const partition = partitionOf(tenant, id, partitions)
+      const subject = names.subjects.delivery(partition, tenant, id)
+      return Stream.runForEach(scanQueue(names.deliveries(partition), subject), ({ header }) =>
+        Effect.sync(() => {
+          if (header.get("petrel-round") === firstRound)
+            events.get(Number(header.get("petrel-event-seq")))?.sent.add(id)
+        })
+      )
+    },
+    { concurrency: 4, discard: true }
+  )
+
+  const { ask, jsm } = yield* Broker
+  const first = yield* ask("read a plan", () =>
+    jsm.streams.getMessage(names.history, { seq: since })
+  )
+  const byPartition = Map.groupBy(wanted.values(), ([tenant, id]) =>
+    partitionOf(tenant, id, partitions)
+  )
+  yield* Effect.forEach(
+    byPartition,
+    ([partition, those]) =>
+      Stream.runForEach(
+        readStream({
+          stream: names.backlog(partition),
+          subjects:
+            those.length <= few
+              ? those.map(([tenant, id]) => names.subjects.backlog(partition, tenant, id))
+              : [names.subjects.backlogOf(partition)],
+          fromTime: (first?.time.getTime() ?? 0) - clocksApart,
+          headersOnly: true
+        }),
+        ({ headers, subject }) =>
+          Effect.sync(() => {
+            if (headers?.get("petrel-round") !== firstRound) return
+            const id = subject.slice(subject.lastIndexOf(".") + 1)
+            events.get(Number(headers.get("petrel-event-seq")))?.sent.add(id)
+          })
+      ),
+    { concurrency: 4, discard: true }
+  )
+
+  const of = wanted.size <= few ? [...wanted.values()] : [["*", "*"] as const]
+  yield* Stream.runForEach(
+    readStream({
+      stream: names.history,
+      subjects: of.flatMap(([tenant, id]) => [
+        names.subjects.fact(tenant, id, "ok", "delivered"),
+        names.subjects.fact(tenant, id, "failure", "*")
+      ]),
+      fromSeq: since
+    }),
+    (message) =>
+      Effect.sync(() => {
+        const fact = Option.getOrUndefined(decodeFact(message.string()))
+        if (fact?.eventSeq !== undefined && fact.round === firstRound)
+          events.get(fact.eventSeq)?.sent.add(fact.endpoint)
+      })
+  )
+})
+
+/** True where the delivery to one endpoint of a plan was stored. */
+export const isSent = Effect.fnUntraced(function* (
+  event: Pick<Event, "seq" | "tenant">,
+  planned: Planned,
+  { plan, seq }: StoredPart,
+  partitions: number
+) {
+  const parts = [{ plan: { ...plan, endpoints: [planned] }, seq }]
+  const begun: Begun = { tenant: event.tenant, parts, sent: new Set() }
+  yield* findSent(new Map([[event.seq, begun]]), partitions)
+  return begun.sent.has(planned.id)
+})
+
+/** The events that the router has not finished and whose plan is stored, however long ago. */
+const readBegun = Effect.fnUntraced(function* (partitions: number) {
+  const { ask, jsm, names } = yield* Broker
+  const found = new Map<number, Begun>()
+  const consumer = yield* ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  const floor = consumer.ack_floor.stream_seq
+  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const seq = Math.max(floor + 1, state.first_seq)
+  if (seq > state.last_seq) return found
+  const first = yield* ask("read the first unrouted event", () =>
+    jsm.streams.getMessage(names.events, { seq })
+  )
+  const fromTime = first?.time.getTime() ?? Date.parse(state.first_ts)
+  const subject = names.subjects.fact("*", nobody, "ok", "routed")
+  yield* Stream.runForEach(
+    readStream({ stream: names.history, subjects: [subject], fromTime }),
+    (message) =>
+      Effect.sync(() => {
+        const fact = Option.getOrUndefined(decodeFact(message.string()))
+        if (fact?.plan === undefined || fact.eventSeq === undefined) return
+        if (fact.eventSeq <= floor) return
+        const begun = found.get(fact.eventSeq) ?? {
+          tenant: fact.tenant,
+          parts: [],
+          sent: new Set<string>()
+        }
+        begun.parts[fact.plan.part] = { plan: fact.plan, seq: message.seq }
+        found.set(fact.eventSeq, begun)
+      })
+  )
+  yield* findSent(found, partitions)
+  return found
+})
+
+/**
+ * What is known of events that somebody has begun to route. Read once, for what is stored from
+ * then on the broker recognises by its `Nats-Msg-Id`; again after a reconnect, since a broker that
+ * was restarted has forgotten the ids of deliveries that are no longer in their stream; and again
+ * for an event that comes back when the reading is older than `patience`.
+ *
+ * @param patience half of the time for which the broker remembers ids, ms.
+ */
+export const makeBegun = Effect.fnUntraced(function* (partitions: number, patience: number) {
+  const context = yield* Effect.context<Broker>()
+  const { onReconnect } = yield* Broker
+  const one = yield* Semaphore.make(1)
+  let known: { readonly at: number; readonly events: ReadonlyMap<number, Begun> } | undefined
+  let epoch = 0
+  const forget = () => {
+    epoch++
+    known = undefined
+  }
+  const stop = onReconnect(forget)
+  yield* Effect.addFinalizer(() => Effect.sync(stop))
+
+  const isYoung = (age: number) => known !== undefined && performance.now() - known.at <= age
+
+  const read = Effect.gen(function* () {
+    const [at, begunIn] = [performance.now(), epoch]
+    const events = yield* readBegun(partitions)
+    if (epoch === begunIn) known = { at, events }
+    return events
+  }).pipe(Effect.provideContext(context))
+
+  const events = (age: number) =>
+    Effect.suspend(() =>
+      known !== undefined && isYoung(age)
+        ? Effect.succeed(known.events)
+        : one.withPermit(
+            Effect.suspend(() =>
+              known !== undefined && isYoung(age) ? Effect.succeed(known.events) : read
+            )
+          )
+    )
+
+  return {
+    /** Makes sure that there is a reading. */
+    ready: Effect.asVoid(events(Number.POSITIVE_INFINITY)),
+    /** What is known of an event that was handed out; undefined where nobody has begun it. */
+    of: (seq: number, redelivered: boolean) =>
+      Effect.map(events(redelivered ? patience : Number.POSITIVE_INFINITY), (all) => all.get(seq)),
+    /** An event was given back half-done: nothing is known until it is read again. */
+    forget
+  }
+})

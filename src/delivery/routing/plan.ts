@@ -1,0 +1,92 @@
+import { Effect, Option, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { Event } from "../../domain/event.ts"
+import type { Plan, Planned } from "../../domain/fact.ts"
+import { Fact } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import type { ListedEndpoint } from "../endpoints/directory.ts"
+
+/**
+ * Endpoints in one part of a plan: with names of full length, a part stays under 256 KiB.
+ */
+export const partSize = 1_000
+
+/** A part of a plan as the history holds it: what it says, and its sequence there. */
+export interface StoredPart {
+  readonly plan: Plan
+  readonly seq: number
+}
+
+/** One that an event may go to: by its id, and without an endpoint where nobody can read it. */
+interface Candidate {
+  readonly id: string
+  readonly endpoint?: ListedEndpoint
+}
+
+/**
+ * All that an event may go to, in the order of their ids.
+ *
+ * @param matching endpoints that want the event.
+ * @param unreadable ids of endpoints of which nobody knows what they want.
+ */
+export const candidates = (
+  matching: ReadonlyArray<ListedEndpoint>,
+  unreadable: ReadonlyArray<string>
+): ReadonlyArray<Candidate> =>
+  [
+    ...matching.map((endpoint) => ({ id: endpoint.id, endpoint })),
+    ...unreadable.map((id) => ({ id }))
+  ].sort((a, b) => (a.id < b.id ? -1 : 1))
+
+/** The next part of an event's plan: candidates whose ids come after `after`, in their order. */
+export const nextPart = (
+  event: Event,
+  all: ReadonlyArray<Candidate>,
+  part: number,
+  after: string
+): Plan => {
+  const rest = all.filter(({ id }) => id > after)
+  const now = rest.slice(0, partSize)
+  const endpoints: Array<Planned> = []
+  const skipped: Array<{ readonly id: string; readonly reason: string }> = []
+  for (const { endpoint, id } of now) {
+    if (endpoint === undefined) skipped.push({ id, reason: "endpoint-unreadable" })
+    else if (endpoint.isDisabled) skipped.push({ id, reason: "endpoint-disabled" })
+    else {
+      const { generation, revision, window } = endpoint
+      endpoints.push({ id, generation, revision, deadline: event.at + window })
+    }
+  }
+  return { part, last: now.length === rest.length, endpoints, skipped }
+}
+
+/** Where the part after this one begins. */
+export const endOf = (plan: Plan): string =>
+  [...plan.endpoints, ...plan.skipped].reduce((last, { id }) => (id > last ? id : last), "")
+
+/** The `routed` fact that stores a part. */
+export const routedFact = (event: Event, plan: Plan, at: number, worker: string): Fact => ({
+  v: 1,
+  kind: "routed",
+  at,
+  tenant: event.tenant,
+  endpoint: nobody,
+  event: event.id,
+  eventSeq: event.seq,
+  type: event.type,
+  plan,
+  worker,
+  ...(event.content.traceparent === undefined ? {} : { trace: event.content.traceparent })
+})
+
+export const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
+
+/** The part that the history holds at a sequence, from its leader. */
+export const readPart = Effect.fnUntraced(function* (seq: number) {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask("read a plan", () => jsm.streams.getMessage(names.history, { seq }))
+  const fact = message === null ? Option.none() : decodeFact(message.string())
+  return Option.flatMap(fact, ({ plan }) =>
+    plan === undefined ? Option.none() : Option.some<StoredPart>({ plan, seq })
+  )
+})
