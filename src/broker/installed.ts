@@ -170,13 +170,15 @@ export const readInstalled = Effect.gen(function* () {
       : {
           replicas: events.config.num_replicas,
           eventDedupe: millis(events.config.duplicate_window),
-          eventAge: millis(events.config.max_age)
+          eventAge: millis(events.config.max_age),
+          eventBytes: events.config.max_bytes
         }),
     ...(ackWait === undefined ? {} : { ackWait: millis(ackWait) }),
     ...(history === undefined
       ? {}
       : {
           historyAge: millis(history.config.max_age),
+          historyBytes: history.config.max_bytes,
           moveDedupe: millis(history.config.duplicate_window)
         }),
     ...(dead === undefined

@@ -26,8 +26,12 @@ export interface TopologyOptions {
   readonly moveDedupe: number
   /** (Default: 7 days) */
   readonly eventAge: number
+  /** The event stream refuses more than this; -1: no limit. (Default: -1) */
+  readonly eventBytes: number
   /** (Default: 30 days) */
   readonly historyAge: number
+  /** The history drops its oldest beyond this; -1: no limit. (Default: -1) */
+  readonly historyBytes: number
   /** (Default: 30 days) */
   readonly deadAge: number
   /** The dead-letter stream refuses more than this. (Default: 1 GiB) */
@@ -41,7 +45,9 @@ export const defaultTopology: TopologyOptions = {
   eventDedupe: 10 * minute,
   moveDedupe: 2 * minute,
   eventAge: 7 * day,
+  eventBytes: -1,
   historyAge: 30 * day,
+  historyBytes: -1,
   deadAge: 30 * day,
   deadBytes: 1024 ** 3
 }
@@ -130,6 +136,9 @@ export const wanted = (
         subjects: [names.subjects.allEvents],
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.eventAge),
+        max_bytes: options.eventBytes,
+        // Full, it refuses what comes: what is in it may not be routed yet.
+        discard: DiscardPolicy.New,
         max_msg_size: maxPayload - headerRoom,
         duplicate_window: nanos(options.eventDedupe),
         allow_direct: true
@@ -149,6 +158,7 @@ export const wanted = (
         subjects: [names.subjects.allFacts],
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.historyAge),
+        max_bytes: options.historyBytes,
         compression: StoreCompression.S2,
         allow_direct: true,
         duplicate_window: nanos(options.moveDedupe),

@@ -6,6 +6,8 @@ import { init as makeTopology } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { defaultTopology } from "../broker/topology.ts"
+import { listEndpoints } from "../delivery/endpoints/endpoint-store.ts"
+import { windowOf } from "../delivery/endpoints/live-endpoint.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { durationExpected, durationText, readDuration } from "./duration.ts"
 import { connected, petrel } from "./frame.ts"
@@ -50,7 +52,22 @@ const second = 1_000
 const minute = 60 * second
 
 /** Room for a handful of events of a usual size. */
-const leastDeadBytes = 16 * 1024 ** 2
+const leastBytes = 16 * 1024 ** 2
+
+const size = (name: string, fallback: number, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("SIZE"),
+    Flag.withDescription(
+      `${description} (default: ${fallback < 0 ? "no limit" : bytesText(fallback)})`
+    ),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastBytes),
+      (text) =>
+        readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(leastBytes)}`
+    ),
+    left
+  )
 
 const flags = {
   replicas: count("replicas", [1, 5], "Copies of each stream in a cluster (default: 1)"),
@@ -79,20 +96,16 @@ const flags = {
     "How long the history is kept"
   ),
   deadAge: time("dead-age", defaultTopology.deadAge, minute, "How long dead letters are kept"),
-  deadBytes: Flag.String("dead-bytes").pipe(
-    Flag.withMetavar("SIZE"),
-    Flag.withDescription(
-      `Room for dead letters (default: ${bytesText(defaultTopology.deadBytes)})`
-    ),
-    Flag.filterMap(
-      (text) =>
-        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastDeadBytes),
-      (text) =>
-        readBytes(text) === undefined
-          ? bytesExpected
-          : `must be at least ${bytesText(leastDeadBytes)}`
-    ),
-    left
+  deadBytes: size("dead-bytes", defaultTopology.deadBytes, "Room for dead letters"),
+  eventBytes: size(
+    "event-bytes",
+    defaultTopology.eventBytes,
+    "Room for events; full, it refuses what is published"
+  ),
+  historyBytes: size(
+    "history-bytes",
+    defaultTopology.historyBytes,
+    "Room for the history; full, it drops its oldest"
   )
 }
 
@@ -117,23 +130,45 @@ const summary = (
   return `${name} is ready (${layout}): ${done}`
 }
 
-/** Dead letters that are there must fit, and one more of any size. */
-const checkDeadBytes = Effect.fnUntraced(function* (deadBytes: number) {
-  const { ask, connection, jsm, names } = yield* Broker
+/** What is there must fit, and one more message of any size. */
+const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, bytes: number) {
+  const { ask, connection, jsm } = yield* Broker
   const maxPayload = connection.info?.max_payload ?? 0
-  if (deadBytes < maxPayload)
+  if (bytes < maxPayload)
     return yield* new Refused({
-      message: `--dead-bytes ${bytesText(deadBytes)} is less than one event may have: this broker takes ${bytesText(maxPayload)} (max_payload)`
+      message: `${flag} ${bytesText(bytes)} is less than one event may have: this broker takes ${bytesText(maxPayload)} (max_payload)`
     })
-  const dead = yield* ifFound(
-    ask(`look at stream ${names.dead}`, () => jsm.streams.info(names.dead)),
+  const found = yield* ifFound(
+    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
     streamNotFound
   )
-  const held = dead?.state.bytes ?? 0
-  if (deadBytes < held)
+  const held = found?.state.bytes ?? 0
+  if (bytes < held)
     return yield* new Refused({
-      message: `--dead-bytes ${bytesText(deadBytes)} is less than the ${bytesText(held)} of dead letters that ${names.dead} holds`
+      message: `${flag} ${bytesText(bytes)} is less than the ${bytesText(held)} that ${stream} holds`
     })
+})
+
+/** Says what will be gone while deliveries still wait for their last retry. */
+const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: TopologyOptions) {
+  let longest: { readonly label: string; readonly window: number } | undefined
+  for (const { endpoint } of yield* listEndpoints()) {
+    const window = windowOf(endpoint)
+    if (window > (longest?.window ?? 0))
+      longest = { label: `${endpoint.tenant}/${endpoint.id}`, window }
+  }
+  if (longest === undefined) return
+  const { label, window } = longest
+  const text = (ms: number) => durationText(Duration.millis(ms))
+  const retries = `${label} is tried for up to ${text(window)}`
+  if (eventAge < window)
+    yield* Effect.logWarning(
+      `events are kept for ${text(eventAge)}, and ${retries}: what is older can be neither audited nor replayed, though it is still delivered; see --event-age`
+    )
+  if (historyAge < window)
+    yield* Effect.logWarning(
+      `the history is kept for ${text(historyAge)}, and ${retries}: what was tried longer ago is not known any more; see --history-age`
+    )
 })
 
 /** Makes the streams and buckets of an installation, or brings them to what is asked for. */
@@ -150,12 +185,20 @@ export const init = Command.make(
         return yield* new Refused({
           message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
         })
-      if (options.deadBytes !== undefined) yield* checkDeadBytes(options.deadBytes)
+      const { names } = yield* Broker
+      const rooms = [
+        ["--dead-bytes", names.dead, options.deadBytes],
+        ["--event-bytes", names.events, options.eventBytes],
+        ["--history-bytes", names.history, options.historyBytes]
+      ] as const
+      for (const [flag, stream, bytes] of rooms)
+        if (bytes !== undefined) yield* checkRoom(flag, stream, bytes)
       const changes = yield* makeTopology(topology).pipe(
         Effect.mapError((error) =>
           clustered(error.message, topology.replicas, connection.info?.cluster)
         )
       )
+      yield* warnOfAges(topology)
       return { changes, topology }
     })
     const { changes, topology } = yield* work.pipe(Effect.provide(connected))

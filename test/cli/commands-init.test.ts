@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { nth } from "../engine.ts"
+import { endpoint, nth, publish, quickRetry } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
 
@@ -46,6 +46,37 @@ describe("petrel init", () => {
   )
 
   it.live(
+    "warns of ages that end before an endpoint's retries, and bounds events by refusing more",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.gen(function* () {
+          yield* endpoint({ retry: quickRetry({ window: "2 days" }) })
+          const short = yield* run("init", "--event-age", "1d", "--history-age", "1h", ...flags)
+          assert.strictEqual(short.code, 0)
+          const said = short.err.join("\n")
+          assert.match(
+            said,
+            /events are kept for 1 d, and acme\/hook is tried for up to 2 d: .*--event-age/
+          )
+          assert.match(said, /the history is kept for 1 h, and acme\/hook is tried .*--history-age/)
+          const long = yield* run("init", "--event-age", "3d", "--history-age", "3d", ...flags)
+          assert.deepStrictEqual(long.err, [])
+
+          const bound = yield* run("init", "--event-bytes", "16MiB", ...flags)
+          assert.strictEqual(bound.code, 0)
+          for (let count = 0; count < 18; count++) yield* publish("large", new Uint8Array(900_000))
+          const full = yield* Effect.flip(publish("large", new Uint8Array(900_000)))
+          assert.match(full.message, /maximum bytes exceeded/)
+          const { ask, jsm, names } = yield* Broker
+          const { state } = yield* ask("look", () => jsm.streams.info(names.events))
+          assert.deepStrictEqual([state.first_seq, state.messages], [1, 18])
+        })
+      )
+    }
+  )
+
+  it.live(
     "refuses a room for dead letters that is too small for anything, or for what is there",
     () => {
       const { flags, run: installed } = place()
@@ -60,7 +91,7 @@ describe("petrel init", () => {
           const less = yield* run("init", "--dead-bytes", "16MiB", ...flags)
           assert.strictEqual(
             nth(less.err, 0),
-            `petrel: --dead-bytes 16 MiB is less than the 16.2 MiB of dead letters that ${names.dead} holds`
+            `petrel: --dead-bytes 16 MiB is less than the 16.2 MiB that ${names.dead} holds`
           )
           assert.deepStrictEqual([tiny.code, less.code], [1, 1])
         })
