@@ -63,15 +63,18 @@ export const discard = Command.make(
       const question = `Discard ${lettersText(letters.length)} for good (${reasons.map(([reason, count]) => `${countText(count)} ${reason}`).join(", ")})?`
       if (!yes && letters.length > 0 && !(yield* Prompt.run(Prompt.Confirm({ message: question }))))
         return yield* remark("nothing was discarded")
+      // Somebody may have sent them again while it was thought about.
+      const now = yield* readFates(filter)
+      const free = letters.filter(({ id }) => now.get(id)?.outcome !== "waiting")
       let done = 0
       const progress = makeProgress(json)
-      progress.total(letters.length)
+      progress.total(free.length)
       const brokenOff = Effect.suspend(() =>
         remark(
-          `stopped after ${countText(done)} of ${countText(letters.length)}: run the same command to discard the rest`
+          `stopped after ${countText(done)} of ${countText(free.length)}: run the same command to discard the rest`
         )
       )
-      yield* discardDeadLetters(letters, by, () => {
+      yield* discardDeadLetters(free, by, () => {
         done++
         progress.advance()
       }).pipe(

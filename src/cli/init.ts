@@ -185,6 +185,10 @@ export const init = Command.make(
         return yield* new Refused({
           message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
         })
+      if (topology.deadAge > topology.historyAge)
+        return yield* new Refused({
+          message: `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
+        })
       const { names } = yield* Broker
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],

@@ -28,6 +28,8 @@ export interface Names {
     readonly laterOf: (partition: number) => string
     /** On which the owner of a partition answers what goes on in it. */
     readonly ask: (partition: number) => string
+    /** Of a stream that is about to be removed: nobody publishes to it. */
+    readonly removed: (stream: string) => string
     readonly fact: (
       tenant: string,
       endpoint: string,
@@ -81,6 +83,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       later: (partition, id) => `${root}.later.${partition}.${id}`,
       laterOf: (partition) => `${root}.later.${partition}.>`,
       ask: (partition) => `${root}.ask.${partition}`,
+      removed: (stream) => `${root}.removed.${stream}`,
       fact: (tenant, endpoint, mood, kind) =>
         `${root}.history.${tenant}.${endpoint}.${mood}.${kind}`,
       allFacts: `${root}.history.>`,

@@ -96,7 +96,7 @@ export const openClaims = Effect.fnUntraced(function* (
     key: string
   ): Effect.fn.Return<Claimed, BrokerError | PublishError> {
     let claimed: Claimed = "taken"
-    for (let left = tries; ; left--) {
+    for (let left = tries; ; ) {
       if (known.has(key)) return claimed
       const stored = yield* Effect.result(append(fact))
       if (stored._tag === "Success") {
@@ -105,13 +105,13 @@ export const openClaims = Effect.fnUntraced(function* (
       }
       const error = stored.failure
       if (!isConflict(error)) {
-        if (error.reason === "rejected" || error.reason === "no-stream" || left === 0)
+        if (error.reason === "rejected" || error.reason === "no-stream" || --left < 0)
           return yield* error
         claimed = "either"
         yield* Effect.sleep(pause)
       }
       const caughtUp = yield* Effect.result(catchUp)
-      if (caughtUp._tag === "Failure" && left === 0) return yield* caughtUp.failure
+      if (caughtUp._tag === "Failure" && --left < 0) return yield* caughtUp.failure
     }
   })
 

@@ -52,7 +52,8 @@ describe("petrel init", () => {
       return installed(
         Effect.gen(function* () {
           yield* endpoint({ retry: quickRetry({ window: "2 days" }) })
-          const short = yield* run("init", "--event-age", "1d", "--history-age", "1h", ...flags)
+          const ages = (age: string) => ["--history-age", age, "--dead-age", age]
+          const short = yield* run("init", "--event-age", "1d", ...ages("1h"), ...flags)
           assert.strictEqual(short.code, 0)
           const said = short.err.join("\n")
           assert.match(
@@ -60,8 +61,14 @@ describe("petrel init", () => {
             /events are kept for 1 d, and acme\/hook is tried for up to 2 d: .*--event-age/
           )
           assert.match(said, /the history is kept for 1 h, and acme\/hook is tried .*--history-age/)
-          const long = yield* run("init", "--event-age", "3d", "--history-age", "3d", ...flags)
+          const long = yield* run("init", "--event-age", "3d", ...ages("3d"), ...flags)
           assert.deepStrictEqual(long.err, [])
+
+          const order = yield* run("init", "--dead-age", "4d", ...flags)
+          assert.match(
+            nth(order.err, 0),
+            /--dead-age \(4 d\) must not be longer than --history-age/
+          )
 
           const bound = yield* run("init", "--event-bytes", "16MiB", ...flags)
           assert.strictEqual(bound.code, 0)

@@ -238,6 +238,45 @@ describe.concurrent("a replay", () => {
     })
   )
 
+  scenario("stops where its endpoint is disabled meanwhile, and goes on when it is back", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* publishMany(60)
+      const { endpoint: made } = yield* endpoint({ id: "crm", url: hook.url, types: ["none"] })
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "crm" }, undefined, "test")
+      const facts = yield* history
+      yield* worker()
+      yield* facts.count("routed", 60)
+      const pace = { queue: 10, all: 20 }
+      let isHeld = false
+      const replaying = yield* Effect.forkChild(
+        replayTo("crm", {
+          pace,
+          held: () => {
+            isHeld = true
+          }
+        })
+      )
+      yield* eventually(
+        Effect.sync(() => isHeld),
+        (held) => held
+      )
+      const named = { tenant: "acme", endpoint: "crm", generation: made.generation }
+      yield* disableEndpoint(named, "test", "test")
+      const stopped = yield* Effect.flip(Fiber.join(replaying))
+      assert.match(stopped.message, /acme\/crm was disabled meanwhile: nothing more is sent to it/)
+      const begun = facts.of("replayed").length
+      assert.isAtMost(begun, 40)
+      yield* quiet
+      yield* enableEndpoint({ tenant: "acme", endpoint: "crm" }, "test")
+      yield* resumeEndpoint({ tenant: "acme", endpoint: "crm" }, "test")
+      const { before } = yield* replayTo("crm")
+      assert.strictEqual(before, begun)
+      yield* facts.count("delivered", 60 - begun)
+      assert.strictEqual(hook.requests.length, 60 - begun)
+    })
+  )
+
   scenario("holds back while too much waits for its endpoint, and loses nothing", () =>
     Effect.gen(function* () {
       const hook = yield* receiver()

@@ -113,6 +113,8 @@ export const moveSchedules = Effect.fnUntraced(function* (
         Math.max(due, now),
         names
       )
+      // It may have been frozen since it was asked before.
+      yield* moving.asOwner
       yield* storeRelocation(moving, relocation, delivery, to)
     }
     // Gone by itself, it was about to fire when it was postponed, and has.

@@ -46,14 +46,28 @@ export const removePartition = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names } = yield* Broker
   // The queue last: while it is there, the partition is.
-  const streams = [names.backlog(index), names.deliveries(index)]
+  const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
+  const subjects = new Map([
+    [names.backlog(index), [backlogOf(index)]],
+    [names.deliveries(index), [deliveriesOf(index), laterOf(index)]]
+  ])
+  const streams = [...subjects.keys()]
+  const listen = (stream: string, subjects: Array<string>) =>
+    ifFound(
+      ask(`change the subjects of ${stream}`, () => jsm.streams.update(stream, { subjects })),
+      streamNotFound
+    )
+  // What is published while it is removed is to be refused, and not to go with it.
+  for (const stream of streams) yield* listen(stream, [removed(stream)])
   const states = yield* Effect.forEach(streams, (stream) =>
     Effect.map(lookAtStream(stream), (info) => info?.state)
   )
-  if (states.some((state) => (state?.messages ?? 0) > 0))
+  if (states.some((state) => (state?.messages ?? 0) > 0)) {
+    for (const [stream, own] of subjects) yield* listen(stream, own)
     return yield* new TopologyError({
       message: `something was put into partition ${index} while it was removed: run this again`
     })
+  }
   yield* remember(Math.max(...states.map((state) => state?.last_seq ?? 0)))
   for (const stream of streams)
     yield* ifFound(

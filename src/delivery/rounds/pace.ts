@@ -63,13 +63,14 @@ export const makePace = Effect.fnUntraced(function* <E>(options: PaceOptions<E>)
       const now = performance.now()
       if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
         return
-      yield* options.look
       few -= sent
       let holding = false
       while (true) {
         const [queue, backlog] = yield* look
         const part = holding ? 0.5 : 1
         const waiting = queue + backlog
+        // Last of all, each time: what changed while it was held back is known before it goes on.
+        yield* options.look
         if (queue < limits.queue * part && waiting < limits.all * part) break
         if (few > 0 && waiting < nearlyFull) break
         holding = true

@@ -13,7 +13,7 @@ import { steadyLayout } from "./steady-layout.ts"
 /** Endpoints whose dead letters are sent again at the same time. */
 const atOnce = 8
 /** The clocks of the workers and the broker differ by less than this, ms. */
-const clockSkew = 5 * 60_000
+const clockSkew = 24 * 60 * 60_000
 
 /** Why an endpoint gets nothing again. */
 export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"

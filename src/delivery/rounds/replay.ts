@@ -15,7 +15,7 @@ import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 
 /** The clocks of who replays and of the broker differ by less than this, ms. */
-const clockSkew = 5 * 60_000
+const clockSkew = 24 * 60 * 60_000
 
 export interface ReplayOptions
   extends ReplayWish,

@@ -1,4 +1,4 @@
-import { Clock, Effect, Schedule, Semaphore } from "effect"
+import { Clock, Effect, Schedule, Schema, Semaphore } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
 import { makeGate } from "../../broker/gate.ts"
 import type { PublishError } from "../../broker/publisher.ts"
@@ -9,6 +9,7 @@ import { partitionOf } from "../../domain/names.ts"
 import type { Claim, ClaimKind } from "../../history/claims.ts"
 import { claimKey, openClaims } from "../../history/claims.ts"
 import { Checkpoint } from "../checkpoint.ts"
+import { getEndpoint } from "../endpoints/endpoint-store.ts"
 import { storeOnce } from "../memory/store-once.ts"
 import type { PaceLimits } from "./pace.ts"
 import { makePace, usualPace } from "./pace.ts"
@@ -69,6 +70,11 @@ export interface RoundsOptions {
   /** Told how many wait while it holds back, and 0 when it goes on. */
   readonly held: (waiting: number) => void
 }
+
+/** It does not go on: whoever asked is told what to do. */
+export class RoundsStopped extends Schema.TaggedError<RoundsStopped>()("RoundsStopped", {
+  message: Schema.String
+}) {}
 
 /**
  * Begins further rounds of one endpoint's deliveries: for each a fact, told once for ever (the
@@ -178,6 +184,23 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     return new Set(claimed.filter((key) => !found.has(key)))
   })
 
+  /** To one that takes nothing any more all would be dead letters. */
+  const stillTakes = Effect.gen(function* () {
+    const stop = (why: string) =>
+      new RoundsStopped({
+        message: `${tenant}/${endpoint} was ${why} meanwhile: nothing more is sent to it; run the same command again to go on`
+      })
+    const { endpoint: config } = yield* getEndpoint(tenant, endpoint).pipe(
+      Effect.catchTags({
+        EndpointNotFound: () => stop("removed"),
+        EndpointUnreadable: () => stop("made unreadable")
+      })
+    )
+    const { disabled, generation } = config
+    if (disabled !== undefined) return yield* stop("disabled")
+    if (generation !== target.generation) return yield* stop("replaced by another of its name")
+  })
+
   return {
     /** What there is to do about rounds that may have begun before. */
     plan: Effect.fnUntraced(function* (rounds: ReadonlyArray<Round>) {
@@ -202,8 +225,13 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
         partition,
         limits: options.pace ?? usualPace,
         held: options.held,
-        look: unchanged
+        // What was claimed has its end, also where its endpoint is gone.
+        look: Effect.andThen(
+          unchanged,
+          Effect.suspend(() => (isNew ? stillTakes : Effect.void))
+        )
       })
+      let isNew = false
       const turn = yield* Semaphore.make(1)
       const one = Effect.fnUntraced(function* (
         round: Round
@@ -221,7 +249,16 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       })
       yield* Effect.forEach(
         rounds,
-        (round) => Effect.andThen(turn.withPermit(patiently(pace.next)), one(round)),
+        (round) =>
+          Effect.andThen(
+            turn.withPermit(
+              Effect.suspend(() => {
+                isNew = !claims.known.has(claimKey(round))
+                return patiently(pace.next)
+              })
+            ),
+            one(round)
+          ),
         { concurrency: atOnce, discard: true }
       )
     })
