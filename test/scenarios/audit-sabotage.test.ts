@@ -227,6 +227,38 @@ describe("an audit", () => {
     })
   )
 
+  scenario("sees that the event stream has lost something, within it or at its end", () =>
+    Effect.gen(function* () {
+      yield* afterWork
+      const { ask, jsm, names, publisher } = yield* Broker
+      const facts = yield* storedFacts
+      const routed = facts.find(({ fact }) => fact.kind === "routed" && fact.eventSeq === 5)?.fact
+      assert(routed !== undefined)
+      const subject = names.subjects.fact("acme", "_", moodOf("routed"), "routed")
+      const tell = (fact: Fact) => publisher.publish(subject, JSON.stringify(fact), [])
+      // As it was before the broker lost its end, and gave the sequences to others.
+      yield* tell({ ...routed, event: "another" })
+      yield* tell({ ...routed, event: "the-last", eventSeq: events + 3 })
+      yield* ask("delete", () => jsm.streams.deleteMessage(names.events, 3))
+      const { problems, verdict } = yield* found
+      assert.strictEqual(verdict, "problems")
+      assert.includeMembers(problems, [
+        "event-gap 3",
+        `event-gap ${events + 1}`,
+        "event-replaced 5"
+      ])
+    })
+  )
+
+  scenario("does not vouch for a history that was emptied", () =>
+    Effect.gen(function* () {
+      yield* afterWork
+      const { ask, jsm, names } = yield* Broker
+      yield* ask("purge", () => jsm.streams.purge(names.history))
+      assert.strictEqual((yield* found).verdict, "unvouched")
+    })
+  )
+
   scenario("follows what is sent again or thrown away", ({ eventRoot, prefix, url }) =>
     Effect.gen(function* () {
       yield* afterWork

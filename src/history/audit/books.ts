@@ -1,14 +1,17 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { eventId } from "../../domain/event.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { Digests } from "./digest.ts"
+import { EventIds } from "./event-ids.ts"
 import { Ledger } from "./ledger.ts"
 import type { Problem } from "./problem.ts"
 import type { Reach } from "./reach.ts"
 import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
-import { readRecord, strictly } from "./record.ts"
+import type { Loose } from "./record.ts"
+import { numberIn, readRecord, strictly, textIn } from "./record.ts"
 
 /** How far the reading of a stream has come. */
 export interface Reading {
@@ -48,8 +51,24 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   const endpoints = new Map<string, EndpointLife>()
   const objections: Array<Problem> = []
   let isGapless = false
+  const ids = new EventIds()
+  const replaced = new Set<number>()
+  let lastPlanned = 0
+
+  const eventsGone = (from: number, to: number, why: string) =>
+    objections.push({
+      kind: "event-gap",
+      eventSeq: from,
+      says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} not in the event stream any more: ${why}`
+    })
 
   const seeEvent = (seen: Seen) => {
+    // Of one tenant's events nobody knows which sequences they had.
+    if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
+      eventsGone(events.next, seen.seq - 1, "somebody removed them")
+    events.next = seen.seq + 1
+    const name = seen.message.headers?.get("Nats-Msg-Id") || undefined
+    ids.add(seen.seq, eventId(name, seen.seq))
     events.messages++
     events.digests.add(seen)
     ledger.event(seen.seq)
@@ -76,12 +95,30 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
       record === undefined ? "unreadable-fact" : ledger.fact(record, millisOf(nanoseconds))
     if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
+    if (record !== undefined) seeWhich(record, seq)
     if (record !== undefined && circuitKinds.has(record.kind)) {
       const fact = strictly(record)
       if (fact === undefined) return
       const key = `${fact.tenant}.${fact.endpoint}`
       endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, fact))
     }
+  }
+
+  /** A broker that lost the end of the event stream gives its sequences to other events. */
+  const seeWhich = (record: Loose, seq: number) => {
+    const eventSeq = numberIn(record.eventSeq)
+    const event = textIn(record.event)
+    if (eventSeq === undefined) return
+    if (record.kind === "routed") lastPlanned = Math.max(lastPlanned, eventSeq)
+    if (event === undefined || replaced.has(eventSeq) || !ids.isOther(eventSeq, event)) return
+    replaced.add(eventSeq)
+    objections.push({
+      kind: "event-replaced",
+      event,
+      eventSeq,
+      seq,
+      says: `fact ${seq} is about event ${event}, and another one stands in its place: the broker lost the end of the event stream`
+    })
   }
 
   const readHistory = Effect.gen(function* () {
@@ -106,6 +143,10 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
         says: `facts ${history.next} to ${history.to} are not in the history any more`
       })
     history.next = Math.max(history.next, history.to + 1)
+    const { state: now } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+    if (lastPlanned <= now.last_seq) return
+    eventsGone(now.last_seq + 1, lastPlanned, "the broker lost the end of the stream")
+    lastPlanned = 0
   })
 
   const readEvents = Effect.gen(function* () {
@@ -122,11 +163,10 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
         to: lastEvent,
         headersOnly: true
       },
-      (seen) => {
-        events.next = seen.seq + 1
-        seeEvent(seen)
-      }
+      seeEvent
     )
+    if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
+      eventsGone(events.next, lastEvent, "somebody removed them")
     events.next = Math.max(events.next, lastEvent + 1)
   })
 

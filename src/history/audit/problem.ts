@@ -10,6 +10,8 @@ export const problemKinds = [
   "outcome-before-route",
   "attempts-out-of-sequence",
   "history-gap",
+  "event-gap",
+  "event-replaced",
   "unreadable-fact",
   "dead-letter-missing",
   "dead-letter-without-fact"

@@ -66,7 +66,8 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
       since === undefined ? 1 : yield* firstSince(names.history, since - clocksApart)
     ),
     since: kept,
-    isVouched: begin >= kept,
+    // A history that is empty now and was not once has nothing to say.
+    isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
     routerFloor: router.ack_floor.stream_seq,
     lastEvent
   }

@@ -6,6 +6,7 @@ export interface Loose {
   readonly kind?: unknown
   readonly tenant?: unknown
   readonly endpoint?: unknown
+  readonly event?: unknown
   readonly eventSeq?: unknown
   readonly round?: unknown
   readonly attempt?: unknown
