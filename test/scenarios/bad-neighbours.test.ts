@@ -58,7 +58,7 @@ describe("endpoints that behave badly, each in its way", () => {
         const after = yield* latencies(well, "good", 300)
         const [usual, ...others] = [before, during, after].map((times) => quantile(times, 0.99))
         // A wide margin, for a machine that does other things too: held up, it would be seconds.
-        for (const p99 of others) assert.isAtMost(p99, 1.5 * (usual ?? 0) + 250)
+        for (const p99 of others) assert.isAtMost(p99, 1.5 * (usual ?? 0) + 1_000)
         for (const id of Object.keys(bad))
           yield* facts.until((all) => about(all, id).some(({ kind }) => kind === "circuit-opened"))
         const classes = (id: string) =>
