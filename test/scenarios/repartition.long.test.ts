@@ -135,7 +135,8 @@ describe("another number of partitions", () => {
         const resumed = yield* run("repartition", "8", ...flags)
         assert.strictEqual(resumed.code, 0, resumed.err.join())
         assert.strictEqual((yield* findPartitions).partitions, 8)
-        assert.strictEqual(yield* waitingStill, before)
+        // Fewer where a stop was cut off between an end and its acknowledgement: what has ended goes.
+        assert.isAtMost(yield* waitingStill, before)
 
         yield* brokenOff(3, flags)
         assert.strictEqual((yield* run("repartition", "3", ...flags)).code, 0)
