@@ -1,0 +1,235 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { scanQueue } from "../../src/broker/scan.ts"
+import { disableEndpoint, getEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { allFacts } from "../books.ts"
+import { deadLetters, endpoint, history, nth, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { installations, parse } from "./command-line.ts"
+import { bury } from "./dead-letters.ts"
+import { run, start } from "./running.ts"
+
+const install = installations()
+
+/** Messages that wait in the queue of acme's endpoint. */
+const waiting = (id: string) =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const partition = partitionOf("acme", id, 2)
+    const subject = names.subjects.delivery(partition, "acme", id)
+    return yield* Stream.runCollect(scanQueue(names.deliveries(partition), subject))
+  })
+
+describe("petrel dead redeliver", () => {
+  it.live("says what is wrong in one sentence, and does nothing then", () => {
+    const place = install()
+    const redeliver = (...args: ReadonlyArray<string>) =>
+      Effect.map(run("dead", "redeliver", ...place.flags, ...args), ({ code, err, out }) => ({
+        code,
+        said: [...out, ...err].join("\n")
+      }))
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        yield* bury({ endpoint: "hook", event: "acme-1", reason: "permanent" })
+        const answers = yield* Effect.all(
+          [
+            redeliver(),
+            redeliver("--all", "--reason", "permanent"),
+            redeliver("--id", "7"),
+            redeliver("--id", "x"),
+            redeliver("--status", "999"),
+            redeliver("--all", "--by", "")
+          ],
+          { concurrency: 3 }
+        )
+        for (const [index, pattern] of [
+          /say which dead letters to send again: .*nothing was done$/,
+          /--all and flags that narrow it exclude each other$/,
+          /there is no dead letter 7: /,
+          /--id "x" must be the number of a dead letter/,
+          /--status "999" must be an HTTP status/,
+          /--by needs a value/
+        ].entries()) {
+          assert.strictEqual(nth(answers, index).code, 1)
+          assert.match(nth(answers, index).said, pattern)
+        }
+        assert.deepStrictEqual(yield* allFacts, [])
+        assert.deepStrictEqual(yield* waiting("hook"), [])
+      })
+    )
+  })
+
+  it.live(
+    "counts by reason before, sends once, and leaves alone what its endpoint would not take",
+    () => {
+      const place = install()
+      const redeliver = (...args: ReadonlyArray<string>) =>
+        run("dead", "redeliver", ...place.flags, ...args)
+      return place.run(
+        Effect.gen(function* () {
+          yield* endpoint()
+          yield* endpoint({ id: "off" })
+          yield* disableEndpoint({ tenant: "acme", endpoint: "off" }, "by hand", "cli")
+          for (const [index, reason] of ["permanent", "attempts", "permanent"].entries())
+            yield* bury({ endpoint: "hook", event: `acme-${index}`, eventSeq: index + 1, reason })
+          yield* bury({ endpoint: "off", event: "acme-off", reason: "permanent" })
+          yield* bury({ endpoint: "gone", event: "acme-gone", reason: "permanent" })
+
+          const planned = yield* redeliver("--all", "--dry-run")
+          assert.deepStrictEqual(planned.out, [
+            "would send 3 dead letters again",
+            "  permanent                   2",
+            "  attempts                    1",
+            "1 left alone: acme/off is disabled: put it back to work with `petrel endpoint enable`",
+            "1 left alone: acme/gone is removed"
+          ])
+          assert.deepStrictEqual(yield* waiting("hook"), [])
+
+          const sent = yield* redeliver("--all", "--by", "ana", "--json")
+          const left = [
+            { endpoint: "acme/off", why: "endpoint-disabled", count: 1 },
+            { endpoint: "acme/gone", why: "endpoint-removed", count: 1 }
+          ]
+          assert.deepStrictEqual(parse(nth(sent.out, 0)), {
+            event: "done",
+            selected: 5,
+            redelivered: 3,
+            gone: 0,
+            before: 0,
+            skipped: left
+          })
+          const { revision } = yield* getEndpoint("acme", "hook")
+          const messages = yield* waiting("hook")
+          assert.deepStrictEqual(
+            messages.map(({ header }) => [
+              header.get("petrel-event"),
+              header.get("petrel-round"),
+              header.get("petrel-revision"),
+              header.get("petrel-progress")
+            ]),
+            [
+              ["acme-0", "d1", String(revision), ""],
+              ["acme-1", "d2", String(revision), ""],
+              ["acme-2", "d3", String(revision), ""]
+            ]
+          )
+          assert.deepStrictEqual(
+            (yield* allFacts)
+              .filter(({ kind }) => kind === "redelivered")
+              .map(({ by, dead }) => [dead, by]),
+            [
+              [1, "ana"],
+              [2, "ana"],
+              [3, "ana"]
+            ]
+          )
+          const again = yield* redeliver("--endpoint", "acme/hook")
+          assert.deepStrictEqual(again, {
+            code: 0,
+            out: ["nothing was sent", "3 left alone: sent again before"],
+            err: []
+          })
+          const off = yield* redeliver("--endpoint", "acme/off")
+          assert.strictEqual(off.code, 1)
+          assert.match(off.err.join("\n"), /nothing was sent: acme\/off takes nothing/)
+          assert.lengthOf(yield* waiting("hook"), 3)
+        })
+      )
+    }
+  )
+
+  for (const [signal, code] of [
+    ["SIGKILL", 128],
+    ["SIGINT", 130]
+  ] as const)
+    it.live(`sends all, each once, where it is run again after ${signal}`, () => {
+      const place = install()
+      return place.run(
+        Effect.gen(function* () {
+          const count = 400
+          const hook = yield* receiver()
+          yield* endpoint({ url: hook.url })
+          const facts = yield* history
+          yield* Effect.forEach(
+            Array.from({ length: count }, (_, n) => n),
+            (n) =>
+              bury({
+                endpoint: "hook",
+                event: `acme-${n}`,
+                eventSeq: n + 1,
+                reason: "attempts",
+                body: `body ${n}`
+              }),
+            { concurrency: 32, discard: true }
+          )
+          yield* worker()
+          const args = ["dead", "redeliver", "--all", ...place.flags]
+          const first = yield* start(...args)
+          yield* facts.count("redelivered", 20)
+          yield* first.signal(signal)
+          assert.strictEqual(yield* first.ended, code)
+          const begun = (yield* allFacts).filter(({ kind }) => kind === "redelivered").length
+          assert.isBelow(begun, count)
+          if (signal === "SIGINT")
+            assert.match(
+              first.err.join("\n"),
+              new RegExp(
+                `stopped after ${begun} of ${count}: run the same command with --until \\d{4}-.*Z to send the rest`
+              )
+            )
+          const second = yield* run(...args)
+          assert.strictEqual(second.code, 0)
+          yield* facts.count("delivered", count)
+          const came = hook.requests.map(({ body, headers }) => `${headers["webhook-id"]} ${body}`)
+          const wanted = Array.from({ length: count }, (_, n) => `acme-${n} body ${n}`)
+          assert.deepStrictEqual(came.toSorted(), wanted.toSorted())
+          assert.lengthOf(facts.of("redelivered"), count)
+        })
+      )
+    })
+})
+
+describe("petrel dead discard", () => {
+  it.live("tells the history who did it, then removes them, where that was agreed to", () => {
+    const place = install()
+    const discard = (...args: ReadonlyArray<string>) =>
+      run("dead", "discard", ...place.flags, ...args)
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        for (const n of [1, 2, 3])
+          yield* bury({ endpoint: "hook", event: `acme-${n}`, eventSeq: n, reason: "permanent" })
+        yield* run("dead", "redeliver", "--id", "2", ...place.flags)
+
+        const unasked = yield* discard("--all")
+        assert.strictEqual(unasked.code, 1)
+        assert.match(unasked.err.join("\n"), /say --yes where nobody can be asked/)
+        assert.lengthOf(yield* deadLetters, 3)
+
+        const done = yield* discard("--all", "--yes", "--by", "ana")
+        assert.deepStrictEqual(done.out, [
+          "2 dead letters discarded",
+          "1 left alone: sent again, and on the way still"
+        ])
+        assert.deepStrictEqual(
+          (yield* deadLetters).map(({ seq }) => seq),
+          [2]
+        )
+        assert.deepStrictEqual(
+          (yield* allFacts)
+            .filter(({ kind }) => kind === "discarded")
+            .map(({ by, dead, eventSeq, round }) => [dead, eventSeq, round, by]),
+          [
+            [1, 1, "0", "ana"],
+            [3, 3, "0", "ana"]
+          ]
+        )
+        const gone = yield* run("dead", "redeliver", "--id", "1", ...place.flags)
+        assert.match(gone.err.join("\n"), /there is no dead letter 1: it was discarded/)
+      })
+    )
+  })
+})
