@@ -13,6 +13,7 @@ import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { TypeFilter } from "../../src/domain/type-filter.ts"
 import { endpoint, eventually } from "../engine.ts"
+import { writeByHand } from "../live-endpoints.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
@@ -175,19 +176,22 @@ describe.concurrent("the directory", () => {
       const { ask, jsm, names } = yield* Broker
       yield* endpoint({ id: "vanishes" })
       yield* endpoint({ id: "changes" })
+      yield* writeByHand("acme.garbled", '{"v":2}')
       const { reconnect, service } = yield* altered((watch) => upToNow(watch, never))
       const directory = yield* Effect.provideService(openDirectory, Broker, service)
       const told: Array<string> = []
       directory.onUnavailable((_, id) => told.push(id))
       const bucket = names.buckets.endpoints
-      yield* ask("purge", () =>
-        jsm.streams.purge(`KV_${bucket}`, { filter: `$KV.${bucket}.acme.vanishes` })
-      )
+      for (const id of ["vanishes", "garbled"])
+        yield* ask("purge", () =>
+          jsm.streams.purge(`KV_${bucket}`, { filter: `$KV.${bucket}.acme.${id}` })
+        )
       yield* changeEndpoint("acme", "changes", (found) =>
         Effect.succeed({ ...found, maxInFlight: 77 })
       )
       yield* endpoint({ id: "comes" })
       assert.strictEqual(directory.find("acme.changes")?.config.maxInFlight, 10)
+      assert.deepStrictEqual(directory.unreadable("acme"), ["garbled"])
       reconnect()
       yield* eventually(
         Effect.sync(() => directory.find("acme.comes")),
@@ -198,7 +202,8 @@ describe.concurrent("the directory", () => {
         (found) => found === undefined
       )
       assert.strictEqual(directory.find("acme.changes")?.config.maxInFlight, 77)
-      assert.deepStrictEqual(told, ["vanishes"])
+      assert.deepStrictEqual(told, ["vanishes", "garbled"])
+      assert.deepStrictEqual(directory.unreadable("acme"), [])
     })
   )
 

@@ -23,6 +23,7 @@ import {
   secret,
   worker
 } from "../engine.ts"
+import { readByHand, writeByHand } from "../live-endpoints.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 
@@ -137,6 +138,37 @@ describe.concurrent("an alert about an endpoint", () => {
         "cleared"
       ])
     })
+  )
+
+  scenario(
+    "stays where nobody can read the endpoint's configuration, until somebody can",
+    () =>
+      Effect.gen(function* () {
+        yield* endpoint({ alerts: {} })
+        yield* endpoint({ id: "other", alerts: {} })
+        const facts = yield* history
+        const first = yield* worker({ alertEvery })
+        yield* disableEndpoint({ tenant: "acme", endpoint: "hook" }, "by hand", "cli")
+        yield* facts.count("alert-raised", 1)
+        yield* first.stop
+        const good = yield* readByHand("acme.hook")
+        yield* writeByHand("acme.hook", JSON.stringify({ ...JSON.parse(good), v: 2 }))
+        yield* worker({ id: "w2", alertEvery })
+        const other = { tenant: "acme", endpoint: "other" }
+        yield* disableEndpoint(other, "by hand", "cli")
+        yield* facts.count("alert-raised", 2)
+        yield* enableEndpoint(other, "cli")
+        yield* facts.until((all) => story(all, "endpoint-disabled", "other").length === 2)
+        assert.deepStrictEqual(story(facts.facts, "endpoint-disabled"), ["raised"])
+
+        yield* writeByHand("acme.hook", good)
+        yield* enableEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
+        yield* facts.until((all) => story(all, "endpoint-disabled").length === 2)
+        const cleared = facts.of("alert-cleared").find(({ endpoint }) => endpoint === "hook")
+        assert.strictEqual(cleared?.reason, "it is well again")
+      }),
+    // So that both endpoints are judged at the same looks.
+    { partitions: 1 }
   )
 
   scenario("is not raised for three deliveries of which one fails, nor where nobody wants it", () =>

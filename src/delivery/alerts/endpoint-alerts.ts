@@ -107,6 +107,8 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
     const at = clock.currentTimeMillisUnsafe()
     const endpoint = directory.find(key)
     const { generation, raised } = register.raised(subject)
+    // One that nobody can read is there all the same: what is raised about it stays as it is.
+    if (endpoint === undefined && directory.unreadable(tenant).includes(id)) return
     if (endpoint === undefined || (generation ?? "") !== endpoint.config.generation)
       if (raised.length > 0) yield* clearAll(subject, at)
     if (endpoint === undefined) {

@@ -1,7 +1,7 @@
 import { Result } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { TypeIndex } from "../../domain/type-filter.ts"
-import { decodeEndpoint } from "./endpoint-store.ts"
+import { decodeEndpoint, endpointKey } from "./endpoint-store.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive, windowOf } from "./live-endpoint.ts"
 import { Recent } from "./recent.ts"
@@ -105,7 +105,10 @@ export class DirectoryTable {
 
   /** Keys that a complete reading did not mention. */
   absent(seen: ReadonlySet<string>): ReadonlyArray<string> {
-    return [...this.#rows.keys()].filter((key) => !seen.has(key))
+    const unreadable = [...this.#unreadable].flatMap(([tenant, ids]) =>
+      [...ids].map((id) => endpointKey(tenant, id))
+    )
+    return [...this.#rows.keys(), ...unreadable].filter((key) => !seen.has(key))
   }
 
   #drop(key: string): void {
