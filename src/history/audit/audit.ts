@@ -1,5 +1,7 @@
 import { Clock, Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
 import { readChanges, readLayout, TopologyError } from "../../broker/installed.ts"
+import { firstSince } from "../../broker/scan.ts"
 import { hasEnded } from "../fold/round.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
@@ -20,7 +22,7 @@ export interface AuditOptions extends AuditRange {
   readonly onBegin?: ((books: Books) => void) | undefined
 }
 
-/** What waits past its deadline for longer than this is not well, ms. */
+/** What waits past its deadline, or for the router, for longer than this is not well, ms. */
 const grace = 15 * 60_000
 /** Looks for what was not found, an ack_wait apart, before it is called missing. */
 const looks = 2
@@ -48,12 +50,14 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
 export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) {
   const { ackWait, partitions } = yield* readLayout
   const { epoch } = (yield* readChanges).changes
+  const { names } = yield* Broker
   const { ledger } = books
   yield* books.readEvents
   yield* books.readHistory
 
   const overdue = new Map<string, Waiter>()
   const now = yield* Clock.currentTimeMillis
+  const lastDue = (yield* firstSince(names.events, now - grace)) - 1
   const see = (waiter: Waiter) => {
     if (!ledger.found(waiter) || waiter.deadline + grace >= now) return
     overdue.set(roundName(waiter), waiter)
@@ -73,6 +77,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) 
   }
   const findings: Findings = {
     reach,
+    lastDue,
     overdue: [...overdue.values()].filter((waiter) => !hasEnded(ledger.stateOf(waiter))),
     unburied: yield* stillUnburied(letters.unburied, ledger),
     untold: stillUntold(letters.untold, ledger)

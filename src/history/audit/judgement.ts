@@ -22,6 +22,8 @@ import type { Waiter } from "./waiting-rooms.ts"
 export interface Findings {
   readonly reach: Reach
   readonly overdue: ReadonlyArray<Waiter>
+  /** Events up to here were stored so long ago that the router should have come to them. */
+  readonly lastDue: number
   readonly unburied: ReadonlyArray<Unburied>
   readonly untold: ReadonlyArray<Untold>
 }
@@ -141,17 +143,11 @@ export const judge = Effect.fnUntraced(function* (books: Books, reach: Reach, fi
 
   let unreached = 0
   for (const { eventSeq, isBegun } of ledger.unplanned()) {
-    if (eventSeq > findings.reach.routerFloor) {
-      unreached++
-      continue
-    }
-    found.push({
-      kind: isBegun ? "plan-incomplete" : "unrouted",
-      eventSeq,
-      says: isBegun
-        ? "the router has finished it, and a part of its plan is not in the history"
-        : "the router has finished it, and no plan for it is in the history"
-    })
+    const isReached = eventSeq <= findings.reach.routerFloor
+    if (!isReached) unreached++
+    if (!isReached && eventSeq > findings.lastDue) continue
+    const kind = isReached ? (isBegun ? "plan-incomplete" : "unrouted") : "overdue"
+    found.push({ kind, eventSeq, says: planSays(isReached, isBegun) })
   }
   for (const { dead, eventSeq, lane } of findings.unburied)
     found.push({
@@ -177,6 +173,15 @@ export const judge = Effect.fnUntraced(function* (books: Books, reach: Reach, fi
   }
   return judgement
 })
+
+const planSays = (isReached: boolean, isBegun: boolean): string =>
+  isReached
+    ? isBegun
+      ? "the router has finished it, and a part of its plan is not in the history"
+      : "the router has finished it, and no plan for it is in the history"
+    : isBegun
+      ? "it has been stored for long, and the router has planned a part of it only"
+      : "it has been stored for long, and the router has not come to it"
 
 /** Looks up the ids of events, which nothing else keeps: those of problems are few. */
 const describing = Effect.gen(function* () {

@@ -1,0 +1,64 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { audit } from "../../src/history/audit/audit.ts"
+import { endpoint, history, publishMany, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+const minutes = 60_000
+
+/** Runs as it would so much later, ms. */
+const later = <A, E, R>(ms: number, effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const real = yield* Clock.Clock
+    const now = () => real.currentTimeMillisUnsafe() + ms
+    const clock: Clock.Clock = Object.create(real, {
+      currentTimeMillis: { value: Effect.sync(now) },
+      currentTimeMillisUnsafe: { value: now }
+    })
+    return yield* Effect.provideService(effect, Clock.Clock, clock)
+  })
+
+const found = Effect.map(audit({}), ({ judgement }) => ({
+  unreached: judgement.events.unreached,
+  verdict: judgement.verdict,
+  problems: judgement.problems.list.map(
+    ({ eventSeq, kind, says }) => `${kind} ${eventSeq}: ${says}`
+  )
+}))
+
+/** So many events were delivered, by a worker that has left since. */
+const delivered = Effect.fnUntraced(function* (count: number) {
+  const hook = yield* receiver()
+  const told = yield* history
+  yield* endpoint({ url: hook.url })
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* worker()
+      yield* publishMany(count)
+      yield* told.count("delivered", count)
+    })
+  )
+})
+
+describe("an audit of what the router has not come to", () => {
+  scenario("lets it wait for a quarter of an hour, and then calls each event overdue", () =>
+    Effect.gen(function* () {
+      yield* delivered(3)
+      yield* publishMany(2, "invoice.late")
+      assert.deepStrictEqual(yield* later(14 * minutes, found), {
+        verdict: "clean",
+        unreached: 2,
+        problems: []
+      })
+      const says = "it has been stored for long, and the router has not come to it"
+      assert.deepStrictEqual(yield* later(16 * minutes, found), {
+        verdict: "problems",
+        unreached: 2,
+        problems: [`overdue 4: ${says}`, `overdue 5: ${says}`]
+      })
+    })
+  )
+})
