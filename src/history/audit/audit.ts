@@ -52,7 +52,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) 
   const { epoch } = (yield* readChanges).changes
   const { names } = yield* Broker
   const { ledger } = books
-  yield* books.readEvents
+  yield* books.readEvents(reach.scope.lastEvent)
   yield* books.readHistory
 
   const overdue = new Map<string, Waiter>()

@@ -149,9 +149,9 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     lastPlanned = 0
   })
 
-  const readEvents = Effect.gen(function* () {
+  const readEvents = Effect.fnUntraced(function* (lastEvent: number) {
     const { names } = yield* Broker
-    const { lastEvent, tenant } = ledger.scope
+    const { tenant } = ledger.scope
     events.to = lastEvent
     yield* readThrough(
       {

@@ -71,7 +71,9 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
     const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
       const { firstEvent, isWhole } = books.ledger.scope
-      books.ledger.scope = { ...reach.scope, firstEvent, isWhole }
+      // A fact is read once, though it may be about an event that only the next look reads.
+      const lastEvent = Number.POSITIVE_INFINITY
+      books.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
       return yield* judge(books, reach, yield* examine(books, reach))
     }).pipe(
       Effect.catchTags({
