@@ -29,12 +29,12 @@ export interface HandlingOptions {
   readonly worker: string
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
-  /** Told of each attempt that was made, with its number from 1, before it is settled. */
+  /** Told of each attempt that was made, and of what was known before it, before it is settled. */
   readonly answered: (
     endpoint: LiveEndpoint,
     delivery: Delivery,
     sent: Sent,
-    attempt: number
+    progress: Progress
   ) => void
 }
 
@@ -90,7 +90,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) =>
     Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
       reached("answered")
-      options.answered(endpoint, held.delivery, sent, progress.attempts + 1)
+      options.answered(endpoint, held.delivery, sent, progress)
       return sent.verdict === "delivered"
         ? settlement.succeeded(held, progress, sent)
         : afterFailure(held, progress, endpoint, sent)

@@ -2,7 +2,7 @@ import { Effect, FiberSet } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Take } from "../broker/puller.ts"
-import type { Delivery } from "../domain/delivery.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
@@ -129,8 +129,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     mayAttempt,
     sender,
     worker,
-    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent, attempt: number) => {
-      alerts.book.answered(endpoint, delivery, sent, attempt)
+    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent, progress: Progress) => {
+      alerts.book.answered(endpoint, delivery, sent, progress)
       tallies.note(endpoint, sent.verdict === "delivered", sent.result.durationMs, sent.at)
       lanes.answered(endpoint.key, sent.result.durationMs)
       health.answered(endpoint, delivery, sent)

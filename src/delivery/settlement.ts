@@ -43,8 +43,8 @@ export interface SettlementOptions {
   readonly asOwner: Effect.Effect<void>
   /** A new id for each request really made. */
   readonly nextId: () => string
-  /** Told of each delivery that has ended without success, and when (ms since the epoch). */
-  readonly buried?: (delivery: Delivery, at: number) => void
+  /** Told of each delivery that has ended without success, with its attempts, and when (ms since the epoch). */
+  readonly buried?: (delivery: Delivery, progress: Progress, at: number) => void
   /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
 }
@@ -189,7 +189,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     }
     yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
     reached("end-stored")
-    options.buried?.(held.delivery, fact.at)
+    options.buried?.(held.delivery, record.progress, fact.at)
     yield* finish(held)
     yield* logFact(fact)
   })

@@ -7,15 +7,13 @@ const slices = 10
 export interface AlertCounts {
   /** Deliveries that were tried for the first time. */
   readonly tried: number
-  /** First attempts that failed. */
-  readonly failedFirst: number
   /** First attempts that failed in a way that another may mend. */
   readonly retried: number
   /** Attempts that were answered with a permanent failure. */
   readonly refused: number
   readonly delivered: number
-  /** Deliveries that succeeded after their first attempt had not. */
-  readonly recovered: number
+  /** Deliveries whose first attempt failed, and that have not ended since. */
+  readonly pending: number
   /** Attempts that the delivered ones took, all together. */
   readonly attempts: number
   /** Deliveries that ended without success. */
@@ -25,16 +23,7 @@ export interface AlertCounts {
 }
 
 /** Of these there is one number each. */
-const counted = [
-  "tried",
-  "failedFirst",
-  "retried",
-  "refused",
-  "delivered",
-  "recovered",
-  "attempts",
-  "dead"
-] as const
+const counted = ["tried", "retried", "refused", "delivered", "pending", "attempts", "dead"] as const
 
 type Sums = { -readonly [K in (typeof counted)[number]]: number }
 
@@ -47,11 +36,10 @@ interface Slice extends Sums {
 
 const noSums: Sums = {
   tried: 0,
-  failedFirst: 0,
   retried: 0,
   refused: 0,
   delivered: 0,
-  recovered: 0,
+  pending: 0,
   attempts: 0,
   dead: 0
 }
@@ -64,6 +52,8 @@ export interface AlertAttempt {
   /** Within its round, from 1. */
   readonly attempt: number
   readonly at: number
+  /** When the first one of its round was made; undefined where this is the first. */
+  readonly firstAt?: number | undefined
   /** From the beginning of the round; undefined where times are not counted. */
   readonly took?: number
 }
@@ -82,25 +72,30 @@ export class AlertWindow {
     this.over = over
   }
 
-  attempt({ at, attempt, took, verdict }: AlertAttempt): void {
+  attempt({ at, attempt, firstAt, took, verdict }: AlertAttempt): void {
     const slice = this.#sliceAt(at)
     const isFirst = attempt === 1
     if (isFirst) slice.tried++
     if (verdict === "delivered") {
       slice.delivered++
       slice.attempts += attempt
-      if (!isFirst) slice.recovered++
+      this.#ended(firstAt)
       if (took !== undefined) countTime(slice.times, stepOf(took))
       return
     }
-    if (isFirst) slice.failedFirst++
+    if (isFirst) slice.pending++
     if (verdict === "fail") slice.refused++
     else if (isFirst) slice.retried++
   }
 
-  /** @param at when it ended without success, ms since the epoch. */
-  dead(at: number): void {
+  /**
+   * Counts a delivery that ended without success. Times in ms since the epoch.
+   *
+   * @param firstAt when its first attempt was made; undefined where none was.
+   */
+  dead(at: number, firstAt?: number): void {
     this.#sliceAt(at).dead++
+    this.#ended(firstAt)
   }
 
   /** What there was in the window before a time (ms since the epoch). */
@@ -123,6 +118,15 @@ export class AlertWindow {
   /** True once all of it is too long ago. */
   isOver(at: number): boolean {
     return this.#newest <= this.#numberAt(at) - slices
+  }
+
+  /** How it ended counts from now on, and no more that it failed at first. */
+  #ended(firstAt: number | undefined): void {
+    if (firstAt === undefined) return
+    const number = this.#numberAt(firstAt)
+    const slice = this.#ring[number % slices]
+    // What a former owner tried first was never counted here.
+    if (slice?.number === number && slice.pending > 0) slice.pending--
   }
 
   #sliceAt(at: number): Slice {

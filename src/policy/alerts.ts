@@ -74,22 +74,17 @@ const reaching = {
 const percentOf = (part: number, whole: number): number | undefined =>
   whole === 0 ? undefined : (100 * part) / whole
 
-/** Deliveries that have not succeeded: dead letters, or first failures that were not made good. */
-const undeliveredOf = ({
-  dead,
-  failedFirst,
-  recovered
-}: Pick<AlertCounts, "dead" | "failedFirst" | "recovered">): number =>
-  Math.max(dead, failedFirst - recovered)
-
-/** How large a share of deliveries succeeded, for an endpoint or a tenant. */
+/**
+ * How large a share of deliveries succeeded, for an endpoint or a tenant. Those that failed at first
+ * count against it before they have ended: of an endpoint that is down none ends for a long time.
+ */
 export const successReadings = (
-  counts: Pick<AlertCounts, "dead" | "delivered" | "failedFirst" | "recovered">,
+  { dead, delivered, pending }: Pick<AlertCounts, "dead" | "delivered" | "pending">,
   { samples: least, successCriticalPercent, successWarnPercent }: AlertThresholds
 ): ReadonlyArray<Reading> => {
-  const samples = counts.delivered + undeliveredOf(counts)
+  const samples = delivered + dead + pending
   const common = {
-    value: percentOf(counts.delivered, samples),
+    value: percentOf(delivered, samples),
     samples,
     least,
     unit: "percent",
@@ -132,13 +127,13 @@ const stateReading = (
  * and takes a tenth of the time of all readings.
  */
 export const isSimplyWell = (
-  { attempts, dead, delivered, failedFirst, refused, times }: AlertCounts,
+  { attempts, dead, delivered, pending, refused, retried, times }: AlertCounts,
   { isDisabled, isOpen }: EndpointState,
   { medianTime = Number.POSITIVE_INFINITY, p99Time = Number.POSITIVE_INFINITY }: AlertThresholds
 ): boolean =>
   !isOpen &&
   !isDisabled &&
-  dead + failedFirst + refused === 0 &&
+  dead + pending + refused + retried === 0 &&
   attempts === delivered &&
   times.length <= stepOf(Math.min(medianTime, p99Time))
 

@@ -3,6 +3,7 @@ import { Duration } from "effect"
 import { blankEndpoint } from "../../src/cli/endpoint-change.ts"
 import { AlertBook } from "../../src/delivery/alerts/alert-book.ts"
 import { thresholdsFrom } from "../../src/delivery/alerts/thresholds.ts"
+import { untried } from "../../src/domain/delivery.ts"
 
 const minute = 60_000
 const start = 1_000_000 * minute
@@ -24,7 +25,7 @@ const makeBook = (windows: Readonly<Record<string, Duration.Duration>> = {}) => 
       of,
       { tenant: "acme", type, began: at - 20 },
       { at, verdict: status === 200 ? "delivered" : "retry", result: { status, durationMs: 1 } },
-      1
+      untried
     )
   return { book, answered }
 }
@@ -36,9 +37,14 @@ describe("what alerts are made of", () => {
     answered(endpoint("a"), 500)
     answered(endpoint("a"), 503)
     answered(endpoint("b"), 200)
-    book.buried({ tenant: "acme", endpoint: "b", generation: "g", type: "x" }, start, undefined)
+    book.buried(
+      { tenant: "acme", endpoint: "b", generation: "g", type: "x" },
+      untried,
+      start,
+      undefined
+    )
     const page = book.page("acme.a")
-    assert.deepInclude(page?.window.read(start), { tried: 3, failedFirst: 2, delivered: 1 })
+    assert.deepInclude(page?.window.read(start), { tried: 3, pending: 2, delivered: 1 })
     assert.deepStrictEqual([page?.failuresInRow, page?.lastStatus], [2, 503])
     assert.deepInclude(book.tenant("acme")?.read(start), { tried: 4, delivered: 2, dead: 1 })
     answered(endpoint("a"), 200)
@@ -60,7 +66,12 @@ describe("what alerts are made of", () => {
     const { answered, book } = makeBook()
     const type = "petrel.alert.success-low"
     answered(endpoint("ops"), 500, { type })
-    book.buried({ tenant: "acme", endpoint: "ops", generation: "g", type }, start, undefined)
+    book.buried(
+      { tenant: "acme", endpoint: "ops", generation: "g", type },
+      untried,
+      start,
+      undefined
+    )
     assert.isUndefined(book.tenant("acme"))
     assert.deepInclude(book.page("acme.ops")?.window.read(start), { tried: 1, dead: 1 })
   })
@@ -69,7 +80,7 @@ describe("what alerts are made of", () => {
     const { answered, book } = makeBook({ acme: Duration.minutes(5) })
     answered(endpoint("a", "old"), 500)
     answered(endpoint("a", "new"), 200)
-    assert.deepInclude(book.page("acme.a")?.window.read(start), { tried: 1, failedFirst: 0 })
+    assert.deepInclude(book.page("acme.a")?.window.read(start), { tried: 1, pending: 0 })
     assert.strictEqual(book.page("acme.a")?.window.over, 5 * minute)
     book.takeTouched(start)
     book.takeTouched(start + 6 * minute)

@@ -8,6 +8,7 @@ import { answerInquiries } from "../../src/delivery/inquiry/inquiry-answer.ts"
 import { askOwner } from "../../src/delivery/inquiry/inquiry-ask.ts"
 import { TallyBook } from "../../src/delivery/inquiry/tally-book.ts"
 import type { LaneCounts } from "../../src/delivery/lanes/lane.ts"
+import { untried } from "../../src/domain/delivery.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
@@ -47,7 +48,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
         { key: `${tenant}.a`, config: blankEndpoint({ tenant, id: "a" }, "g", 0) },
         { tenant, type: "invoice.paid", began: at },
         { at, verdict: ok ? "delivered" : "retry", result: { durationMs: 1 } },
-        1
+        untried
       )
     }
     return { note, alertOf }
@@ -111,12 +112,12 @@ describe("the owner of a partition", () => {
       alertOf("well", true)
       alertOf("named", true)
       const answer = yield* askOwner(1, { about: "alerts", tenants: ["named", "unknown"] })
-      const counts = { delivered: 0, failedFirst: 1, recovered: 0, dead: 0 }
+      const counts = { delivered: 0, pending: 1, dead: 0 }
       assert.sameDeepMembers(
         [...(answer?.tenants ?? [])],
         [
           ...Array.from({ length: 300 }, (_, n) => ({ tenant: `bad-${n}`, ...counts })),
-          { tenant: "named", ...counts, delivered: 1, failedFirst: 0 }
+          { tenant: "named", ...counts, delivered: 1, pending: 0 }
         ]
       )
       assert.strictEqual(answer?.openCircuits, 0)

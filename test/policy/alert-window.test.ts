@@ -17,18 +17,18 @@ describe("the window of an alert", () => {
     const window = new AlertWindow(over)
     window.attempt(attempt({ verdict: "retry" }))
     window.attempt(attempt({ verdict: "retry", attempt: 2 }))
-    window.attempt(attempt({ attempt: 3, took: 0.5 }))
+    window.attempt(attempt({ attempt: 3, firstAt: start, took: 0.5 }))
     window.attempt(attempt({ took: 0.7 }))
     window.attempt(attempt({ verdict: "fail" }))
-    window.dead(start)
+    window.dead(start, start)
+    window.attempt(attempt({ verdict: "retry" }))
     const { times, ...counts } = window.read(start)
     assert.deepStrictEqual(counts, {
-      tried: 3,
-      failedFirst: 2,
-      retried: 1,
+      tried: 4,
+      retried: 2,
       refused: 1,
       delivered: 2,
-      recovered: 1,
+      pending: 1,
       attempts: 4,
       dead: 1
     })
@@ -61,4 +61,67 @@ describe("the window of an alert", () => {
       if (times.length === 0) assert.deepStrictEqual(window.read(start), noAlertCounts)
     }
   )
+
+  const slice = over / 10
+  const upTo = (most: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
+  /** One delivery, in slices: its first attempt, the pauses before the further ones; and its end, if any. */
+  const Story = Schema.Struct({
+    first: upTo(12),
+    pauses: Schema.Array(upTo(12)).check(Schema.isMaxLength(2)),
+    end: Schema.Literals(["delivered", "dead", "none"])
+  })
+
+  const momentsOf = ({ end, first, pauses }: typeof Story.Type) => {
+    const began = start + first * slice
+    let at = began
+    const times = [at, ...pauses.map((pause) => (at += pause * slice))]
+    return times.map((time, place) => {
+      const isLast = place === times.length - 1
+      const verdict = isLast && end === "delivered" ? "delivered" : "retry"
+      const firstAt = place === 0 ? undefined : began
+      return {
+        at: time,
+        attempt: place + 1,
+        verdict,
+        firstAt,
+        dies: isLast && end === "dead"
+      } as const
+    })
+  }
+
+  it.prop(
+    "counts each delivery once: by its end when it ends, and before that as one that failed at first",
+    [Schema.Array(Story).check(Schema.isMinLength(20), Schema.isMaxLength(40))],
+    ([stories]) => {
+      const window = new AlertWindow(over)
+      const all = stories.flatMap(momentsOf).toSorted((a, b) => a.at - b.at)
+      for (const { dies, ...made } of all) {
+        window.attempt(made)
+        if (dies) window.dead(made.at, made.firstAt ?? made.at)
+      }
+      const now = Math.max(start, ...all.map(({ at }) => at))
+      const sliceOf = (at: number) => Math.floor(at / slice)
+      const isRecent = (at: number) => sliceOf(at) > sliceOf(now) - 10
+      const told = stories.map((story) => {
+        const { at, firstAt = at } = momentsOf(story).at(-1) ?? { at: 0 }
+        if (story.end !== "none") return isRecent(at) ? story.end : undefined
+        return isRecent(firstAt) ? "pending" : undefined
+      })
+      const { dead, delivered, pending } = window.read(now)
+      const count = (what: string) => told.filter((found) => found === what).length
+      assert.deepStrictEqual(
+        { dead, delivered, pending },
+        { dead: count("dead"), delivered: count("delivered"), pending: count("pending") }
+      )
+    }
+  )
+
+  it("takes nothing from those that fail now for those that a former owner saw fail", () => {
+    const window = new AlertWindow(over)
+    for (let n = 0; n < 5; n++)
+      window.attempt(attempt({ attempt: 2, firstAt: start - slice, at: start }))
+    window.attempt(attempt({ verdict: "retry" }))
+    window.dead(start, undefined)
+    assert.deepInclude(window.read(start), { delivered: 5, pending: 1, dead: 1 })
+  })
 })

@@ -32,8 +32,8 @@ describe("what alerts are raised about", () => {
   it("is the guides' thresholds, unless others are set", () => {
     const delivered = { delivered: samples, tried: samples, attempts: samples }
     assert.deepStrictEqual(bad(readings(delivered)), [])
-    assert.deepStrictEqual(bad(readings({ delivered: 98, failedFirst: 2 })), ["success-low"])
-    assert.deepStrictEqual(bad(readings({ delivered: 94, failedFirst: 6 })), [
+    assert.deepStrictEqual(bad(readings({ delivered: 98, pending: 2 })), ["success-low"])
+    assert.deepStrictEqual(bad(readings({ delivered: 94, pending: 6 })), [
       "success-low",
       "success-critical"
     ])
@@ -47,9 +47,9 @@ describe("what alerts are raised about", () => {
       successWarnPercent: 90,
       successCriticalPercent: "off"
     })
-    assert.deepStrictEqual(bad(readings({ delivered: 94, failedFirst: 6 }, well, lax)), [])
+    assert.deepStrictEqual(bad(readings({ delivered: 94, pending: 6 }, well, lax)), [])
     const off = withSettings(defaultThresholds, "off")
-    const all = { ...delivered, retried: 100, refused: 100, dead: 100, failedFirst: 100 }
+    const all = { ...delivered, retried: 100, refused: 100, dead: 100, pending: 100 }
     assert.deepStrictEqual(bad(readings(all, { ...well, isOpen: true, isDisabled: true }, off)), [])
   })
 
@@ -70,31 +70,58 @@ describe("what alerts are raised about", () => {
   it.prop(
     "is nothing of an endpoint that is simply well",
     [many, few, few, few, Schema.Array(few), Schema.Boolean],
-    ([delivered, failedFirst, recovered, dead, slow, isOpen]) => {
+    ([delivered, pending, again, dead, slow, isOpen]) => {
       const times = [delivered, ...Array.from({ length: 47 }, () => 0), ...slow]
-      const attempts = delivered + recovered
-      const counts = { delivered, tried: delivered, failedFirst, recovered, dead, attempts, times }
+      const attempts = delivered + again
+      const counts = { delivered, tried: delivered, pending, dead, attempts, times }
       const state = { ...well, isOpen }
       if (isSimplyWell({ ...noAlertCounts, ...counts }, state, defaultThresholds))
         assert.deepStrictEqual(bad(readings(counts, state)), [])
-      else assert.isTrue(failedFirst + recovered + dead + slow.length > 0 || isOpen)
+      else assert.isTrue(pending + again + dead + slow.length > 0 || isOpen)
     }
   )
 
   it("is no single failure of a few: below the samples no share is judged", () => {
-    const three = { tried: 3, failedFirst: 1, retried: 1, delivered: 2, attempts: 2 }
+    const three = { tried: 3, pending: 1, retried: 1, delivered: 2, attempts: 2 }
     assert.deepStrictEqual(bad(readings(three)), [])
     const few = withSettings(defaultThresholds, { samples: 3 })
     assert.includeMembers([...bad(readings(three, well, few))], ["success-low", "retries-high"])
   })
 
   it("is not a failure that a later attempt has made good", () => {
-    const counts = { delivered: 100, failedFirst: 40, recovered: 40 }
-    const found = successReadings({ ...noAlertCounts, ...counts }, defaultThresholds)
+    const window = new AlertWindow(10 * minute)
+    const failed = { verdict: "retry", attempt: 1, at: start } as const
+    for (let n = 0; n < 40; n++) window.attempt(failed)
+    const again = { verdict: "delivered", attempt: 2, at: start + minute, firstAt: start } as const
+    for (let n = 0; n < 40; n++) window.attempt(again)
+    const found = successReadings(window.read(start + minute), defaultThresholds)
     assert.deepStrictEqual(
       found.map(({ state }) => state),
       ["good", "good"]
     )
+  })
+
+  it("is what fails now, however many of the failures of before are made good meanwhile", () => {
+    const window = new AlertWindow(10 * minute)
+    const before = start - 30 * minute
+    for (let n = 0; n < 50; n++) {
+      window.attempt({ verdict: "delivered", attempt: 3, at: start, firstAt: before })
+      window.attempt({ verdict: "retry", attempt: 1, at: start })
+    }
+    const [warn, critical] = successReadings(window.read(start), defaultThresholds)
+    assert.deepInclude(warn, { state: "bad", value: 50 })
+    assert.deepInclude(critical, { state: "bad", value: 50 })
+  })
+
+  it("is dead letters of before together with what fails now", () => {
+    const window = new AlertWindow(10 * minute)
+    for (let n = 0; n < 10; n++) {
+      window.dead(start, start - 30 * minute)
+      window.attempt({ verdict: "retry", attempt: 1, at: start })
+      window.attempt({ verdict: "delivered", attempt: 1, at: start })
+    }
+    const [warn] = successReadings(window.read(start), defaultThresholds)
+    assert.strictEqual(Math.round(warn?.value ?? 0), 33)
   })
 
   it("is many open circuits, something missing, and waiting that has grown and goes on growing", () => {
@@ -176,7 +203,7 @@ describe("an alert", () => {
         const counts = {
           ...noAlertCounts,
           delivered: share * 100,
-          failedFirst: (100 - share) * 100
+          pending: (100 - share) * 100
         }
         return successReadings(counts, defaultThresholds).slice(0, 1)
       })
@@ -187,18 +214,18 @@ describe("an alert", () => {
   it.prop(
     "is never raised about shares of fewer deliveries than it takes",
     [counted, counted, counted, Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 500 }))],
-    ([delivered, failedFirst, recovered, least]) => {
+    ([delivered, pending, dead, least]) => {
       const thresholds = { ...defaultThresholds, samples: least }
-      const counts = { ...noAlertCounts, delivered, failedFirst, recovered }
-      const total = delivered + Math.max(0, failedFirst - recovered)
+      const counts = { ...noAlertCounts, delivered, pending, dead }
+      const total = delivered + pending + dead
       for (const { state } of successReadings(counts, thresholds))
         if (total < least) assert.notStrictEqual(state, "bad")
     }
   )
 
   it("stays where too few are left to judge, until there is nothing bad for a whole window", () => {
-    const raised = readings({ delivered: 50, failedFirst: 50 }).get("success-low")
-    const fewLeft = readings({ delivered: 2, failedFirst: 3 }).get("success-low")
+    const raised = readings({ delivered: 50, pending: 50 }).get("success-low")
+    const fewLeft = readings({ delivered: 2, pending: 3 }).get("success-low")
     const quiet = readings({ delivered: 2 }).get("success-low")
     if (raised === undefined || fewLeft === undefined || quiet === undefined)
       throw new Error("gone")

@@ -1,5 +1,5 @@
 import type { AlertChoice } from "../../domain/alert.ts"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { isOwnType } from "../../domain/type-filter.ts"
 import { AlertWindow } from "../../policy/alert-window.ts"
 import type { Sent } from "../attempt/sender.ts"
@@ -35,17 +35,17 @@ export class AlertBook {
     this.#thresholds = thresholds
   }
 
-  /** @param attempt its number within the round, from 1. */
+  /** @param progress what was known of the delivery before this attempt. */
   answered(
     { config, key }: Pick<LiveEndpoint, "config" | "key">,
     { began, tenant, type }: Pick<Delivery, "began" | "tenant" | "type">,
     { at, result, verdict }: Pick<Sent, "at" | "result" | "verdict">,
-    attempt: number
+    { attempts, firstAttemptAt: firstAt }: Pick<Progress, "attempts" | "firstAttemptAt">
   ): void {
     const page = this.#pageOf(key, config.generation, tenant, config.alerts)
     this.#touch(key, page)
-    const took = Math.max(0, at - began)
-    page.window.attempt({ verdict, attempt, at, took })
+    const made = { verdict, attempt: attempts + 1, at, firstAt }
+    page.window.attempt({ ...made, took: Math.max(0, at - began) })
     if (verdict === "delivered") page.failuresInRow = 0
     else {
       page.failuresInRow++
@@ -53,12 +53,13 @@ export class AlertBook {
       page.lastError = result.error?.message
     }
     // What becomes of an alert must not be the reason of another.
-    if (!isOwnType(type)) this.#tenantOf(tenant).attempt({ verdict, attempt, at })
+    if (!isOwnType(type)) this.#tenantOf(tenant).attempt(made)
   }
 
-  /** Counts a delivery that ended without success at a time (ms since the epoch). */
+  /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
   buried(
     delivery: Pick<Delivery, "endpoint" | "generation" | "tenant" | "type">,
+    { firstAttemptAt }: Pick<Progress, "firstAttemptAt">,
     at: number,
     choice: AlertChoice | undefined
   ): void {
@@ -66,8 +67,8 @@ export class AlertBook {
     const key = endpointKey(tenant, endpoint)
     const page = this.#pageOf(key, generation, tenant, choice)
     this.#touch(key, page)
-    page.window.dead(at)
-    if (!isOwnType(type)) this.#tenantOf(tenant).dead(at)
+    page.window.dead(at, firstAttemptAt)
+    if (!isOwnType(type)) this.#tenantOf(tenant).dead(at, firstAttemptAt)
   }
 
   page(key: string): AlertPage | undefined {

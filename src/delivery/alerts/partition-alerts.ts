@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
 import type { Health } from "../../domain/health.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
@@ -15,10 +15,10 @@ export const makePartitionAlerts = Effect.fnUntraced(function* (options: Partiti
   const book = new AlertBook(options.thresholds)
   return {
     book,
-    /** Counts a delivery that ended without success at a time (ms since the epoch). */
-    buried: (delivery: Delivery, at: number): void => {
+    /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
+    buried: (delivery: Delivery, progress: Progress, at: number): void => {
       const known = directory.find(endpointKey(delivery.tenant, delivery.endpoint))
-      book.buried(delivery, at, known?.config.alerts)
+      book.buried(delivery, progress, at, known?.config.alerts)
     },
     /** Raises and clears alerts for as long as the scope lives. */
     watch: (health: (key: string) => Health | undefined) =>

@@ -34,9 +34,9 @@ export interface SystemAlertsOptions {
   readonly thresholds: Thresholds
 }
 
-const noCounts = { delivered: 0, failedFirst: 0, recovered: 0, dead: 0 }
+const noCounts = { delivered: 0, pending: 0, dead: 0 }
 
-const hasTrouble = ({ dead, failedFirst }: TenantCounts): boolean => dead + failedFirst > 0
+const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending > 0
 
 /**
  * Raises and clears alerts about tenants and the system, for as long as the scope lives: one worker
@@ -94,14 +94,13 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
     const at = clock.currentTimeMillisUnsafe()
     const since = Math.max(began, ...answers.map(({ watchedSince = at }) => watchedSince))
     const sums = new Map<string, Omit<TenantCounts, "tenant">>()
-    for (const { dead, delivered, failedFirst, recovered, tenant } of answers.flatMap(
+    for (const { dead, delivered, pending, tenant } of answers.flatMap(
       ({ tenants = [] }) => tenants
     )) {
       const sum = sums.get(tenant) ?? noCounts
       sums.set(tenant, {
         delivered: sum.delivered + delivered,
-        failedFirst: sum.failedFirst + failedFirst,
-        recovered: sum.recovered + recovered,
+        pending: sum.pending + pending,
         dead: sum.dead + dead
       })
     }

@@ -89,9 +89,8 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
     for (const tenant of activity.alerts.tenants()) {
       const counts = activity.alerts.tenant(tenant)?.read(now)
       if (counts === undefined) continue
-      const { dead, delivered, failedFirst, recovered } = counts
-      if (dead + failedFirst > 0 || named.has(tenant))
-        found.push({ tenant, delivered, failedFirst, recovered, dead })
+      const { dead, delivered, pending } = counts
+      if (dead + pending > 0 || named.has(tenant)) found.push({ tenant, delivered, pending, dead })
     }
     return found
   }

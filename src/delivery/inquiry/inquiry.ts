@@ -45,10 +45,8 @@ export type PartitionActivity = typeof PartitionActivity.Type
 export const TenantCounts = Schema.Struct({
   tenant: Schema.String,
   delivered: Schema.Int,
-  /** First attempts that failed. */
-  failedFirst: Schema.Int,
-  /** Deliveries that succeeded after their first attempt had not. */
-  recovered: Schema.Int,
+  /** Their first attempt failed, and they have not ended since. */
+  pending: Schema.Int,
   /** Ended without success. */
   dead: Schema.Int
 })
