@@ -1,9 +1,14 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { readStream } from "../../src/broker/scan.ts"
+import { examine } from "../../src/history/audit/audit.ts"
+import { openBooks } from "../../src/history/audit/books.ts"
+import { readReach } from "../../src/history/audit/reach.ts"
 import type { Raised } from "../../src/history/audit/watch.ts"
 import { watch } from "../../src/history/audit/watch.ts"
 import { makeConditions } from "../conditions.ts"
-import { endpoint, history, publishMany, worker } from "../engine.ts"
+import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 
@@ -37,6 +42,34 @@ const watching = Effect.gen(function* () {
   }
 })
 
+/** Makes the history anew of these of its facts (from 0), as if the broker had lost all others. */
+const keepFacts = Effect.fnUntraced(function* (wanted: ReadonlyArray<number>) {
+  const { ask, jsm, names, publisher } = yield* Broker
+  const stream = readStream({ stream: names.history, subjects: [names.subjects.allFacts] })
+  const all = yield* Stream.runCollect(stream)
+  const { config } = yield* ask("look", () => jsm.streams.info(names.history))
+  yield* ask("remove", () => jsm.streams.delete(names.history))
+  yield* ask("make", () => jsm.streams.add(config))
+  for (const index of wanted) {
+    const { data, subject } = nth(all, index)
+    yield* publisher.publish(subject, data, [])
+  }
+})
+
+/** So many events were delivered, by a worker that has left since; two facts for each. */
+const delivered = Effect.fnUntraced(function* (count: number) {
+  const hook = yield* receiver()
+  const told = yield* history
+  yield* endpoint({ url: hook.url })
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* worker()
+      yield* publishMany(count)
+      yield* told.count("delivered", count)
+    })
+  )
+})
+
 describe("a watch", () => {
   scenario("raises nothing while events keep coming and all goes well", () =>
     Effect.gen(function* () {
@@ -51,6 +84,34 @@ describe("a watch", () => {
       yield* watch.looks(2)
       assert.deepStrictEqual(watch.raised, [])
       assert.strictEqual(watch.verdicts.at(-1), "clean")
+    })
+  )
+
+  scenario("begins anew where the broker lost the end of the history, and says so", () =>
+    Effect.gen(function* () {
+      yield* delivered(5)
+      const watch = yield* watching
+      yield* watch.looks(1)
+      assert.strictEqual(watch.verdicts.at(-1), "clean")
+      yield* keepFacts([0, 1, 2, 3, 4, 5, 6, 7, 8])
+      yield* watch.looks(2)
+      assert.isTrue(watch.failures.some((why) => why.includes("lost the end of the history")))
+      assert.strictEqual(watch.verdicts.at(-1), "problems")
+      // One of the five ends is not told any more: as far as the streams say it was lost.
+      assert.isTrue(watch.raised.some(({ round }) => round === "0"))
+    })
+  )
+
+  scenario("sees that sequences of the history were given again", () =>
+    Effect.gen(function* () {
+      yield* delivered(5)
+      const reach = yield* readReach({})
+      const books = openBooks(reach)
+      yield* examine(books, reach)
+      yield* examine(books, reach)
+      yield* keepFacts([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9])
+      const lost = yield* Effect.flip(examine(books, reach))
+      assert.strictEqual(lost._tag, "EndLost")
     })
   )
 })

@@ -6,6 +6,7 @@ import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { Digests } from "./digest.ts"
 import { EventIds } from "./event-ids.ts"
 import { Ledger } from "./ledger.ts"
+import { goesOn } from "./lost-end.ts"
 import type { Problem } from "./problem.ts"
 import type { Reach } from "./reach.ts"
 import type { Seen } from "./reading.ts"
@@ -20,10 +21,20 @@ export interface Reading {
   /** The last that is to be read now. */
   to: number
   messages: number
+  /** The last that was read. */
+  last: Pick<Seen, "nanoseconds" | "seq"> | undefined
   readonly digests: Digests
 }
 
 const millisOf = (nanoseconds: string): number => Math.floor(Number(nanoseconds) / 1e6)
+
+/** Takes down how far the reading has come. */
+const note = (reading: Reading, seen: Seen) => {
+  reading.next = seen.seq + 1
+  reading.last = { seq: seen.seq, nanoseconds: seen.nanoseconds }
+  reading.messages++
+  reading.digests.add(seen)
+}
 
 const circuitKinds: ReadonlySet<unknown> = new Set([
   "circuit-opened",
@@ -43,6 +54,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     next,
     to: next - 1,
     messages: 0,
+    last: undefined,
     digests: new Digests(mark)
   })
   const events = reading(reach.scope.firstEvent, marks.events)
@@ -66,11 +78,9 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     // Of one tenant's events nobody knows which sequences they had.
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
       eventsGone(events.next, seen.seq - 1, "somebody removed them")
-    events.next = seen.seq + 1
+    note(events, seen)
     const name = seen.message.headers?.get("Nats-Msg-Id") || undefined
     ids.add(seen.seq, eventId(name, seen.seq))
-    events.messages++
-    events.digests.add(seen)
     ledger.event(seen.seq)
   }
 
@@ -87,9 +97,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
             : `facts ${history.next} to ${seq - 1} are not in the history any more`
       })
     isGapless = true
-    history.next = seq + 1
-    history.messages++
-    history.digests.add(seen)
+    note(history, seen)
     const record = readRecord(message.string())
     const objection =
       record === undefined ? "unreadable-fact" : ledger.fact(record, millisOf(nanoseconds))
@@ -123,6 +131,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
 
   const readHistory = Effect.gen(function* () {
     const { ask, jsm, names } = yield* Broker
+    yield* goesOn("history", history)
     const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
     history.to = state.last_seq
     yield* readThrough(
@@ -152,6 +161,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   const readEvents = Effect.fnUntraced(function* (lastEvent: number) {
     const { names } = yield* Broker
     const { tenant } = ledger.scope
+    yield* goesOn("events", events)
     events.to = lastEvent
     yield* readThrough(
       {

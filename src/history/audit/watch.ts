@@ -60,13 +60,13 @@ const factOf = ({ endpoint, event, eventSeq, round, ...raised }: Raised, at: num
 /**
  * Goes on auditing: reads what is new every so often (ms), and tells in the history, once, of each
  * delivery that should have ended and of each event that reached nobody, so that whoever listens to
- * failures hears of it. What was told of before, by this one or another, is not told of again.
+ * failures hears of it. What was told of before, by this one or another, is not told of again. Where
+ * the broker loses the end of what was read, all is read anew.
  */
 export const watch = <E, R>(range: AuditRange, every: number, listener: WatchListener<E, R>) =>
   Effect.gen(function* () {
     const facts = yield* Facts
-    const first = yield* readReach(range)
-    const books = openBooks(first)
+    let books = openBooks(yield* readReach(range))
     // What was read stays read: where a look cannot be finished, the next one goes on from there.
     const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
@@ -76,6 +76,15 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       books.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
       return yield* judge(books, reach, yield* examine(books, reach))
     }).pipe(
+      Effect.catchTag(
+        "EndLost",
+        Effect.fnUntraced(function* (lost) {
+          yield* listener.failed(lost.message)
+          books = openBooks(yield* readReach(range))
+          books.objections.push(lost.problem)
+          return undefined
+        })
+      ),
       Effect.catchTags({
         BrokerError: ({ message }) => Effect.as(listener.failed(message), undefined),
         TopologyError: ({ message }) => Effect.as(listener.failed(message), undefined)

@@ -1,0 +1,61 @@
+import { Effect, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import type { Problem } from "./problem.ts"
+import type { Seen } from "./reading.ts"
+
+/** The broker lost the end of a stream that was read, as in a power cut: what was read of it is void. */
+export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
+  of: Schema.Literals(["events", "history"]),
+  /** The last that was read, and the first of which it is known that it is not there any more. */
+  to: Schema.Int,
+  from: Schema.Int
+}) {
+  override get message() {
+    return `${this.says}: audit again`
+  }
+  get says() {
+    const stream = this.of === "events" ? "event stream" : "history"
+    const what = this.from === this.to ? `${this.to}` : `${this.from} to ${this.to}`
+    return `the broker lost the end of the ${stream} after it was read: what was ${what} is not there, or is another`
+  }
+  get problem(): Problem {
+    return this.of === "events"
+      ? { kind: "event-gap", eventSeq: this.from, says: this.says }
+      : { kind: "history-gap", seq: this.from, to: this.to, says: this.says }
+  }
+}
+
+/** Where the reading of a stream was left. */
+export interface Left {
+  readonly next: number
+  readonly last: Pick<Seen, "nanoseconds" | "seq"> | undefined
+}
+
+/** A leader that was just elected may take a moment to know all that it has, ms. */
+const pause = 1_000
+
+const millis = (nanoseconds: string): number => Number(nanoseconds.slice(0, -6))
+
+/**
+ * Fails where a stream does not go on where it was left. A broker that lost the end of a stream
+ * gives the same sequences to what comes next, which a reader that goes on would take for read.
+ */
+export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", left: Left) {
+  const { ask, jsm, names } = yield* Broker
+  const { last, next } = left
+  if (last === undefined) return
+  const stream = names[of]
+  const look = Effect.gen(function* () {
+    const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+    if (state.last_seq < next - 1) return state.last_seq + 1
+    const message = yield* ask(`look where ${stream} was left`, () =>
+      jsm.streams.getMessage(stream, { seq: last.seq })
+    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    const isOther = message !== null && message.time.getTime() !== millis(last.nanoseconds)
+    return isOther ? last.seq : undefined
+  })
+  if ((yield* look) === undefined) return
+  const from = yield* Effect.delay(look, pause)
+  if (from !== undefined) return yield* new EndLost({ of, from, to: next - 1 })
+})
