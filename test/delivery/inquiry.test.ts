@@ -105,21 +105,22 @@ describe("the owner of a partition", () => {
     })
   )
 
-  scenario("says of which tenants something failed, and of those that are named", () =>
+  scenario("says of which tenants something failed, or of those that are named", () =>
     Effect.gen(function* () {
       const { alertOf } = yield* owner({}, {})
       for (let n = 0; n < 300; n++) alertOf(`bad-${n}`, false)
       alertOf("well", true)
       alertOf("named", true)
-      const answer = yield* askOwner(1, { about: "alerts", tenants: ["named", "unknown"] })
+      const answer = yield* askOwner(1, { about: "alerts", tenants: [] })
       const counts = { delivered: 0, pending: 1, dead: 0 }
       assert.sameDeepMembers(
         [...(answer?.tenants ?? [])],
-        [
-          ...Array.from({ length: 300 }, (_, n) => ({ tenant: `bad-${n}`, ...counts })),
-          { tenant: "named", ...counts, delivered: 1, pending: 0 }
-        ]
+        Array.from({ length: 300 }, (_, n) => ({ tenant: `bad-${n}`, ...counts }))
       )
+      const named = yield* askOwner(1, { about: "alerts", tenants: ["named", "unknown"] })
+      assert.deepStrictEqual(named?.tenants, [
+        { tenant: "named", ...counts, delivered: 1, pending: 0 }
+      ])
       assert.strictEqual(answer?.openCircuits, 0)
     })
   )

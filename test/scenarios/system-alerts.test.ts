@@ -1,10 +1,18 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Duration, Effect } from "effect"
 import { vi } from "vitest"
-import { listAlerts, storeSystemThresholds } from "../../src/delivery/alerts/alert-store.ts"
+import { Broker } from "../../src/broker/connection.ts"
+import { writeValue } from "../../src/broker/values.ts"
+import type { AlertRecord } from "../../src/delivery/alerts/alert-store.ts"
+import {
+  alertKey,
+  listAlerts,
+  storeSystemThresholds,
+  storeTenantThresholds
+} from "../../src/delivery/alerts/alert-store.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { readSurvey } from "../../src/delivery/inquiry/survey.ts"
-import type { AlertName } from "../../src/domain/alert.ts"
+import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import {
@@ -98,6 +106,38 @@ describe.concurrent("an alert about the system", () => {
           ?.level,
         "critical"
       )
+    })
+  )
+})
+
+describe.concurrent("an alert about a tenant", () => {
+  scenario("is raised however many other tenants have one already", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const alert: Alert = {
+        id: "alert_1",
+        name: "success-low",
+        about: "tenant",
+        level: "warn",
+        threshold: 99,
+        unit: "percent",
+        windowMs: 600_000,
+        raisedAt: 0
+      }
+      const record: AlertRecord = { v: 1, raised: [alert] }
+      yield* Effect.forEach(
+        Array.from({ length: 1_001 }, (_, n) => alertKey({ tenant: `t${n}`, endpoint: "_" })),
+        (key) => writeValue(names.buckets.alerts, key, JSON.stringify(record)),
+        { concurrency: 64, discard: true }
+      )
+      yield* storeTenantThresholds("acme", { samples: 5 })
+      const hook = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      yield* publishMany(10)
+      yield* facts.until((all) => story(all, "success-critical").length === 1)
+      assert.strictEqual(nth(facts.of("alert-raised"), 0).tenant, "acme")
     })
   )
 })

@@ -1,4 +1,4 @@
-import { type Clock, Effect } from "effect"
+import { Array as Arr, type Clock, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { nobody } from "../../domain/token.ts"
 import type { SystemState } from "../../policy/alerts.ts"
@@ -17,8 +17,8 @@ const atOnce = 8
 const missingFor = 24 * 60 * 60_000
 /** At so many looks it is looked for: the broker goes over the subjects of all endpoints. */
 const missingEvery = 4
-/** Tenants that owners are asked for by name: some 64 KiB. */
-const mostTenants = 1_000
+/** Tenants that owners are asked for by name at once: some 64 KiB. */
+const tenantsAtOnce = 1_000
 
 export interface SystemAlertsOptions {
   readonly partitions: number
@@ -148,11 +148,13 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
       for (const one of tenants) if (hasTrouble(one)) troubled.add(one.tenant)
     const open = first.reduce((sum, { openCircuits = 0 }) => sum + openCircuits, 0)
     yield* judgeSystem(open, first.length === partitions)
-    const tenants = [...troubled].slice(0, mostTenants)
     // Part of the sums would say something else than the whole: who is silent is waited for.
-    if (tenants.length === 0 || first.length < partitions) return
-    const answers = (yield* askAll(tenants)).filter((answer) => answer !== undefined)
-    if (answers.length === partitions) yield* judgeTenants(tenants, answers)
+    if (first.length < partitions) return
+    for (const tenants of Arr.chunksOf(troubled, tenantsAtOnce)) {
+      const answers = (yield* askAll(tenants)).filter((answer) => answer !== undefined)
+      if (answers.length < partitions) return
+      yield* judgeTenants(tenants, answers)
+    }
   })
 
   const load = register.load("raised.>", (subject) => aboutOf(subject) !== "endpoint")

@@ -84,13 +84,13 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
   }
 
   const tenantsFor = ({ tenants = [] }: Question, now: number): ReadonlyArray<TenantCounts> => {
-    const named = new Set(tenants)
     const found: Array<TenantCounts> = []
-    for (const tenant of activity.alerts.tenants()) {
+    const isNamed = tenants.length > 0
+    for (const tenant of isNamed ? tenants : activity.alerts.tenants()) {
       const counts = activity.alerts.tenant(tenant)?.read(now)
       if (counts === undefined) continue
       const { dead, delivered, pending } = counts
-      if (dead + pending > 0 || named.has(tenant)) found.push({ tenant, delivered, pending, dead })
+      if (isNamed || dead + pending > 0) found.push({ tenant, delivered, pending, dead })
     }
     return found
   }

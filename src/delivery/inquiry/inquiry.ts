@@ -8,7 +8,7 @@ export const Question = Schema.Struct({
   tenant: Schema.optionalKey(Schema.String),
   /** Only this one of the tenant's. */
   endpoint: Schema.optionalKey(Schema.String),
-  /** What alerts are made of is told of these tenants, and of all others for which something failed. */
+  /** What alerts are made of is told of these tenants; where none is named, of all for which something failed. */
   tenants: Schema.optionalKey(Schema.Array(Schema.String))
 })
 export type Question = typeof Question.Type
