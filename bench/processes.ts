@@ -1,46 +1,143 @@
 /* The processes of a measurement, and what the system says of them. */
-import type { ChildProcess } from "node:child_process"
 import { fork, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
+import type { Posted, Posting } from "./programs/limit.ts"
+import type { Published, Publishing } from "./programs/publisher.ts"
+import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
 
-const here = dirname(fileURLToPath(import.meta.url))
+const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
-/** What a receiver has counted since it was asked to begin anew. */
-export interface Counted {
-  readonly requests: number
-  /** When the first and the last request came, ms since the epoch. */
-  readonly first: number
-  readonly last: number
-  /** µs, as process.cpuUsage counts. */
-  readonly cpu: number
+/** A program of the benchmark. It does one thing at a time. */
+interface Program {
+  readonly pid: number
+  /** The next thing it says. Fails where it ends instead. */
+  readonly next: <A>() => Promise<A>
+  readonly ask: <A>(question: object) => Promise<A>
 }
 
-/** Starts another program of this directory. */
-export const start = (program: string, args: ReadonlyArray<string | number> = []): ChildProcess =>
-  fork(join(here, program), args.map(String))
+const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const child = fork(pathOf(`programs/${name}`), args)
+      const next = <A>() =>
+        new Promise<A>((resolve, reject) => {
+          const ended = () => reject(new Error(`${name} has ended`))
+          child.once("exit", ended)
+          child.once("message", (message) => {
+            child.off("exit", ended)
+            resolve(message as A)
+          })
+        })
+      const ask = <A>(question: object) => {
+        const answer = next<A>()
+        child.send(question)
+        return answer
+      }
+      return { child, pid: child.pid ?? 0, next, ask }
+    }),
+    ({ child }) =>
+      Effect.promise(async () => {
+        if (child.connected) child.disconnect()
+        if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
+      })
+  ).pipe(Effect.map((program): Program => program))
 
-/** The next message of a process. */
-export const next = async <A>(child: ChildProcess): Promise<A> => (await once(child, "message"))[0]
-
-/** Asks a receiver what it has counted; `reset` lets it begin anew. */
-export const ask = (receiver: ChildProcess, what: "count" | "reset") => {
-  const answer = next<Counted>(receiver)
-  receiver.send(what)
-  return answer
+/** Where requests go. */
+export interface Receiver {
+  readonly pid: number
+  readonly url: string
+  readonly count: () => Promise<Counted>
+  /** Lets it begin anew, and gets what it had counted. */
+  readonly reset: () => Promise<Counted>
+  readonly behave: (as: Behaviour) => Promise<Counted>
+  /** Waits until it has answered so many requests. */
+  readonly received: (requests: number) => Promise<Counted>
 }
 
-/** Waits until a receiver has counted so many requests. */
-export const received = async (receiver: ChildProcess, requests: number): Promise<Counted> => {
-  for (;;) {
-    const counted = await ask(receiver, "count")
-    if (counted.requests >= requests) return counted
-    await new Promise((resolve) => setTimeout(resolve, 50))
+export const startReceiver = Effect.fnUntraced(function* () {
+  const program = yield* startProgram("receiver.ts")
+  const { port } = yield* Effect.promise(() => program.next<{ port: number }>())
+  const ask = (question: Question) => program.ask<Counted>(question)
+  const receiver: Receiver = {
+    pid: program.pid,
+    url: `http://127.0.0.1:${port}`,
+    count: () => ask({ do: "count" }),
+    reset: () => ask({ do: "reset" }),
+    behave: (as) => ask({ do: "behave", as }),
+    received: async (requests) => {
+      for (;;) {
+        const counted = await ask({ do: "count" })
+        if (counted.requests >= requests) return counted
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+    }
   }
+  return receiver
+})
+
+/** What makes the load on a broker. */
+export interface Publisher {
+  readonly pid: number
+  readonly publish: (what: Publishing) => Promise<Published>
 }
+
+export const startPublisher = Effect.fnUntraced(function* (nats: string) {
+  const { ask, next, pid } = yield* startProgram("publisher.ts", [nats])
+  yield* Effect.promise(next)
+  const publisher: Publisher = { pid, publish: (what) => ask<Published>(what) }
+  return publisher
+})
+
+/** The loop without anything between. */
+export interface Limit {
+  readonly pid: number
+  readonly post: (what: Posting) => Promise<Posted>
+}
+
+export const startLimit = Effect.fnUntraced(function* (receiver: Receiver) {
+  const { ask, next, pid } = yield* startProgram("limit.ts", [receiver.url])
+  yield* Effect.promise(next)
+  const limit: Limit = { pid, post: (what) => ask<Posted>(what) }
+  return limit
+})
+
+/** A worker of Petrel. */
+export interface Worker {
+  readonly pid: number
+  /** How long it took from its start until it delivered, ms. */
+  readonly after: number
+}
+
+/** A worker that may send to this machine, until the scope closes. */
+export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const started = performance.now()
+      const child = spawn(
+        process.execPath,
+        [
+          pathOf("../src/cli/main.ts"),
+          ...["worker", "--nats", nats, "--allow-network", "127.0.0.0/8", "--json", ...options]
+        ],
+        { stdio: ["ignore", "pipe", "ignore"] }
+      )
+      for await (const text of child.stdout
+        .setEncoding("utf8")
+        .iterator({ destroyOnReturn: false }))
+        if (String(text).includes('"delivering"')) break
+      if (child.exitCode !== null) throw new Error("the worker has ended")
+      child.stdout.resume()
+      return { child, pid: child.pid ?? 0, after: performance.now() - started }
+    }),
+    ({ child }) =>
+      Effect.promise(async () => {
+        child.kill("SIGTERM")
+        if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
+      })
+  ).pipe(Effect.map(({ after, pid }): Worker => ({ pid, after })))
 
 /** CPU time of another process in µs, from /proc (0 where there is none, as on a Mac). */
 export const cpuOf = (pid: number): number => {
@@ -60,30 +157,3 @@ export const memoryOf = (pid: number): number => {
     return 0
   }
 }
-
-/** A worker that may send to this machine, until the scope closes; and how long it took to deliver, ms. */
-export const startWorker = (nats: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const started = performance.now()
-      const child = spawn(
-        process.execPath,
-        [
-          join(here, "../src/cli/main.ts"),
-          ...["worker", "--nats", nats, "--allow-network", "127.0.0.0/8", "--json"]
-        ],
-        { stdio: ["ignore", "pipe", "ignore"] }
-      )
-      for await (const text of child.stdout
-        .setEncoding("utf8")
-        .iterator({ destroyOnReturn: false }))
-        if (String(text).includes('"delivering"')) break
-      child.stdout.resume()
-      return { child, pid: child.pid ?? 0, after: performance.now() - started }
-    }),
-    ({ child }) =>
-      Effect.promise(async () => {
-        child.kill("SIGTERM")
-        if (child.exitCode === null) await once(child, "exit")
-      })
-  )

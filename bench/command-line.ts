@@ -1,0 +1,74 @@
+import { parseArgs } from "node:util"
+import type { Scenario, Settings } from "./scenario.ts"
+
+/** What was asked for makes no sense; the message is one sentence that says what would. */
+export class Nonsense extends Error {}
+
+export interface Asked {
+  readonly help: boolean
+  readonly json: boolean
+  readonly settings: Settings
+  readonly chosen: ReadonlyArray<Scenario>
+}
+
+const parse = (args: ReadonlyArray<string>) => {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        scenario: { type: "string", multiple: true, default: [] },
+        rounds: { type: "string" },
+        quick: { type: "boolean", default: false },
+        json: { type: "boolean", default: false },
+        help: { type: "boolean", short: "h", default: false }
+      }
+    }).values
+  } catch (error) {
+    const [why = ""] = (error instanceof Error ? error.message : String(error)).split(/\. |\n/)
+    throw new Nonsense(`${why.replace(/\.$/, "")}; --help says what there is.`)
+  }
+}
+
+/** Fails with Nonsense. */
+export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenario>): Asked => {
+  const { help, json, quick, rounds, scenario: names } = parse(args)
+  const unknown = names.find((name) => !all.some((scenario) => scenario.name === name))
+  if (unknown !== undefined)
+    throw new Nonsense(
+      `there is no scenario "${unknown}"; there are ${all.map(({ name }) => name).join(", ")}.`
+    )
+  if (rounds !== undefined && !/^[1-9]\d{0,2}$/.test(rounds))
+    throw new Nonsense(`--rounds must be a whole number from 1 to 999, not "${rounds}".`)
+  return {
+    help,
+    json,
+    settings: { quick, rounds: rounds === undefined ? undefined : Number(rounds) },
+    chosen: all.filter(({ name, onlyNamed }) =>
+      names.length === 0 ? onlyNamed !== true : names.includes(name)
+    )
+  }
+}
+
+/** All there is to ask for. */
+export const helpText = (all: ReadonlyArray<Scenario>): string => {
+  const wide = Math.max(...all.map(({ name }) => name.length)) + 2
+  const scenarios = all.map(
+    ({ measures, name, onlyNamed }) =>
+      `  ${name.padEnd(wide)}${measures}${onlyNamed ? " (Only when named.)" : ""}`
+  )
+  return [
+    "Petrel and its limit in the same run, in turn, with minimum, median and maximum.",
+    "",
+    "  npm run bench -- [--scenario NAME]… [--rounds N] [--quick] [--json]",
+    "",
+    "  --scenario NAME  this one; may be repeated (default: all but those that must be named)",
+    "  --rounds N       rounds that count, after one that warms up (default: the scenario's own)",
+    "  --quick          everything in a fraction of the time, figures are rougher",
+    "  --json           one JSON object a scenario on stdout; progress goes to stderr",
+    "",
+    "Results go to bench/results (of quick runs: bench/results/quick), as JSON and SVG.",
+    "",
+    ...scenarios,
+    ""
+  ].join("\n")
+}

@@ -1,0 +1,60 @@
+/* What a measurement was made with: without it, figures say nothing. */
+import { execFileSync } from "node:child_process"
+import { readFileSync } from "node:fs"
+import { cpus, release, totalmem, type } from "node:os"
+import { fileURLToPath } from "node:url"
+import { Effect } from "effect"
+import { findNatsServer } from "../src/broker/binary.ts"
+import { cores } from "./machine.ts"
+
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+const git = (...args: ReadonlyArray<string>): string | undefined => {
+  try {
+    const stdio = ["ignore", "pipe", "ignore"] as const
+    return execFileSync("git", args, { cwd: root, encoding: "utf8", stdio: [...stdio] }).trim()
+  } catch {
+    return undefined
+  }
+}
+
+/** The commit, and whether sources differ from it; "unknown" outside of a repository. */
+const revision = (): string => {
+  const commit = git("rev-parse", "--short", "HEAD")
+  if (commit === undefined) return "unknown"
+  return git("status", "--porcelain", "--", "src", "bench/*.ts") === ""
+    ? commit
+    : `${commit}, changed`
+}
+
+const versionOf = (name: string): string => {
+  const text = readFileSync(`${root}/node_modules/${name}/package.json`, "utf8")
+  return String(JSON.parse(text).version)
+}
+
+export interface Environment {
+  readonly petrel: string
+  readonly node: string
+  readonly natsServer: string
+  readonly undici: string
+  readonly system: string
+  readonly cpu: string
+  /** That this process may use; all processes of the benchmark share them. */
+  readonly cores: number
+  readonly memoryGiB: number
+}
+
+export const environment = Effect.gen(function* () {
+  const { version } = yield* findNatsServer()
+  const found: Environment = {
+    petrel: revision(),
+    node: process.versions.node,
+    natsServer: version,
+    undici: versionOf("undici"),
+    system: `${type()} ${release()}`,
+    cpu: cpus()[0]?.model ?? "unknown",
+    cores,
+    memoryGiB: Math.round(totalmem() / 2 ** 30)
+  }
+  return found
+})

@@ -1,0 +1,35 @@
+import { createHistogram } from "node:perf_hooks"
+
+/** What was measured of a latency, ms. */
+export interface Latency {
+  readonly count: number
+  readonly p50: number
+  readonly p99: number
+  readonly p999: number
+  readonly max: number
+  /** Percentile (0 to 100) and latency. */
+  readonly curve: ReadonlyArray<readonly [percentile: number, ms: number]>
+}
+
+const longest = 10 * 60 * 1e6
+
+/** Counts latencies to three significant digits, from a µs to ten minutes. */
+export const makeLatencies = () => {
+  const histogram = createHistogram({ lowest: 1, highest: longest, figures: 3 })
+  const at = (percentile: number) => histogram.percentile(percentile) / 1000
+  return {
+    record: (ms: number): void =>
+      histogram.record(Math.min(Math.max(Math.round(ms * 1000), 1), longest)),
+    reset: (): void => histogram.reset(),
+    read: (): Latency => ({
+      count: histogram.count,
+      p50: at(50),
+      p99: at(99),
+      p999: at(99.9),
+      max: histogram.max / 1000,
+      curve: [...histogram.percentiles]
+        .filter(([percentile]) => percentile < 100)
+        .map(([percentile, micros]) => [percentile, micros / 1000])
+    })
+  }
+}

@@ -1,0 +1,95 @@
+/* A broker with an installation of Petrel and endpoints, as scenarios need it. */
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import { Broker } from "../src/broker/connection.ts"
+import { startEmbedded } from "../src/broker/embedded.ts"
+import { init } from "../src/broker/init.ts"
+import type { HeaderList, PublishError } from "../src/broker/publisher.ts"
+import { defaultTopology } from "../src/broker/topology.ts"
+import type { EndpointJson } from "../src/domain/endpoint.ts"
+import { Endpoint } from "../src/domain/endpoint.ts"
+
+/** A broker in a directory of its own and an installation on it, until the scope closes. */
+export const startBroker = Effect.fnUntraced(function* () {
+  const dataDir = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-bench-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  const { pid, url } = yield* startEmbedded({ port: 0, dataDir })
+  yield* Effect.provide(init(defaultTopology), Broker.layer({ url }))
+  return { pid, url }
+})
+
+/** A message to be stored. */
+export interface Message {
+  readonly subject: string
+  readonly body: string
+  readonly headers: HeaderList
+}
+
+/** Stores many at once, for one after the other would take most of the time. */
+export const storeAll = Effect.fnUntraced(function* (
+  count: number,
+  make: (number: number) => Message
+) {
+  const { publisher } = yield* Broker
+  let made = 0
+  const loop = Effect.callback<void, PublishError>((resume) => {
+    const more = () => {
+      if (made >= count) return resume(Effect.void)
+      const { body, headers, subject } = make(made++)
+      publisher.send(subject, body, headers, (result) =>
+        result instanceof Error ? resume(Effect.fail(result)) : more()
+      )
+    }
+    more()
+  })
+  yield* Effect.all(
+    Array.from({ length: 1_000 }, () => loop),
+    { concurrency: "unbounded" }
+  )
+})
+
+/** What differs from an endpoint that just has the defaults. */
+export type EndpointChoice = Pick<EndpointJson, "id" | "url" | "types"> & Partial<EndpointJson>
+
+const decode = Schema.decodeUnknownSync(Endpoint)
+const encode = Schema.encodeSync(Endpoint)
+const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+
+/** What `petrel endpoint add` stores, with its defaults. */
+const configuration = (choice: EndpointChoice): EndpointJson =>
+  encode(
+    decode({
+      v: 1,
+      tenant: "bench",
+      generation: "bench",
+      sign: "standard",
+      secrets: [{ value: secret, createdAt: 0 }],
+      retry: "default",
+      maxInFlight: 10,
+      redirects: 3,
+      headers: {},
+      createdAt: 0,
+      updatedAt: 0,
+      ...choice
+    })
+  )
+
+/** Stores endpoints as the command line would, but many at once. */
+export const addEndpoints = Effect.fnUntraced(function* (
+  count: number,
+  choose: (number: number) => EndpointChoice
+) {
+  const { names } = yield* Broker
+  yield* storeAll(count, (number) => {
+    const endpoint = configuration(choose(number))
+    return {
+      subject: `$KV.${names.buckets.endpoints}.${endpoint.tenant}.${endpoint.id}`,
+      body: JSON.stringify(endpoint),
+      headers: []
+    }
+  })
+})

@@ -1,0 +1,18 @@
+/** Several measurements of the same, in short. */
+export interface Spread {
+  readonly min: number
+  readonly median: number
+  readonly max: number
+}
+
+/** Of an even number, the median is between the two in the middle. */
+export const spreadOf = (numbers: ReadonlyArray<number>): Spread => {
+  const sorted = [...numbers].sort((a, b) => a - b)
+  const at = (index: number) => sorted[index] ?? Number.NaN
+  const middle = (sorted.length - 1) / 2
+  return {
+    min: at(0),
+    median: (at(Math.floor(middle)) + at(Math.ceil(middle))) / 2,
+    max: at(sorted.length - 1)
+  }
+}
