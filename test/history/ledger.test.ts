@@ -124,6 +124,31 @@ describe("a ledger", () => {
     )
   })
 
+  it("takes back what began before the facts that are left, and nothing else", () => {
+    const ledger = new Ledger({ ...scope, isWhole: true })
+    const again = (eventSeq: number) => ({ ...delivered(eventSeq, "a"), round: "d1" })
+    for (let seq = 1; seq <= 300; seq++) {
+      ledger.event(seq)
+      if (seq > 100) ledger.fact(routed(seq, "a"), 0)
+      ledger.fact(delivered(seq, "a"), 0)
+    }
+    ledger.fact({ ...again(50), kind: "redelivered" }, 0)
+    ledger.fact({ ...again(60), kind: "attempt-failed" }, 0)
+    ledger.fact(routed(280, "a", "b"), 0)
+    ledger.beginAt(270)
+    ledger.fact(delivered(20, "a"), 0)
+    const left: Array<string> = []
+    ledger.each((eventSeq, lane) => {
+      const { endpoint, round } = ledger.lanes.get(lane)
+      left.push(`${eventSeq} ${endpoint} ${round}`)
+    })
+    const whole = Array.from({ length: 31 }, (_, index) => `${270 + index} a 0`)
+    assert.deepStrictEqual(left.sort(), ["280 b 0", "50 a d1", ...whole].sort())
+    assert.deepStrictEqual(ledger.unplanned(), [])
+    const { lost } = ledger.open()
+    assert.deepStrictEqual(lost.map(({ eventSeq }) => eventSeq).sort(), [280, 50])
+  })
+
   it("lets go of what ended well, and takes what is told of it later for what is over", () => {
     const ledger = new Ledger(scope)
     for (let seq = 1; seq < 3 * eventsPerBlock; seq++) {

@@ -1,6 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { audit } from "../../src/history/audit/audit.ts"
+import { Broker } from "../../src/broker/connection.ts"
+import { audit, examine } from "../../src/history/audit/audit.ts"
+import { openBooks } from "../../src/history/audit/books.ts"
+import { judge } from "../../src/history/audit/judgement.ts"
+import { readReach } from "../../src/history/audit/reach.ts"
 import { endpoint, history, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
@@ -59,6 +63,33 @@ describe("an audit of what the router has not come to", () => {
         unreached: 2,
         problems: [`overdue 4: ${says}`, `overdue 5: ${says}`]
       })
+    })
+  )
+})
+
+describe("an audit of a history that expires", () => {
+  scenario("says nothing of events whose plans expired before they could be read", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      yield* delivered(300)
+      const reach = yield* readReach({})
+      const books = openBooks(reach)
+      yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 450 }))
+      const judgement = yield* judge(books, yield* examine(books, reach))
+      assert.deepStrictEqual(judgement.problems.list, [])
+      assert.strictEqual(judgement.verdict, "clean")
+    })
+  )
+
+  scenario("does not vouch for what was asked for and is not told any more, nor call it lost", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const begin = Date.now()
+      yield* delivered(3)
+      yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 4 }))
+      const { judgement } = yield* audit({ since: begin })
+      assert.deepStrictEqual(judgement.problems.list, [])
+      assert.strictEqual(judgement.verdict, "unvouched")
     })
   )
 })

@@ -11,7 +11,7 @@ import type { Findings } from "./judgement.ts"
 import { judge } from "./judgement.ts"
 import { roundName } from "./ledger.ts"
 import type { AuditRange, Reach } from "./reach.ts"
-import { readReach } from "./reach.ts"
+import { readReach, withoutExpired } from "./reach.ts"
 import type { Waiter } from "./waiting-rooms.ts"
 import { lookEverywhere, lookFor } from "./waiting-rooms.ts"
 
@@ -34,26 +34,29 @@ const looks = 2
  * were stored meanwhile and at the streams' leaders, before it is called missing.
  */
 export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
-  const reach = yield* readReach(options)
-  const books = openBooks(reach, options.marks)
+  const whole = yield* readReach(options)
+  const books = openBooks(whole, options.marks)
   options.onBegin?.(books)
-  const findings = yield* examine(books, reach)
+  const findings = yield* examine(books, whole)
+  const { reach } = findings
   const { ackWait } = yield* readLayout
   const remarks = yield* compareCircuits(books, ackWait)
-  return { reach, books, findings, remarks, judgement: yield* judge(books, reach, findings) }
+  return { reach, books, findings, remarks, judgement: yield* judge(books, findings) }
 })
 
 /**
  * Reads what is new, and looks for what has not ended. Fails where the number of partitions was
  * changed meanwhile, for nothing lies where it should then.
  */
-export const examine = Effect.fnUntraced(function* (books: Books, reach: Reach) {
+export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) {
   const { ackWait, partitions } = yield* readLayout
   const { epoch } = (yield* readChanges).changes
   const { names } = yield* Broker
   const { ledger } = books
-  yield* books.readEvents(reach.scope.lastEvent)
+  yield* books.readEvents(whole.scope.lastEvent)
   yield* books.readHistory
+  const reach = yield* withoutExpired(whole, books.history.first)
+  if (reach !== whole) ledger.beginAt(reach.scope.firstEvent)
 
   const overdue = new Map<string, Waiter>()
   const now = yield* Clock.currentTimeMillis

@@ -70,6 +70,19 @@ export class Block {
       if (key !== 0) see(key >>> 24, key & 0xffffff, this.#states[slot] ?? 0)
   }
 
+  /** Forgets all but what is still meant. */
+  keep(isMeant: (offset: number, lane: number, state: number) => boolean): void {
+    const kept: Array<readonly [offset: number, lane: number, state: number]> = []
+    this.each((...slot) => {
+      if (isMeant(...slot)) kept.push(slot)
+    })
+    this.#packed = undefined
+    this.#keys = new Uint32Array(smallest)
+    this.#states = new Uint32Array(smallest)
+    this.#size = 0
+    for (const slot of kept) this.set(...slot)
+  }
+
   /** Makes it small, where all in it has ended and nothing about it is wrong. */
   pack(): boolean {
     if (this.#packed !== undefined) return true

@@ -21,6 +21,8 @@ export interface Reading {
   /** The last that is to be read now. */
   to: number
   messages: number
+  /** When the first that was read was stored, ms since the epoch. */
+  first: { readonly seq: number; readonly at: number } | undefined
   /** The last that was read. */
   last: Pick<Seen, "nanoseconds" | "seq"> | undefined
   readonly digests: Digests
@@ -31,6 +33,7 @@ const millisOf = (nanoseconds: string): number => Math.floor(Number(nanoseconds)
 /** Takes down how far the reading has come. */
 const note = (reading: Reading, seen: Seen) => {
   reading.next = seen.seq + 1
+  reading.first ??= { seq: seen.seq, at: millisOf(seen.nanoseconds) }
   reading.last = { seq: seen.seq, nanoseconds: seen.nanoseconds }
   reading.messages++
   reading.digests.add(seen)
@@ -54,6 +57,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     next,
     to: next - 1,
     messages: 0,
+    first: undefined,
     last: undefined,
     digests: new Digests(mark)
   })

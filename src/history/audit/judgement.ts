@@ -78,8 +78,9 @@ const stateProblems: ReadonlyArray<
 ]
 
 /** Counts how everything stands, and names all that should not be so. */
-export const judge = Effect.fnUntraced(function* (books: Books, reach: Reach, findings: Findings) {
+export const judge = Effect.fnUntraced(function* (books: Books, findings: Findings) {
   const { ledger } = books
+  const { reach } = findings
   const problems = new Problems()
   const describe = yield* describing
   const tally: Tally = {
@@ -143,7 +144,7 @@ export const judge = Effect.fnUntraced(function* (books: Books, reach: Reach, fi
 
   let unreached = 0
   for (const { eventSeq, isBegun } of ledger.unplanned()) {
-    const isReached = eventSeq <= findings.reach.routerFloor
+    const isReached = eventSeq <= reach.routerFloor
     if (!isReached) unreached++
     if (!isReached && eventSeq > findings.lastDue) continue
     const kind = isReached ? (isBegun ? "plan-incomplete" : "unrouted") : "overdue"

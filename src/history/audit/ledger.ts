@@ -34,6 +34,8 @@ const waits = 1 << 13
 /** Facts between two looks for blocks that can be made small. */
 const pause = 1 << 16
 
+const isOpen = (state: number): boolean => isBegun(state) && !hasEnded(state)
+
 /** Where something stands that was waited for and had not ended. */
 export interface OpenRound extends Lane {
   readonly eventSeq: number
@@ -111,7 +113,7 @@ export class Ledger {
     const lane = this.lanes.of(tenant, endpoint, round)
     const at = eventSeq % eventsPerBlock
     const state = block.get(at, lane)
-    if (!isBegun(state) || hasEnded(state)) return false
+    if (!isOpen(state)) return false
     block.set(at, lane, state | waits)
     return true
   }
@@ -135,7 +137,7 @@ export class Ledger {
     for (const [number, block] of this.#blocks) {
       if (block.open === 0) continue
       block.each((offset, lane, state) => {
-        if (!isBegun(state) || hasEnded(state)) return
+        if (!isOpen(state)) return
         const round = { ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset }
         if ((state & waits) !== 0 || this.#newcomers?.has(roundName(round)) === true) found++
         else lost.push(round)
@@ -164,6 +166,23 @@ export class Ledger {
           found.push({ eventSeq: number * eventsPerBlock + offset, isBegun })
       }
     return found
+  }
+
+  /** Takes back what routing began of earlier events: what the facts said of them has expired. */
+  beginAt(firstEvent: number): void {
+    this.scope = { ...this.scope, firstEvent, isWhole: false }
+    for (const block of this.#blocks.values()) {
+      if (block.first >= firstEvent) continue
+      block.open = 0
+      block.keep((offset, lane, state) => {
+        const isKept =
+          block.first + offset >= firstEvent ||
+          (isBegun(state) && this.lanes.get(lane).round !== firstRound)
+        if (isKept && isOpen(state)) block.open++
+        return isKept
+      })
+      block.plans.fill(0, 0, Math.min(eventsPerBlock, firstEvent - block.first))
+    }
   }
 
   /** Lets go of what ended well long ago, so that to follow the history for months costs no memory. */
@@ -232,7 +251,6 @@ export class Ledger {
     if (after === before) return
     if (this.#newcomers !== undefined && step === "begun" && !isBegun(before))
       this.#newcomers.add(roundName({ ...this.lanes.get(lane), eventSeq: block.first + at }))
-    const isOpen = (state: number) => isBegun(state) && !hasEnded(state)
     block.open += Number(isOpen(after)) - Number(isOpen(before))
     block.set(at, lane, after)
     this.#unpacked.add(block)

@@ -74,7 +74,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       // A fact is read once, though it may be about an event that only the next look reads.
       const lastEvent = Number.POSITIVE_INFINITY
       books.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
-      return yield* judge(books, reach, yield* examine(books, reach))
+      return yield* judge(books, yield* examine(books, reach))
     }).pipe(
       Effect.catchTag(
         "EndLost",
