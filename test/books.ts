@@ -8,10 +8,11 @@ import { deadLetters, eventually, waitingMessages } from "./engine.ts"
 
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
 
-/** What the history says of one delivery. */
+/** What the history says of one round of a delivery. */
 export interface Account {
   readonly endpoint: string
   readonly event: string
+  readonly round: string
   /** Numbers of the attempts that the history tells of, in its order. */
   readonly attempts: ReadonlyArray<number>
   readonly ends: ReadonlyArray<Fact>
@@ -39,15 +40,38 @@ export const allFacts = Effect.gen(function* () {
   )
 })
 
-const keyOf = ({ endpoint, eventSeq }: Pick<Fact, "endpoint" | "eventSeq">) =>
-  `${eventSeq}.${endpoint}`
+type Named = Pick<Fact, "endpoint" | "eventSeq" | "round">
+
+const keyOf = ({ endpoint, eventSeq, round }: Named) => `${eventSeq}.${endpoint}.${round}`
+
+/** The rounds that plans, redeliveries and replays have begun, of which each is begun once. */
+const roundsIn = (facts: ReadonlyArray<Fact>) => {
+  const rounds = new Map<string, Named & Pick<Account, "event">>()
+  const begin = ({ event = "" }: Fact, round: Named) => {
+    const key = keyOf(round)
+    assert.isFalse(rounds.has(key), `${key} is begun once`)
+    rounds.set(key, { ...round, event })
+  }
+  const parts = new Map<number, number>()
+  for (const fact of facts) {
+    const { eventSeq = 0, kind, plan } = fact
+    if (kind === "redelivered" || kind === "replayed") begin(fact, fact)
+    if (plan === undefined) continue
+    assert.strictEqual(plan.part, parts.get(eventSeq) ?? 0, "parts of a plan are stored once each")
+    parts.set(eventSeq, plan.last ? Number.POSITIVE_INFINITY : plan.part + 1)
+    for (const { id } of plan.endpoints) begin(fact, { endpoint: id, eventSeq, round: "0" })
+  }
+  for (const [seq, next] of parts)
+    assert.strictEqual(next, Number.POSITIVE_INFINITY, `the plan of event ${seq} is complete`)
+  return rounds
+}
 
 /**
  * Checks that what the streams say adds up, once nothing is under way: each event has one plan,
- * each delivery of it one end and attempts that are numbered from 1 without gap or double, and
+ * each round of a delivery one end and attempts that are numbered from 1 without gap or double, and
  * each dead letter is the one that its fact names.
  *
- * @returns an account of each delivery, by event and endpoint.
+ * @returns an account of each round, by event, endpoint and round.
  */
 export const closedBooks = Effect.gen(function* () {
   yield* quiet
@@ -56,50 +80,40 @@ export const closedBooks = Effect.gen(function* () {
     facts.filter(({ kind }) => ["attempt-failed", "delivered", "dead-lettered"].includes(kind)),
     keyOf
   )
-  const accounts = new Map<string, Account>()
-
-  const parts = new Map<number, number>()
-  for (const { event = "", eventSeq = 0, plan } of facts) {
-    if (plan === undefined) continue
-    assert.strictEqual(plan.part, parts.get(eventSeq) ?? 0, "parts of a plan are stored once each")
-    parts.set(eventSeq, plan.last ? Number.POSITIVE_INFINITY : plan.part + 1)
-    for (const { id } of plan.endpoints) {
-      const key = keyOf({ endpoint: id, eventSeq })
-      const own = about.get(key) ?? []
-      accounts.set(key, {
-        endpoint: id,
-        event,
-        attempts: own.flatMap(({ attempt = 0, kind }) =>
-          kind === "dead-lettered" ? [] : [attempt]
-        ),
-        ends: own.filter(({ kind }) => kind !== "attempt-failed")
-      })
-    }
-  }
-  for (const [seq, next] of parts)
-    assert.strictEqual(next, Number.POSITIVE_INFINITY, `the plan of event ${seq} is complete`)
-
-  for (const [key, { attempts, ends }] of accounts) {
+  const rounds = roundsIn(facts)
+  const accounts = [...rounds].map(([key, { endpoint, event, round = "" }]): Account => {
+    const own = about.get(key) ?? []
+    const attempts = own.flatMap(({ attempt = 0, kind }) =>
+      kind === "dead-lettered" ? [] : [attempt]
+    )
+    const ends = own.filter(({ kind }) => kind !== "attempt-failed")
     assert.lengthOf(ends, 1, `${key} ends once: ${JSON.stringify(ends)}`)
     const counted = Array.from(attempts, (_, index) => index + 1)
     assert.deepStrictEqual(attempts, counted, `${key} has each attempt once`)
     assert.strictEqual(ends[0]?.attempt, attempts.length, `${key} ends with its last attempt`)
-  }
-  for (const key of about.keys()) assert.isTrue(accounts.has(key), `${key} was planned`)
+    return { endpoint, event, round, attempts, ends }
+  })
+  for (const key of about.keys()) assert.isTrue(rounds.has(key), `${key} was begun`)
 
   const buried = (yield* deadLetters).map(({ headers, seq, subject }) => ({
     dead: seq,
-    key: `${headers?.get("petrel-event-seq")}.${subject.split(".").at(-1)}`,
+    key: keyOf({
+      endpoint: subject.split(".").at(-1) ?? "",
+      eventSeq: Number(headers?.get("petrel-event-seq")),
+      round: headers?.get("petrel-round") ?? ""
+    }),
     reason: headers?.get("petrel-reason")
   }))
   const told = facts
-    .filter(({ kind }) => kind === "dead-lettered")
+    .filter(({ dead, kind }) => kind === "dead-lettered" && dead !== undefined)
     .map((fact) => ({ dead: fact.dead, key: keyOf(fact), reason: fact.reason }))
   const inOrder = <A extends { readonly dead: number | undefined }>(list: ReadonlyArray<A>) =>
     list.toSorted((a, b) => (a.dead ?? 0) - (b.dead ?? 0))
   assert.deepStrictEqual(inOrder(buried), inOrder(told), "each dead letter is told of")
+  for (const { dead, kind, reason } of facts)
+    if (kind === "dead-lettered" && dead === undefined) assert.strictEqual(reason, "gone")
 
-  return [...accounts.values()]
+  return accounts
 })
 
 /** Checks that nothing is left of deliveries that had to wait. */

@@ -1,7 +1,8 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import type { EndpointRedelivery, Unfit } from "../delivery/rounds/redeliver.ts"
-import type { Begun } from "../delivery/rounds/rounds.ts"
+import type { Begun } from "../delivery/rounds/round.ts"
+import { readUnended } from "../history/dead-fates.ts"
 import { byFlag } from "./asked-by.ts"
 import {
   checkSelection,
@@ -74,13 +75,10 @@ export const redeliver = Command.make(
     const started = yield* Clock.currentTimeMillis
     const progress = makeProgress(json)
     yield* Effect.gen(function* () {
-      const letters = yield* lettersOf(filter)
+      const unended = yield* readUnended(filter)
+      const letters = yield* lettersOf(filter, (id) => unended.some((one) => one.id === id))
       const { planRedelivery, redeliver } = yield* engine
-      const plan = yield* planRedelivery({
-        letters,
-        by,
-        held: progress.held
-      })
+      const plan = yield* planRedelivery({ letters, unended, by, held: progress.held })
       const sending = new Set(
         plan
           .filter(({ unfit }) => unfit === undefined)
@@ -104,7 +102,7 @@ export const redeliver = Command.make(
           [`would send ${lettersText(total)} again`, ...lines, ...leftTexts(plan)].join("\n")
         )
       }
-      if (letters.length === 0)
+      if (letters.length === 0 && total === 0)
         return yield* report(
           { event: "done", selected: 0, redelivered: 0, gone: 0, ...leftJson(plan) },
           "there are no such dead letters: nothing was sent"
@@ -122,7 +120,9 @@ export const redeliver = Command.make(
       const sent = counts.begun + counts.finished
       const left = leftTexts(plan)
       const gone =
-        counts.gone === 0 ? [] : [`${countText(counts.gone)} had been discarded meanwhile`]
+        counts.gone === 0
+          ? []
+          : [`${countText(counts.gone)} are not kept any more: discarded, or too old`]
       const others =
         counts.before === 0
           ? []

@@ -20,13 +20,16 @@ export const idArgument = Argument.String("ID").pipe(
   Argument.filterMap(readId, () => idExpected)
 )
 
+/** One of them leaves no dead letter. */
+const reasons = DeadReason.literals.filter((reason) => reason !== "gone")
+
 /** Flags that narrow which dead letters are meant. */
 export const filterFlags = {
   tenant: tenantFlag,
   endpoint: endpointFlag,
-  reason: nameFlag("reason", DeadReason.literals).pipe(
+  reason: nameFlag("reason", reasons).pipe(
     Flag.withMetavar("REASON"),
-    Flag.withDescription(`Only those that ended so: ${DeadReason.literals.join(", ")}`),
+    Flag.withDescription(`Only those that ended so: ${reasons.join(", ")}`),
     Flag.optional,
     Flag.map(Option.getOrUndefined)
   ),
@@ -82,11 +85,19 @@ const missingText = (ids: ReadonlyArray<number>): string =>
     ? `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never was`
     : `there are no dead letters ${ids.slice(0, 10).join(", ")}${ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""}: they were discarded, have become too old to be kept, or never were`
 
-/** The dead letters that a filter means, oldest first. Fails where an id names none. */
-export const lettersOf = Effect.fnUntraced(function* (filter: Filter) {
+/**
+ * The dead letters that a filter means, oldest first. Fails where an id names none.
+ *
+ * @param mayBeGone of an id: nothing is wrong where it names none any more.
+ */
+export const lettersOf = Effect.fnUntraced(function* (
+  filter: Filter,
+  mayBeGone: (id: number) => boolean = () => false
+) {
   if (filter.id.length === 0) return yield* Stream.runCollect(readDeadLetters(filter))
   const { letters, missing } = yield* getDeadLetters(filter.id, filter)
-  if (missing.length > 0) return yield* new Refused({ message: missingText(missing) })
+  const wrong = missing.filter((id) => !mayBeGone(id))
+  if (wrong.length > 0) return yield* new Refused({ message: missingText(wrong) })
   return letters
 })
 

@@ -30,7 +30,8 @@ const reasonTexts: Record<WholeDeadLetter["reason"], string> = {
   "endpoint-removed": "its endpoint was removed",
   "circuit-open": "its endpoint's circuit was open",
   "backlog-full": "too many waited for its endpoint",
-  defect: "its worker failed on it each time"
+  defect: "its worker failed on it each time",
+  gone: "what was to be sent again was not kept any more"
 }
 
 /** What the history tells of the attempts of its round. */

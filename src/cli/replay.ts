@@ -3,7 +3,7 @@ import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import type { Replay, ReplayOptions } from "../delivery/rounds/replay.ts"
-import type { Begun } from "../delivery/rounds/rounds.ts"
+import type { Begun } from "../delivery/rounds/round.ts"
 import { isToken } from "../domain/token.ts"
 import { byFlag } from "./asked-by.ts"
 import { isSet } from "./endpoint-flags.ts"
@@ -72,19 +72,21 @@ const targetOf = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
 })
 
 /** Why some of the events that were asked for are not sent, a sentence each. */
-const leftTexts = ({ before, delivered, open }: Replay): ReadonlyArray<string> => [
+const leftTexts = ({ before, delivered, open, unrouted }: Replay): ReadonlyArray<string> => [
   ...(before === 0 ? [] : [`${countText(before)} left out: sent by this replay before`]),
   ...(delivered === 0 ? [] : [`${countText(delivered)} left out: the endpoint has taken them`]),
-  ...(open === 0 ? [] : [`${countText(open)} left out: on their way there already`])
+  ...(open === 0 ? [] : [`${countText(open)} left out: on their way there already`]),
+  ...(unrouted === 0 ? [] : [`${countText(unrouted)} left out: workers are still to route them`])
 ]
 
-const told = ({ before, delivered, open, record }: Replay) => ({
+const told = ({ before, delivered, open, record, unrouted }: Replay) => ({
   id: record.id,
   since: record.since,
   until: record.until,
   before,
   delivered,
-  underWay: open
+  underWay: open,
+  unrouted
 })
 
 const plan = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {

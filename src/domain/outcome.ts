@@ -59,6 +59,8 @@ export const DeadReason = Schema.Literals([
   /** More waits for the endpoint already than its backlog takes. */
   "backlog-full",
   /** The delivery makes its worker fail each time. */
-  "defect"
+  "defect",
+  /** What a further round was to send is not kept any more. The only end that leaves no dead letter. */
+  "gone"
 ])
 export type DeadReason = typeof DeadReason.Type

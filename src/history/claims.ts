@@ -1,7 +1,7 @@
-import { Clock, Effect, Semaphore, Stream } from "effect"
+import { Clock, Effect, Option, Semaphore, Stream } from "effect"
 import { Broker, type BrokerError } from "../broker/connection.ts"
 import type { PublishError } from "../broker/publisher.ts"
-import { readStream } from "../broker/scan.ts"
+import { isNoSuchMessage, readStream } from "../broker/scan.ts"
 import { isConflict } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
@@ -11,16 +11,23 @@ import { parseFact } from "./read.ts"
 /** Facts of which a delivery's round has one at most: what they tell of must not be done twice. */
 export type ClaimKind = "redelivered" | "replayed" | "discarded"
 
-/** A fact of such a kind where it lies in the history. */
+/** What is kept of such a fact: a replay may have millions. Times in ms since the epoch. */
 export interface Claim {
   /** Sequence in HISTORY. */
   readonly seq: number
-  readonly fact: Fact
+  readonly at: number
+  readonly deadline: number
 }
 
 /** What a delivery's round is called among those of its endpoint. */
 export const claimKey = ({ eventSeq, round }: Pick<Delivery, "eventSeq" | "round">): string =>
   `${eventSeq}.${round}`
+
+/** What such a name stands for. */
+export const claimNamed = (key: string): Pick<Delivery, "eventSeq" | "round"> => {
+  const dot = key.indexOf(".")
+  return { eventSeq: Number(key.slice(0, dot)), round: key.slice(dot + 1) }
+}
 
 /**
  * How a claim went: it is `mine`; it was `taken` before; or the broker was away, and nobody can
@@ -55,10 +62,10 @@ export const openClaims = Effect.fnUntraced(function* (
   const first = yield* newest
   let last = first?.seq ?? 0
 
-  const note = (seq: number, fact: Fact) => {
+  const note = (seq: number, { at, deadline = at, eventSeq, round }: Fact) => {
     last = Math.max(last, seq)
-    if (fact.eventSeq !== undefined && fact.round !== undefined)
-      known.set(claimKey({ eventSeq: fact.eventSeq, round: fact.round }), { seq, fact })
+    if (eventSeq !== undefined && round !== undefined)
+      known.set(claimKey({ eventSeq, round }), { seq, at, deadline })
   }
   const hear = (seq: number, text: string) => {
     const stored = parseFact(text, seq)
@@ -118,8 +125,21 @@ export const openClaims = Effect.fnUntraced(function* (
   return {
     /** Those there are, by `claimKey`. */
     known: known as ReadonlyMap<string, Claim>,
-    /** Tells a fact, unless one of its kind was told of this round before. */
-    claim: (fact: Omit<Fact, "v" | "kind" | "at">, of: Pick<Delivery, "eventSeq" | "round">) =>
+    /** All that one of them says, from the leader; undefined where it is not kept any more. */
+    read: ({ seq }: Claim) =>
+      ask(what, () => jsm.streams.getMessage(names.history, { seq })).pipe(
+        Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)),
+        Effect.map((message) =>
+          message === null
+            ? undefined
+            : Option.getOrUndefined(parseFact(message.string(), seq))?.fact
+        )
+      ),
+    /** Tells a fact, of now unless it says of when, unless one of its kind was told of this round before. */
+    claim: (
+      fact: Omit<Fact, "v" | "kind" | "at"> & Partial<Pick<Fact, "at">>,
+      of: Pick<Delivery, "eventSeq" | "round">
+    ) =>
       one.withPermit(
         Effect.suspend(() =>
           claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact }, claimKey(of))

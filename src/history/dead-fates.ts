@@ -18,6 +18,13 @@ export interface Fate {
   dead?: number
 }
 
+/** A dead letter that was sent again, and what became of it. */
+export interface SentAgain extends Pick<Fact, "tenant" | "endpoint"> {
+  readonly id: number
+  readonly eventSeq: number
+  readonly fate: Fate
+}
+
 /** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
 const few = 8
 
@@ -58,19 +65,14 @@ const endsOf = Effect.fnUntraced(function* (
   )
 })
 
-/**
- * What became of the dead letters that were sent again, by their ids, as the history tells it.
- *
- * @param query whose dead letters; what is said of them otherwise is not looked at.
- * @param since when the first of them was stored, ms since the epoch.
- */
-export const readFates = Effect.fnUntraced(function* (
+/** The dead letters that were sent again, each with what became of it, as the history tells it. */
+const readSentAgain = Effect.fnUntraced(function* (
   query: Pick<DeadLetterQuery, "tenant" | "endpoint">,
-  since = 0
+  since: number
 ) {
   const { names } = yield* Broker
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
-  const byId = new Map<number, Fate>()
+  const all: Array<SentAgain> = []
   const byRound = new Map<string, Fate>()
   const targets = new Map<string, readonly [tenant: string, endpoint: string]>()
   let first = Number.POSITIVE_INFINITY
@@ -89,12 +91,28 @@ export const readFates = Effect.fnUntraced(function* (
         first = Math.min(first, message.seq)
         targets.set(`${tenant}.${endpoint}`, [tenant, endpoint])
         byRound.set(`${tenant}.${endpoint}.${claimKey({ eventSeq, round })}`, fate)
-        byId.set(dead, fate)
+        all.push({ id: dead, tenant, endpoint, eventSeq, fate })
       })
     )
   )
-  if (byRound.size === 0) return byId
+  if (all.length === 0) return all
   const read = targets.size <= few ? [...targets.values()] : [["*", "*"] as const]
   yield* endsOf(read, byRound, first)
-  return byId
+  return all
 })
+
+/**
+ * What became of the dead letters that were sent again, by their ids, as the history tells it.
+ *
+ * @param query whose dead letters; what is said of them otherwise is not looked at.
+ * @param since when the first of them was stored, ms since the epoch.
+ */
+export const readFates = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">, since = 0) =>
+  Effect.map(
+    readSentAgain(query, since),
+    (all): ReadonlyMap<number, Fate> => new Map(all.map(({ fate, id }) => [id, fate]))
+  )
+
+/** The dead letters that were sent again and have come to no end yet, there or not. */
+export const readUnended = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">) =>
+  Effect.map(readSentAgain(query, 0), (all) => all.filter(({ fate }) => fate.outcome === "waiting"))

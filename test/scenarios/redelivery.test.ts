@@ -1,4 +1,5 @@
 import { assert, describe } from "@effect/vitest"
+import { nanos } from "@nats-io/transport-node"
 import { Effect, Fiber, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { LayoutChanges } from "../../src/broker/installed.ts"
@@ -11,11 +12,12 @@ import {
   removeEndpoint
 } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { planRedelivery, redeliver } from "../../src/delivery/rounds/redeliver.ts"
-import { readFates } from "../../src/history/dead-fates.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { readFates, readUnended } from "../../src/history/dead-fates.ts"
 import type { DeadLetterQuery } from "../../src/history/dead-letters.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
-import { quiet } from "../books.ts"
-import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
+import { closedBooks, quiet } from "../books.ts"
+import { endpoint, eventually, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
 import type { Receiver } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
@@ -25,10 +27,15 @@ const { scenario } = onServer()
 
 const lettersOf = (query: DeadLetterQuery = {}) => Stream.runCollect(readDeadLetters(query))
 
+const planned = (query: DeadLetterQuery = {}, by = "ana@host") =>
+  Effect.flatMap(Effect.all([lettersOf(query), readUnended(query)]), ([letters, unended]) =>
+    planRedelivery({ letters, unended, by })
+  )
+
 /** Sends dead letters again, and counts what came of them. */
 const sendAgain = (query: DeadLetterQuery = {}, by = "ana@host") =>
   Effect.gen(function* () {
-    const plan = yield* planRedelivery({ letters: yield* lettersOf(query), by })
+    const plan = yield* planned(query, by)
     const counts = { begun: 0, finished: 0, before: 0, gone: 0, unfit: 0 }
     for (const { before, fresh, unfit } of plan) {
       counts.before += before
@@ -130,8 +137,7 @@ describe.concurrent("a dead letter that is sent again", () => {
         [sendAgain(), Effect.provideService(sendAgain({}, "bo@host"), Broker, other)],
         { concurrency: 2 }
       )
-      yield* facts.count("delivered", 60)
-      yield* quiet
+      yield* closedBooks
       assert.strictEqual(mine.begun + theirs.begun, 60)
       assert.lengthOf(facts.of("redelivered"), 60)
       assert.deepStrictEqual(sorted(timesAfter(hook, 60)), sorted(onceEach(60)))
@@ -172,7 +178,7 @@ describe("sending dead letters again while the number of partitions changes", ()
   scenario("stops before anything lies where nobody looks", () =>
     Effect.gen(function* () {
       const { facts } = yield* deadLetters(1)
-      const plan = yield* planRedelivery({ letters: yield* lettersOf(), by: "ana@host" })
+      const plan = yield* planned()
       const { names } = yield* Broker
       const changed: LayoutChanges = { v: 1, epoch: 1, beyond: 0 }
       yield* writeValue(names.buckets.workers, layoutKey, JSON.stringify(changed))
@@ -211,8 +217,7 @@ describe.concurrent("sending dead letters again, broken off and begun again", ()
           // What was stored has come and gone before: the broker's memory of ids is shorter than that.
           yield* quiet
           const counts = yield* sendAgain()
-          yield* facts.count("delivered", 40)
-          yield* quiet
+          yield* closedBooks
           assert.isAbove(counts.begun, 0)
           if (step === "round-claimed") assert.isAbove(counts.finished, 0)
           assert.lengthOf(facts.of("redelivered"), 40)
@@ -235,6 +240,56 @@ describe.concurrent("sending dead letters again, broken off and begun again", ()
   )
 })
 
+describe.concurrent("a dead letter that was claimed, and not sent, by somebody who died", () => {
+  scenario(
+    "has its end though it is too old and gone",
+    () =>
+      Effect.gen(function* () {
+        const { facts } = yield* deadLetters(1)
+        const { ask, jsm, names } = yield* Broker
+        yield* crashWhileSending("round-claimed", 1)
+        yield* ask("let them become too old", () =>
+          jsm.streams.update(names.dead, { max_age: nanos(100) })
+        )
+        yield* eventually(lettersOf(), (letters) => letters.length === 0)
+        assert.include((yield* audit({})).judgement.tally, { begun: 2, missing: 1 })
+
+        assert.deepInclude(yield* sendAgain(), { begun: 0, finished: 0, gone: 1 })
+        const { judgement } = yield* audit({})
+        assert.strictEqual(judgement.verdict, "clean")
+        assert.include(judgement.tally, { begun: 2, missing: 0 })
+        assert.strictEqual(judgement.tally.reasons.get("gone"), 1)
+        const ends = facts.of("dead-lettered").filter(({ reason }) => reason === "gone")
+        assert.lengthOf(ends, 1)
+        assert.deepInclude(ends[0], { attempt: 0, by: "ana@host", event: "invoice.paid-0" })
+        assert.deepInclude(yield* sendAgain(), { gone: 0 })
+        assert.deepInclude((yield* readFates({})).get(1), { outcome: "dead-lettered" })
+      }),
+    { moveDedupe: 100 }
+  )
+
+  scenario(
+    "is sent by whoever sends another one of its endpoint",
+    () =>
+      Effect.gen(function* () {
+        const { facts, hook } = yield* deadLetters(1)
+        yield* crashWhileSending("round-claimed", 1)
+        hook.answer({ status: 400 })
+        yield* publishMany(1, "invoice.other")
+        yield* facts.count("dead-lettered", 2)
+        hook.answer({ status: 200 })
+        const letters = (yield* lettersOf()).filter(({ id }) => id === 2)
+        const plan = yield* planRedelivery({ letters, unended: yield* readUnended({}), by: "bo" })
+        yield* redeliver(plan, () => undefined)
+        yield* closedBooks
+        assert.lengthOf(facts.of("redelivered"), 2)
+        const times = new Map([...onceEach(1), ["invoice.other-0", 1]])
+        assert.deepStrictEqual(sorted(timesAfter(hook, 2)), sorted(times))
+      }),
+    { moveDedupe: 100 }
+  )
+})
+
 describe("kill -9 of a worker in the middle of a redelivery", () => {
   for (const step of ["answered", "outcome-stored"] as const)
     scenario(`leads to one end of each round: at ${step}`, (place) =>
@@ -250,7 +305,7 @@ describe("kill -9 of a worker in the middle of a redelivery", () => {
         yield* crashAt(place, step, 3)
         yield* worker()
         yield* facts.count("delivered", 6)
-        yield* quiet
+        yield* closedBooks
 
         const ends = facts.of("delivered").map(({ attempt, eventSeq, round }) => ({
           attempt,

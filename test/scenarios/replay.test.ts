@@ -1,16 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import {
   disableEndpoint,
   enableEndpoint,
-  getEndpoint,
   pauseEndpoint,
   resumeEndpoint
 } from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { ReplayOptions } from "../../src/delivery/rounds/replay.ts"
-import { countTypes, openReplay, planReplay } from "../../src/delivery/rounds/replay.ts"
-import { quiet } from "../books.ts"
+import { countTypes } from "../../src/delivery/rounds/replay.ts"
+import { closedBooks, quiet } from "../books.ts"
 import {
   backlogged,
   endpoint,
@@ -21,47 +18,11 @@ import {
   publishMany,
   worker
 } from "../engine.ts"
-import type { Receiver } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
+import { idsAt, paid, plannedFor, replayTo, upTo } from "./replaying.ts"
 
 const { scenario } = onServer()
-
-const optionsFor = (id: string, changes: Partial<ReplayOptions> = {}): ReplayOptions => ({
-  tenant: "acme",
-  endpoint: id,
-  name: "first",
-  asked: "all",
-  by: "ana@host",
-  types: [">"],
-  since: 0,
-  until: Date.now(),
-  skipped: false,
-  onlyMissing: false,
-  mayFollow: false,
-  ...changes
-})
-
-/** Replays, and counts what came of each event. */
-const replayTo = (id: string, changes: Partial<ReplayOptions> = {}) =>
-  Effect.gen(function* () {
-    const replay = yield* openReplay(optionsFor(id, changes), yield* getEndpoint("acme", id))
-    const counts = { begun: 0, finished: 0, before: replay.before, gone: 0 }
-    yield* replay.begin((begun) => counts[begun]++)
-    return { ...counts, delivered: replay.delivered, open: replay.open }
-  })
-
-const plannedFor = (id: string, changes: Partial<ReplayOptions> = {}) =>
-  Effect.flatMap(getEndpoint("acme", id), (stored) => planReplay(optionsFor(id, changes), stored))
-
-const idsAt = ({ requests }: Receiver, path: string) =>
-  requests
-    .filter((request) => request.path === path)
-    .map(({ headers }) => String(headers["webhook-id"]))
-    .sort()
-
-const paid = (...numbers: ReadonlyArray<number>) => numbers.map((n) => `invoice.paid-${n}`).sort()
-const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 
 describe.concurrent("a replay", () => {
   scenario("sends past events to an endpoint that is new, as they were, and to nobody else", () =>
@@ -205,7 +166,8 @@ describe.concurrent("a replay", () => {
         before: 0,
         gone: 0,
         delivered: 2,
-        open: 1
+        open: 1,
+        unrouted: 0
       })
       assert.strictEqual(nth(facts.of("replayed"), 0).event, "invoice.paid-1")
       yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
@@ -215,6 +177,28 @@ describe.concurrent("a replay", () => {
         idsAt(hook, "/hook"),
         [...paid(0, 1, 1, 2), "invoice.waiting-0"].sort()
       )
+    })
+  )
+
+  scenario("of what is missing leaves to the router what it has not routed yet", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ id: "old", types: ["none"] })
+      const facts = yield* history
+      const { stop } = yield* worker()
+      yield* publishMany(2, "invoice.early")
+      yield* facts.count("routed", 2)
+      yield* quiet
+      yield* stop
+      yield* endpoint({ url: hook.url })
+      yield* publishMany(3)
+      const planned = yield* plannedFor("hook", { onlyMissing: true })
+      assert.include(planned, { delivered: 0, open: 0, unrouted: 3 })
+      assert.lengthOf(planned.events, 2)
+      assert.include(yield* replayTo("hook", { onlyMissing: true }), { begun: 2, unrouted: 3 })
+      yield* worker({ id: "second" })
+      yield* closedBooks
+      assert.lengthOf(hook.requests, 5)
     })
   )
 
@@ -305,53 +289,9 @@ describe.concurrent("a replay", () => {
       assert.isBelow(facts.of("replayed").length, 40)
       yield* resumeEndpoint({ tenant: "acme", endpoint: "slow" }, "cli")
       assert.strictEqual((yield* Fiber.join(replaying)).begun, 60)
-      yield* quiet
+      yield* closedBooks
       assert.deepStrictEqual(idsAt(hook, "/slow"), paid(...upTo(60)))
       assert.isAtMost(Math.max(...told), 40)
     })
   )
-})
-
-describe.concurrent("a replay that was broken off", () => {
-  for (const step of ["round-claimed", "round-stored"])
-    scenario(
-      `goes on with the same events, and sends none twice: at ${step}`,
-      () =>
-        Effect.gen(function* () {
-          const hook = yield* receiver()
-          yield* endpoint({ id: "old", types: ["none"] })
-          const facts = yield* history
-          yield* worker()
-          yield* publishMany(40)
-          yield* facts.count("routed", 40)
-          yield* endpoint({ id: "new", url: `${hook.url}/new` })
-          let arrivals = 0
-          const broken = yield* Effect.exit(
-            Effect.provideService(replayTo("new"), Checkpoint, (reached) => {
-              if (reached === step && ++arrivals === 9) throw new Error("dies here")
-            })
-          )
-          assert.strictEqual(broken._tag, "Failure")
-          assert.isBelow(facts.of("replayed").length, 40)
-          // The broker has forgotten the ids of what has come and gone.
-          yield* quiet
-          // Beyond the end of the first try: the second has the same end.
-          const later = yield* Effect.sync(() => Date.now() + 1)
-          yield* publishMany(3, "invoice.later")
-          yield* facts.until(
-            (all) =>
-              all.filter(({ kind, type }) => kind === "delivered" && type === "invoice.later")
-                .length === 3
-          )
-          const counts = yield* replayTo("new", { until: later + 60_000 })
-          yield* quiet
-          assert.strictEqual(counts.before + counts.begun + counts.finished, 40)
-          assert.isAbove(counts.begun, 0)
-          assert.isAbove(counts.before, 0)
-          assert.lengthOf(facts.of("replayed"), 40)
-          const came = idsAt(hook, "/new").filter((id) => id.startsWith("invoice.paid"))
-          assert.deepStrictEqual(came, paid(...upTo(40)))
-        }),
-      { moveDedupe: 100 }
-    )
 })

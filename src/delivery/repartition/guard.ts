@@ -6,14 +6,20 @@ import { signs } from "../sharing/membership.ts"
 import type { Owner, Ownership } from "../sharing/ownership.ts"
 import { takeOwnership } from "../sharing/ownership.ts"
 import { leaseKey, readRoster } from "../sharing/roster.ts"
+import { readSenders } from "../sharing/senders.ts"
 
 /** Leases that are taken at the same time. */
 const atOnce = 16
 /** Pause before it is asked again whether the leases are renewed, ms. */
 const pause = 100
 
-/** Fails while a worker gives signs of life. */
-export const refuseWorkers = Effect.gen(function* () {
+/** Fails while a worker gives signs of life, or somebody who sends something again. */
+export const refuseOthers = Effect.gen(function* () {
+  const [sender] = yield* readSenders
+  if (sender !== undefined)
+    return yield* new TopologyError({
+      message: `${sender.what} is under way (by ${sender.by}, on ${sender.host}, process ${sender.pid}): wait until it has finished, or stop it; one that was killed counts as under way for some 10 s more`
+    })
   const { members } = yield* readRoster
   const alive = [...members.values()].map(({ said }) => said)
   const [first] = alive

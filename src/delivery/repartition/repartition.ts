@@ -18,7 +18,7 @@ import { takeOver } from "../memory/takeover.ts"
 import type { Owner } from "../sharing/ownership.ts"
 import { makeArrivals } from "./arrivals.ts"
 import type { Hold } from "./guard.ts"
-import { holdAll, refuseWorkers } from "./guard.ts"
+import { holdAll, refuseOthers } from "./guard.ts"
 import type { Moved, Moving } from "./move.ts"
 import { moveSubject } from "./move.ts"
 import { moveSchedules } from "./schedules.ts"
@@ -123,7 +123,7 @@ export const repartition = Effect.fnUntraced(function* (options: RepartitionOpti
   const before = yield* inspect(to)
   const unchanged = { from: to, to, moved: [] } satisfies Repartitioned
   if (before.from === to && before.changes.change === undefined) return unchanged
-  yield* refuseWorkers
+  yield* refuseOthers
   const owner: Owner = {
     worker: "repartition",
     instance: (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36),
@@ -165,7 +165,7 @@ const change = Effect.fnUntraced(function* (
   const settle = Effect.gen(function* () {
     yield* write({ ...rest, change: { from, to, stage: "settling" } })
     // Again: one that started meanwhile may not have seen that it must not.
-    yield* refuseWorkers
+    yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
     const memories = yield* takeOver(yield* existing(from), new Horizon(0))
     const decisions = yield* settleDecisions(memories, layout, hold.safe)
@@ -176,7 +176,7 @@ const change = Effect.fnUntraced(function* (
     Effect.onExit((exit) => (Exit.isFailure(exit) ? Effect.ignore(write(rest)) : Effect.void))
   )
   const goOn = Effect.gen(function* () {
-    yield* refuseWorkers
+    yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
     const sources = yield* existing(from)
     // One that was being removed may have lost one of its two streams.

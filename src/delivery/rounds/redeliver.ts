@@ -1,12 +1,14 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import type { SentAgain } from "../../history/dead-fates.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetter } from "../../history/dead-letters.ts"
 import { endpointKey, getEndpoint } from "../endpoints/endpoint-store.ts"
 import { windowOf } from "../endpoints/live-endpoint.ts"
 import { placeName } from "../lanes/held.ts"
 import type { PaceLimits } from "./pace.ts"
-import type { Begun, Contents, Round, Rounds, Target } from "./rounds.ts"
+import type { Begun, Contents, Round, Target } from "./round.ts"
+import type { Rounds } from "./rounds.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 
@@ -36,6 +38,11 @@ export interface EndpointRedelivery {
 /** What is done where, and who asked for it. */
 export interface RedeliveryOptions {
   readonly letters: ReadonlyArray<DeadLetter>
+  /**
+   * What was sent again there before and has no end: where it was claimed by somebody who died it is
+   * finished, too, whether its letter is among these, is another, or is gone.
+   */
+  readonly unended: ReadonlyArray<SentAgain>
   /** Who asked for it. */
   readonly by: string
   readonly pace?: PaceLimits | undefined
@@ -56,10 +63,9 @@ const readLetter = Effect.fnUntraced(function* ({ dead = 0 }: Round) {
 })
 
 /** The endpoint as it is now, and whether it takes anything. */
-const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string, last: DeadLetter) {
-  const { generation, revision } = last.delivery
+const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
   const unfit = (why: Unfit) => ({
-    target: { tenant, endpoint, generation, revision, window: 0 } satisfies Target,
+    target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies Target,
     unfit: why
   })
   return yield* getEndpoint(tenant, endpoint).pipe(
@@ -80,20 +86,43 @@ const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
   )
 })
 
+/** What is to be sent to one endpoint: dead letters, and what was sent again and has no end yet. */
+interface Group {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly rounds: Map<number, Round>
+  /** Nothing of it was sent again before, ms since the epoch. */
+  since: number
+}
+
+const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<SentAgain>) => {
+  const groups = new Map<string, Group>()
+  const add = (tenant: string, endpoint: string, id: number, eventSeq: number, at: number) => {
+    const key = endpointKey(tenant, endpoint)
+    const group = groups.get(key) ?? { tenant, endpoint, rounds: new Map(), since: at }
+    group.rounds.set(id, { eventSeq, round: redeliveryRound(id), dead: id })
+    group.since = Math.min(group.since, at)
+    groups.set(key, group)
+  }
+  for (const { deadAt, delivery, id } of letters)
+    add(delivery.tenant, delivery.endpoint, id, delivery.eventSeq, deadAt)
+  for (const { endpoint, eventSeq, fate, id, tenant } of unended)
+    add(tenant, endpoint, id, eventSeq, fate.at)
+  return [...groups.values()]
+}
+
 /**
  * Finds out what there is to do about dead letters that are to be sent again: nothing about those
  * that were, and for endpoints that take nothing now.
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOptions) {
-  const { by, held, letters, pace } = options
+  const { by, held, letters, pace, unended } = options
   const layout = yield* steadyLayout
-  const groups = Map.groupBy(letters, ({ delivery }) =>
-    endpointKey(delivery.tenant, delivery.endpoint)
-  )
-  const planOne = Effect.fnUntraced(function* (own: ReadonlyArray<DeadLetter>, last: DeadLetter) {
-    const { endpoint, tenant } = last.delivery
-    const { target, unfit } = yield* targetOf(tenant, endpoint, last)
-    const since = own.reduce((least, { deadAt }) => Math.min(least, deadAt), last.deadAt)
+  const asked = new Set(letters.map(({ id }) => id))
+  const isAsked = ({ dead = 0 }: Round) => asked.has(dead)
+  const planOne = Effect.fnUntraced(function* (group: Group) {
+    const { endpoint, since, tenant } = group
+    const { target, unfit } = yield* targetOf(tenant, endpoint)
     const rounds = yield* makeRounds({
       kind: "redelivered",
       target,
@@ -104,25 +133,20 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
       read: readLetter,
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
     })
-    const wanted = own.map(
-      ({ delivery, id }): Round => ({
-        eventSeq: delivery.eventSeq,
-        round: redeliveryRound(id),
-        dead: id
-      })
-    )
-    const plan = yield* rounds.plan(wanted)
-    return { tenant, endpoint, unfit, rounds, ...plan } satisfies EndpointRedelivery
+    const { before, finishing, fresh } = yield* rounds.plan([...group.rounds.values()])
+    return {
+      tenant,
+      endpoint,
+      unfit,
+      rounds,
+      finishing,
+      fresh: fresh.filter(isAsked),
+      before: before.filter(isAsked).length
+    } satisfies EndpointRedelivery
   })
-  const planned = yield* Effect.forEach(
-    groups.values(),
-    (own) => {
-      const last = own.at(-1)
-      return last === undefined ? Effect.undefined : planOne(own, last)
-    },
-    { concurrency: atOnce }
-  )
-  return planned.filter((one) => one !== undefined)
+  return yield* Effect.forEach(groupsOf(letters, unended), planOne, {
+    concurrency: atOnce
+  })
 })
 
 /**

@@ -3,13 +3,11 @@ import { Broker } from "../../broker/connection.ts"
 import { isConflict, writeValue } from "../../broker/values.ts"
 import { lookAt } from "../sharing/entry.ts"
 
-/** A record ends by itself after this, ms: the facts of its replay are gone then, too. */
-const life = 30 * 24 * 3_600_000
-
 /**
  * What a replay is about, in the bucket of workers under `replay.<tenant>.<endpoint>.<name>`. Who
  * runs the same command again goes on with the same events: what was `1 hour` ago at first stays so.
- * Times in ms since the epoch.
+ * It ends by itself when it is as old as the history keeps its facts: those of its replay are gone
+ * then, too. Times in ms since the epoch.
  */
 export const ReplayRecord = Schema.Struct({
   v: Schema.Literal(1),
@@ -52,10 +50,13 @@ const read = Effect.fnUntraced(function* (key: string) {
 })
 
 const write = Effect.fnUntraced(function* (key: string, record: ReplayRecord, expected: number) {
-  const { names } = yield* Broker
+  const { ask, jsm, names } = yield* Broker
+  const { config } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const ttl = config.max_age / 1e6
   const ack = yield* writeValue(names.buckets.workers, key, JSON.stringify(record), {
-    ttl: life,
-    expected
+    expected,
+    // 0: the history keeps its facts for ever.
+    ...(ttl === 0 ? {} : { ttl })
   })
   return ack.seq
 })
@@ -87,12 +88,14 @@ export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
   })
 })
 
-/** Stores a new replay before its first round begins. Where somebody has done so just now, that one counts. */
+/**
+ * Stores a replay before a round of it begins, an old one too: it is to last as long as what is
+ * told from now on. Where somebody has done so just now, that one counts.
+ */
 export const beginReplay = Effect.fnUntraced(function* (
   wish: ReplayWish,
   found: Effect.Success<ReturnType<typeof findReplay>>
 ) {
-  if (!found.isNew) return found
   const stored = yield* write(keyOf(wish), found.record, found.revision).pipe(
     Effect.catchIf(isConflict, () => Effect.succeed(undefined))
   )
@@ -101,13 +104,11 @@ export const beginReplay = Effect.fnUntraced(function* (
     : { record: found.record, revision: stored, isNew: false }
 })
 
-/** Notes that all of a replay was sent. */
-export const finishReplay = Effect.fnUntraced(function* (
-  wish: ReplayWish,
-  record: ReplayRecord,
-  revision: number
-) {
+/** Notes that all of a replay was sent; somebody else may have gone on with it meanwhile. */
+export const finishReplay = Effect.fnUntraced(function* (wish: ReplayWish, { id }: ReplayRecord) {
   const finishedAt = yield* Clock.currentTimeMillis
+  const { record, revision } = yield* read(keyOf(wish))
+  if (record === undefined || record.id !== id || record.finishedAt !== undefined) return
   yield* write(keyOf(wish), { ...record, finishedAt }, revision).pipe(
     Effect.catchIf(isConflict, () => Effect.succeed(revision))
   )

@@ -19,7 +19,7 @@ export interface ReplayQuery {
   readonly until: number
   /** Only what a plan left out because the endpoint took nothing then, and nobody has made up for. */
   readonly skipped: boolean
-  /** Not what the endpoint has taken, nor what is on its way there. */
+  /** Not what the endpoint has taken, nor what is on its way there or may come to be: not routed yet. */
   readonly onlyMissing: boolean
   /** The round of this replay: what it did before is not left out for it. */
   readonly round: string
@@ -125,14 +125,27 @@ const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   return [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq)
 })
 
+/** The event up to which the router has routed all. */
+const routedUpTo = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { ack_floor } = yield* ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  return ack_floor.stream_seq
+})
+
 /** What the endpoint has taken, or will be sent in any case: in other rounds than this replay's. */
 const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { endpoint, since } = query
+  // Before the plans are read: of what is routed up to now, they are all there.
+  const floor = yield* routedUpTo
+  const planned = new Set<number>()
   const delivered = new Set<number>()
   const open = new Map<string, number>()
   const note = ({ eventSeq, kind, plan, round = "" }: Fact) => {
     if (eventSeq === undefined) return
     if (kind === "routed") {
+      if (eventSeq > floor && plan?.last === true) planned.add(eventSeq)
       if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
         open.set(claimKey({ eventSeq, round: "0" }), eventSeq)
       return
@@ -164,21 +177,27 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
       })
     )
   )
-  return { delivered, open: new Set(open.values()) }
+  const isRouted = (eventSeq: number) => eventSeq <= floor || planned.has(eventSeq)
+  return { delivered, open: new Set(open.values()), isRouted }
 })
 
-/** The events that a query asks for, in their order, and how many of them the endpoint has or gets anyway. */
+/**
+ * The events that a query asks for, in their order, and how many of them are left out: the endpoint
+ * has taken them, they are on their way there, or nobody has planned yet whether they go there.
+ */
 export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
   const events = yield* query.skipped ? skippedIn(query) : eventsIn(query)
-  if (!query.onlyMissing) return { events, delivered: 0, open: 0 }
+  if (!query.onlyMissing) return { events, delivered: 0, open: 0, unrouted: 0 }
   const taken = yield* takenIn(query)
   let delivered = 0
   let open = 0
+  let unrouted = 0
   const missing = events.filter(({ eventSeq }) => {
     if (taken.delivered.has(eventSeq)) delivered++
     else if (taken.open.has(eventSeq)) open++
+    else if (!taken.isRouted(eventSeq)) unrouted++
     else return true
     return false
   })
-  return { events: missing, delivered, open }
+  return { events: missing, delivered, open, unrouted }
 })

@@ -10,7 +10,7 @@ import type { ReplayWish } from "./replay-record.ts"
 import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
 import type { ReplayQuery, SelectedEvent } from "./replay-selection.ts"
 import { selectEvents } from "./replay-selection.ts"
-import type { Begun, Contents, Round } from "./rounds.ts"
+import type { Begun, Contents, Round } from "./round.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 
@@ -48,12 +48,11 @@ const readEvent = Effect.fnUntraced(function* ({ eventSeq }: Round) {
 const plan = Effect.fnUntraced(function* (
   options: ReplayOptions,
   { endpoint: config, revision }: StoredEndpoint,
-  found: Effect.Success<ReturnType<typeof findReplay>>
+  { record }: Effect.Success<ReturnType<typeof findReplay>>
 ) {
-  const { record } = found
   const { by, endpoint, held, onlyMissing, pace, skipped, tenant, types } = options
   const round = replayRound(record.id)
-  const { delivered, events, open } = yield* selectEvents({
+  const { delivered, events, open, unrouted } = yield* selectEvents({
     tenant,
     endpoint,
     types,
@@ -79,20 +78,26 @@ const plan = Effect.fnUntraced(function* (
     pace,
     held: (waiting) => held?.(waiting)
   })
-  const todo = yield* rounds.plan(events.map(({ eventSeq }): Round => ({ eventSeq, round })))
-  const sending = new Set([...todo.finishing, ...todo.fresh].map(({ eventSeq }) => eventSeq))
+  const selected = events.map(({ eventSeq }): Round => ({ eventSeq, round }))
+  const known = new Set(selected.map(({ eventSeq }) => eventSeq))
+  // What was claimed has its end, also where its event is not kept any more.
+  const gone = rounds.claimed().filter((one) => one.round === round && !known.has(one.eventSeq))
+  const { before, finishing, fresh } = yield* rounds.plan([...gone, ...selected])
+  const todo = [...finishing, ...fresh]
+  const sending = new Set(todo.map(({ eventSeq }) => eventSeq))
   return {
     record,
     /** What there is to send, in the order of the events. */
     events: events.filter(({ eventSeq }): boolean => sending.has(eventSeq)),
     /** Sent by this replay before it was broken off. */
-    before: todo.before,
+    before: before.length,
     delivered,
     open,
+    unrouted,
     begin: (done: (begun: Begun) => void) =>
       rounds
-        .beginAll([...todo.finishing, ...todo.fresh], (_, begun) => done(begun))
-        .pipe(Effect.andThen(finishReplay(options, record, found.revision)))
+        .beginAll(todo, (_, begun) => done(begun))
+        .pipe(Effect.andThen(finishReplay(options, record)))
   }
 })
 

@@ -1,0 +1,170 @@
+import { Clock, Effect, Schedule } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/connection.ts"
+import { sayOnce } from "../../broker/gate.ts"
+import type { Layout, TopologyError } from "../../broker/installed.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { deliveryHeaders, deliveryId, untried } from "../../domain/delivery.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { moodOf } from "../../domain/fact.ts"
+import type { Claim, Claims } from "../../history/claims.ts"
+import { claimKey } from "../../history/claims.ts"
+import { Checkpoint } from "../checkpoint.ts"
+import { storeOnce } from "../memory/store-once.ts"
+import type { Begun, Contents, Round, Target } from "./round.ts"
+import { findRounds } from "./round-search.ts"
+
+/** Pause before what the broker did not take is stored again, ms. */
+const pause = 500
+
+type Refusal = TopologyError | BrokerError | PublishError
+
+export interface StartOptions {
+  readonly target: Target
+  readonly layout: Layout
+  readonly partition: number
+  readonly claims: Claims
+  /** Who asked for it. */
+  readonly by: string
+  /** Passes while what is stored lies where its owner looks; fails when it would not. */
+  readonly safe: Effect.Effect<void, Refusal, Broker>
+}
+
+/**
+ * How one round begins, or ends where there is nothing left to send: whatever was claimed has its
+ * message or its end after this.
+ */
+export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
+  const { by, claims, layout, partition, safe, target } = options
+  const { endpoint, tenant } = target
+  const broker = yield* Broker
+  const { names, publisher } = broker
+  const clock = yield* Clock.Clock
+  const reached = yield* Checkpoint
+  const say = sayOnce(
+    "the broker takes no deliveries: waiting until it does",
+    "the broker takes deliveries again"
+  )
+  /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
+  const patience = layout.moveDedupe / 2
+
+  const insist = (store: Effect.Effect<PubAck, PublishError>) =>
+    Effect.suspend(() => {
+      const until = performance.now() + patience
+      return Effect.retry(Effect.andThen(safe, say(store)), {
+        schedule: Schedule.spaced(pause),
+        while: ({ _tag }) => _tag !== "TopologyError" && performance.now() < until
+      })
+    })
+  /** Whether a round has a message, or had one. */
+  const find = (round: Round, { seq }: Pick<Claim, "seq">) =>
+    Effect.map(
+      findRounds(target, partition, new Set([claimKey(round)]), seq),
+      (found) => found.size > 0
+    ).pipe(Effect.provideService(Broker, broker))
+
+  const deliveryOf = (
+    { eventSeq, round }: Round,
+    contents: Contents,
+    began: number,
+    deadline: number
+  ): Delivery => {
+    const { body: _, ...known } = contents
+    const { generation, revision } = target
+    return {
+      tenant,
+      endpoint,
+      eventSeq,
+      round,
+      ...known,
+      began,
+      deadline,
+      generation,
+      revision,
+      progress: untried
+    }
+  }
+
+  /** @param tried whether somebody may have stored it before. */
+  const store = (
+    delivery: Delivery,
+    body: Uint8Array,
+    claim: Pick<Claim, "seq">,
+    tried: boolean
+  ) => {
+    const subject = names.subjects.delivery(partition, tenant, endpoint)
+    const messageId = `${claimKey(delivery)}.${endpoint}`
+    const publish = publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
+    return Effect.map(insist(storeOnce(publish, find(delivery, claim), tried)), () =>
+      reached("round-stored")
+    )
+  }
+
+  const factOf = (delivery: Delivery, dead: number | undefined) => {
+    const { began, content, deadline, event, eventSeq, round, type } = delivery
+    return {
+      at: began,
+      tenant,
+      endpoint,
+      event,
+      eventSeq,
+      type,
+      delivery: deliveryId(delivery),
+      round,
+      deadline,
+      ...(dead === undefined ? {} : { dead }),
+      by,
+      ...(content.traceparent === undefined ? {} : { trace: content.traceparent })
+    } satisfies Partial<Fact>
+  }
+
+  const begin = Effect.fnUntraced(function* (round: Round, contents: Contents) {
+    yield* safe
+    const began = clock.currentTimeMillisUnsafe()
+    const delivery = deliveryOf(round, contents, began, began + target.window)
+    const since = performance.now()
+    const claimed = yield* claims.claim(factOf(delivery, round.dead), delivery)
+    if (claimed === "taken") return "before"
+    reached("round-claimed")
+    const isSure = claimed === "mine" && performance.now() - since < patience
+    const claim = claims.known.get(claimKey(delivery)) ?? { seq: 0 }
+    yield* store(delivery, contents.body, claim, !isSure)
+    return "begun"
+  })
+
+  /** What was claimed stands: its deadline, too. */
+  const finish = (round: Round, contents: Contents, claim: Claim) => {
+    const delivery = deliveryOf(round, contents, claim.at, claim.deadline)
+    return Effect.as(store(delivery, contents.body, claim, true), "finished" as const)
+  }
+
+  /** What was claimed and cannot be sent any more: its round has an end all the same. */
+  const end = Effect.fnUntraced(function* (round: Round, claim: Claim) {
+    // Whoever claimed it may have read it while it was there, and be about to store it.
+    const wait = claim.at + layout.moveDedupe - clock.currentTimeMillisUnsafe()
+    yield* Effect.interruptible(Effect.sleep(Math.max(0, wait)))
+    if (yield* find(round, claim)) return "before"
+    const claimed = yield* claims.read(claim)
+    if (claimed === undefined) return "gone"
+    const { dead: _, ...known } = claimed
+    const kind = "dead-lettered"
+    const at = clock.currentTimeMillisUnsafe()
+    const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by }
+    const append = publisher.publish(
+      names.subjects.fact(tenant, endpoint, moodOf(kind), kind),
+      JSON.stringify(fact),
+      [["Nats-Msg-Id", `${claimKey(round)}.${endpoint}.gone`]]
+    )
+    yield* insist(storeOnce(append, find(round, claim)))
+    return "gone"
+  })
+
+  /** @param contents undefined where they are gone. */
+  return (round: Round, contents: Contents | undefined): Effect.Effect<Begun, Refusal, Broker> => {
+    const claim = claims.known.get(claimKey(round))
+    if (contents !== undefined)
+      return claim === undefined ? begin(round, contents) : finish(round, contents, claim)
+    return claim === undefined ? Effect.succeed("gone") : end(round, claim)
+  }
+})

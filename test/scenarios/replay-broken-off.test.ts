@@ -1,0 +1,87 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { closedBooks, quiet } from "../books.ts"
+import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+import { idsAt, paid, replayTo, upTo } from "./replaying.ts"
+
+const { scenario } = onServer()
+
+/** Replays, and dies when it comes to a step for the so manieth time. */
+const breakOff = (id: string, step: string, arrival: number) =>
+  Effect.gen(function* () {
+    let arrivals = 0
+    const broken = yield* Effect.exit(
+      Effect.provideService(replayTo(id), Checkpoint, (reached) => {
+        if (reached === step && ++arrivals === arrival) throw new Error("dies here")
+      })
+    )
+    assert.strictEqual(broken._tag, "Failure")
+  })
+
+describe.concurrent("a replay that was broken off", () => {
+  for (const step of ["round-claimed", "round-stored"])
+    scenario(
+      `goes on with the same events, and sends none twice: at ${step}`,
+      () =>
+        Effect.gen(function* () {
+          const hook = yield* receiver()
+          yield* endpoint({ id: "old", types: ["none"] })
+          const facts = yield* history
+          yield* worker()
+          yield* publishMany(40)
+          yield* facts.count("routed", 40)
+          yield* endpoint({ id: "new", url: `${hook.url}/new` })
+          yield* breakOff("new", step, 9)
+          assert.isBelow(facts.of("replayed").length, 40)
+          // The broker has forgotten the ids of what has come and gone.
+          yield* quiet
+          // Beyond the end of the first try: the second has the same end.
+          const later = yield* Effect.sync(() => Date.now() + 1)
+          yield* publishMany(3, "invoice.later")
+          yield* facts.until(
+            (all) =>
+              all.filter(({ kind, type }) => kind === "delivered" && type === "invoice.later")
+                .length === 3
+          )
+          const counts = yield* replayTo("new", { until: later + 60_000 })
+          yield* closedBooks
+          assert.strictEqual(counts.before + counts.begun + counts.finished, 40)
+          assert.isAbove(counts.begun, 0)
+          assert.isAbove(counts.before, 0)
+          assert.lengthOf(facts.of("replayed"), 40)
+          const came = idsAt(hook, "/new").filter((id) => id.startsWith("invoice.paid"))
+          assert.deepStrictEqual(came, paid(...upTo(40)))
+        }),
+      { moveDedupe: 100 }
+    )
+  scenario(
+    "ends what it had claimed of an event that is not kept any more",
+    () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        const hook = yield* receiver()
+        yield* endpoint({ id: "old", types: ["none"] })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(1)
+        yield* facts.count("routed", 1)
+        yield* endpoint({ id: "new", url: hook.url })
+        yield* breakOff("new", "round-claimed", 1)
+        yield* ask("forget the event", () => jsm.streams.purge(names.events))
+        assert.include((yield* audit({})).judgement.tally, { begun: 1, missing: 1 })
+
+        assert.deepInclude(yield* replayTo("new"), { begun: 0, finished: 0, gone: 1 })
+        const [account] = yield* closedBooks
+        assert.deepInclude(nth(account?.ends ?? [], 0), { round: "rfirst", reason: "gone" })
+        const { tally } = (yield* audit({})).judgement
+        assert.include(tally, { begun: 1, deadLettered: 1, missing: 0 })
+        assert.lengthOf(hook.requests, 0)
+      }),
+    { moveDedupe: 100 }
+  )
+})

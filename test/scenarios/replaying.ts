@@ -1,0 +1,46 @@
+import { Effect } from "effect"
+import { getEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import type { ReplayOptions } from "../../src/delivery/rounds/replay.ts"
+import { openReplay, planReplay } from "../../src/delivery/rounds/replay.ts"
+import type { Receiver } from "../receiver.ts"
+
+/** What a story asks a replay for, unless it says otherwise: all of acme's events. */
+const optionsFor = (id: string, changes: Partial<ReplayOptions> = {}): ReplayOptions => ({
+  tenant: "acme",
+  endpoint: id,
+  name: "first",
+  asked: "all",
+  by: "ana@host",
+  types: [">"],
+  since: 0,
+  until: Date.now(),
+  skipped: false,
+  onlyMissing: false,
+  mayFollow: false,
+  ...changes
+})
+
+/** Replays, and counts what came of each event. */
+export const replayTo = (id: string, changes: Partial<ReplayOptions> = {}) =>
+  Effect.gen(function* () {
+    const replay = yield* openReplay(optionsFor(id, changes), yield* getEndpoint("acme", id))
+    const counts = { begun: 0, finished: 0, before: replay.before, gone: 0 }
+    yield* replay.begin((begun) => counts[begun]++)
+    return { ...counts, delivered: replay.delivered, open: replay.open, unrouted: replay.unrouted }
+  })
+
+/** Plans a replay, and does no more. */
+export const plannedFor = (id: string, changes: Partial<ReplayOptions> = {}) =>
+  Effect.flatMap(getEndpoint("acme", id), (stored) => planReplay(optionsFor(id, changes), stored))
+
+/** Ids that came to a path, sorted. */
+export const idsAt = ({ requests }: Receiver, path: string) =>
+  requests
+    .filter((request) => request.path === path)
+    .map(({ headers }) => String(headers["webhook-id"]))
+    .sort()
+
+/** Ids of the so manieth events of `publishMany`, sorted. */
+export const paid = (...numbers: ReadonlyArray<number>) =>
+  numbers.map((n) => `invoice.paid-${n}`).sort()
+export const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
