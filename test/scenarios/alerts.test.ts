@@ -3,13 +3,19 @@ import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import { listAlerts, storeTenantThresholds } from "../../src/delivery/alerts/alert-store.ts"
+import { eraseValue, writeValue } from "../../src/broker/values.ts"
+import type { AlertRecord } from "../../src/delivery/alerts/alert-store.ts"
+import {
+  alertKey,
+  listAlerts,
+  storeTenantThresholds
+} from "../../src/delivery/alerts/alert-store.ts"
 import {
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
 } from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { AlertName } from "../../src/domain/alert.ts"
+import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { closedBooks } from "../books.ts"
 import {
@@ -169,6 +175,45 @@ describe.concurrent("an alert about an endpoint", () => {
       }),
     // So that both endpoints are judged at the same looks.
     { partitions: 1 }
+  )
+
+  scenario("that a former owner wrote when its successor had begun is told, and cleared", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const made = yield* endpoint({ alerts: quick })
+      yield* endpoint({ id: "other", alerts: {} })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      const other = { tenant: "acme", endpoint: "other" }
+      yield* disableEndpoint(other, "by hand", "cli")
+      yield* facts.count("alert-raised", 1)
+
+      const alert: Alert = {
+        id: "alert_late",
+        name: "dead-letters",
+        about: "endpoint",
+        level: "warn",
+        threshold: 1,
+        unit: "dead letters",
+        windowMs: 2_000,
+        raisedAt: 1
+      }
+      const named = { tenant: "acme", endpoint: "hook" }
+      const untold: Fact = { v: 1, kind: "alert-raised", at: 1, ...named, alert, worker: "w0" }
+      const { generation } = made.endpoint
+      const record: AlertRecord = { v: 1, generation, raised: [alert], untold }
+      yield* writeValue(names.buckets.alerts, alertKey(named), JSON.stringify(record))
+      yield* facts.until((all) => story(all, "dead-letters").length === 2)
+      assert.deepStrictEqual(story(facts.facts, "dead-letters"), ["raised", "cleared"])
+      assert.strictEqual(told(facts.facts, "dead-letters").worker, "w0")
+      const cleared = told(facts.facts, "dead-letters", "alert-cleared")
+      assert.strictEqual(cleared.reason, "nothing of that kind for a whole window")
+
+      // What it has cleared so late is raised anew where it is as bad as before.
+      yield* eraseValue(names.buckets.alerts, alertKey(other))
+      yield* facts.until((all) => story(all, "endpoint-disabled", "other").length === 2)
+      assert.deepStrictEqual(story(facts.facts, "endpoint-disabled", "other"), ["raised", "raised"])
+    })
   )
 
   scenario("is not raised for three deliveries of which one fails, nor where nobody wants it", () =>

@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import type { PublishError } from "../../broker/publisher.ts"
-import { eraseValue, writeValue } from "../../broker/values.ts"
 import type { Alert, AlertName } from "../../domain/alert.ts"
 import { isOperational } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
@@ -16,21 +15,19 @@ import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { storeOnce } from "../memory/store-once.ts"
-import { lookAt } from "../sharing/entry.ts"
-import type { AlertRecord, AlertSubject, StoredAlerts } from "./alert-store.ts"
-import { aboutOf, alertKey, listAlerts, nothingRaised, parseRecord } from "./alert-store.ts"
+import type { AlertEntry } from "./alert-entries.ts"
+import { makeAlertEntries } from "./alert-entries.ts"
+import type { AlertRecord, AlertSubject } from "./alert-store.ts"
+import { aboutOf } from "./alert-store.ts"
 
-/** What is raised about something, in the memory of the one who judges it. */
-export interface AlertEntry extends AlertSubject {
-  record: AlertRecord
-  /** What the next write has to expect; 0 where nothing was ever stored. */
-  revision: number
-  /** A write whose end nobody knows may have been stored. */
-  uncertain: boolean
-}
+/** Looks from one taking in of what others have written to the next. */
+const refreshEvery = 12
 
 export interface RegisterOptions {
   readonly worker: string
+  /** Of which subjects, as keys of the bucket, and which among them. */
+  readonly keys: string
+  readonly isMine: (subject: AlertSubject) => boolean
   /** A new id for each alert. */
   readonly nextId: () => string
   /** True while this worker is the one to judge. */
@@ -64,54 +61,8 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
   const facts = yield* Facts
   const directory = yield* Directory
   const reached = yield* Checkpoint
-  const bucket = names.buckets.alerts
-  const entries = new Map<string, AlertEntry>()
-
-  const entryOf = (subject: AlertSubject): AlertEntry => {
-    const key = alertKey(subject)
-    const known = entries.get(key)
-    if (known !== undefined) return known
-    const { endpoint, tenant } = subject
-    return { tenant, endpoint, record: nothingRaised, revision: 0, uncertain: false }
-  }
-
-  const keep = (entry: AlertEntry) => {
-    const { raised, untold } = entry.record
-    const key = alertKey(entry)
-    if (raised.length > 0 || untold !== undefined || entry.uncertain) entries.set(key, entry)
-    else entries.delete(key)
-  }
-
-  /** What somebody else has written stands. */
-  const readAgain = Effect.fnUntraced(function* (entry: AlertEntry) {
-    const { revision, text } = yield* lookAt(bucket, alertKey(entry))
-    entry.record = (text === undefined ? undefined : parseRecord(text)) ?? nothingRaised
-    entry.revision = revision
-    entry.uncertain = false
-    keep(entry)
-  })
-
-  /** False where it is not known to be stored: then it is judged anew, from what is stored. */
-  const write = Effect.fnUntraced(function* (entry: AlertEntry, record: AlertRecord) {
-    const key = alertKey(entry)
-    const isEmpty = record.raised.length === 0 && record.untold === undefined
-    const stored = yield* Effect.result(
-      isEmpty
-        ? eraseValue(bucket, key, entry.revision)
-        : writeValue(bucket, key, JSON.stringify(record), { expected: entry.revision })
-    )
-    if (stored._tag === "Success") {
-      entry.record = record
-      // A mark that something was erased ends by itself.
-      entry.revision = stored.success.seq
-      keep(entry)
-      return true
-    }
-    entry.uncertain = true
-    keep(entry)
-    yield* Effect.ignore(readAgain(entry))
-    return false
-  })
+  const entries = yield* makeAlertEntries(options.keys, options.isMine)
+  let looks = 0
 
   /** Whether the history has the latest fact of an entry: nobody but its judge tells there. */
   const isTold = ({ alert, endpoint, kind, tenant }: Fact) =>
@@ -179,7 +130,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
       ...(alert?.value === undefined ? {} : { value: alert.value, unit: alert.unit }),
       ...(reason === undefined ? {} : { reason })
     })
-    yield* write(entry, rest)
+    yield* entries.write(entry, rest)
   })
 
   const raise = (entry: AlertEntry, found: Found) => {
@@ -243,36 +194,35 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
 
   /** Does what a reading asks for; where somebody else has written, by what that one wrote. */
   const judge = Effect.fnUntraced(function* (subject: AlertSubject, found: Found) {
-    const entry = entryOf(subject)
+    const entry = entries.of(subject)
     for (let tries = 0; tries < 2 && options.holds(); tries++) {
       const record = changeFor(entry, found)
       if (record === undefined) return
-      if (!(yield* write(entry, record))) continue
+      if (!(yield* entries.write(entry, record))) continue
       reached("alert-decided")
       return yield* tell(entry, false)
     }
   })
 
   return {
-    /** Takes in what is raised already; of which subjects, a predicate says. */
-    load: (keys: string, isMine: (subject: AlertSubject) => boolean) =>
-      Effect.map(listAlerts(keys), (found: ReadonlyArray<StoredAlerts>) => {
-        for (const { endpoint, record, revision, tenant } of found)
-          if (isMine({ tenant, endpoint }))
-            keep({ tenant, endpoint, record, revision, uncertain: false })
-      }),
+    /** Takes in what is raised already. */
+    load: entries.load,
     judge,
-    /** Goes on with what was begun, by this one or a former one, and was not told. */
+    /**
+     * To be called at the beginning of each look: goes on with what was begun, by this one or a former
+     * one, and was not told.
+     */
     resume: Effect.gen(function* () {
-      for (const entry of [...entries.values()]) {
+      if (looks++ % refreshEvery === refreshEvery - 1) yield* entries.refresh
+      for (const entry of entries.all()) {
         if (!options.holds()) return
-        if (entry.uncertain) yield* Effect.ignore(readAgain(entry))
+        if (entry.uncertain) yield* Effect.ignore(entries.readAgain(entry))
         if (entry.record.untold !== undefined) yield* tell(entry, true)
       }
     }),
     /** What something is raised about. */
-    entries: (): Iterable<AlertEntry> => [...entries.values()],
-    raised: (subject: AlertSubject): AlertRecord => entryOf(subject).record
+    entries: (): ReadonlyArray<AlertEntry> => entries.all(),
+    raised: (subject: AlertSubject): AlertRecord => entries.of(subject).record
   }
 })
 

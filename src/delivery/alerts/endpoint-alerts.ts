@@ -50,13 +50,13 @@ const gone: Omit<Reading, "name"> = {
 export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointAlertsOptions) {
   const { book, clock, health, index, partitions, thresholds } = options
   const directory = yield* Directory
-  const register = yield* makeAlertRegister(options)
   const began = clock.currentTimeMillisUnsafe()
   /** When circuits about which an alert is raised were seen open last, ms since the epoch. */
   const openAt = new Map<string, number>()
   const unavailable = new Set<string>()
   const isMine = ({ endpoint, tenant }: AlertSubject) =>
     partitionOf(tenant, endpoint, partitions) === index
+  const register = yield* makeAlertRegister({ ...options, keys: "raised.endpoint.>", isMine })
   const stop = directory.onUnavailable((tenant, endpoint) => {
     if (isMine({ tenant, endpoint })) unavailable.add(endpointKey(tenant, endpoint))
   })
@@ -139,9 +139,12 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
 
   const look = Effect.gen(function* () {
     if (!options.holds()) return
+    // What somebody else has cleared meanwhile is judged, too: it may be as bad as before.
+    const before = register.entries()
     yield* register.resume
     const keys = new Set(book.takeTouched(clock.currentTimeMillisUnsafe()))
-    for (const { endpoint, tenant } of register.entries()) keys.add(endpointKey(tenant, endpoint))
+    for (const { endpoint, tenant } of [...before, ...register.entries()])
+      keys.add(endpointKey(tenant, endpoint))
     for (const key of unavailable) keys.add(key)
     unavailable.clear()
     let judged = 0
@@ -152,7 +155,7 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
   })
 
   const load = Effect.gen(function* () {
-    yield* register.load("raised.endpoint.>", isMine)
+    yield* register.load
     for (const key of directory.disabled()) {
       const [tenant = "", endpoint = ""] = key.split(".")
       if (isMine({ tenant, endpoint })) unavailable.add(key)

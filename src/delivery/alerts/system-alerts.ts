@@ -45,7 +45,11 @@ const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending 
 export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlertsOptions) {
   const { clock, partitions, thresholds } = options
   const { ask, jsm, names } = yield* Broker
-  const register = yield* makeAlertRegister(options)
+  const register = yield* makeAlertRegister({
+    ...options,
+    keys: "raised.>",
+    isMine: (subject) => aboutOf(subject) !== "endpoint"
+  })
   const began = clock.currentTimeMillisUnsafe()
   const growth = new Growth()
   let looks = 0
@@ -157,6 +161,5 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
     }
   })
 
-  const load = register.load("raised.>", (subject) => aboutOf(subject) !== "endpoint")
-  yield* lookAgainAndAgain(load, look, options.every)
+  yield* lookAgainAndAgain(register.load, look, options.every)
 })
