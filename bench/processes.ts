@@ -45,6 +45,9 @@ const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
       })
   ).pipe(Effect.map((program): Program => program))
 
+/** Without a single request, ms: what is still missing does not come. */
+const patience = 120_000
+
 /** Where requests go. */
 export interface Receiver {
   readonly pid: number
@@ -53,7 +56,7 @@ export interface Receiver {
   /** Lets it begin anew, and gets what it had counted. */
   readonly reset: () => Promise<Counted>
   readonly behave: (as: Behaviour) => Promise<Counted>
-  /** Waits until it has answered so many requests. */
+  /** Waits until it has answered so many requests. Fails where no more come. */
   readonly received: (requests: number) => Promise<Counted>
 }
 
@@ -68,9 +71,16 @@ export const startReceiver = Effect.fnUntraced(function* () {
     reset: () => ask({ do: "reset" }),
     behave: (as) => ask({ do: "behave", as }),
     received: async (requests) => {
+      let so = { far: 0, since: performance.now() }
       for (;;) {
         const counted = await ask({ do: "count" })
         if (counted.requests >= requests) return counted
+        const now = performance.now()
+        if (counted.requests > so.far) so = { far: counted.requests, since: now }
+        else if (now - so.since > patience)
+          throw new Error(
+            `nothing has arrived for ${patience / 1000} s, ${requests - so.far} of ${requests} deliveries are missing`
+          )
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
     }
