@@ -321,4 +321,34 @@ describe.concurrent("a change of the number of partitions", () => {
       }),
     { partitions: from }
   )
+
+  scenario(
+    "removes no partition while something could still be put into it",
+    (place) =>
+      Effect.gen(function* () {
+        const broker = yield* place.connection
+        const { js, names } = broker
+        const { streams } = broker.jsm
+        const remove = streams.delete.bind(streams)
+        const late: Array<string> = []
+        streams.delete = async (stream) => {
+          for (const subject of [
+            names.subjects.delivery(few, "acme", "late"),
+            names.subjects.later(few, "late"),
+            names.subjects.backlog(few, "acme", "late")
+          ]) {
+            const stored = await js.publish(subject, "late").then(
+              () => "stored",
+              () => "refused"
+            )
+            late.push(`${subject} is ${stored}`)
+          }
+          return remove(stream)
+        }
+        yield* Effect.provideService(to(few), Broker, broker)
+        assert.lengthOf(late, 6)
+        for (const said of late) assert.match(said, / is refused$/)
+      }),
+    { partitions: from }
+  )
 })

@@ -2,9 +2,6 @@ import { assert, describe } from "@effect/vitest"
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Fiber, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import type { LayoutChanges } from "../../src/broker/installed.ts"
-import { layoutKey } from "../../src/broker/installed.ts"
-import { writeValue } from "../../src/broker/values.ts"
 import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import {
   changeEndpoint,
@@ -170,21 +167,6 @@ describe.concurrent("a dead letter that is sent again", () => {
       assert.deepInclude(yield* sendAgain(), { begun: 0, unfit: 2 })
       assert.lengthOf(facts.of("redelivered"), 0)
       assert.lengthOf(yield* lettersOf(), 2)
-    })
-  )
-})
-
-describe("sending dead letters again while the number of partitions changes", () => {
-  scenario("stops before anything lies where nobody looks", () =>
-    Effect.gen(function* () {
-      const { facts } = yield* deadLetters(1)
-      const plan = yield* planned()
-      const { names } = yield* Broker
-      const changed: LayoutChanges = { v: 1, epoch: 1, beyond: 0 }
-      yield* writeValue(names.buckets.workers, layoutKey, JSON.stringify(changed))
-      const refused = yield* Effect.flip(redeliver(plan, () => undefined))
-      assert.match(refused.message, /has been changed meanwhile: run the same command again/)
-      assert.lengthOf(facts.of("redelivered"), 0)
     })
   )
 })

@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
 import {
   disableEndpoint,
   enableEndpoint,
@@ -83,6 +84,28 @@ describe.concurrent("a replay", () => {
       assert.lengthOf(hook.requests, 9)
     })
   )
+
+  for (const [historyAge, ttl] of [
+    [7_200_000, "7200s"],
+    [0, ""]
+  ] as const)
+    scenario(
+      `is known for as long as the history is kept: ${ttl === "" ? "for ever" : ttl}`,
+      () =>
+        Effect.gen(function* () {
+          const { ask, jsm, names } = yield* Broker
+          yield* endpoint()
+          yield* publishMany(1)
+          yield* replayTo("hook")
+          const bucket = names.buckets.workers
+          const last_by_subj = `$KV.${bucket}.replay.acme.hook.first`
+          const record = yield* ask("look at the record", () =>
+            jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj })
+          )
+          assert.strictEqual(record?.header.get("Nats-TTL"), ttl)
+        }),
+      { historyAge }
+    )
 
   scenario("is not done twice under one name, nor under the name of another", () =>
     Effect.gen(function* () {

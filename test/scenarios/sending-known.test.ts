@@ -1,0 +1,140 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import type { LayoutChanges } from "../../src/broker/installed.ts"
+import { layoutKey, readLayout } from "../../src/broker/installed.ts"
+import type { HeaderList } from "../../src/broker/publisher.ts"
+import { Publisher } from "../../src/broker/publisher.ts"
+import { writeValue } from "../../src/broker/values.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { repartition } from "../../src/delivery/repartition/repartition.ts"
+import { readSenders, stayKnown } from "../../src/delivery/sharing/senders.ts"
+import { closedBooks } from "../books.ts"
+import { endpoint, history, publishMany, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+import { onServer } from "../scenario.ts"
+import { replayTo } from "./replaying.ts"
+
+const { scenario } = onServer()
+
+const to = (partitions: number) => repartition({ to: partitions, tell: () => Effect.void })
+
+const changed: LayoutChanges = { v: 1, epoch: 1, beyond: 0 }
+const change = Effect.flatMap(Broker, ({ names }) =>
+  writeValue(names.buckets.workers, layoutKey, JSON.stringify(changed))
+)
+
+/** Stores as any other, and does something after each message of a subject. */
+class Watched extends Publisher {
+  readonly #then: (subject: string) => Effect.Effect<unknown>
+
+  constructor(broker: Broker["Service"], then: (subject: string) => Effect.Effect<unknown>) {
+    super(broker.connection)
+    this.#then = then
+  }
+
+  override publish(subject: string, body: Uint8Array | string, headers: HeaderList) {
+    return Effect.tap(super.publish(subject, body, headers), () => this.#then(subject))
+  }
+}
+
+describe.concurrent("a replay and another number of partitions", () => {
+  scenario("exclude each other: the replay is under way, and can go on after it was stopped", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      const id = "slow"
+      yield* endpoint({ id, url: hook.url, types: ["none"] })
+      const facts = yield* history
+      const first = yield* worker()
+      yield* publishMany(30)
+      yield* facts.count("routed", 30)
+      yield* pauseEndpoint({ tenant: "acme", endpoint: id }, undefined, "test")
+      yield* first.stop
+      let held = () => {}
+      const isHeld = new Promise<void>((resolve) => {
+        held = resolve
+      })
+      const replaying = yield* Effect.forkChild(
+        replayTo(id, { pace: { queue: 4, all: 20 }, held: () => held() })
+      )
+      yield* Effect.promise(() => isHeld)
+      const refused = yield* Effect.flip(to(5))
+      assert.match(
+        refused.message,
+        /^a replay to acme\/slow is under way \(by ana@host, on .*, process \d+\): wait until/
+      )
+      assert.strictEqual((yield* readLayout).partitions, 2)
+
+      yield* Fiber.interrupt(replaying)
+      yield* to(5)
+      yield* worker({ id: "second" })
+      yield* resumeEndpoint({ tenant: "acme", endpoint: id }, "test")
+      yield* replayTo(id)
+      yield* closedBooks
+      assert.lengthOf(facts.of("replayed"), 30)
+      assert.lengthOf(hook.requests, 30)
+    })
+  )
+
+  scenario("exclude each other: the replay looks for a change after it has made itself known", () =>
+    Effect.gen(function* () {
+      const broker = yield* Broker
+      yield* endpoint()
+      yield* publishMany(1)
+      const announce = Effect.provideService(Effect.ignore(change), Broker, broker)
+      const publisher = new Watched(broker, (subject) =>
+        subject.includes(".sender.") ? announce : Effect.void
+      )
+      yield* Effect.addFinalizer(() => Effect.sync(() => publisher.close()))
+      const refused = yield* Effect.flip(
+        Effect.provideService(replayTo("hook"), Broker, { ...broker, publisher })
+      )
+      assert.match(refused.message, /has been changed meanwhile: run the same command again/)
+      const { jsm, names } = broker
+      const { state } = yield* Effect.promise(() =>
+        jsm.streams.info(names.history, { subjects_filter: ">" })
+      )
+      assert.deepStrictEqual(
+        Object.keys(state.subjects ?? {}).filter((subject) => subject.endsWith("replayed")),
+        []
+      )
+    })
+  )
+})
+
+describe("who sends something again", () => {
+  scenario("is known of until it has finished, and looks again where it may have been missed", () =>
+    Effect.gen(function* () {
+      let looks = 0
+      const unchanged = Effect.sync(() => {
+        looks++
+      })
+      const about = { what: "a replay to acme/crm", by: "ana@host", ttl: 1_000 }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const safe = yield* stayKnown({ ...about, unchanged })
+          assert.deepInclude((yield* readSenders)[0], { by: "ana@host", pid: process.pid })
+          yield* safe
+          assert.strictEqual(looks, 1)
+          // As one that is stopped by the system and goes on later: no timer runs meanwhile.
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+          yield* safe
+          assert.strictEqual(looks, 2)
+        })
+      )
+      assert.deepStrictEqual(yield* readSenders, [])
+    })
+  )
+
+  scenario("stops where the partitions have changed while it was missed", () =>
+    Effect.gen(function* () {
+      let isChanged = false
+      const unchanged = Effect.suspend(() => (isChanged ? Effect.fail("changed") : Effect.void))
+      const safe = yield* stayKnown({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
+      isChanged = true
+      yield* safe
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+      assert.strictEqual(yield* Effect.flip(safe), "changed")
+    })
+  )
+})
