@@ -1,8 +1,10 @@
 import { Result, Schema } from "effect"
 import type { StoredEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import type { EndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
+import type { Alert } from "../domain/alert.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
+import { alertDetails, alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { resolveRetry } from "../policy/presets.ts"
@@ -96,6 +98,8 @@ export interface TextOptions {
   readonly at: number
   /** In columns. (Default: as wide as it comes) */
   readonly width: number | undefined
+  /** The alerts that are raised about it. */
+  readonly raised: ReadonlyArray<Alert>
 }
 
 /** An endpoint's configuration and how it fares, for people: a line for each, or more. */
@@ -103,7 +107,7 @@ export const endpointText = (
   { endpoint, revision }: StoredEndpoint,
   health: Health,
   activity: EndpointNow,
-  { at: now, reveal, width }: TextOptions
+  { at: now, raised, reveal, width }: TextOptions
 ): string => {
   const key = publicKey(endpoint)
   const headers = Object.entries(endpoint.headers)
@@ -113,6 +117,7 @@ export const endpointText = (
     ["state", stateText(endpoint, now)],
     ...nowRows(activity, now),
     ...healthRows(endpoint, health, now),
+    ...raised.map((alert) => ["raised", raisedText(alert, now)] as const),
     ["sign", signText(endpoint)],
     ...endpoint.secrets.map(
       ({ createdAt, until, value }) =>
@@ -137,6 +142,12 @@ export const endpointText = (
     `${endpoint.tenant}/${endpoint.id}`,
     ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, value, width))
   ].join("\n")
+}
+
+const raisedText = (alert: Alert, now: number): string => {
+  const { level, name, raisedAt } = alert
+  const said = plainText([alertText(alert), ...alertDetails(alert)].join("; "))
+  return `${name} (${level}) since ${moment(raisedAt, now)}: ${said}`
 }
 
 const alertsText = (endpoint: Endpoint): string => {

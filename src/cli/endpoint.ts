@@ -1,5 +1,6 @@
 import { Clock, Effect, Option, Stdio } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { readRaised } from "../delivery/alerts/alert-store.ts"
 import {
   disableEndpoint,
   enableEndpoint,
@@ -80,15 +81,17 @@ const show = Command.make(
   "show",
   { name: endpointArgument, reveal: revealFlag },
   Effect.fnUntraced(function* ({ name, reveal }) {
-    const { activity, health, stored } = yield* Effect.gen(function* () {
-      const stored = yield* getEndpoint(name.tenant, name.id)
+    const { id: endpoint, tenant } = name
+    const { activity, health, raised, stored } = yield* Effect.gen(function* () {
+      const stored = yield* getEndpoint(tenant, endpoint)
       const health = yield* healthOf(stored.endpoint)
-      return { stored, health, activity: yield* readEndpointNow(name.tenant, name.id) }
+      const raised = yield* readRaised({ tenant, endpoint })
+      return { stored, health, raised, activity: yield* readEndpointNow(tenant, endpoint) }
     }).pipe(Effect.provide(connected))
     const at = yield* Clock.currentTimeMillis
     yield* report(
-      { ...endpointJson(stored, reveal, health), ...nowJson(activity) },
-      endpointText(stored, health, activity, { reveal, at, width: screenWidth() })
+      { ...endpointJson(stored, reveal, health), ...nowJson(activity), raised },
+      endpointText(stored, health, activity, { reveal, at, width: screenWidth(), raised })
     )
   })
 ).pipe(Command.withDescription("Show an endpoint's configuration and how it fares"))

@@ -8,7 +8,7 @@ import { alertKey } from "../../src/delivery/alerts/alert-store.ts"
 import type { Alert } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { eventually, installation } from "../engine.ts"
+import { endpoint, eventually, installation } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 import { run, start } from "./running.ts"
@@ -121,6 +121,48 @@ describe("petrel alerts", () => {
             { ...alert, tenant: "acme", endpoint: "billing" }
           ]
         )
+      })
+    )
+  })
+
+  it.live("are shown with the endpoint that they are about", () => {
+    const installed = installation(server)
+    const flags = ["--nats", installed.url, "--prefix", installed.prefix]
+    return installed.run(
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const contact = "ana@acme.example"
+        yield* endpoint({ contact })
+        const alert: Alert = {
+          id: "alert_1",
+          name: "dead-letters",
+          about: "endpoint",
+          level: "warn",
+          value: 3,
+          threshold: 1,
+          unit: "dead letters",
+          windowMs: 600_000,
+          raisedAt: 1_000_000_000_000,
+          contact,
+          lastStatus: 503
+        }
+        const show = (...args: ReadonlyArray<string>) =>
+          run("endpoint", "show", "acme/hook", ...flags, ...args)
+        assert.deepInclude(JSON.parse((yield* show("--json")).out.join("")), { raised: [] })
+        for (const [id, name] of [
+          ["hook", "dead-letters"],
+          ["other", "p99-slow"]
+        ] as const) {
+          const record: AlertRecord = { v: 1, raised: [{ ...alert, name }] }
+          const key = alertKey({ tenant: "acme", endpoint: id })
+          yield* writeValue(names.buckets.alerts, key, JSON.stringify(record))
+        }
+        const { out } = yield* show()
+        assert.match(
+          out.filter((line) => line.startsWith("  raised")).join("\n"),
+          /^ {2}raised +dead-letters \(warn\) since .*: 3 dead letters over 10 min; the last: 503; contact: ana@acme\.example$/
+        )
+        assert.deepInclude(JSON.parse((yield* show("--json")).out.join("")), { raised: [alert] })
       })
     )
   })

@@ -77,6 +77,13 @@ export const listAlerts = Effect.fnUntraced(function* (keys = "raised.>") {
   })
 })
 
+/** What is raised about something now. */
+export const readRaised = Effect.fnUntraced(function* (subject: AlertSubject) {
+  const { names } = yield* Broker
+  const { text } = yield* lookAt(names.buckets.alerts, alertKey(subject))
+  return (text === undefined ? undefined : parseRecord(text))?.raised ?? []
+})
+
 /** An alert with what it is about. */
 export interface RaisedAlert {
   readonly tenant: string
