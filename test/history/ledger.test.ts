@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { Block, eventsPerBlock } from "../../src/history/audit/block.ts"
-import type { Scope } from "../../src/history/audit/ledger.ts"
 import { Ledger } from "../../src/history/audit/ledger.ts"
+import type { Scope } from "../../src/history/audit/scope.ts"
 import { afterStep, attemptsOf, endOf, isBegun, untold } from "../../src/history/fold/round.ts"
 
 const between = (minimum: number, maximum: number) =>
@@ -166,5 +166,71 @@ describe("a ledger", () => {
     })
     assert.deepStrictEqual([count, open], [eventsPerBlock, eventsPerBlock])
     assert.strictEqual(ledger.earlier, 1)
+  })
+
+  it("keeps what has no plan yet, or is wrong, and lets go of what is well beyond it", () => {
+    const ledger = new Ledger(scope)
+    const last = 6 * eventsPerBlock
+    const [unplanned, wrong] = [eventsPerBlock + 5, 3 * eventsPerBlock + 5]
+    for (let seq = 1; seq <= last; seq++) {
+      ledger.event(seq)
+      if (seq === unplanned) continue
+      // Events of the third block are for nobody.
+      const isForNobody = Math.floor(seq / eventsPerBlock) === 2
+      ledger.fact(isForNobody ? routed(seq) : routed(seq, "a"), 0)
+      if (!isForNobody) ledger.fact(delivered(seq, "a", seq === wrong ? 3 : 1), 0)
+    }
+    const held = () => {
+      const blocks = new Set<number>()
+      ledger.each((eventSeq) => blocks.add(Math.floor(eventSeq / eventsPerBlock)))
+      return [...blocks].sort()
+    }
+    fill(ledger, 200_000)
+    ledger.forgetSettled()
+    assert.deepStrictEqual(held(), [1, 3, 6])
+    assert.deepStrictEqual(ledger.unplanned(), [{ eventSeq: unplanned, isBegun: false }])
+
+    // What is told of what was let go is over, and what is told of what was kept is not.
+    ledger.fact(delivered(4 * eventsPerBlock, "a"), 0)
+    ledger.fact(routed(unplanned, "a"), 0)
+    ledger.fact(delivered(unplanned, "a"), 0)
+    assert.strictEqual(ledger.earlier, 1)
+    assert.deepStrictEqual(ledger.unplanned(), [])
+    fill(ledger, 200_000)
+    ledger.forgetSettled()
+    assert.deepStrictEqual(held(), [3, 6])
+  })
+
+  it("keeps no names of rounds and no dead letters of what it let go", () => {
+    const ledger = new Ledger(scope)
+    const last = 2 * eventsPerBlock
+    for (let seq = 1; seq <= last; seq++) {
+      ledger.event(seq)
+      ledger.fact(routed(seq, "a"), 0)
+      const end = { ...delivered(seq, "a", 0), kind: "dead-lettered" }
+      ledger.fact({ ...end, dead: 2 * seq }, 0)
+      const again = { ...end, round: `d${2 * seq}` }
+      ledger.fact({ ...again, kind: "redelivered" }, 0)
+      ledger.fact({ ...again, dead: 2 * seq + 1 }, 0)
+      if (seq % 2 === 0) ledger.fact({ ...end, kind: "discarded", dead: 2 * seq }, 0)
+    }
+    fill(ledger, 200_000)
+    assert.strictEqual(ledger.lanes.size, 1 + last)
+    ledger.forgetSettled()
+    // The last event is in a block of which more may come.
+    assert.strictEqual(ledger.lanes.size, 2)
+    assert.deepStrictEqual(
+      [...ledger.deadEnds.entries()].map(([dead]) => dead),
+      [2 * last + 1]
+    )
+    assert.isFalse(ledger.deadEnds.isTaken(4))
+    assert.isTrue(ledger.deadEnds.isTaken(2 * last))
+    // What is named anew has nothing to do with what had its number.
+    ledger.event(last + 1)
+    ledger.fact(routed(last + 1, "b"), 0)
+    ledger.fact(routed(last + 2, "c"), 0)
+    const named: Array<string> = []
+    ledger.each((seq, lane) => named.push(`${seq} ${ledger.lanes.get(lane).endpoint}`))
+    assert.includeMembers(named, [`${last + 1} b`, `${last + 2} c`])
   })
 })

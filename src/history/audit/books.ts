@@ -184,7 +184,13 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     events.next = Math.max(events.next, lastEvent + 1)
   })
 
-  return { ledger, events, history, endpoints, objections, readEvents, readHistory }
+  /** Lets go of what ended well long ago. */
+  const forgetSettled = () => {
+    ledger.forgetSettled()
+    ids.forgetBefore(ledger.scope.firstEvent)
+  }
+
+  return { ledger, events, history, endpoints, objections, readEvents, readHistory, forgetSettled }
 }
 
 export type Books = ReturnType<typeof openBooks>

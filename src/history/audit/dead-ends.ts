@@ -1,7 +1,8 @@
 /** Dead letters that facts tell of, by their sequences in DEAD. */
 export class DeadEnds {
   readonly #ends = new Map<number, DeadEnd>()
-  readonly #taken = new Set<number>()
+  /** Of those that were thrown away, what event they were of. */
+  readonly #taken = new Map<number, number>()
 
   add(dead: number, eventSeq: number, lane: number, at: number): void {
     if (!this.#taken.has(dead) && !this.#ends.has(dead))
@@ -9,9 +10,15 @@ export class DeadEnds {
   }
 
   /** It was thrown away: it need not be there any more. */
-  take(dead: number): void {
+  take(dead: number, eventSeq: number): void {
     this.#ends.delete(dead)
-    this.#taken.add(dead)
+    this.#taken.set(dead, eventSeq)
+  }
+
+  /** Forgets those of some events. */
+  forget(isGone: (eventSeq: number) => boolean): void {
+    for (const [dead, { eventSeq }] of this.#ends) if (isGone(eventSeq)) this.#ends.delete(dead)
+    for (const [dead, eventSeq] of this.#taken) if (isGone(eventSeq)) this.#taken.delete(dead)
   }
 
   isTaken(dead: number): boolean {

@@ -19,6 +19,12 @@ export class EventIds {
     block[seq % blockSize] = hashOf(id)
   }
 
+  /** Forgets those of events before one, but for some of them. */
+  forgetBefore(seq: number): void {
+    for (const index of this.#blocks.keys())
+      if ((index + 1) * blockSize <= seq) this.#blocks.delete(index)
+  }
+
   /** True where an event of another id is known to stand there. */
   isOther(seq: number, id: string): boolean {
     const known = this.#blocks.get(Math.floor(seq / blockSize))?.[seq % blockSize] ?? 0

@@ -3,30 +3,11 @@ import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, untold } from "../fold/round.ts"
 import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
-import type { Lane } from "./lanes.ts"
 import { Lanes } from "./lanes.ts"
+import { afterPart, hasBegun, hasPart, isComplete, isPlanned, isThere } from "./plan-marks.ts"
 import type { About, Loose, LoosePlan } from "./record.ts"
-import { aboutOf, numberIn, planOf, textIn } from "./record.ts"
-
-/** What is audited. Sequences in EVENTS, inclusive; times in ms since the epoch, inclusive. */
-export interface Scope {
-  readonly firstEvent: number
-  readonly lastEvent: number
-  /** Events below it are gone: whether they are meant, the time of what began their rounds says. */
-  readonly firstKept: number
-  readonly since: number
-  readonly until: number
-  /** Only this one's. */
-  readonly tenant?: string | undefined
-  /** No fact is gone that an outcome could refer to. */
-  readonly isWhole: boolean
-}
-
-/** Marks in what a block keeps of an event's plan; below them the number of parts read. */
-const isThere = 1 << 15
-const isComplete = 1 << 14
-const lacksPart = 1 << 13
-const parts = lacksPart - 1
+import { aboutOf, numberIn, planOf, roundName, textIn } from "./record.ts"
+import type { Scope } from "./scope.ts"
 
 /** A mark of ours in a round's number. */
 const waits = 1 << 13
@@ -35,11 +16,6 @@ const waits = 1 << 13
 const pause = 1 << 16
 
 const isOpen = (state: number): boolean => isBegun(state) && !hasEnded(state)
-
-/** Where something stands that was waited for and had not ended. */
-export interface OpenRound extends Lane {
-  readonly eventSeq: number
-}
 
 /** Something that a fact says and that cannot be. */
 export type Objection = "unreadable-fact" | "plans-differ"
@@ -55,6 +31,8 @@ export class Ledger {
   readonly #blocks = new Map<number, Block>()
   readonly #unpacked = new Set<Block>()
   #facts = 0
+  /** The last event that was read. */
+  #lastRead = 0
   /** Attempts that are told of, with those that were repeated. */
   attempts = 0
   skipped = new Map<string, number>()
@@ -80,9 +58,8 @@ export class Ledger {
 
   /** Takes in that an event is stored. */
   event(seq: number): void {
-    const block = this.#block(seq)
-    const at = seq % eventsPerBlock
-    block.plans[at] = (block.plans[at] ?? 0) | isThere
+    this.#mark(seq, isThere)
+    this.#lastRead = Math.max(this.#lastRead, seq)
   }
 
   /** Takes in a fact; says where it cannot be. */
@@ -108,9 +85,10 @@ export class Ledger {
 
   /** Takes in that a round waits in a stream; false where it has ended, or is not meant. */
   found({ endpoint, eventSeq, round, tenant }: About): boolean {
-    const block = this.#blocks.get(Math.floor(eventSeq / eventsPerBlock))
+    const block = this.#blocks.get(blockOf(eventSeq))
     if (block === undefined || block.open === 0) return false
-    const lane = this.lanes.of(tenant, endpoint, round)
+    const lane = this.lanes.find(tenant, endpoint, round)
+    if (lane === undefined) return false
     const at = eventSeq % eventsPerBlock
     const state = block.get(at, lane)
     if (!isOpen(state)) return false
@@ -120,8 +98,9 @@ export class Ledger {
 
   /** Where a round stands. */
   stateOf({ endpoint, eventSeq, round, tenant }: About): number {
-    const block = this.#blocks.get(Math.floor(eventSeq / eventsPerBlock))
-    return block?.get(eventSeq % eventsPerBlock, this.lanes.of(tenant, endpoint, round)) ?? untold
+    const lane = this.lanes.find(tenant, endpoint, round)
+    if (lane === undefined) return untold
+    return this.#blocks.get(blockOf(eventSeq))?.get(eventSeq % eventsPerBlock, lane) ?? untold
   }
 
   /** All rounds, with their state. */
@@ -131,8 +110,8 @@ export class Ledger {
   }
 
   /** Rounds that have begun and not ended. */
-  open(): { readonly found: number; readonly lost: ReadonlyArray<OpenRound> } {
-    const lost: Array<OpenRound> = []
+  open(): { readonly found: number; readonly lost: ReadonlyArray<About> } {
+    const lost: Array<About> = []
     let found = 0
     for (const [number, block] of this.#blocks) {
       if (block.open === 0) continue
@@ -159,12 +138,9 @@ export class Ledger {
   unplanned(): ReadonlyArray<{ readonly eventSeq: number; readonly isBegun: boolean }> {
     const found: Array<{ readonly eventSeq: number; readonly isBegun: boolean }> = []
     for (const [number, { plans }] of this.#blocks)
-      for (const [offset, plan] of plans.entries()) {
-        if (plan === 0) continue
-        const isBegun = (plan & ~isThere) !== 0
-        if ((plan & isComplete) === 0 || (plan & lacksPart) !== 0)
-          found.push({ eventSeq: number * eventsPerBlock + offset, isBegun })
-      }
+      for (const [offset, plan] of plans.entries())
+        if (!isPlanned(plan))
+          found.push({ eventSeq: number * eventsPerBlock + offset, isBegun: hasBegun(plan) })
     return found
   }
 
@@ -185,16 +161,25 @@ export class Ledger {
     }
   }
 
-  /** Lets go of what ended well long ago, so that to follow the history for months costs no memory. */
+  /**
+   * Lets go of what ended well long ago, so that to follow the history for months costs no memory.
+   * What has not, or is wrong, is kept, and with it the events around it.
+   */
   forgetSettled(): void {
-    this.#pack()
-    const numbers = [...this.#blocks.keys()].sort((a, b) => a - b)
-    for (const number of numbers) {
-      if (this.#blocks.get(number)?.isPacked !== true) break
+    let { firstEvent } = this.scope
+    const gone = new Set<number>()
+    for (const [number, block] of this.#blocks) {
+      const end = block.first + eventsPerBlock
+      if (end > this.#lastRead || !this.#isSettled(block)) continue
+      block.each((_, lane) => this.lanes.release(lane))
       this.#blocks.delete(number)
-      const firstEvent = Math.max(this.scope.firstEvent, (number + 1) * eventsPerBlock)
-      this.scope = { ...this.scope, firstEvent, isWhole: false }
+      this.#unpacked.delete(block)
+      gone.add(number)
+      firstEvent = Math.max(firstEvent, end)
     }
+    if (gone.size === 0) return
+    this.deadEnds.forget((eventSeq) => gone.has(blockOf(eventSeq)))
+    this.scope = { ...this.scope, firstEvent, isWhole: false }
   }
 
   #routed(about: About, plan: LoosePlan, storedAt: number): Objection | undefined {
@@ -203,11 +188,10 @@ export class Ledger {
     const block = this.#block(eventSeq)
     const at = eventSeq % eventsPerBlock
     const known = block.plans[at] ?? 0
-    const isAgain = plan.part < (known & parts)
+    const isAgain = hasPart(known, plan.part)
+    block.touched = this.#facts
     if (!isAgain) {
-      const lacks = plan.part > (known & parts) ? lacksPart : 0
-      const marks = (known & ~parts) | lacks | (plan.last ? isComplete : 0)
-      block.plans[at] = marks | Math.min(plan.part + 1, parts)
+      block.plans[at] = afterPart(known, plan.part, plan.last)
       for (const { reason } of plan.skipped)
         this.skipped.set(reason, (this.skipped.get(reason) ?? 0) + 1)
     }
@@ -234,7 +218,7 @@ export class Ledger {
     const dead = numberIn(record.dead)
     if (step === "dead-lettered" && dead !== undefined)
       this.deadEnds.add(dead, eventSeq, lane, storedAt)
-    if (step === "discarded" && dead !== undefined) this.deadEnds.take(dead)
+    if (step === "discarded" && dead !== undefined) this.deadEnds.take(dead, eventSeq)
   }
 
   #change(
@@ -249,6 +233,7 @@ export class Ledger {
     const after = afterStep(before, step, attempt, reason)
     block.touched = this.#facts
     if (after === before) return
+    if (before === untold) this.lanes.use(lane)
     if (this.#newcomers !== undefined && step === "begun" && !isBegun(before))
       this.#newcomers.add(roundName({ ...this.lanes.get(lane), eventSeq: block.first + at }))
     block.open += Number(isOpen(after)) - Number(isOpen(before))
@@ -257,33 +242,39 @@ export class Ledger {
   }
 
   #isMeant(eventSeq: number, storedAt: number): boolean {
-    const { firstEvent, firstKept, lastEvent, since, until } = this.scope
+    const { firstKept, lastEvent, since, until } = this.scope
     return eventSeq >= firstKept
-      ? eventSeq >= firstEvent && eventSeq <= lastEvent
+      ? this.#isHeld(eventSeq) && eventSeq <= lastEvent
       : storedAt >= since && storedAt <= until
   }
 
+  /** True for an event of the scope, unless it was let go of. */
+  #isHeld(eventSeq: number): boolean {
+    if (eventSeq >= this.scope.firstEvent) return true
+    const plans = this.#blocks.get(blockOf(eventSeq))?.plans
+    return ((plans?.[eventSeq % eventsPerBlock] ?? 0) & isThere) !== 0
+  }
+
   /** True where a step belongs to a round of the scope. */
-  #isKnown({ endpoint, eventSeq, round, tenant }: About, step: Step, storedAt: number): boolean {
-    const { firstEvent, firstKept, isWhole, lastEvent, since, until } = this.scope
+  #isKnown(about: About, step: Step, storedAt: number): boolean {
+    const { eventSeq, round } = about
+    const { firstKept, isWhole, lastEvent, since, until } = this.scope
     if (round !== firstRound && step === "begun") return storedAt >= since && storedAt <= until
-    if (round === firstRound && eventSeq >= Math.max(firstEvent, firstKept))
+    if (round === firstRound && eventSeq >= firstKept && this.#isHeld(eventSeq))
       return eventSeq <= lastEvent
-    const block = this.#blocks.get(Math.floor(eventSeq / eventsPerBlock))
     if (isWhole && eventSeq <= lastEvent && storedAt <= until) return true
-    return (
-      (block?.get(eventSeq % eventsPerBlock, this.lanes.of(tenant, endpoint, round)) ?? 0) !== 0
-    )
+    return this.stateOf(about) !== untold
   }
 
   #mark(eventSeq: number, mark: number): void {
-    const { plans } = this.#block(eventSeq)
+    const block = this.#block(eventSeq)
     const at = eventSeq % eventsPerBlock
-    plans[at] = (plans[at] ?? 0) | mark
+    block.plans[at] = (block.plans[at] ?? 0) | mark
+    block.touched = this.#facts
   }
 
   #block(eventSeq: number): Block {
-    const number = Math.floor(eventSeq / eventsPerBlock)
+    const number = blockOf(eventSeq)
     const known = this.#blocks.get(number)
     if (known !== undefined) return known
     const block = new Block(number * eventsPerBlock)
@@ -293,13 +284,20 @@ export class Ledger {
 
   #pack(): void {
     for (const block of this.#unpacked) {
-      if (block.open > 0 || this.#facts - block.touched < pause) continue
+      if (!this.#isQuiet(block)) continue
       block.pack()
       this.#unpacked.delete(block)
     }
   }
+
+  /** Nothing is open, and nothing was told of it lately. */
+  #isQuiet(block: Block): boolean {
+    return block.open === 0 && this.#facts - block.touched >= pause
+  }
+
+  #isSettled(block: Block): boolean {
+    return this.#isQuiet(block) && block.plans.every(isPlanned) && block.pack()
+  }
 }
 
-/** A name for a round of a delivery. */
-export const roundName = ({ endpoint, eventSeq, round, tenant }: About): string =>
-  `${eventSeq}.${tenant}.${endpoint}.${round}`
+const blockOf = (eventSeq: number): number => Math.floor(eventSeq / eventsPerBlock)

@@ -2,7 +2,7 @@ import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { firstSince } from "../../broker/scan.ts"
-import type { Scope } from "./ledger.ts"
+import type { Scope } from "./scope.ts"
 
 /** What to audit. Times in ms since the epoch, of when the broker stored an event; inclusive. */
 export interface AuditRange {

@@ -23,6 +23,10 @@ export interface About {
   readonly round: string
 }
 
+/** A name for a round of a delivery. */
+export const roundName = ({ endpoint, eventSeq, round, tenant }: About): string =>
+  `${eventSeq}.${tenant}.${endpoint}.${round}`
+
 /** The bytes of a fact as an object; undefined where they are none. */
 export const readRecord = (text: string): Loose | undefined => {
   try {

@@ -3,7 +3,6 @@ import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
-import type { OpenRound } from "./ledger.ts"
 import { readThrough } from "./reading.ts"
 import type { About } from "./record.ts"
 
@@ -84,7 +83,7 @@ const lookAtLeader = Effect.fnUntraced(function* (stream: string, subject: strin
  * nobody but the leaders.
  */
 export const lookFor = Effect.fnUntraced(function* (
-  lost: ReadonlyArray<OpenRound>,
+  lost: ReadonlyArray<About>,
   partitions: number,
   see: See
 ) {

@@ -6,10 +6,10 @@ import { Facts } from "../facts.ts"
 import { examine } from "./audit.ts"
 import { openBooks } from "./books.ts"
 import { judge } from "./judgement.ts"
-import { roundName } from "./ledger.ts"
 import type { Problem } from "./problem.ts"
 import type { AuditRange } from "./reach.ts"
 import { readReach } from "./reach.ts"
+import { roundName } from "./record.ts"
 
 /** Something that should long have ended, as it is told in the history. */
 export interface Raised {
@@ -104,7 +104,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       if (found !== undefined) {
         yield* Effect.forEach(found.problems.list, raise, { discard: true })
         yield* listener.looked({ verdict: found.verdict, pending: found.tally.pending })
-        books.ledger.forgetSettled()
+        books.forgetSettled()
       }
       yield* Effect.sleep(every)
     }
