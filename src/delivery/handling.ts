@@ -70,7 +70,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     const record = yield* readRecord(stream, seq)
     memory.recorded.delete(seq)
     if (record === undefined || !isOf(record, held.delivery)) return undefined
-    const told = memory.told.get(seq) === record.progress.attempts
+    const told = memory.told.has(seq, record)
     const waiting: Waiting = { record, told }
     memory.waiting.set(seq, waiting)
     return waiting

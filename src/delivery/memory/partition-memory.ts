@@ -1,6 +1,7 @@
 import type { RetryRecord } from "./retry-record.ts"
 import type { Settled } from "./settled.ts"
 import type { Suspicion } from "./suspicion.ts"
+import type { Told } from "./told.ts"
 
 /** A delivery that failed and waits, as its owner remembers it. */
 export interface Waiting {
@@ -17,8 +18,8 @@ export interface StreamMemory {
   readonly waiting: Map<number, Waiting>
   /** Messages whose record was in the bucket when this owner began, not yet read. */
   readonly recorded: Set<number>
-  /** By message, the last attempt the history tells of; only of those a former owner had in hand. */
-  readonly told: Map<number, number>
+  /** Only of those that a former owner had in hand. */
+  readonly told: Told
   readonly settled: Settled
   readonly suspicion: Suspicion
 }

@@ -11,6 +11,7 @@ import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
 import type { Horizon, Identity } from "./settled.ts"
 import { Settled } from "./settled.ts"
 import { Suspicion } from "./suspicion.ts"
+import { Told } from "./told.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
@@ -74,7 +75,7 @@ export const takeOver = Effect.fnUntraced(function* (
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
         if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, { eventSeq, round })
-        else memory.told.set(fact.from.seq, fact.attempt ?? 0)
+        else memory.told.add(fact.from.seq, { eventSeq, round }, fact.attempt ?? 0)
       })
     )
   )
@@ -99,7 +100,7 @@ const streamMemory = Effect.fnUntraced(function* (
     isOurs: yield* sequencesOf(stream),
     waiting: new Map(),
     recorded: yield* listRecords(stream),
-    told: new Map(),
+    told: new Told(),
     settled,
     suspicion: new Suspicion()
   }

@@ -89,8 +89,8 @@ export const settleDecisions = Effect.fnUntraced(function* (
         yield* remove(stream, seq)
         return yield* eraseRecord(stream, seq)
       }
-      const { decision, outcome, progress } = record
-      const told = memory.told.get(seq) === progress.attempts
+      const { decision, outcome } = record
+      const told = memory.told.has(seq, record)
       if (decision._tag === "Schedule" || decision._tag === "Dead")
         return yield* settlement.resume(held, { record, told })
       if (told || outcome === undefined || (yield* isTold(held, record))) return
