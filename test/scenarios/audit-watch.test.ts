@@ -114,4 +114,28 @@ describe("a watch", () => {
       assert.strictEqual(lost._tag, "EndLost")
     })
   )
+
+  scenario("raises what is new, however much there is that it does not raise", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* Broker
+      yield* publishMany(3)
+      const plan = (eventSeq: number) => ({
+        ...{ v: 1, kind: "routed", at: Date.now(), tenant: "acme", endpoint: "_", eventSeq },
+        plan: { part: 0, last: true, endpoints: [{ id: "hook" }], skipped: [] }
+      })
+      const subject = names.subjects.fact("acme", "_", "ok", "routed")
+      const tell = (fact: object) => publisher.publish(subject, JSON.stringify(fact), [])
+      yield* Effect.forEach(Array.from({ length: 10_500 }), () => tell({ kind: "routed" }), {
+        concurrency: 500,
+        discard: true
+      })
+      yield* tell(plan(2))
+      const watch = yield* watching
+      yield* watch.looks(1)
+      assert.deepStrictEqual(
+        watch.raised.map(({ eventSeq }) => eventSeq),
+        [2]
+      )
+    })
+  )
 })

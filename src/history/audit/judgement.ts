@@ -77,11 +77,19 @@ const stateProblems: ReadonlyArray<
   ]
 ]
 
-/** Counts how everything stands, and names all that should not be so. */
-export const judge = Effect.fnUntraced(function* (books: Books, findings: Findings) {
+/**
+ * Counts how everything stands, and names all that should not be so.
+ *
+ * @param isWanted of the problems that are listed. (Default: the first ones, whatever they are)
+ */
+export const judge = Effect.fnUntraced(function* (
+  books: Books,
+  findings: Findings,
+  isWanted: (problem: Problem) => boolean = () => true
+) {
   const { ledger } = books
   const { reach } = findings
-  const problems = new Problems()
+  const problems = new Problems(isWanted)
   const describe = yield* describing
   const tally: Tally = {
     begun: 0,
@@ -164,7 +172,7 @@ export const judge = Effect.fnUntraced(function* (books: Books, findings: Findin
       says: `dead letter ${dead} is there, and no fact says so`
     })
   for (const problem of found)
-    problems.add(problems.isFull ? problem : { ...(yield* describe(problem)), ...problem })
+    if (problems.count(problem)) problems.list.push({ ...(yield* describe(problem)), ...problem })
 
   const judgement: Judgement = {
     verdict: problems.total > 0 ? "problems" : reach.isVouched ? "clean" : "unvouched",

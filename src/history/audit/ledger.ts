@@ -6,7 +6,7 @@ import { DeadEnds } from "./dead-ends.ts"
 import { Lanes } from "./lanes.ts"
 import { afterPart, hasBegun, hasPart, isComplete, isPlanned, isThere } from "./plan-marks.ts"
 import type { About, Loose, LoosePlan } from "./record.ts"
-import { aboutOf, numberIn, planOf, roundName, textIn } from "./record.ts"
+import { aboutOf, numberIn, planOf, raisedName, roundName, textIn } from "./record.ts"
 import type { Scope } from "./scope.ts"
 
 /** A mark of ours in a round's number. */
@@ -41,7 +41,7 @@ export class Ledger {
    * looked for them yet. Undefined where all that begins is still to be looked for.
    */
   #newcomers: Set<string> | undefined
-  /** What `missing` facts tell of, by {@link roundName}. */
+  /** What `missing` facts tell of, by {@link raisedName}. */
   readonly raised = new Set<string>()
   /** Facts about what began before the scope. */
   earlier = 0
@@ -78,7 +78,7 @@ export class Ledger {
     }
     if (kind === "unroutable") {
       if (this.#isMeant(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
-    } else if (step === undefined) this.raised.add(roundName(about))
+    } else if (step === undefined) this.raised.add(raisedName(about))
     else this.#step(about, step, record, storedAt)
     return undefined
   }

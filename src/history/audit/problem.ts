@@ -35,23 +35,23 @@ export interface Problem {
   readonly says: string
 }
 
-/** Of all problems their number, of the first ones what they are: there may be millions. */
+/** That are listed. */
+const most = 10_000
+
+/** Of all problems their number, of the first that are wanted what they are: there may be millions. */
 export class Problems {
   readonly counts = new Map<ProblemKind, number>()
   readonly list: Array<Problem> = []
-  readonly #most: number
+  readonly #isWanted: (problem: Problem) => boolean
 
-  constructor(most = 10_000) {
-    this.#most = most
+  constructor(isWanted: (problem: Problem) => boolean) {
+    this.#isWanted = isWanted
   }
 
-  add(problem: Problem): void {
+  /** Counts it; true where it is to be listed. */
+  count(problem: Problem): boolean {
     this.counts.set(problem.kind, (this.counts.get(problem.kind) ?? 0) + 1)
-    if (this.list.length < this.#most) this.list.push(problem)
-  }
-
-  get isFull(): boolean {
-    return this.list.length >= this.#most
+    return this.list.length < most && this.#isWanted(problem)
   }
 
   get total(): number {

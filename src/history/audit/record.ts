@@ -1,5 +1,6 @@
 import { Option, Schema } from "effect"
 import { Fact } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
 
 /** A fact as far as an audit has looked at it: to check all of each of millions takes too long. */
 export interface Loose {
@@ -26,6 +27,10 @@ export interface About {
 /** A name for a round of a delivery. */
 export const roundName = ({ endpoint, eventSeq, round, tenant }: About): string =>
   `${eventSeq}.${tenant}.${endpoint}.${round}`
+
+/** A name for what a `missing` fact tells of: a round, or an event that reached nobody. */
+export const raisedName = ({ endpoint, ...about }: About): string =>
+  endpoint === nobody ? `${about.eventSeq}` : roundName({ endpoint, ...about })
 
 /** The bytes of a fact as an object; undefined where they are none. */
 export const readRecord = (text: string): Loose | undefined => {

@@ -9,7 +9,8 @@ import { judge } from "./judgement.ts"
 import type { Problem } from "./problem.ts"
 import type { AuditRange } from "./reach.ts"
 import { readReach } from "./reach.ts"
-import { roundName } from "./record.ts"
+import type { About } from "./record.ts"
+import { raisedName } from "./record.ts"
 
 /** Something that should long have ended, as it is told in the history. */
 export interface Raised {
@@ -35,14 +36,18 @@ export interface WatchListener<E, R> {
 
 const raisable: ReadonlySet<string> = new Set(["missing", "overdue", "unrouted", "plan-incomplete"])
 
-const raisedOf = ({ endpoint, event, eventSeq, round, says, tenant }: Problem): Raised => ({
+const aboutOf = ({ endpoint, eventSeq, round, tenant }: Problem): About => ({
   tenant: tenant ?? nobody,
   endpoint: endpoint ?? nobody,
-  event: event ?? `evt_${eventSeq}`,
   eventSeq: eventSeq ?? 0,
-  ...(round === undefined ? {} : { round }),
-  reason: says
+  round: round ?? firstRound
 })
+
+const raisedOf = (problem: Problem): Raised => {
+  const { round: _, ...about } = aboutOf(problem)
+  const { event = `evt_${about.eventSeq}`, round, says } = problem
+  return { ...about, event, ...(round === undefined ? {} : { round }), reason: says }
+}
 
 const factOf = ({ endpoint, event, eventSeq, round, ...raised }: Raised, at: number): Fact => ({
   v: 1,
@@ -67,6 +72,8 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
   Effect.gen(function* () {
     const facts = yield* Facts
     let books = openBooks(yield* readReach(range))
+    const isNew = (problem: Problem) =>
+      raisable.has(problem.kind) && !books.ledger.raised.has(raisedName(aboutOf(problem)))
     // What was read stays read: where a look cannot be finished, the next one goes on from there.
     const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
@@ -74,7 +81,8 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       // A fact is read once, though it may be about an event that only the next look reads.
       const lastEvent = Number.POSITIVE_INFINITY
       books.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
-      return yield* judge(books, yield* examine(books, reach))
+      // What is raised already must not keep what is not from being listed.
+      return yield* judge(books, yield* examine(books, reach), isNew)
     }).pipe(
       Effect.catchTag(
         "EndLost",
@@ -92,8 +100,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
     )
     const raise = Effect.fnUntraced(function* (problem: Problem) {
       const raised = raisedOf(problem)
-      const name = roundName({ ...raised, round: raised.round ?? firstRound })
-      if (!raisable.has(problem.kind) || books.ledger.raised.has(name)) return
+      const name = raisedName(aboutOf(problem))
       const at = yield* Clock.currentTimeMillis
       yield* facts.append(factOf(raised, at), `missing.${name}`)
       books.ledger.raised.add(name)
