@@ -47,8 +47,7 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
         (name) => message.headers?.get(name) || undefined
       )
       if (about === undefined) return
-      const told = ledger.deadEnds.get(seq)
-      if (told !== undefined && told.eventSeq === about.eventSeq) there.add(seq)
+      if (isTold(about, seq, ledger)) there.add(seq)
       else if (isBegun(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(seq))
         untold.push({ ...about, dead: seq })
     }
@@ -61,6 +60,16 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
   return { unburied, untold }
 })
 
+/** True where a fact names a dead letter as the end of this round, not of another one. */
+const isTold = ({ endpoint, eventSeq, round, tenant }: About, dead: number, ledger: Ledger) => {
+  const told = ledger.deadEnds.get(dead)
+  return (
+    told !== undefined &&
+    told.eventSeq === eventSeq &&
+    told.lane === ledger.lanes.find(tenant, endpoint, round)
+  )
+}
+
 /** Those of which the leader knows no more either, and which nobody has discarded. */
 export const stillUnburied = Effect.fnUntraced(function* (
   unburied: ReadonlyArray<Unburied>,
@@ -69,9 +78,15 @@ export const stillUnburied = Effect.fnUntraced(function* (
   const { ask, jsm, names } = yield* Broker
   return yield* Effect.filter(
     unburied.filter(({ dead }) => ledger.deadEnds.get(dead) !== undefined),
-    ({ dead, eventSeq }) =>
+    ({ dead }) =>
       ask("look for a dead letter", () => jsm.streams.getMessage(names.dead, { seq: dead })).pipe(
-        Effect.map((message) => Number(message?.header.get("petrel-event-seq")) !== eventSeq),
+        Effect.map((message) => {
+          const about =
+            message === null
+              ? undefined
+              : parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
+          return about === undefined || !isTold(about, dead, ledger)
+        }),
         Effect.catchIf(isNoSuchMessage, () => Effect.succeed(true))
       ),
     { concurrency: 16 }
@@ -82,6 +97,9 @@ export const stillUnburied = Effect.fnUntraced(function* (
 export const stillUntold = (untold: ReadonlyArray<Untold>, ledger: Ledger): ReadonlyArray<Untold> =>
   untold.filter((letter) => {
     const end = endOf(ledger.stateOf(letter))
-    const isTold = ledger.deadEnds.get(letter.dead)?.eventSeq === letter.eventSeq
-    return end !== "none" && !isTold && !ledger.deadEnds.isTaken(letter.dead)
+    return (
+      end !== "none" &&
+      !isTold(letter, letter.dead, ledger) &&
+      !ledger.deadEnds.isTaken(letter.dead)
+    )
   })
