@@ -1,7 +1,8 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import type { EndpointRedelivery, Unfit } from "../delivery/rounds/redeliver.ts"
+import type { EndpointRedelivery } from "../delivery/rounds/redeliver.ts"
 import type { Begun } from "../delivery/rounds/round.ts"
+import type { Unfit } from "../delivery/rounds/target.ts"
 import { readUnended } from "../history/dead-fates.ts"
 import { byFlag } from "./asked-by.ts"
 import {

@@ -61,15 +61,24 @@ const check = Effect.fnUntraced(function* ({ since, until }: Asked, now: number)
     return yield* new Refused({ message: "--since is in the future: there are no events yet" })
 })
 
-/** An endpoint to which something can be sent. */
-const targetOf = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
-  const stored = yield* getEndpoint(tenant, id)
-  if (stored.endpoint.disabled !== undefined)
+/** Fails where nothing can be sent to an endpoint. */
+const refuseUnfit = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
+  const { endpoint } = yield* getEndpoint(tenant, id)
+  if (endpoint.disabled !== undefined)
     return yield* new Refused({
       message: `${tenant}/${id} is disabled and takes nothing: put it back to work first, with \`petrel endpoint enable ${tenant}/${id}\``
     })
-  return stored
 })
+
+/** What an endpoint wants, as far as it is there. */
+const typesOf = ({ id, tenant }: EndpointName) =>
+  getEndpoint(tenant, id).pipe(
+    Effect.map(({ endpoint }) => endpoint.types),
+    Effect.catchTags({
+      EndpointNotFound: () => Effect.succeed([]),
+      EndpointUnreadable: () => Effect.succeed([])
+    })
+  )
 
 /** Why some of the events that were asked for are not sent, a sentence each. */
 const leftTexts = ({ before, delivered, open, unrouted }: Replay): ReadonlyArray<string> => [
@@ -91,7 +100,8 @@ const told = ({ before, delivered, open, record, unrouted }: Replay) => ({
 
 const plan = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
   const { countTypes, planReplay } = yield* engine
-  const replay = yield* planReplay(options, yield* targetOf(asked.to))
+  yield* refuseUnfit(asked.to)
+  const replay = yield* planReplay(options)
   const types = countTypes(replay.events)
   const { json } = yield* petrel
   if (json)
@@ -127,8 +137,8 @@ const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
   const { openReplay } = yield* engine
   const progress = makeProgress(json)
   const held = (waiting: number) => progress.held(`${tenant}/${id}`, waiting)
-  const replay = yield* openReplay({ ...options, held }, yield* targetOf(asked.to))
-  const total = replay.events.length
+  const replay = yield* openReplay({ ...options, held })
+  const total = replay.count
   const counts: Record<Begun, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
   const stopped = Effect.suspend(() => remark(brokenOff(counts, total, replay.record.id)))
   progress.total(total)
@@ -142,6 +152,7 @@ const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
       Effect.onInterrupt(() => stopped),
       Effect.tapError(() => stopped)
     )
+  if (replay.unfit !== undefined) yield* refuseUnfit(asked.to)
   const sent = counts.begun + counts.finished
   const gone =
     counts.gone === 0 ? [] : [`${countText(counts.gone)} are too old and not kept any more`]
@@ -187,14 +198,14 @@ export const replay = Command.make(
     yield* check(asked, now)
     const print = fingerprint(asked)
     yield* Effect.gen(function* () {
-      const { endpoint } = yield* targetOf(asked.to)
+      const wanted = asked.types ?? (asked.skipped ? [">"] : yield* typesOf(asked.to))
       const options: ReplayOptions = {
         tenant: asked.to.tenant,
         endpoint: asked.to.id,
         name: asked.id ?? print,
         asked: print,
         by: asked.by,
-        types: asked.types ?? (asked.skipped ? [">"] : endpoint.types),
+        types: wanted,
         since: asked.since?.at ?? 0,
         until: asked.until?.at ?? now,
         skipped: asked.skipped,

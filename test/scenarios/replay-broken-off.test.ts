@@ -2,8 +2,9 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import { pauseEndpoint, removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks, quiet } from "../books.ts"
+import { allFacts, closedBooks, quiet } from "../books.ts"
 import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
@@ -81,6 +82,31 @@ describe.concurrent("a replay that was broken off", () => {
         const { tally } = (yield* audit({})).judgement
         assert.include(tally, { begun: 1, deadLettered: 1, missing: 0 })
         assert.lengthOf(hook.requests, 0)
+      }),
+    { moveDedupe: 100 }
+  )
+
+  scenario(
+    "gives what it had claimed for an endpoint that is gone its end, and begins no more",
+    () =>
+      Effect.gen(function* () {
+        yield* endpoint({ id: "old", types: ["none"] })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(30)
+        yield* facts.count("routed", 30)
+        yield* endpoint({ id: "new" })
+        yield* pauseEndpoint({ tenant: "acme", endpoint: "new" }, undefined, "test")
+        yield* breakOff("new", "round-claimed", 1)
+        const claimed = (yield* allFacts).filter(({ kind }) => kind === "replayed").length
+        yield* removeEndpoint("acme", "new")
+        assert.isBelow(claimed, 30)
+        assert.deepInclude(yield* replayTo("new"), { begun: 0, gone: 0 })
+        const accounts = yield* closedBooks
+        assert.deepStrictEqual(
+          accounts.flatMap(({ ends }) => ends.map(({ reason }) => reason)),
+          Array.from({ length: claimed }, () => "endpoint-removed")
+        )
       }),
     { moveDedupe: 100 }
   )

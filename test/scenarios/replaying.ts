@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import { getEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import type { ReplayOptions } from "../../src/delivery/rounds/replay.ts"
 import { openReplay, planReplay } from "../../src/delivery/rounds/replay.ts"
 import type { Receiver } from "../receiver.ts"
@@ -23,7 +22,7 @@ const optionsFor = (id: string, changes: Partial<ReplayOptions> = {}): ReplayOpt
 /** Replays, and counts what came of each event. */
 export const replayTo = (id: string, changes: Partial<ReplayOptions> = {}) =>
   Effect.gen(function* () {
-    const replay = yield* openReplay(optionsFor(id, changes), yield* getEndpoint("acme", id))
+    const replay = yield* openReplay(optionsFor(id, changes))
     const counts = { begun: 0, finished: 0, before: replay.before, gone: 0 }
     yield* replay.begin((begun) => counts[begun]++)
     return { ...counts, delivered: replay.delivered, open: replay.open, unrouted: replay.unrouted }
@@ -31,7 +30,7 @@ export const replayTo = (id: string, changes: Partial<ReplayOptions> = {}) =>
 
 /** Plans a replay, and does no more. */
 export const plannedFor = (id: string, changes: Partial<ReplayOptions> = {}) =>
-  Effect.flatMap(getEndpoint("acme", id), (stored) => planReplay(optionsFor(id, changes), stored))
+  planReplay(optionsFor(id, changes))
 
 /** Ids that came to a path, sorted. */
 export const idsAt = ({ requests }: Receiver, path: string) =>

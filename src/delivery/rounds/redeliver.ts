@@ -3,22 +3,20 @@ import { Broker } from "../../broker/connection.ts"
 import type { SentAgain } from "../../history/dead-fates.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetter } from "../../history/dead-letters.ts"
-import { endpointKey, getEndpoint } from "../endpoints/endpoint-store.ts"
-import { windowOf } from "../endpoints/live-endpoint.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { placeName } from "../lanes/held.ts"
 import type { PaceLimits } from "./pace.ts"
-import type { Begun, Contents, Round, Target } from "./round.ts"
+import type { Begun, Contents, Round } from "./round.ts"
 import type { Rounds } from "./rounds.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
+import type { Unfit } from "./target.ts"
+import { readTarget } from "./target.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const atOnce = 8
 /** The clocks of the workers and the broker differ by less than this, ms. */
 const clockSkew = 24 * 60 * 60_000
-
-/** Why an endpoint gets nothing again. */
-export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
 
 /** What there is to do for one endpoint. */
 export interface EndpointRedelivery {
@@ -62,30 +60,6 @@ const readLetter = Effect.fnUntraced(function* ({ dead = 0 }: Round) {
   return { event, type, content, origin, body: letter.body } satisfies Contents
 })
 
-/** The endpoint as it is now, and whether it takes anything. */
-const targetOf = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
-  const unfit = (why: Unfit) => ({
-    target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies Target,
-    unfit: why
-  })
-  return yield* getEndpoint(tenant, endpoint).pipe(
-    Effect.map(({ endpoint: config, revision }) => ({
-      target: {
-        tenant,
-        endpoint,
-        generation: config.generation,
-        revision,
-        window: windowOf(config)
-      } satisfies Target,
-      unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const)
-    })),
-    Effect.catchTags({
-      EndpointNotFound: () => Effect.succeed(unfit("endpoint-removed")),
-      EndpointUnreadable: () => Effect.succeed(unfit("endpoint-unreadable"))
-    })
-  )
-})
-
 /** What is to be sent to one endpoint: dead letters, and what was sent again and has no end yet. */
 interface Group {
   readonly tenant: string
@@ -122,7 +96,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
   const isAsked = ({ dead = 0 }: Round) => asked.has(dead)
   const planOne = Effect.fnUntraced(function* (group: Group) {
     const { endpoint, since, tenant } = group
-    const { target, unfit } = yield* targetOf(tenant, endpoint)
+    const { target, unfit } = yield* readTarget(tenant, endpoint)
     const rounds = yield* makeRounds({
       kind: "redelivered",
       target,

@@ -2,8 +2,6 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { contentOf, eventId, parseEventSubject } from "../../domain/event.ts"
-import type { StoredEndpoint } from "../endpoints/endpoint-store.ts"
-import { windowOf } from "../endpoints/live-endpoint.ts"
 import { headerOf } from "../messages.ts"
 import type { PaceLimits } from "./pace.ts"
 import type { ReplayWish } from "./replay-record.ts"
@@ -13,6 +11,7 @@ import { selectEvents } from "./replay-selection.ts"
 import type { Begun, Contents, Round } from "./round.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
+import { readTarget } from "./target.ts"
 
 /** The clocks of who replays and of the broker differ by less than this, ms. */
 const clockSkew = 24 * 60 * 60_000
@@ -47,30 +46,27 @@ const readEvent = Effect.fnUntraced(function* ({ eventSeq }: Round) {
 
 const plan = Effect.fnUntraced(function* (
   options: ReplayOptions,
-  { endpoint: config, revision }: StoredEndpoint,
+  { target, unfit }: Effect.Success<ReturnType<typeof readTarget>>,
   { record }: Effect.Success<ReturnType<typeof findReplay>>
 ) {
   const { by, endpoint, held, onlyMissing, pace, skipped, tenant, types } = options
   const round = replayRound(record.id)
-  const { delivered, events, open, unrouted } = yield* selectEvents({
-    tenant,
-    endpoint,
-    types,
-    since: record.since,
-    until: record.until,
-    skipped,
-    onlyMissing,
-    round
-  })
+  const { delivered, events, open, unrouted } =
+    unfit === undefined
+      ? yield* selectEvents({
+          tenant,
+          endpoint,
+          types,
+          since: record.since,
+          until: record.until,
+          skipped,
+          onlyMissing,
+          round
+        })
+      : { events: [], delivered: 0, open: 0, unrouted: 0 }
   const rounds = yield* makeRounds({
     kind: "replayed",
-    target: {
-      tenant,
-      endpoint,
-      generation: config.generation,
-      revision,
-      window: windowOf(config)
-    },
+    target,
     layout: yield* steadyLayout,
     by,
     since: record.startedAt - clockSkew,
@@ -80,13 +76,15 @@ const plan = Effect.fnUntraced(function* (
   })
   const selected = events.map(({ eventSeq }): Round => ({ eventSeq, round }))
   const known = new Set(selected.map(({ eventSeq }) => eventSeq))
-  // What was claimed has its end, also where its event is not kept any more.
-  const gone = rounds.claimed().filter((one) => one.round === round && !known.has(one.eventSeq))
-  const { before, finishing, fresh } = yield* rounds.plan([...gone, ...selected])
+  // What was claimed has its end, also where its event or its endpoint is gone.
+  const others = rounds.claimed().filter((one) => one.round === round && !known.has(one.eventSeq))
+  const { before, finishing, fresh } = yield* rounds.plan([...others, ...selected])
   const todo = [...finishing, ...fresh]
   const sending = new Set(todo.map(({ eventSeq }) => eventSeq))
   return {
     record,
+    /** Where its endpoint takes nothing: what was claimed before is finished, and nothing begun. */
+    unfit,
     /** What there is to send, in the order of the events. */
     events: events.filter(({ eventSeq }): boolean => sending.has(eventSeq)),
     /** Sent by this replay before it was broken off. */
@@ -94,30 +92,30 @@ const plan = Effect.fnUntraced(function* (
     delivered,
     open,
     unrouted,
+    /** What there is to begin, or to finish beginning. */
+    count: todo.length,
     begin: (done: (begun: Begun) => void) =>
-      rounds
-        .beginAll(todo, (_, begun) => done(begun))
-        .pipe(Effect.andThen(finishReplay(options, record)))
+      Effect.andThen(
+        rounds.beginAll(todo, (_, begun) => done(begun)),
+        unfit === undefined ? finishReplay(options, record) : Effect.void
+      )
   }
 })
 
 /** What there is to replay, as it is now; nothing is stored. */
-export const planReplay = Effect.fnUntraced(function* (
-  options: ReplayOptions,
-  stored: StoredEndpoint
-) {
-  return yield* plan(options, stored, yield* findReplay(options))
+export const planReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
+  const target = yield* readTarget(options.tenant, options.endpoint)
+  return yield* plan(options, target, yield* findReplay(options))
 })
 
 /**
  * The same, stored: whoever asks for the same after it was broken off goes on with the same events.
  */
-export const openReplay = Effect.fnUntraced(function* (
-  options: ReplayOptions,
-  stored: StoredEndpoint
-) {
-  const found = yield* beginReplay(options, yield* findReplay(options))
-  return yield* plan(options, stored, found)
+export const openReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
+  const target = yield* readTarget(options.tenant, options.endpoint)
+  const found = yield* findReplay(options)
+  const begun = target.unfit === undefined ? yield* beginReplay(options, found) : found
+  return yield* plan(options, target, begun)
 })
 
 export type Replay = Effect.Success<ReturnType<typeof planReplay>>
