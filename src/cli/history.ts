@@ -6,6 +6,7 @@ import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { connected, petrel, report } from "./frame.ts"
 import { historyExport } from "./history-export.ts"
+import { historyTotals } from "./history-totals.ts"
 import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { untilStopped } from "./signals.ts"
 import { coloured, remark } from "./terminal.ts"
@@ -68,5 +69,5 @@ export const history = Command.make(
 ).pipe(
   Command.withDescription("Show what happened, one line a fact"),
   Command.withShortDescription("Show what happened"),
-  Command.withSubcommands([historyExport])
+  Command.withSubcommands([historyExport, historyTotals])
 )

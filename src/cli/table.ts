@@ -4,8 +4,12 @@ export interface Table {
   readonly lines: (rows: ReadonlyArray<ReadonlyArray<string>>) => ReadonlyArray<string>
 }
 
-/** Columns as wide as what they have had to hold so far, two spaces apart. */
-export const makeTable = (headings: ReadonlyArray<string>): Table => {
+/**
+ * Columns as wide as what they have had to hold so far, two spaces apart.
+ *
+ * @param texts columns that hold texts; those after them hold figures, and end together. (Default: all)
+ */
+export const makeTable = (headings: ReadonlyArray<string>, texts = headings.length): Table => {
   const widths = headings.map(({ length }) => length)
   let begun = false
   return {
@@ -17,7 +21,9 @@ export const makeTable = (headings: ReadonlyArray<string>): Table => {
           widths[column] = Math.max(widths[column] ?? 0, text.length)
       return all.map((row) =>
         row
-          .map((text, column) => text.padEnd(widths[column] ?? 0))
+          .map((text, column) =>
+            column < texts ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)
+          )
           .join("  ")
           .trimEnd()
       )

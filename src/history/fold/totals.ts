@@ -1,14 +1,19 @@
-import type { Fact } from "../../domain/fact.ts"
+import type { Fact, FactKind } from "../../domain/fact.ts"
 
-/** What happened for a tenant within an hour. Every fact counts, repeats too. */
+/** What happened for a tenant within a period. Every fact counts, repeats too. */
 export interface Totals {
+  /** Events that were routed. */
   readonly events: number
   /** Deliveries that plans, redeliveries and replays began. */
   readonly begun: number
   readonly skipped: number
   readonly delivered: number
   readonly attemptsFailed: number
+  /** Attempts that were not the first one of their round. */
+  readonly retries: number
   readonly deadLettered: number
+  /** Attempts that those which ended, in either way, had taken all together. */
+  readonly attemptsOfEnded: number
   readonly discarded: number
 }
 
@@ -18,17 +23,46 @@ export const noTotals: Totals = {
   skipped: 0,
   delivered: 0,
   attemptsFailed: 0,
+  retries: 0,
   deadLettered: 0,
+  attemptsOfEnded: 0,
   discarded: 0
 }
 
-const hour = 3_600_000
+/** How long a period is, ms. Days are those of UTC. */
+export const periods = { hour: 3_600_000, day: 86_400_000 } as const
+export type Period = keyof typeof periods
 
-/** The hour that a fact falls into, by its beginning, ms since the epoch. */
-export const hourOf = ({ at }: Pick<Fact, "at">): number => Math.floor(at / hour) * hour
+/** The beginning of the period that a moment falls into; both ms since the epoch. */
+export const beginningOf = (at: number, period: Period): number =>
+  Math.floor(at / periods[period]) * periods[period]
 
-/** The totals of a fact's tenant and hour, with the fact. */
-export const afterCounting = (totals: Totals, fact: Fact): Totals => {
+/** Kinds of facts that {@link afterCounting} counts: all others change nothing. */
+export const countedKinds = [
+  "routed",
+  "redelivered",
+  "replayed",
+  "delivered",
+  "attempt-failed",
+  "dead-lettered",
+  "discarded"
+] as const satisfies ReadonlyArray<FactKind>
+
+/** As much of a fact as is counted. */
+export interface Countable extends Pick<Fact, "attempt"> {
+  readonly kind: FactKind
+  readonly plan?: {
+    readonly part: number
+    readonly endpoints: ReadonlyArray<unknown>
+    readonly skipped: ReadonlyArray<unknown>
+  }
+}
+
+const again = (attempt: number): number => (attempt > 1 ? 1 : 0)
+
+/** The totals of a fact's tenant and period, with the fact. */
+export const afterCounting = (totals: Totals, fact: Countable): Totals => {
+  const { attempt = 0 } = fact
   switch (fact.kind) {
     case "routed": {
       const { endpoints = [], part = 0, skipped = [] } = fact.plan ?? {}
@@ -43,11 +77,24 @@ export const afterCounting = (totals: Totals, fact: Fact): Totals => {
     case "replayed":
       return { ...totals, begun: totals.begun + 1 }
     case "delivered":
-      return { ...totals, delivered: totals.delivered + 1 }
+      return {
+        ...totals,
+        delivered: totals.delivered + 1,
+        retries: totals.retries + again(attempt),
+        attemptsOfEnded: totals.attemptsOfEnded + attempt
+      }
     case "attempt-failed":
-      return { ...totals, attemptsFailed: totals.attemptsFailed + 1 }
+      return {
+        ...totals,
+        attemptsFailed: totals.attemptsFailed + 1,
+        retries: totals.retries + again(attempt)
+      }
     case "dead-lettered":
-      return { ...totals, deadLettered: totals.deadLettered + 1 }
+      return {
+        ...totals,
+        deadLettered: totals.deadLettered + 1,
+        attemptsOfEnded: totals.attemptsOfEnded + attempt
+      }
     case "discarded":
       return { ...totals, discarded: totals.discarded + 1 }
     default:

@@ -7,7 +7,7 @@ import type { EndpointLife } from "./endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "./endpoint.ts"
 import { stepsOf } from "./steps.ts"
 import type { Totals } from "./totals.ts"
-import { afterCounting, hourOf, noTotals } from "./totals.ts"
+import { afterCounting, beginningOf, noTotals } from "./totals.ts"
 
 /** All that facts come to: each part can be rebuilt from them, and from a view and the rest of them. */
 export interface View {
@@ -15,7 +15,7 @@ export interface View {
   readonly deliveries: HashMap.HashMap<string, DeliveryLife>
   /** By `<tenant>.<endpoint>`. */
   readonly endpoints: HashMap.HashMap<string, EndpointLife>
-  /** By `<tenant>.<hour>`, see `hourOf`. */
+  /** By `<tenant>.<beginning of the hour>`. */
   readonly totals: HashMap.HashMap<string, Totals>
 }
 
@@ -42,7 +42,7 @@ export const afterFact = (view: View, fact: Fact): View => {
     const life = Option.getOrElse(HashMap.get(endpoints, key), () => newEndpoint)
     endpoints = HashMap.set(endpoints, key, afterEndpointFact(life, fact))
   }
-  const key = `${fact.tenant}.${hourOf(fact)}`
+  const key = `${fact.tenant}.${beginningOf(fact.at, "hour")}`
   const sum = Option.getOrElse(HashMap.get(totals, key), () => noTotals)
   totals = HashMap.set(totals, key, afterCounting(sum, fact))
   return { deliveries, endpoints, totals }

@@ -1,0 +1,55 @@
+import { Effect } from "effect"
+import { countText } from "./figures.ts"
+import { barLine } from "./repartition-bar.ts"
+import { cutTo } from "./screen.ts"
+import { remark } from "./terminal.ts"
+
+/** Between two drawings, and between two lines where there is no terminal, ms. */
+const onTerminal = 200
+const elsewhere = 10_000
+
+/** How many messages have been read, of how many. */
+export interface ReadSoFar {
+  readonly done: number
+  readonly all: number
+}
+
+const erase = "\r\u001b[2K"
+
+/** Takes the bar away, for something else to be printed: it is drawn again below that. */
+export const clearProgress = Effect.sync(() => {
+  if (process.stderr.isTTY) process.stderr.write(erase)
+})
+
+/**
+ * Runs what reads for long and shows how far it is: a bar on a terminal, else a line now and then.
+ *
+ * @param look undefined before it is known how much there is.
+ */
+export const showingProgress = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  look: () => ReadSoFar | undefined
+): Effect.Effect<A, E, R> => Effect.raceFirst(work, process.stderr.isTTY ? bar(look) : lines(look))
+
+const lines = (look: () => ReadSoFar | undefined) =>
+  Effect.forever(
+    Effect.delay(
+      Effect.suspend(() => {
+        const read = look()
+        return read === undefined
+          ? Effect.void
+          : remark(`read ${countText(read.done)} of ${countText(read.all)} messages`)
+      }),
+      elsewhere
+    )
+  )
+
+const bar = (look: () => ReadSoFar | undefined) => {
+  const draw = Effect.sync(() => {
+    const read = look()
+    if (read === undefined) return
+    const line = barLine(read.done, read.all, "messages read")
+    process.stderr.write(`${erase}${cutTo((process.stderr.columns ?? 80) - 1, line)}`)
+  })
+  return Effect.ensuring(Effect.forever(Effect.delay(draw, onTerminal)), clearProgress)
+}

@@ -1,0 +1,105 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { firstSince } from "../broker/scan.ts"
+import { moodOf } from "../domain/fact.ts"
+import { readThrough } from "./audit/reading.ts"
+import type { Loose } from "./audit/record.ts"
+import { numberIn, planOf, readRecord, textIn } from "./audit/record.ts"
+import type { Countable, Period, Totals } from "./fold/totals.ts"
+import { afterCounting, beginningOf, countedKinds, noTotals } from "./fold/totals.ts"
+
+/** Facts that are read before what is complete is given away. */
+const segment = 100_000
+
+/** Which facts to sum up. Times in ms since the epoch, of when the broker stored a fact; inclusive. */
+export interface TotalsQuery {
+  readonly tenant?: string | undefined
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  readonly by: Period
+}
+
+/** The totals of a tenant within a period. */
+export interface PeriodTotals {
+  readonly tenant: string
+  /** ms since the epoch */
+  readonly begins: number
+  readonly totals: Totals
+}
+
+/** How far the reading has come, in sequences of the history. */
+export interface TotalsProgress {
+  readonly done: number
+  readonly all: number
+}
+
+const countableIn = (record: Loose): Countable | undefined => {
+  const kind = countedKinds.find((kind) => kind === record.kind)
+  if (kind === undefined) return undefined
+  const attempt = numberIn(record.attempt)
+  const plan = planOf(record)
+  return {
+    kind,
+    ...(attempt === undefined ? {} : { attempt }),
+    ...(plan === undefined ? {} : { plan })
+  }
+}
+
+/**
+ * Sums the history up, period by period in their order, tenants by name. A period's totals are given
+ * away as soon as it is over, so what is remembered is one period of all tenants at most. A fact
+ * counts for the period in which the broker stored it.
+ */
+export const readTotals = Effect.fnUntraced(function* <E, R>(
+  query: TotalsQuery,
+  give: (complete: ReadonlyArray<PeriodTotals>) => Effect.Effect<void, E, R>,
+  progress: (now: TotalsProgress) => void
+) {
+  const { ask, jsm, names } = yield* Broker
+  const { by, since, tenant = "*", until } = query
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const kept = Math.max(1, state.first_seq)
+  const first = since === undefined ? kept : Math.max(kept, yield* firstSince(names.history, since))
+  const last =
+    until === undefined
+      ? state.last_seq
+      : Math.min(state.last_seq, (yield* firstSince(names.history, until + 1)) - 1)
+
+  let begins = 0
+  let skipped = 0
+  const now = new Map<string, Totals>()
+  const complete: Array<PeriodTotals> = []
+  const close = () => {
+    for (const [tenant, totals] of [...now].sort(([a], [b]) => (a < b ? -1 : 1)))
+      complete.push({ tenant, begins, totals })
+    now.clear()
+  }
+  const show = (next: number) => progress({ done: next - first, all: last - first + 1 })
+
+  for (let from = first; from <= last; from += segment) {
+    const to = Math.min(last, from + segment - 1)
+    const subjects = countedKinds.map((kind) =>
+      names.subjects.fact(tenant, "*", moodOf(kind), kind)
+    )
+    yield* readThrough({ stream: names.history, subjects, from, to }, (seen) => {
+      const period = beginningOf(Math.floor(Number(seen.nanoseconds) / 1e6), by)
+      // In a cluster another node's clock may be a little behind the one before it.
+      if (period > begins) {
+        close()
+        begins = period
+      }
+      const record = readRecord(seen.message.string())
+      const fact = record === undefined ? undefined : countableIn(record)
+      const about = textIn(record?.tenant)
+      if (fact === undefined || about === undefined) skipped++
+      else now.set(about, afterCounting(now.get(about) ?? noTotals, fact))
+      show(seen.seq + 1)
+    })
+    show(to + 1)
+    if (complete.length > 0) yield* give(complete.splice(0))
+  }
+  close()
+  if (complete.length > 0) yield* give(complete)
+  if (skipped > 0)
+    yield* Effect.logWarning(`passed over what is no fact in ${names.history}: ${skipped}`)
+})
