@@ -5,6 +5,7 @@ import { parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { readThrough } from "./reading.ts"
 import type { About } from "./record.ts"
+import { roundName } from "./record.ts"
 
 /** A delivery that waits in a stream. */
 export interface Waiter extends About {
@@ -63,24 +64,43 @@ export const lookEverywhere = (partitions: number, see: See) =>
     { concurrency: 4, discard: true }
   )
 
-/** Everything under a subject, one by one from the stream's leader, as it is when it is asked. */
-const lookAtLeader = Effect.fnUntraced(function* (stream: string, subject: string, see: See) {
+/** Of what was seen, so many are looked for at a leader at the same time. */
+const atOnce = 16
+/** Partitions that are looked through at the same time. */
+const partitionsAtOnce = 4
+
+/**
+ * Shows those under a subject that are wanted and that the stream's leader has. It has no answer of
+ * many messages, so it is asked only about what any copy shows; a scan ends where the leader says.
+ */
+const lookIn = Effect.fnUntraced(function* (
+  stream: string,
+  subject: string,
+  wanted: ReadonlySet<string>,
+  see: See
+) {
   const { ask, jsm } = yield* Broker
-  let seq = 1
-  while (true) {
-    const query = { seq, next_by_subj: subject }
-    const message = yield* ask(`look for a delivery in ${stream}`, () =>
-      jsm.streams.getMessage(stream, query)
-    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-    if (message === null) return
-    show(see, stream, message.seq, message.subject, (name) => message.header.get(name))
-    seq = message.seq + 1
+  const seen: Array<Waiter> = []
+  const note = (waiter: Waiter) => {
+    if (wanted.has(roundName(waiter))) seen.push(waiter)
   }
+  yield* Stream.runForEach(scanQueue(stream, subject), (message) =>
+    Effect.sync(() =>
+      show(note, stream, message.seq, message.subject, (name) => message.header.get(name))
+    )
+  )
+  const isThere = ({ seq }: Waiter) =>
+    ask(`look for a delivery in ${stream}`, () => jsm.streams.getMessage(stream, { seq })).pipe(
+      Effect.map((message) => message !== null),
+      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
+    )
+  const there = yield* Effect.filter(seen, isThere, { concurrency: atOnce })
+  for (const waiter of there) see(waiter)
 })
 
 /**
- * Looks for certain deliveries wherever they may wait, twice over, for they may move meanwhile; asks
- * nobody but the leaders.
+ * Looks for certain deliveries wherever they may wait, twice over, for they may move meanwhile; each
+ * that is shown is where it is as the leader knows it.
  */
 export const lookFor = Effect.fnUntraced(function* (
   lost: ReadonlyArray<About>,
@@ -89,15 +109,25 @@ export const lookFor = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const { subjects } = names
+  const wanted = new Set(lost.map(roundName))
   const endpoints = new Map(lost.map((round) => [`${round.tenant}.${round.endpoint}`, round]))
-  const rooms = new Map<string, string>()
+  const partitionRooms = new Map<number, Map<string, string>>()
   for (const { endpoint, tenant } of endpoints.values()) {
     const partition = partitionOf(tenant, endpoint, partitions)
+    const rooms = partitionRooms.get(partition) ?? new Map<string, string>()
+    partitionRooms.set(partition, rooms)
     rooms.set(subjects.laterOf(partition), names.deliveries(partition))
     rooms.set(subjects.delivery(partition, tenant, endpoint), names.deliveries(partition))
     rooms.set(subjects.backlog(partition, tenant, endpoint), names.backlog(partition))
   }
-  yield* Effect.forEach([...rooms, ...rooms], ([subject, stream]) =>
-    lookAtLeader(stream, subject, see)
+  // One room after the other, in the order that a delivery moves in.
+  const lookThroughThem = (rooms: ReadonlyMap<string, string>) =>
+    Effect.forEach(rooms, ([subject, stream]) => lookIn(stream, subject, wanted, see), {
+      discard: true
+    })
+  yield* Effect.forEach(
+    partitionRooms.values(),
+    (rooms) => Effect.andThen(lookThroughThem(rooms), lookThroughThem(rooms)),
+    { concurrency: partitionsAtOnce, discard: true }
   )
 })
