@@ -123,7 +123,7 @@ export const redeliver = Command.make(
       const gone =
         counts.gone === 0
           ? []
-          : [`${countText(counts.gone)} are not kept any more: discarded, or too old`]
+          : [`${countText(counts.gone)} left out: discarded, or too old and not kept any more`]
       const others =
         counts.before === 0
           ? []

@@ -155,7 +155,7 @@ const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
   if (replay.unfit !== undefined) yield* refuseUnfit(asked.to)
   const sent = counts.begun + counts.finished
   const gone =
-    counts.gone === 0 ? [] : [`${countText(counts.gone)} are too old and not kept any more`]
+    counts.gone === 0 ? [] : [`${countText(counts.gone)} left out: too old and not kept any more`]
   yield* report(
     { event: "done", ...told(replay), replayed: sent, gone: counts.gone },
     [

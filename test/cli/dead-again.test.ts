@@ -1,15 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
 import { disableEndpoint, getEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { allFacts } from "../books.ts"
-import { deadLetters, endpoint, history, nth, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
+import { openClaims } from "../../src/history/claims.ts"
+import { allFacts, closedBooks } from "../books.ts"
+import { deadLetters, endpoint, nth, worker } from "../engine.ts"
+import { sendsAllOnce } from "./broken-off.ts"
 import { installations, parse } from "./command-line.ts"
 import { bury } from "./dead-letters.ts"
-import { run, start } from "./running.ts"
+import { run } from "./running.ts"
 
 const install = installations()
 
@@ -141,55 +142,55 @@ describe("petrel dead redeliver", () => {
     }
   )
 
-  for (const [signal, code] of [
-    ["SIGKILL", 128],
-    ["SIGINT", 130]
-  ] as const)
-    it.live(`sends all, each once, where it is run again after ${signal}`, () => {
-      const place = install()
-      return place.run(
-        Effect.gen(function* () {
-          const count = 400
-          const hook = yield* receiver()
-          yield* endpoint({ url: hook.url })
-          const facts = yield* history
-          yield* Effect.forEach(
-            Array.from({ length: count }, (_, n) => n),
-            (n) =>
-              bury({
-                endpoint: "hook",
-                event: `acme-${n}`,
-                eventSeq: n + 1,
-                reason: "attempts",
-                body: `body ${n}`
-              }),
-            { concurrency: 32, discard: true }
-          )
-          yield* worker()
-          const args = ["dead", "redeliver", "--all", ...place.flags]
-          const first = yield* start(...args)
-          yield* facts.count("redelivered", 20)
-          yield* first.signal(signal)
-          assert.strictEqual(yield* first.ended, code)
-          const begun = (yield* allFacts).filter(({ kind }) => kind === "redelivered").length
-          assert.isBelow(begun, count)
-          if (signal === "SIGINT")
-            assert.match(
-              first.err.join("\n"),
-              new RegExp(
-                `stopped after ${begun} of ${count}: run the same command with --until \\d{4}-.*Z to send the rest`
-              )
-            )
-          const second = yield* run(...args)
-          assert.strictEqual(second.code, 0)
-          yield* facts.count("delivered", count)
-          const came = hook.requests.map(({ body, headers }) => `${headers["webhook-id"]} ${body}`)
-          const wanted = Array.from({ length: count }, (_, n) => `acme-${n} body ${n}`)
-          assert.deepStrictEqual(came.toSorted(), wanted.toSorted())
-          assert.lengthOf(facts.of("redelivered"), count)
+  it.live("ends one that is too old by now, where it was claimed by somebody who died", () => {
+    const place = install()
+    const redeliver = run("dead", "redeliver", "--id", "1", ...place.flags)
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        const about = { tenant: "acme", endpoint: "hook" }
+        const round = { eventSeq: 7, round: "d1" }
+        const claims = yield* openClaims("redelivered", about, 0)
+        const hourAgo = (yield* Clock.currentTimeMillis) - 3_600_000
+        yield* claims.claim({ ...about, ...round, dead: 1, at: hourAgo }, round)
+        const ended = yield* redeliver
+        assert.deepStrictEqual(ended, {
+          code: 0,
+          out: ["nothing was sent", "1 left out: discarded, or too old and not kept any more"],
+          err: []
         })
-      )
-    })
+        const [account] = yield* closedBooks
+        assert.strictEqual(account?.ends[0]?.reason, "gone")
+        const again = yield* redeliver
+        assert.match(again.err.join("\n"), /there is no dead letter 1: /)
+      })
+    )
+  })
+
+  sendsAllOnce({
+    install,
+    kind: "redelivered",
+    endpoint: { id: "hook" },
+    command: ["dead", "redeliver", "--all"],
+    prepare: (count) =>
+      Effect.andThen(
+        worker(),
+        Effect.forEach(
+          Array.from({ length: count }, (_, n) => n),
+          (n) =>
+            bury({
+              endpoint: "hook",
+              event: `acme-${n}`,
+              eventSeq: n + 1,
+              reason: "attempts",
+              body: `body ${n}`
+            }),
+          { concurrency: 32, discard: true }
+        )
+      ),
+    nth: (n) => `acme-${n} body ${n}`,
+    said: /: run the same command with --until \d{4}-.*Z to send the rest/
+  })
 })
 
 describe("petrel dead discard", () => {

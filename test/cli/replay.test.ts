@@ -4,8 +4,9 @@ import { disableEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { allFacts } from "../books.ts"
 import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
+import { sendsAllOnce } from "./broken-off.ts"
 import { installations, parse } from "./command-line.ts"
-import { run, start } from "./running.ts"
+import { run } from "./running.ts"
 
 const install = installations()
 
@@ -109,39 +110,14 @@ describe("petrel replay", () => {
     )
   })
 
-  for (const [signal, code] of [
-    ["SIGKILL", 128],
-    ["SIGINT", 130]
-  ] as const)
-    it.live(`sends all, each once, where it is run again after ${signal}`, () => {
-      const place = install()
-      return place.run(
-        Effect.gen(function* () {
-          const count = 400
-          const facts = yield* past(count)
-          const hook = yield* receiver()
-          yield* endpoint({ id: "new", url: hook.url, types: ["invoice.paid"] })
-          // By the second run it is longer ago, and the same events are meant.
-          const args = ["replay", "--to", "acme/new", "--since", "1h", ...place.flags]
-          const first = yield* start(...args)
-          yield* facts.count("replayed", 20)
-          yield* first.signal(signal)
-          assert.strictEqual(yield* first.ended, code)
-          const begun = (yield* allFacts).filter(({ kind }) => kind === "replayed").length
-          assert.isBelow(begun, count)
-          if (signal === "SIGINT")
-            assert.match(
-              first.err.join("\n"),
-              new RegExp(`stopped after ${begun} of ${count}: run the same command again`)
-            )
-          const second = yield* run(...args, "--json")
-          assert.strictEqual(second.code, 0)
-          yield* facts.count("delivered", count)
-          const came = hook.requests.map(({ body, headers }) => `${headers["webhook-id"]} ${body}`)
-          const wanted = Array.from({ length: count }, (_, n) => `invoice.paid-${n} ${n}`)
-          assert.deepStrictEqual(came.toSorted(), wanted.toSorted())
-          assert.lengthOf(facts.of("replayed"), count)
-        })
-      )
-    })
+  sendsAllOnce({
+    install,
+    kind: "replayed",
+    endpoint: { id: "new", types: ["invoice.paid"] },
+    // By the second run it is longer ago, and the same events are meant.
+    command: ["replay", "--to", "acme/new", "--since", "1h"],
+    prepare: past,
+    nth: (n) => `invoice.paid-${n} ${n}`,
+    said: /: run the same command again and replay \w+ goes on/
+  })
 })
