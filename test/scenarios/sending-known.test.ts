@@ -12,7 +12,7 @@ import { readSenders, stayKnown } from "../../src/delivery/sharing/senders.ts"
 import { closedBooks } from "../books.ts"
 import { endpoint, history, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { onServer, outage } from "../scenario.ts"
 import { replayTo } from "./replaying.ts"
 
 const { scenario } = onServer()
@@ -102,6 +102,9 @@ describe.concurrent("a replay and another number of partitions", () => {
   )
 })
 
+/** As when the system stops a process for a while (ms) and it goes on later: no timer runs meanwhile. */
+const frozen = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+
 describe("who sends something again", () => {
   scenario("is known of until it has finished, and looks again where it may have been missed", () =>
     Effect.gen(function* () {
@@ -116,13 +119,29 @@ describe("who sends something again", () => {
           assert.deepInclude((yield* readSenders)[0], { by: "ana@host", pid: process.pid })
           yield* safe
           assert.strictEqual(looks, 1)
-          // As one that is stopped by the system and goes on later: no timer runs meanwhile.
-          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+          frozen(600)
           yield* safe
           assert.strictEqual(looks, 2)
         })
       )
       assert.deepStrictEqual(yield* readSenders, [])
+    })
+  )
+
+  outage("waits for a broker that is away for longer than others count on it", (_, server) =>
+    Effect.gen(function* () {
+      let looks = 0
+      const unchanged = Effect.sync(() => {
+        looks++
+      })
+      const safe = yield* stayKnown({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
+      yield* Effect.promise(server.kill9)
+      frozen(600)
+      const waiting = yield* Effect.forkChild(safe)
+      yield* Effect.promise(server.restart)
+      yield* Fiber.join(waiting)
+      assert.strictEqual(looks, 2)
+      assert.lengthOf(yield* readSenders, 1)
     })
   )
 
@@ -133,7 +152,7 @@ describe("who sends something again", () => {
       const safe = yield* stayKnown({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
       isChanged = true
       yield* safe
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+      frozen(600)
       assert.strictEqual(yield* Effect.flip(safe), "changed")
     })
   )

@@ -1,6 +1,7 @@
 import { hostname } from "node:os"
-import { Clock, Effect, Option, Schema, Semaphore, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Clock, Effect, Option, Schedule, Schema, Semaphore, Stream } from "effect"
+import { Broker, BrokerError } from "../../broker/connection.ts"
+import { PublishError } from "../../broker/publisher.ts"
 import { readStream } from "../../broker/scan.ts"
 import { eraseValue, writeValue } from "../../broker/values.ts"
 import { signs } from "./membership.ts"
@@ -41,6 +42,18 @@ export const readSenders = Effect.gen(function* () {
   return [...found.values()]
 })
 
+/** How often, and at what intervals (ms), the broker is asked again that did not answer. */
+const askAgain = { times: 20, pause: 500 }
+
+const patiently = <E>(asking: Effect.Effect<void, E, Broker>) =>
+  Effect.retry(asking, {
+    times: askAgain.times,
+    schedule: Schedule.spaced(askAgain.pause),
+    while: (error) =>
+      (error instanceof BrokerError && error.code === undefined) ||
+      (error instanceof PublishError && error.code === 0)
+  })
+
 export interface KnownOptions<E> extends Pick<Sender, "what" | "by"> {
   /** Fails where the number of partitions has changed or is being changed. */
   readonly unchanged: Effect.Effect<void, E, Broker>
@@ -53,9 +66,9 @@ export interface KnownOptions<E> extends Pick<Sender, "what" | "by"> {
  * partitions. Who changes it announces that and then looks for others; this is known and then looks
  * for an announcement: at least one of the two refuses.
  *
- * @returns passes at once while others know of this one. Where they may have missed it, it makes
- *   itself known again and fails if the partitions have changed. To be asked before each message
- *   that is stored.
+ * @returns passes at once while others know of this one. Where they may have missed it, it waits
+ *   for the broker, makes itself known again, and fails if the partitions have changed. To be asked
+ *   before each message that is stored.
  */
 export const stayKnown = Effect.fnUntraced(function* <E>(options: KnownOptions<E>) {
   const { by, ttl = defaultTtl, unchanged, what } = options
@@ -87,8 +100,7 @@ export const stayKnown = Effect.fnUntraced(function* <E>(options: KnownOptions<E
   const comeBack = one.withPermit(
     Effect.gen(function* () {
       while (!isSafe()) {
-        yield* write
-        yield* unchanged
+        yield* patiently(Effect.andThen(write, unchanged))
         isSure = true
       }
     })
