@@ -7,8 +7,9 @@ import {
   storeTenantThresholds
 } from "../delivery/alerts/alert-store.ts"
 import { thresholdsFrom } from "../delivery/alerts/thresholds.ts"
-import { AlertSettings, SystemAlertSettings } from "../domain/alert.ts"
+import { AlertSettings, SystemAlertSettings, TenantAlertSettings } from "../domain/alert.ts"
 import { isToken } from "../domain/token.ts"
+import { plainText } from "../history/line.ts"
 import type { AlertThresholds } from "../policy/alert-thresholds.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationText } from "./duration.ts"
@@ -51,13 +52,22 @@ const show = Effect.fnUntraced(function* (tenant: string | undefined, stored: St
   const set = tenant === undefined ? stored.system : stored.tenants.get(tenant)
   const own = new Set(typeof set === "object" ? Object.keys(set) : [])
   const shown = shownThresholds(now, fields)
+  const contact = tenant === undefined ? undefined : thresholds.contact(tenant)
   const width = Math.max(...fields.map((name) => name.length))
   const source = (name: string) => (set === "off" || own.has(name) ? "  (set)" : "")
   yield* report(
-    { ...(tenant === undefined ? {} : { tenant }), thresholds: shown, set: [...own] },
+    {
+      ...(tenant === undefined ? {} : { tenant }),
+      thresholds: shown,
+      ...(contact === undefined ? {} : { contact }),
+      set: [...own]
+    },
     [
       `Alerts about ${tenant === undefined ? "the system, and all tenants and endpoints that have no thresholds of their own" : `${tenant} and its endpoints that have none of their own`}:`,
-      ...fields.map((name) => `  ${name.padEnd(width)}  ${shown[name]}${source(name)}`)
+      ...fields.map((name) => `  ${name.padEnd(width)}  ${shown[name]}${source(name)}`),
+      ...(contact === undefined
+        ? []
+        : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`])
     ].join("\n")
   )
 })
@@ -70,7 +80,7 @@ export const thresholds = Command.make(
     set: Flag.String("set").pipe(
       Flag.withMetavar("JSON"),
       Flag.withDescription(
-        `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}', or off for a tenant`
+        `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell`
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
@@ -80,12 +90,14 @@ export const thresholds = Command.make(
   Effect.fnUntraced(function* ({ set, tenant, unset }) {
     if (set !== undefined && unset)
       return yield* new Refused({ message: "--set and --unset exclude each other" })
-    const read =
+    const read:
+      | Result.Result<"off" | SystemAlertSettings | TenantAlertSettings, ReadonlyArray<string>>
+      | undefined =
       set === undefined
         ? undefined
         : tenant === undefined
           ? readAlertChoice("--set", set, SystemAlertSettings)
-          : readAlertChoice("--set", set, AlertSettings)
+          : readAlertChoice("--set", set, TenantAlertSettings)
     if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
     const choice = read?.success
     if (tenant === undefined && choice === "off")

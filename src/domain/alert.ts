@@ -38,13 +38,20 @@ export const Alert = Schema.Struct({
   windowMs: Schema.Number,
   /** ms since the epoch. */
   raisedAt: Schema.Number,
-  /** The endpoint's owner, as its configuration names them. */
+  /** Whom to tell: as the endpoint's configuration names them, else as is set for the tenant. */
   contact: Schema.optionalKey(Schema.String),
   failuresInRow: Schema.optionalKey(Schema.Int),
   lastStatus: Schema.optionalKey(Schema.Int),
   lastError: Schema.optionalKey(Schema.String)
 })
 export type Alert = typeof Alert.Type
+
+/** Whom to tell about an endpoint or a tenant, on one line. */
+export const Contact = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    /^\P{Cc}{1,200}$/u.test(text) ? undefined : "must be 1 to 200 characters on one line"
+  )
+)
 
 const orOff = <S extends Schema.Top>(schema: S) =>
   Schema.optionalKey(Schema.Union([Schema.Literal("off"), schema]))
@@ -97,10 +104,21 @@ const systemThresholds = {
 export const AlertSettings = Schema.Struct(thresholds)
 export type AlertSettings = typeof AlertSettings.Type
 
+/** The same for a tenant and its endpoints, and whom to tell about those that name nobody. */
+export const TenantAlertSettings = Schema.Struct({
+  ...thresholds,
+  contact: Schema.optionalKey(Contact)
+})
+export type TenantAlertSettings = typeof TenantAlertSettings.Type
+
 /** The same for the system, and for all tenants. */
 export const SystemAlertSettings = Schema.Struct({ ...thresholds, ...systemThresholds })
 export type SystemAlertSettings = typeof SystemAlertSettings.Type
 
-/** An endpoint's or a tenant's choice: none at all, or thresholds of its own. */
+/** An endpoint's choice: none at all, or thresholds of its own. */
 export const AlertChoice = Schema.Union([Schema.Literal("off"), AlertSettings])
 export type AlertChoice = typeof AlertChoice.Type
+
+/** The same of a tenant. */
+export const TenantAlertChoice = Schema.Union([Schema.Literal("off"), TenantAlertSettings])
+export type TenantAlertChoice = typeof TenantAlertChoice.Type

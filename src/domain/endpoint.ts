@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { AlertChoice } from "./alert.ts"
+import { AlertChoice, Contact } from "./alert.ts"
 import { Circuit, type CircuitSettings, circuitSettings } from "./circuit.ts"
 import { PositiveDuration } from "./duration.ts"
 import { everyKey } from "./record.ts"
@@ -45,13 +45,6 @@ export const Secret = Schema.Struct({
   until: Schema.optionalKey(Schema.Number)
 })
 export type Secret = typeof Secret.Type
-
-/** Whom to tell about an endpoint, on one line. */
-export const Contact = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    /^\P{Cc}{1,200}$/u.test(text) ? undefined : "must be 1 to 200 characters on one line"
-  )
-)
 
 /** Why and since when (ms since the epoch) an endpoint takes no deliveries. */
 export const Disabled = Schema.Struct({

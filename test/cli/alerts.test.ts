@@ -179,7 +179,13 @@ describe("petrel alerts", () => {
           const usual = yield* thresholds()
           assert.include(usual.out.join("\n"), "successWarnPercent      99")
           yield* thresholds("--set", '{"window":"30 minutes","waitingGrowth":"off"}')
-          yield* thresholds("acme", "--set", '{"successWarnPercent":98,"p99Time":"1 hour"}')
+          yield* thresholds(
+            "acme",
+            "--set",
+            '{"successWarnPercent":98,"p99Time":"1 hour","contact":"ana"}'
+          )
+          const shown = yield* thresholds("acme")
+          assert.match(shown.out.join("\n"), /^ {2}contact +ana {2}\(set\)$/m)
           const read = (line: string | undefined) => JSON.parse(line ?? "")
           const [acme, all] = yield* Effect.all([
             thresholds("acme", "--json"),
@@ -191,6 +197,7 @@ describe("petrel alerts", () => {
             p99Time: "1 h",
             window: "30 min"
           })
+          assert.strictEqual(read(acme.out[0]).contact, "ana")
           assert.deepInclude(read(all.out[0]).thresholds, {
             successWarnPercent: 99,
             p99Time: "5 min",

@@ -128,13 +128,16 @@ describe.concurrent("an alert about an endpoint", () => {
 
   scenario("says that it is disabled, and none stays of one that is removed", () =>
     Effect.gen(function* () {
+      yield* storeTenantThresholds("acme", { contact: "ops" })
       yield* endpoint({ alerts: {} })
-      yield* endpoint({ id: "other", alerts: {} })
+      yield* endpoint({ id: "other", alerts: {}, contact: "ana" })
       const facts = yield* history
       yield* worker({ alertEvery })
       for (const id of ["hook", "other"])
         yield* disableEndpoint({ tenant: "acme", endpoint: id }, "by hand", "cli")
       yield* facts.count("alert-raised", 2)
+      const contacts = facts.of("alert-raised").map((fact) => [fact.endpoint, fact.alert?.contact])
+      assert.deepStrictEqual(Object.fromEntries(contacts), { hook: "ops", other: "ana" })
       yield* enableEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
       yield* removeEndpoint("acme", "other")
       yield* facts.count("alert-cleared", 2)
@@ -239,7 +242,11 @@ describe.concurrent("an alert about a tenant", () => {
       const hook = yield* receiver({
         answer: ({ path }) => ({ status: path === "/bad" ? 400 : 200 })
       })
-      yield* storeTenantThresholds("acme", { successCriticalPercent: "off", samples: 30 })
+      yield* storeTenantThresholds("acme", {
+        successCriticalPercent: "off",
+        samples: 30,
+        contact: "ops@acme.example"
+      })
       for (const id of ["a", "b", "c", "d"]) yield* endpoint({ id, url: hook.url, alerts: "off" })
       yield* endpoint({ id: "bad", url: `${hook.url}/bad`, alerts: "off" })
       const facts = yield* history
@@ -249,7 +256,8 @@ describe.concurrent("an alert about a tenant", () => {
       yield* facts.count("alert-raised", 1)
       const { alert, endpoint: about, tenant } = nth(facts.of("alert-raised"), 0)
       assert.deepStrictEqual([tenant, about], ["acme", "_"])
-      assert.deepInclude(alert, { name: "success-low", about: "tenant", threshold: 99 })
+      const contact = "ops@acme.example"
+      assert.deepInclude(alert, { name: "success-low", about: "tenant", threshold: 99, contact })
       // 80 in the end; it is raised as soon as there are samples enough.
       assert.isBelow(alert?.value ?? 100, 95)
       yield* eventually(

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { eraseValue, readValues, writeValue } from "../../broker/values.ts"
-import { Alert, AlertChoice, SystemAlertSettings } from "../../domain/alert.ts"
+import { Alert, SystemAlertSettings, TenantAlertChoice } from "../../domain/alert.ts"
 import { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { lookAt } from "../sharing/entry.ts"
@@ -108,21 +108,21 @@ export const raisedIn = (stored: ReadonlyArray<StoredAlerts>): ReadonlyArray<Rai
 /** What was set for tenants, and for the system. */
 export interface StoredThresholds {
   readonly system: SystemAlertSettings | undefined
-  readonly tenants: ReadonlyMap<string, AlertChoice>
+  readonly tenants: ReadonlyMap<string, TenantAlertChoice>
 }
 
 const ofSystem = "thresholds.system"
 const ofTenants = "thresholds.tenant."
 
 const decodeSystem = Schema.decodeUnknownOption(Schema.fromJsonString(SystemAlertSettings))
-const decodeTenant = Schema.decodeUnknownOption(Schema.fromJsonString(AlertChoice))
+const decodeTenant = Schema.decodeUnknownOption(Schema.fromJsonString(TenantAlertChoice))
 
 /** All that was set. What does not parse is as if it were not there. */
 export const readThresholds = Effect.gen(function* () {
   const { names } = yield* Broker
   const values = yield* Stream.runCollect(readValues(names.buckets.alerts, "thresholds.>"))
   let system: SystemAlertSettings | undefined
-  const tenants = new Map<string, AlertChoice>()
+  const tenants = new Map<string, TenantAlertChoice>()
   for (const { key, text } of values) {
     if (key === ofSystem) {
       system = Option.getOrUndefined(decodeSystem(text))
@@ -135,7 +135,7 @@ export const readThresholds = Effect.gen(function* () {
 })
 
 const encodeSystem = Schema.encodeSync(Schema.fromJsonString(SystemAlertSettings))
-const encodeTenant = Schema.encodeSync(Schema.fromJsonString(AlertChoice))
+const encodeTenant = Schema.encodeSync(Schema.fromJsonString(TenantAlertChoice))
 
 const store = Effect.fnUntraced(function* (key: string, text: string | undefined) {
   const { names } = yield* Broker
@@ -150,5 +150,5 @@ export const storeSystemThresholds = (settings: SystemAlertSettings | undefined)
   store(ofSystem, settings === undefined ? undefined : encodeSystem(settings))
 
 /** Sets what holds for a tenant and its endpoints; undefined takes it back. */
-export const storeTenantThresholds = (tenant: string, choice: AlertChoice | undefined) =>
+export const storeTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
   store(`${ofTenants}${tenant}`, choice === undefined ? undefined : encodeTenant(choice))

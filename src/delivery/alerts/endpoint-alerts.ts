@@ -76,13 +76,14 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
   const moreOf = (key: string, { config }: LiveEndpoint): Found["more"] => {
     const page = book.page(key)
     const known = health(key)
+    const contact = config.contact ?? thresholds.contact(config.tenant)
     const counted = Math.max(known?.failuresInRow ?? 0, known?.permanentInRow ?? 0)
     const failuresInRow = Math.max(page?.failuresInRow ?? 0, counted)
     const lastStatus = page?.lastStatus ?? known?.lastStatus
     const lastError = page?.lastError ?? known?.lastError
     return {
       failuresInRow,
-      ...(config.contact === undefined ? {} : { contact: config.contact }),
+      ...(contact === undefined ? {} : { contact }),
       ...(lastStatus === undefined ? {} : { lastStatus }),
       ...(lastError === undefined ? {} : { lastError: lastError })
     }

@@ -110,10 +110,12 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
     }
     for (const tenant of tenants) {
       const own = thresholds.tenant(tenant)
+      const contact = thresholds.contact(tenant)
+      const more = contact === undefined ? {} : { contact }
       for (const reading of successReadings(sums.get(tenant) ?? noCounts, own))
         yield* register.judge(
           { tenant, endpoint: nobody },
-          { reading, at, watched: at - since >= own.window, window: own.window, more: {} }
+          { reading, at, watched: at - since >= own.window, window: own.window, more }
         )
     }
   })

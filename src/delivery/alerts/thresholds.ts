@@ -9,6 +9,8 @@ import { readThresholds } from "./alert-store.ts"
 export interface Thresholds {
   readonly system: () => AlertThresholds
   readonly tenant: (tenant: string) => AlertThresholds
+  /** Whom to tell about a tenant, and about its endpoints that name nobody. */
+  readonly contact: (tenant: string) => string | undefined
   /** @param choice the endpoint's own; the same object gives the same thresholds at no cost. */
   readonly endpoint: (tenant: string, choice: AlertChoice | undefined) => AlertThresholds
 }
@@ -17,13 +19,19 @@ export interface Thresholds {
 export const thresholdsFrom = (stored: StoredThresholds): Thresholds => {
   const system = withSettings(defaultThresholds, stored.system)
   const tenants = new Map<string, AlertThresholds>()
-  for (const [tenant, choice] of stored.tenants) tenants.set(tenant, withSettings(system, choice))
+  const contacts = new Map<string, string>()
+  for (const [tenant, choice] of stored.tenants) {
+    const { contact, ...settings } = choice === "off" ? {} : choice
+    tenants.set(tenant, withSettings(system, choice === "off" ? choice : settings))
+    if (contact !== undefined) contacts.set(tenant, contact)
+  }
   const own = new WeakMap<object, AlertThresholds>()
   const off = new Map<AlertThresholds, AlertThresholds>()
   const ofTenant = (tenant: string) => tenants.get(tenant) ?? system
   return {
     system: () => system,
     tenant: ofTenant,
+    contact: (tenant) => contacts.get(tenant),
     endpoint: (tenant, choice) => {
       if (choice === undefined) return ofTenant(tenant)
       if (choice === "off") {
@@ -62,6 +70,7 @@ export const watchThresholds = Effect.fnUntraced(function* (every: number) {
   return {
     system: () => now.system(),
     tenant: (tenant) => now.tenant(tenant),
+    contact: (tenant) => now.contact(tenant),
     endpoint: (tenant, choice) => now.endpoint(tenant, choice)
   } satisfies Thresholds
 })
