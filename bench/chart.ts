@@ -1,23 +1,29 @@
 /* The picture of a scenario that has none of its own. */
 import type { TopLevelSpec } from "vega-lite"
-import type { Scenario } from "./scenario.ts"
+import { defaultSides, type Scenario, type Sides } from "./scenario.ts"
 import type { Summary } from "./summary.ts"
 
-/** Petrel's, and that of what it is compared with. */
-export const colors = { petrel: "#d9480f", limit: "#9aa5b1" }
-export const sideColor = {
-  field: "side",
-  type: "nominal",
-  title: null,
-  scale: { domain: Object.keys(colors), range: Object.values(colors) }
-} as const
+/** A color each for Petrel, and for what it is compared with. */
+export const sideColor = ({ limit, petrel }: Sides) =>
+  ({
+    field: "side",
+    type: "nominal",
+    title: null,
+    scale: { domain: [petrel, limit], range: ["#d9480f", "#9aa5b1"] }
+  }) as const
 
 type Panel = Extract<TopLevelSpec, { vconcat: unknown }>["vconcat"][number]
 
-const panelOf = (panel: string, { figures }: Scenario, { lines }: Summary): Panel => {
+const panelOf = (
+  panel: string,
+  { figures, sides = defaultSides }: Scenario,
+  { lines }: Summary
+): Panel => {
   const values = lines.flatMap(({ figure: key, max, median, min, of }) => {
     const figure = figures[key]
-    return figure?.panel === panel ? [{ of, side: figure.side ?? "petrel", min, median, max }] : []
+    return figure?.panel === panel
+      ? [{ of, side: sides[figure.side ?? "petrel"], min, median, max }]
+      : []
   })
   const y = { field: "of", type: "nominal", title: null, sort: null } as const
   const yOffset = { field: "side", type: "nominal", sort: null } as const
@@ -32,7 +38,7 @@ const panelOf = (panel: string, { figures }: Scenario, { lines }: Summary): Pane
         mark: { type: "bar", tooltip: null },
         encoding: {
           x: { field: "median", type: "quantitative", title: null },
-          color: sideColor
+          color: sideColor(sides)
         }
       },
       {
@@ -51,13 +57,13 @@ const panelOf = (panel: string, { figures }: Scenario, { lines }: Summary): Pane
 }
 
 /** Medians as bars, from the least to the most as a line; a panel for each quantity. */
-export const chart = (scenario: Scenario, summary: Summary, subtitle: string): TopLevelSpec => {
+export const chart = (scenario: Scenario, summary: Summary): TopLevelSpec => {
   const panels = Object.values(scenario.figures).flatMap(({ panel }) => panel ?? [])
   const used = [...new Set(panels)].filter((panel) =>
     summary.lines.some(({ figure }) => scenario.figures[figure]?.panel === panel)
   )
   return {
-    title: { text: scenario.measures, subtitle, anchor: "start" },
-    vconcat: used.map((panel) => panelOf(panel, scenario, summary))
+    vconcat: used.map((panel) => panelOf(panel, scenario, summary)),
+    resolve: { scale: { yOffset: "independent" } }
   }
 }

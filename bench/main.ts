@@ -4,13 +4,9 @@ import { helpText, Nonsense, readArgs } from "./command-line.ts"
 import { type Environment, environment } from "./environment.ts"
 import { resultOf, writeResult } from "./result.ts"
 import type { Row, Scenario, Settings } from "./scenario.ts"
-import { bodies } from "./scenarios/bodies.ts"
-import { fanOut } from "./scenarios/fan-out.ts"
-import { throughput } from "./scenarios/throughput.ts"
+import { scenarios } from "./scenarios.ts"
 import { summarize } from "./summary.ts"
 import { environmentText, rowText, summaryText } from "./text.ts"
-
-const scenarios: ReadonlyArray<Scenario> = [throughput, fanOut, bodies]
 
 const measure = Effect.fnUntraced(function* (
   scenario: Scenario,

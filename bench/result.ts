@@ -44,7 +44,8 @@ export const writeResult = async (
   const { cores, cpu, natsServer, node } = result.environment
   const how = result.quick ? "a quick run, rough; " : ""
   const subtitle = `${how}${cores} cores shared by all (${cpu}), Node ${node}, nats-server ${natsServer}, ${result.date.slice(0, 10)}`
-  const svg = await picture(outcome.picture ?? chart(scenario, summary, subtitle))
+  const title = { text: scenario.measures, subtitle, anchor: "start" } as const
+  const svg = await picture({ ...(outcome.picture ?? chart(scenario, summary)), title })
   const path = directory(result.quick)
   mkdirSync(path, { recursive: true })
   writeFileSync(`${path}${scenario.name}.json`, `${JSON.stringify(result, null, 1)}\n`)

@@ -11,6 +11,14 @@ export interface Settings {
   readonly rounds: number | undefined
 }
 
+/** What both sides of a comparison are called. */
+export interface Sides {
+  readonly petrel: string
+  readonly limit: string
+}
+
+export const defaultSides: Sides = { petrel: "petrel", limit: "limit" }
+
 /** One of the quantities that a scenario measures. */
 export interface Figure {
   readonly title: string
@@ -19,7 +27,7 @@ export interface Figure {
   /** Figures of one panel are drawn side by side; one without a panel is not drawn. */
   readonly panel?: string
   /** Whose it is in its panel. (Default: "petrel") */
-  readonly side?: "petrel" | "limit"
+  readonly side?: keyof Sides
 }
 
 /** One round of one case. */
@@ -30,7 +38,7 @@ export interface Row {
   /** By the keys of the scenario's figures. */
   readonly figures: Readonly<Record<string, number>>
   /** Who took how much of the machine while Petrel ran, and while the limit did. */
-  readonly machine?: { readonly petrel?: MachineUse; readonly limit?: MachineUse }
+  readonly machine?: Readonly<Partial<Record<keyof Sides, MachineUse>>>
 }
 
 /** What a median is hoped to be. */
@@ -60,6 +68,8 @@ export interface Scenario {
   readonly measures: string
   /** What Petrel is compared with, in a sentence. */
   readonly limit: string
+  /** (Default: petrel and limit) */
+  readonly sides?: Sides
   /** It runs only when it is named. */
   readonly onlyNamed?: true
   readonly figures: Readonly<Record<string, Figure>>

@@ -1,6 +1,6 @@
 /* What a scenario's rows come to. */
 import { cores, type MachineUse } from "./machine.ts"
-import type { Aim, Row, Scenario } from "./scenario.ts"
+import type { Aim, Row, Scenario, Sides } from "./scenario.ts"
 import { type Spread, spreadOf } from "./spread.ts"
 
 /** One figure of one case, over all rounds. */
@@ -12,7 +12,7 @@ export interface Line extends Spread {
 /** Who took how much while Petrel, or its limit, ran in one case: medians, in cores. */
 export interface UseLine {
   readonly of: string
-  readonly side: "petrel" | "limit"
+  readonly side: keyof Sides
   readonly processes: Readonly<Record<string, number>>
   readonly others: number
   readonly idle: number

@@ -1,7 +1,8 @@
 /* What is shown of a scenario. */
 import type { Environment } from "./environment.ts"
 import { cores } from "./machine.ts"
-import type { Figure, Outcome, Row, Scenario } from "./scenario.ts"
+import type { Figure, Outcome, Row, Scenario, Sides } from "./scenario.ts"
+import { defaultSides } from "./scenario.ts"
 import type { Summary, UseLine } from "./summary.ts"
 
 type Figures = Scenario["figures"]
@@ -28,11 +29,11 @@ export const rowText = (figures: Figures, row: Row): string => {
 
 const percent = (share: number) => `${(share * 100).toFixed(0)}%`
 
-const useText = ({ idle, of, others, processes, side }: UseLine): string => {
+const useText = ({ idle, of, others, processes, side }: UseLine, sides: Sides): string => {
   const each = Object.entries({ ...processes, others, idle })
     .filter(([, share]) => share >= 0.005)
     .map(([name, share]) => `${name} ${percent(share)}`)
-  return `  ${of}, ${side}: ${each.join(", ")}`
+  return `  ${of}, ${sides[side]}: ${each.join(", ")}`
 }
 
 const table = (figures: Figures, { lines }: Summary): ReadonlyArray<string> => {
@@ -65,7 +66,7 @@ const settingsText = (settings: Outcome["settings"]) =>
 
 /** All that came of a scenario. */
 export const summaryText = (
-  { figures }: Scenario,
+  { figures, sides = defaultSides }: Scenario,
   { notes = [], settings }: Outcome,
   summary: Summary
 ): string => {
@@ -79,7 +80,7 @@ export const summaryText = (
     ...table(figures, summary),
     `  with: ${settingsText(settings)}`,
     `  who took how much (100% is a core of the machine's ${cores}, which they share):`,
-    ...summary.machine.map((line) => `  ${useText(line)}`),
+    ...summary.machine.map((line) => `  ${useText(line, sides)}`),
     ...aims,
     ...notes.map((note) => `  note: ${note}`),
     ...summary.warnings.map((warning) => `  WARNING ${warning}`),

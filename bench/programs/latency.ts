@@ -7,11 +7,14 @@ export interface Latency {
   readonly p99: number
   readonly p999: number
   readonly max: number
-  /** Percentile (0 to 100) and latency. */
-  readonly curve: ReadonlyArray<readonly [percentile: number, ms: number]>
+  /** One in so many takes longer than so many ms. */
+  readonly curve: ReadonlyArray<readonly [oneIn: number, ms: number]>
 }
 
 const longest = 10 * 60 * 1e6
+
+/** Ten to each power of ten. */
+const steps = Array.from({ length: 50 }, (_, n) => 10 ** ((n + 1) / 10))
 
 /** Counts latencies to three significant digits, from a µs to ten minutes. */
 export const makeLatencies = () => {
@@ -27,9 +30,7 @@ export const makeLatencies = () => {
       p99: at(99),
       p999: at(99.9),
       max: histogram.max / 1000,
-      curve: [...histogram.percentiles]
-        .filter(([percentile]) => percentile < 100)
-        .map(([percentile, micros]) => [percentile, micros / 1000])
+      curve: steps.map((oneIn) => [oneIn, at(100 - 100 / oneIn)])
     })
   }
 }

@@ -1,0 +1,19 @@
+import type { Scenario } from "./scenario.ts"
+import { bodies } from "./scenarios/bodies.ts"
+import { fanOut } from "./scenarios/fan-out.ts"
+import { isolation } from "./scenarios/isolation.ts"
+import { latency } from "./scenarios/latency.ts"
+import { recovery } from "./scenarios/recovery.ts"
+import { scaleOut } from "./scenarios/scale-out.ts"
+import { throughput } from "./scenarios/throughput.ts"
+
+/** In the order in which they run. */
+export const scenarios: ReadonlyArray<Scenario> = [
+  throughput,
+  fanOut,
+  latency,
+  isolation,
+  recovery,
+  scaleOut,
+  bodies
+]

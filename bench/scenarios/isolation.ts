@@ -1,0 +1,103 @@
+import { Effect } from "effect"
+import { type Ground, prepare } from "../ground.ts"
+import { type CurvePoint, curveOf, curves, latencyFigures, timePetrel } from "../open-loop.ts"
+import { startReceiver } from "../processes.ts"
+import type { Scenario } from "../scenario.ts"
+import { untilWaiting } from "../waiting.ts"
+
+const endpoints = 10
+const bytes = 1024
+const perSecond = 1_000
+/** Where nothing listens. */
+const nowhere = "http://127.0.0.1:1"
+
+const sides = { petrel: "one down", limit: "all well" }
+
+/**
+ * 1,000 events a second for 10 endpoints, of which 9 are measured: the tenth is well on one
+ * installation, and on another it has been down for long and gets its events nevertheless.
+ */
+export const isolation: Scenario = {
+  name: "isolation",
+  measures:
+    "What an endpoint that is down, with much waiting for it, does to the latency of others.",
+  limit: "Its measure is a second worker and broker of which all endpoints are well, in turn.",
+  sides,
+  figures: {
+    ...latencyFigures,
+    quietP50: { ...latencyFigures.p50, title: "all well, p50", side: "limit" },
+    quietP99: { ...latencyFigures.p99, title: "all well, p99", side: "limit" },
+    quietP999: { ...latencyFigures.p999, title: "all well, p99.9", side: "limit" },
+    ratio: {
+      title: "p99, ratio to all well",
+      unit: "",
+      digits: 2,
+      panel: "p99, ratio to all well"
+    },
+    waiting: { title: "waiting at the end", unit: "", digits: 0 }
+  },
+  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 5 }, row) {
+    const waiting = quick ? 10_000 : 100_000
+    const count = perSecond * (quick ? 3 : 15)
+    const measured = count - count / endpoints
+    const receiver = yield* startReceiver()
+    const tenth = yield* startReceiver()
+    const on = (first: string) =>
+      prepare(receiver, endpoints, (number) => ({
+        id: `e${number}`,
+        url: number === 0 ? `${first}/0` : `${receiver.url}/${number}`,
+        types: [`type${number}`]
+      }))
+    const well = yield* on(tenth.url)
+    const troubled = yield* on(nowhere)
+    yield* Effect.promise(() =>
+      troubled.publisher.publish({
+        ...{ subject: "events.bench.type0", subjects: 1 },
+        ...{ count: waiting, bytes }
+      })
+    )
+    yield* untilWaiting(troubled, waiting)
+
+    const time = (ground: Ground) =>
+      Effect.promise(() =>
+        timePetrel(
+          ground,
+          { subject: "events.bench.type*", subjects: endpoints, count, bytes, perSecond },
+          measured
+        )
+      )
+    const of = `one of ${endpoints} down, ${waiting.toLocaleString("en")} waiting`
+    const points: Array<CurvePoint> = []
+    for (let round = 0; round <= rounds; round++) {
+      const quiet = yield* time(well)
+      const down = yield* time(troubled)
+      // It warms up compilers and caches.
+      if (round === 0) continue
+      const { max, p50, p99, p999 } = down.counted.latency
+      const calm = quiet.counted.latency
+      points.push(...curveOf("petrel", round, down.counted.latency))
+      points.push(...curveOf("limit", round, calm))
+      row({
+        of,
+        round,
+        figures: {
+          ...{ p50, p99, p999, max },
+          ...{ quietP50: calm.p50, quietP99: calm.p99, quietP999: calm.p999 },
+          ratio: p99 / calm.p99,
+          waiting: yield* untilWaiting(troubled, waiting)
+        },
+        machine: { petrel: down.use, limit: quiet.use }
+      })
+    }
+    return {
+      settings: { waiting, "events a round": count, perSecond, bytes, endpoints, rounds },
+      notes: [
+        ...(quick ? ["10,000 wait instead of 100,000: a quick run"] : []),
+        "the endpoint that is down gets its tenth of the events all the while, and they join what waits"
+      ],
+      aims: [{ of, figure: "ratio", atMost: 1.2 }],
+      details: { curve: points },
+      picture: curves(points, sides)
+    }
+  })
+}

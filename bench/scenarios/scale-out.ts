@@ -1,0 +1,86 @@
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { type Ground, workerRoom } from "../ground.ts"
+import { startLimit, startPublisher, startReceiver, startWorker } from "../processes.ts"
+import { race, raceFigures } from "../race.ts"
+import { addEndpoints, startBroker } from "../rig.ts"
+import type { Scenario } from "../scenario.ts"
+
+const fleet = [1, 2, 4]
+const bytes = 1024
+/** ms that the receiver takes for a request. */
+const service = 50
+/** Their caps let 4,000 requests be under way: neither four small rooms nor one whole are held up by them. */
+const endpoints = 400
+/** A room that cores are no bound for: a worker does 640 a second at most. */
+const small = 32
+
+const rooms = [
+  { room: small, options: ["--max-in-flight", String(small)], name: `room for ${small}` },
+  { room: workerRoom, options: [], name: "the default room" }
+]
+
+/** How many events a worker gets in a round: a few seconds' work. */
+const share = (room: number, quick: boolean) => {
+  if (room === small) return quick ? 1_000 : 4_000
+  return quick ? 2_000 : 10_000
+}
+
+/** Receivers that take 50 ms, once with workers whose room is the bound, once with the default room. */
+export const scaleOut: Scenario = {
+  name: "scale-out",
+  measures: "Deliveries per second of 1, 2 and 4 workers to receivers that take 50 ms.",
+  limit: "The limit is as many loops that sign and POST, each with as many requests at once.",
+  figures: {
+    ...raceFigures,
+    bound: { title: "room ÷ 50 ms", unit: "/s", digits: 0 },
+    ofBound: { title: "ratio to room ÷ 50 ms", unit: "", digits: 3 }
+  },
+  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 1 : 3 }, row) {
+    const receiver = yield* startReceiver()
+    yield* Effect.promise(() => receiver.behave({ service }))
+    const broker = yield* startBroker()
+    yield* Effect.provide(
+      addEndpoints(endpoints, (number) => ({
+        id: `e${number}`,
+        url: `${receiver.url}/${number}`,
+        types: [`type${number}`]
+      })),
+      Broker.layer(broker)
+    )
+    const publisher = yield* startPublisher(broker.url)
+    for (const { name, options, room } of rooms)
+      for (const workers of fleet)
+        yield* Effect.gen(function* () {
+          const each = Array.from({ length: workers }, (_, index) => index)
+          const together = { concurrency: "unbounded" } as const
+          const ground: Ground = {
+            ...{ receiver, broker, publisher },
+            limits: yield* Effect.forEach(each, () => startLimit(receiver), together),
+            workers: yield* Effect.forEach(each, () => startWorker(broker.url, options), together)
+          }
+          const bound = (workers * room) / (service / 1000)
+          const subject = "events.bench.type*"
+          const count = workers * share(room, quick)
+          yield* race(
+            ground,
+            {
+              of: `${workers} with ${name}`,
+              rounds,
+              publishing: { subject, subjects: endpoints, count, bytes },
+              fanOut: 1,
+              posting: { endpoints, atOnce: room },
+              more: (petrel) => (room === small ? { bound, ofBound: petrel.perSecond / bound } : {})
+            },
+            row
+          )
+        }).pipe(Effect.scoped)
+    return {
+      settings: { "receiver's latency, ms": service, endpoints, bytes, rounds },
+      notes: [
+        `with room for ${small} requests (--max-in-flight ${small}) the workers are the bound, and more of them do more; with the default room of ${workerRoom.toLocaleString("en")} it is the cores, which broker, receiver, publisher and all workers share`,
+        "each worker has as many of the 8 partitions as the next, but they do not hold equally many endpoints"
+      ]
+    }
+  })
+}
