@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import {
   disableEndpoint,
@@ -9,19 +9,10 @@ import {
 } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { countTypes } from "../../src/delivery/rounds/replay.ts"
 import { closedBooks, quiet } from "../books.ts"
-import {
-  backlogged,
-  endpoint,
-  eventually,
-  history,
-  nth,
-  publish,
-  publishMany,
-  worker
-} from "../engine.ts"
+import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
-import { idsAt, paid, plannedFor, replayTo, upTo } from "./replaying.ts"
+import { idsAt, paid, plannedFor, replayTo } from "./replaying.ts"
 
 const { scenario } = onServer()
 
@@ -222,99 +213,6 @@ describe.concurrent("a replay", () => {
       yield* worker({ id: "second" })
       yield* closedBooks
       assert.lengthOf(hook.requests, 5)
-    })
-  )
-
-  scenario("of a few events does not wait until a long backlog has gone", () =>
-    Effect.gen(function* () {
-      const hook = yield* receiver()
-      yield* endpoint({ id: "slow", url: hook.url, types: ["invoice.paid"] })
-      const facts = yield* history
-      yield* worker()
-      yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
-      yield* publishMany(25)
-      yield* publishMany(2, "user.created")
-      yield* facts.count("routed", 27)
-      yield* eventually(backlogged, (waiting) => waiting === 25)
-      const counts = yield* replayTo("slow", {
-        types: ["user.created"],
-        pace: { queue: 4, all: 20 }
-      })
-      assert.strictEqual(counts.begun, 2)
-      yield* eventually(backlogged, (waiting) => waiting === 27)
-    })
-  )
-
-  scenario("stops where its endpoint is disabled meanwhile, and goes on when it is back", () =>
-    Effect.gen(function* () {
-      const hook = yield* receiver()
-      yield* publishMany(60)
-      const { endpoint: made } = yield* endpoint({ id: "crm", url: hook.url, types: ["none"] })
-      yield* pauseEndpoint({ tenant: "acme", endpoint: "crm" }, undefined, "test")
-      const facts = yield* history
-      yield* worker()
-      yield* facts.count("routed", 60)
-      const pace = { queue: 10, all: 20 }
-      let isHeld = false
-      const replaying = yield* Effect.forkChild(
-        replayTo("crm", {
-          pace,
-          held: () => {
-            isHeld = true
-          }
-        })
-      )
-      yield* eventually(
-        Effect.sync(() => isHeld),
-        (held) => held
-      )
-      const named = { tenant: "acme", endpoint: "crm", generation: made.generation }
-      yield* disableEndpoint(named, "test", "test")
-      const stopped = yield* Effect.flip(Fiber.join(replaying))
-      assert.match(stopped.message, /acme\/crm was disabled meanwhile: nothing more is sent to it/)
-      const begun = facts.of("replayed").length
-      assert.isAtMost(begun, 40)
-      yield* quiet
-      yield* enableEndpoint({ tenant: "acme", endpoint: "crm" }, "test")
-      yield* resumeEndpoint({ tenant: "acme", endpoint: "crm" }, "test")
-      const { before } = yield* replayTo("crm")
-      assert.strictEqual(before, begun)
-      yield* facts.count("delivered", 60 - begun)
-      assert.strictEqual(hook.requests.length, 60 - begun)
-    })
-  )
-
-  scenario("holds back while too much waits for its endpoint, and loses nothing", () =>
-    Effect.gen(function* () {
-      const hook = yield* receiver()
-      yield* endpoint({ id: "old", types: ["none"] })
-      const facts = yield* history
-      yield* worker()
-      yield* publishMany(60)
-      yield* facts.count("routed", 60)
-      yield* endpoint({ id: "slow", url: `${hook.url}/slow` })
-      yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
-      const told: Array<number> = []
-      const replaying = yield* Effect.forkScoped(
-        replayTo("slow", {
-          pace: { queue: 4, all: 20 },
-          held: (waiting) => {
-            told.push(waiting)
-          }
-        })
-      )
-      yield* eventually(backlogged, (waiting) => waiting >= 18)
-      yield* eventually(
-        Effect.sync(() => told),
-        (all) => all.some((waiting) => waiting >= 20)
-      )
-      // Besides, there are those under way when it looks.
-      assert.isBelow(facts.of("replayed").length, 40)
-      yield* resumeEndpoint({ tenant: "acme", endpoint: "slow" }, "cli")
-      assert.strictEqual((yield* Fiber.join(replaying)).begun, 60)
-      yield* closedBooks
-      assert.deepStrictEqual(idsAt(hook, "/slow"), paid(...upTo(60)))
-      assert.isAtMost(Math.max(...told), 40)
     })
   )
 })
