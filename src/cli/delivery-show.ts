@@ -1,4 +1,4 @@
-import { Clock, Effect, HashMap, Option, Stream } from "effect"
+import { Clock, Effect, HashMap, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { Broker } from "../broker/connection.ts"
 import { readLayout } from "../broker/installed.ts"
@@ -6,11 +6,11 @@ import { getEndpoint, listEndpoints } from "../delivery/endpoints/endpoint-store
 import { readEndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
 import type { Waiter } from "../history/audit/waiting-rooms.ts"
 import { lookFor } from "../history/audit/waiting-rooms.ts"
+import { readDeliveryFacts } from "../history/delivery-facts.ts"
 import type { DeliveryLife, Round } from "../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded } from "../history/fold/round.ts"
 import { viewOf } from "../history/fold/view.ts"
 import { momentText, plainText } from "../history/line.ts"
-import { readFacts } from "../history/read.ts"
 import { spanText } from "../history/span.ts"
 import type { Hold } from "./delivery-stuck.ts"
 import { holdsOf } from "./delivery-stuck.ts"
@@ -49,13 +49,7 @@ const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
 
 /** What the history tells of an event for an endpoint. */
 const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, event: string) {
-  const read = (query: Parameters<typeof readFacts>[0]) =>
-    Stream.runCollect(readFacts({ ...query, event }))
-  const [routed, own] = yield* Effect.all([
-    read({ tenant, kinds: ["routed"] }),
-    read({ endpoint: { tenant, id: endpoint } })
-  ])
-  const facts = [...routed, ...own].sort((a, b) => a.seq - b.seq)
+  const facts = yield* readDeliveryFacts(tenant, endpoint, event)
   const { deliveries } = viewOf(facts.map(({ fact }) => fact))
   return [...HashMap.values(deliveries)].filter((life) => life.endpoint === endpoint)
 })
