@@ -169,6 +169,9 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   const tick = () => {
     if (!options.holds()) return
     tellAll()
+    // Of those that were forgotten with an earlier tick: what that had stored has begun since.
+    for (const [key, record] of records)
+      if (!states.has(key) && record.isIdle()) records.delete(key)
     const now = clock.currentTimeMillisUnsafe()
     for (const key of paused) {
       const endpoint = directory.find(key)
@@ -343,7 +346,10 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     },
 
     /** How many endpoints are not simply well. */
-    size: () => states.size
+    size: () => states.size,
+
+    /** How many endpoints anything at all is remembered of. */
+    remembered: () => records.size
   }
 })
 

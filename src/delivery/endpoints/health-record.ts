@@ -14,6 +14,8 @@ export interface HealthRecord {
    * before and is not yet, is left out.
    */
   readonly write: (health: Health | undefined) => Effect.Effect<void, never, Broker>
+  /** Nothing is being stored or is to be: another may take its place, and finds the revision itself. */
+  readonly isIdle: () => boolean
 }
 
 /**
@@ -69,6 +71,7 @@ export const makeHealthRecord = (
   })
 
   return {
+    isIdle: () => !writing && wanted === undefined,
     write: (health) =>
       Effect.suspend(() => {
         wanted = { health }
