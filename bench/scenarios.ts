@@ -1,6 +1,7 @@
 import type { Scenario } from "./scenario.ts"
 import { bodies } from "./scenarios/bodies.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
+import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
 import { recovery } from "./scenarios/recovery.ts"
@@ -15,5 +16,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   isolation,
   recovery,
   scaleOut,
-  bodies
+  bodies,
+  growth
 ]

@@ -1,19 +1,54 @@
 /* What waits in the backlogs. */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
+import { writeFloor } from "../src/delivery/memory/takeover.ts"
+import type { Delivery } from "../src/domain/delivery.ts"
+import { deliveryHeaders, firstRound, untried } from "../src/domain/delivery.ts"
+import { partitionOf } from "../src/domain/names.ts"
 import type { Ground } from "./ground.ts"
+import { storeAll } from "./rig.ts"
 
 /** Some wait elsewhere, for their retries: those that found the endpoint down. At most so many. */
 export const elsewhere = 100
 
+const { partitions } = defaultTopology
+
 const waiting = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
-  const partitions = Array.from({ length: defaultTopology.partitions }, (_, index) => index)
-  const counts = yield* Effect.forEach(partitions, (partition) =>
+  const all = Array.from({ length: partitions }, (_, index) => index)
+  const counts = yield* Effect.forEach(all, (partition) =>
     ask("look at what waits", () => jsm.streams.info(names.backlog(partition)))
   )
   return counts.reduce((sum, { state }) => sum + state.messages, 0)
+})
+
+const day = 24 * 60 * 60 * 1000
+
+/** Puts deliveries into backlogs, as a worker that has run for a while leaves them. No worker may run. */
+export const storeWaiting = Effect.fnUntraced(function* (
+  count: number,
+  choose: (number: number) => Pick<Delivery, "tenant" | "endpoint">
+) {
+  const { names, publisher } = yield* Broker
+  const began = yield* Clock.currentTimeMillis
+  yield* storeAll(count, (number) => {
+    const { endpoint, tenant } = choose(number)
+    const delivery: Delivery = {
+      ...{ tenant, endpoint, event: `evt_${number}`, eventSeq: number + 1, type: "invoice.paid" },
+      ...{ round: firstRound, began, deadline: began + 3 * day, revision: 1 },
+      ...{ generation: "bench", content: {}, progress: untried }
+    }
+    return {
+      subject: names.subjects.backlog(partitionOf(tenant, endpoint, partitions), tenant, endpoint),
+      body: '{"invoice":42}',
+      headers: deliveryHeaders(delivery, `waiting.${number}`)
+    }
+  })
+  const { endpoint, tenant } = choose(0)
+  const fact = names.subjects.fact(tenant, endpoint, "ok", "endpoint-paused")
+  const { seq } = yield* publisher.publish(fact, "{}", [])
+  for (let partition = 0; partition < partitions; partition++) yield* writeFloor(partition, seq)
 })
 
 /** Waits until so many, or almost, are in backlogs, and says how many there are. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { endpointCap, prepare } from "../ground.ts"
+import { addTyped, endpointCap, prepare, typeSubjects } from "../ground.ts"
 import { startReceiver } from "../processes.ts"
 import { race, raceFigures } from "../race.ts"
 import type { Scenario } from "../scenario.ts"
@@ -27,18 +27,17 @@ export const bodies: Scenario = {
   },
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 1 : 4 }, row) {
     const receiver = yield* startReceiver()
-    const ground = yield* prepare(receiver, endpoints, (number) => ({
-      id: `e${number}`,
-      url: `${receiver.url}/${number}`,
-      types: [`type${number}`]
-    }))
+    const ground = yield* prepare(
+      receiver,
+      addTyped(endpoints, (number) => `${receiver.url}/${number}`)
+    )
     for (const { bytes, events, of, quick: few } of sizes)
       yield* race(
         ground,
         {
           ...{ of, rounds, fanOut: 1 },
           publishing: {
-            ...{ subject: "events.bench.type*", subjects: endpoints },
+            ...{ subject: typeSubjects, subjects: endpoints },
             ...{ count: quick ? few : events, bytes }
           },
           posting: { endpoints, atOnce: endpoints * endpointCap },

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { endpointCap, prepare, workerRoom } from "../ground.ts"
 import { startReceiver } from "../processes.ts"
 import { race, raceFigures } from "../race.ts"
+import { addEndpoints } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
 
 const widths = [10, 1_000]
@@ -20,11 +21,14 @@ export const fanOut: Scenario = {
       Array.from({ length: width }, (_, number) => ({ width, number }))
     )
     const receiver = yield* startReceiver()
-    const ground = yield* prepare(receiver, all.length, (index) => {
-      const { number, width } = all[index] ?? { number: 0, width: 0 }
-      const id = `e${number}of${width}`
-      return { id, url: `${receiver.url}/${number}`, types: [`to${width}`] }
-    })
+    const ground = yield* prepare(
+      receiver,
+      addEndpoints(all.length, (index) => {
+        const { number, width } = all[index] ?? { number: 0, width: 0 }
+        const id = `e${number}of${width}`
+        return { id, url: `${receiver.url}/${number}`, types: [`to${width}`] }
+      })
+    )
     for (const width of widths)
       yield* race(
         ground,

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { type Ground, prepare } from "../ground.ts"
+import { addTyped, type Ground, prepare, typeSubjects } from "../ground.ts"
 import { type CurvePoint, curveOf, curves, latencyFigures, timePetrel } from "../open-loop.ts"
 import { startReceiver } from "../processes.ts"
 import type { Scenario } from "../scenario.ts"
@@ -43,11 +43,10 @@ export const isolation: Scenario = {
     const receiver = yield* startReceiver()
     const tenth = yield* startReceiver()
     const on = (first: string) =>
-      prepare(receiver, endpoints, (number) => ({
-        id: `e${number}`,
-        url: number === 0 ? `${first}/0` : `${receiver.url}/${number}`,
-        types: [`type${number}`]
-      }))
+      prepare(
+        receiver,
+        addTyped(endpoints, (number) => `${number === 0 ? first : receiver.url}/${number}`)
+      )
     const well = yield* on(tenth.url)
     const troubled = yield* on(nowhere)
     yield* Effect.promise(() =>
@@ -62,7 +61,7 @@ export const isolation: Scenario = {
       Effect.promise(() =>
         timePetrel(
           ground,
-          { subject: "events.bench.type*", subjects: endpoints, count, bytes, perSecond },
+          { subject: typeSubjects, subjects: endpoints, count, bytes, perSecond },
           measured
         )
       )

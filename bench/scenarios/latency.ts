@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { prepare } from "../ground.ts"
+import { addTyped, prepare, typeSubjects } from "../ground.ts"
 import {
   type CurvePoint,
   curveOf,
@@ -33,20 +33,22 @@ export const latency: Scenario = {
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 5 }, row) {
     const count = perSecond * (quick ? 3 : 20)
     const receiver = yield* startReceiver()
-    const ground = yield* prepare(receiver, endpoints, (number) => ({
-      id: `e${number}`,
-      url: `${receiver.url}/${number}`,
-      types: [`type${number}`]
-    }))
+    const ground = yield* prepare(
+      receiver,
+      addTyped(endpoints, (number) => `${receiver.url}/${number}`)
+    )
     const of = `${perSecond.toLocaleString("en")} events a second`
     const points: Array<CurvePoint> = []
     for (let round = 0; round <= rounds; round++) {
       const limit = yield* Effect.promise(() =>
         timeLimit(ground, { count, endpoints, bytes, perSecond })
       )
-      const subject = "events.bench.type*"
       const petrel = yield* Effect.promise(() =>
-        timePetrel(ground, { subject, subjects: endpoints, count, bytes, perSecond }, count)
+        timePetrel(
+          ground,
+          { subject: typeSubjects, subjects: endpoints, count, bytes, perSecond },
+          count
+        )
       )
       // It warms up compilers and caches.
       if (round === 0) continue

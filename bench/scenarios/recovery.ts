@@ -4,6 +4,7 @@ import { sideColor } from "../chart.ts"
 import { endpointCap, type Ground, prepare, watchLimit, watchPetrel } from "../ground.ts"
 import { startReceiver } from "../processes.ts"
 import { now } from "../programs/clock.ts"
+import { addEndpoints } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
 import { elsewhere, untilWaiting } from "../waiting.ts"
 
@@ -71,12 +72,13 @@ export const recovery: Scenario = {
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 1 : 3 }, row) {
     const wanted = quick ? 10_000 : 100_000
     const receiver = yield* startReceiver()
-    const ground = yield* prepare(receiver, 1, () => ({
-      id: "e0",
-      url: `${receiver.url}/0`,
-      types: ["type0"],
-      circuit: { coolDown: "5 seconds", maxCoolDown: "5 seconds" }
-    }))
+    const ground = yield* prepare(
+      receiver,
+      addEndpoints(1, () => ({
+        ...{ id: "e0", url: `${receiver.url}/0`, types: ["type0"] },
+        circuit: { coolDown: "5 seconds", maxCoolDown: "5 seconds" }
+      }))
+    )
     const of = `${wanted.toLocaleString("en")} waiting`
     const glances: Array<Glance> = []
     for (let round = 1; round <= rounds; round++) {

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { type Ground, workerRoom } from "../ground.ts"
+import { addTyped, type Ground, typeSubjects, workerRoom } from "../ground.ts"
 import { startLimit, startPublisher, startReceiver, startWorker } from "../processes.ts"
 import { race, raceFigures } from "../race.ts"
-import { addEndpoints, startBroker } from "../rig.ts"
+import { startBroker } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
 
 const fleet = [1, 2, 4]
@@ -41,11 +41,7 @@ export const scaleOut: Scenario = {
     yield* Effect.promise(() => receiver.behave({ service }))
     const broker = yield* startBroker()
     yield* Effect.provide(
-      addEndpoints(endpoints, (number) => ({
-        id: `e${number}`,
-        url: `${receiver.url}/${number}`,
-        types: [`type${number}`]
-      })),
+      addTyped(endpoints, (number) => `${receiver.url}/${number}`),
       Broker.layer(broker)
     )
     const publisher = yield* startPublisher(broker.url)
@@ -60,14 +56,13 @@ export const scaleOut: Scenario = {
             workers: yield* Effect.forEach(each, () => startWorker(broker.url, options), together)
           }
           const bound = (workers * room) / (service / 1000)
-          const subject = "events.bench.type*"
           const count = workers * share(room, quick)
           yield* race(
             ground,
             {
               of: `${workers} with ${name}`,
               rounds,
-              publishing: { subject, subjects: endpoints, count, bytes },
+              publishing: { subject: typeSubjects, subjects: endpoints, count, bytes },
               fanOut: 1,
               posting: { endpoints, atOnce: room },
               more: (petrel) => (room === small ? { bound, ofBound: petrel.perSecond / bound } : {})

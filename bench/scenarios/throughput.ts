@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { endpointCap, prepare } from "../ground.ts"
+import { addTyped, endpointCap, prepare, typeSubjects } from "../ground.ts"
 import { memoryOf, startReceiver } from "../processes.ts"
 import { race, raceFigures } from "../race.ts"
 import type { Scenario } from "../scenario.ts"
@@ -22,18 +22,17 @@ export const throughput: Scenario = {
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 5 }, row) {
     const count = quick ? 8_000 : 60_000
     const receiver = yield* startReceiver()
-    const ground = yield* prepare(receiver, endpoints, (number) => ({
-      id: `e${number}`,
-      url: `${receiver.url}/${number}`,
-      types: [`type${number}`]
-    }))
+    const ground = yield* prepare(
+      receiver,
+      addTyped(endpoints, (number) => `${receiver.url}/${number}`)
+    )
     const of = "1 worker"
     yield* race(
       ground,
       {
         of,
         rounds,
-        publishing: { subject: "events.bench.type*", subjects: endpoints, count, bytes },
+        publishing: { subject: typeSubjects, subjects: endpoints, count, bytes },
         fanOut: 1,
         posting: { endpoints, atOnce },
         more: (petrel, limit) => ({
