@@ -33,7 +33,7 @@ export interface Names {
     readonly fact: (
       tenant: string,
       endpoint: string,
-      mood: "ok" | "failure",
+      mood: "ok" | "failure" | "*",
       kind: string
     ) => string
     readonly allFacts: string

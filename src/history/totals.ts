@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { firstSince } from "../broker/scan.ts"
-import { moodOf } from "../domain/fact.ts"
 import { readThrough } from "./audit/reading.ts"
 import type { Loose } from "./audit/record.ts"
 import { numberIn, planOf, readRecord, textIn } from "./audit/record.ts"
@@ -56,7 +55,7 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
   progress: (now: TotalsProgress) => void
 ) {
   const { ask, jsm, names } = yield* Broker
-  const { by, since, tenant = "*", until } = query
+  const { by, since, tenant, until } = query
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   const kept = Math.max(1, state.first_seq)
   const first = since === undefined ? kept : Math.max(kept, yield* firstSince(names.history, since))
@@ -76,11 +75,11 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
   }
   const show = (next: number) => progress({ done: next - first, all: last - first + 1 })
 
+  // One for all kinds: a filter for each takes the broker a hundred times as long.
+  const { allFacts, fact } = names.subjects
+  const subjects = [tenant === undefined ? allFacts : fact(tenant, "*", "*", "*")]
   for (let from = first; from <= last; from += segment) {
     const to = Math.min(last, from + segment - 1)
-    const subjects = countedKinds.map((kind) =>
-      names.subjects.fact(tenant, "*", moodOf(kind), kind)
-    )
     yield* readThrough({ stream: names.history, subjects, from, to }, (seen) => {
       const period = beginningOf(Math.floor(Number(seen.nanoseconds) / 1e6), by)
       // In a cluster another node's clock may be a little behind the one before it.
@@ -89,10 +88,11 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
         begins = period
       }
       const record = readRecord(seen.message.string())
-      const fact = record === undefined ? undefined : countableIn(record)
       const about = textIn(record?.tenant)
-      if (fact === undefined || about === undefined) skipped++
-      else now.set(about, afterCounting(now.get(about) ?? noTotals, fact))
+      const counted = record === undefined ? undefined : countableIn(record)
+      if (about === undefined) skipped++
+      else if (counted !== undefined)
+        now.set(about, afterCounting(now.get(about) ?? noTotals, counted))
       show(seen.seq + 1)
     })
     show(to + 1)
