@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
+import { init } from "../../src/broker/init.ts"
 import { readStream } from "../../src/broker/scan.ts"
 import { examine } from "../../src/history/audit/audit.ts"
 import { openBooks } from "../../src/history/audit/books.ts"
@@ -8,7 +9,7 @@ import { readReach } from "../../src/history/audit/reach.ts"
 import type { Raised } from "../../src/history/audit/watch.ts"
 import { watch } from "../../src/history/audit/watch.ts"
 import { makeConditions } from "../conditions.ts"
-import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
+import { endpoint, history, nth, publishMany, testTopology, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 
@@ -70,7 +71,7 @@ const delivered = Effect.fnUntraced(function* (count: number) {
   )
 })
 
-describe("a watch", () => {
+describe.concurrent("a watch", () => {
   scenario("raises nothing while events keep coming and all goes well", () =>
     Effect.gen(function* () {
       const hook = yield* receiver()
@@ -112,6 +113,27 @@ describe("a watch", () => {
       yield* keepFacts([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 9])
       const lost = yield* Effect.flip(examine(books, reach))
       assert.strictEqual(lost._tag, "EndLost")
+    })
+  )
+
+  scenario("sees that sequences of the event stream were given again", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      yield* publishMany(5)
+      const reach = yield* readReach({})
+      const books = openBooks(reach)
+      yield* examine(books, reach)
+      for (const [count, from] of [
+        [2, 3],
+        [7, 5]
+      ] as const) {
+        yield* ask("remove", () => jsm.streams.delete(names.events))
+        yield* init(testTopology)
+        yield* publishMany(count, `others-${count}`)
+        const lost = yield* Effect.flip(examine(books, yield* readReach({})))
+        assert(lost._tag === "EndLost")
+        assert.deepInclude(lost.problem, { kind: "event-gap", eventSeq: from })
+      }
     })
   )
 
