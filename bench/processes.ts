@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import type { Posted, Posting } from "./programs/limit.ts"
 import type { Published, Publishing } from "./programs/publisher.ts"
+import type { ReadAll, Reading } from "./programs/reader.ts"
 import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
 
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
@@ -114,6 +115,19 @@ export const startLimit = Effect.fnUntraced(function* (receiver: Receiver) {
   return limit
 })
 
+/** A program that reads streams and does nothing with them. */
+export interface Reader {
+  readonly pid: number
+  readonly read: (what: Reading) => Promise<ReadAll>
+}
+
+export const startReader = Effect.fnUntraced(function* (nats: string) {
+  const { ask, next, pid } = yield* startProgram("reader.ts", [nats])
+  yield* Effect.promise(next)
+  const reader: Reader = { pid, read: (what) => ask<ReadAll>(what) }
+  return reader
+})
+
 /** A worker of Petrel. */
 export interface Worker {
   readonly pid: number
@@ -149,6 +163,29 @@ export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =
       })
   ).pipe(Effect.map(({ after, pid }): Worker => ({ pid, after })))
 
+/** The most resident memory that a process had, MiB, from /proc (0 where there is none). */
+const peakOf = (pid: number): number => statusOf(pid, /VmHWM:\s+(\d+)/)
+
+/** A command of Petrel that ends by itself: what it printed, and what it took. */
+export const runPetrelCommand = async (args: ReadonlyArray<string>) => {
+  const started = performance.now()
+  const child = spawn(process.execPath, [pathOf("../src/cli/main.ts"), ...args], {
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  let printed = ""
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    printed += text
+  })
+  const pid = child.pid ?? 0
+  let took = { cpu: 0, peak: 0 }
+  const looking = setInterval(() => {
+    took = { cpu: Math.max(took.cpu, cpuOf(pid)), peak: Math.max(took.peak, peakOf(pid)) }
+  }, 20)
+  await once(child, "close")
+  clearInterval(looking)
+  return { ...took, printed, seconds: (performance.now() - started) / 1000 }
+}
+
 /** CPU time of another process in µs, from /proc (0 where there is none, as on a Mac). */
 export const cpuOf = (pid: number): number => {
   try {
@@ -160,9 +197,11 @@ export const cpuOf = (pid: number): number => {
 }
 
 /** Resident memory of another process in MiB, from /proc (0 where there is none). */
-export const memoryOf = (pid: number): number => {
+export const memoryOf = (pid: number): number => statusOf(pid, /VmRSS:\s+(\d+)/)
+
+const statusOf = (pid: number, what: RegExp): number => {
   try {
-    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+    return Number(what.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024
   } catch {
     return 0
   }

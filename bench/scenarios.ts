@@ -1,9 +1,12 @@
 import type { Scenario } from "./scenario.ts"
+import { adaptive } from "./scenarios/adaptive.ts"
+import { audit } from "./scenarios/audit.ts"
 import { bodies } from "./scenarios/bodies.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
 import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
+import { memory } from "./scenarios/memory.ts"
 import { recovery } from "./scenarios/recovery.ts"
 import { scaleOut } from "./scenarios/scale-out.ts"
 import { throughput } from "./scenarios/throughput.ts"
@@ -17,5 +20,8 @@ export const scenarios: ReadonlyArray<Scenario> = [
   recovery,
   scaleOut,
   bodies,
-  growth
+  growth,
+  memory,
+  adaptive,
+  audit
 ]

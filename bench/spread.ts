@@ -16,3 +16,11 @@ export const spreadOf = (numbers: ReadonlyArray<number>): Spread => {
     max: at(sorted.length - 1)
   }
 }
+
+/** How much y grows with each x: the straight line with the least squares. */
+export const slopeOf = (points: ReadonlyArray<readonly [x: number, y: number]>): number => {
+  const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length
+  const [x, y] = [mean(0), mean(1)]
+  const over = points.reduce((sum, point) => sum + (point[0] - x) * (point[1] - y), 0)
+  return over / points.reduce((sum, point) => sum + (point[0] - x) ** 2, 0)
+}

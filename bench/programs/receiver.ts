@@ -34,7 +34,7 @@ export interface Counted {
   readonly latency: Latency
 }
 
-/** What a receiver is asked: each question gets what was counted, `reset` begins anew. */
+/** What a receiver is asked: each question gets what was counted so far; after `reset` it begins anew. */
 export type Question =
   | { readonly do: "count" }
   | { readonly do: "reset" }
@@ -117,12 +117,12 @@ const server = createServer({ noDelay: true }, (socket) => {
 })
 
 process.on("message", (question: Question) => {
-  if (question.do === "reset") reset()
   if (question.do === "behave") behaviour = question.as
   const service = requests === 0 ? 0 : served / requests
   const latency = latencies.read()
   const counted: Counted = { requests, refused, first, last, most, service, latency }
   process.send?.(counted)
+  if (question.do === "reset") reset()
 })
 process.once("disconnect", () => process.exit(0))
 server.listen(0, "127.0.0.1", () => {

@@ -36,9 +36,9 @@ export const isolation: Scenario = {
     },
     waiting: { title: "waiting at the end", unit: "", digits: 0 }
   },
-  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 5 }, row) {
+  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 4 }, row) {
     const waiting = quick ? 10_000 : 100_000
-    const count = perSecond * (quick ? 3 : 15)
+    const count = perSecond * (quick ? 2 : 12)
     const measured = count - count / endpoints
     const receiver = yield* startReceiver()
     const tenth = yield* startReceiver()
@@ -67,10 +67,10 @@ export const isolation: Scenario = {
       )
     const of = `one of ${endpoints} down, ${waiting.toLocaleString("en")} waiting`
     const points: Array<CurvePoint> = []
+    // The first one warms up compilers and caches.
     for (let round = 0; round <= rounds; round++) {
       const quiet = yield* time(well)
       const down = yield* time(troubled)
-      // It warms up compilers and caches.
       if (round === 0) continue
       const { max, p50, p99, p999 } = down.counted.latency
       const calm = quiet.counted.latency

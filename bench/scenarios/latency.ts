@@ -30,8 +30,8 @@ export const latency: Scenario = {
     late: { title: "publisher late by, p99", unit: "ms", digits: 2 },
     limitLate: { title: "limit late by, p99", unit: "ms", digits: 2 }
   },
-  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 5 }, row) {
-    const count = perSecond * (quick ? 3 : 20)
+  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 4 }, row) {
+    const count = perSecond * (quick ? 2 : 12)
     const receiver = yield* startReceiver()
     const ground = yield* prepare(
       receiver,
@@ -39,6 +39,7 @@ export const latency: Scenario = {
     )
     const of = `${perSecond.toLocaleString("en")} events a second`
     const points: Array<CurvePoint> = []
+    // The first one warms up compilers and caches.
     for (let round = 0; round <= rounds; round++) {
       const limit = yield* Effect.promise(() =>
         timeLimit(ground, { count, endpoints, bytes, perSecond })
@@ -50,7 +51,6 @@ export const latency: Scenario = {
           count
         )
       )
-      // It warms up compilers and caches.
       if (round === 0) continue
       const { max, p50, p99, p999 } = petrel.counted.latency
       const loop = limit.counted.latency

@@ -71,12 +71,13 @@ export const recovery: Scenario = {
   },
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 1 : 3 }, row) {
     const wanted = quick ? 10_000 : 100_000
+    const coolDown = quick ? 1 : 5
     const receiver = yield* startReceiver()
     const ground = yield* prepare(
       receiver,
       addEndpoints(1, () => ({
         ...{ id: "e0", url: `${receiver.url}/0`, types: ["type0"] },
-        circuit: { coolDown: "5 seconds", maxCoolDown: "5 seconds" }
+        circuit: { coolDown: `${coolDown} seconds`, maxCoolDown: `${coolDown} seconds` }
       }))
     )
     const of = `${wanted.toLocaleString("en")} waiting`
@@ -137,7 +138,7 @@ export const recovery: Scenario = {
       notes: [
         ...(quick ? ["10,000 wait instead of 100,000: a quick run"] : []),
         `the last ${elsewhere} are not waited for: a few found the endpoint down, and wait for their retries`,
-        "the endpoint's circuit cools down for 5 s instead of 30 s to 15 min, so that the round need not wait for it; the drain begins with the first delivery, and the cap is reached step by step",
+        `the endpoint's circuit cools down for ${coolDown} s instead of 30 s to 15 min, so that the round need not wait for it; the drain begins with the first delivery, and the cap is reached step by step`,
         "the receiver's timer adds to its 5 ms: what counts is the latency that it measures"
       ],
       details: { course: glances },

@@ -22,7 +22,7 @@ const rooms = [
 
 /** How many events a worker gets in a round: a few seconds' work. */
 const share = (room: number, quick: boolean) => {
-  if (room === small) return quick ? 1_000 : 4_000
+  if (room === small) return quick ? 500 : 2_500
   return quick ? 2_000 : 10_000
 }
 
