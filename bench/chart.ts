@@ -25,7 +25,8 @@ const panelOf = (
       ? [{ of, side: sides[figure.side ?? "petrel"], min, median, max }]
       : []
   })
-  const y = { field: "of", type: "nominal", title: null, sort: null } as const
+  const axis = { labelLimit: 400 }
+  const y = { field: "of", type: "nominal", title: null, sort: null, axis } as const
   const yOffset = { field: "side", type: "nominal", sort: null } as const
   return {
     data: { values },

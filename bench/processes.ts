@@ -23,7 +23,7 @@ const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const child = fork(pathOf(`programs/${name}`), args)
-      const next = <A>() =>
+      const answer = <A>(question?: object) =>
         new Promise<A>((resolve, reject) => {
           const ended = () => reject(new Error(`${name} has ended`))
           child.once("exit", ended)
@@ -31,12 +31,13 @@ const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
             child.off("exit", ended)
             resolve(message as A)
           })
+          if (question !== undefined)
+            child.send(question, (error) => {
+              if (error !== null) ended()
+            })
         })
-      const ask = <A>(question: object) => {
-        const answer = next<A>()
-        child.send(question)
-        return answer
-      }
+      const next = <A>() => answer<A>()
+      const ask = <A>(question: object) => answer<A>(question)
       return { child, pid: child.pid ?? 0, next, ask }
     }),
     ({ child }) =>

@@ -64,6 +64,8 @@ const settingsText = (settings: Outcome["settings"]) =>
     .map(([name, value]) => `${name} ${value.toLocaleString("en")}`)
     .join(", ")
 
+const shares = `  who took how much (100% is a core of the machine's ${cores}, which they share):`
+
 /** All that came of a scenario. */
 export const summaryText = (
   { figures, sides = defaultSides }: Scenario,
@@ -79,7 +81,7 @@ export const summaryText = (
     "",
     ...table(figures, summary),
     `  with: ${settingsText(settings)}`,
-    `  who took how much (100% is a core of the machine's ${cores}, which they share):`,
+    ...(summary.machine.length === 0 ? [] : [shares]),
     ...summary.machine.map((line) => `  ${useText(line, sides)}`),
     ...aims,
     ...notes.map((note) => `  note: ${note}`),

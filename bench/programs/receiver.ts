@@ -12,7 +12,7 @@ import { makeLatencies } from "./latency.ts"
 export interface Behaviour {
   /** ms until the answer. (Default: 0, at once) */
   readonly service?: number
-  /** Requests that it serves at the same time; those beyond are refused with 429. (Default: any number) */
+  /** Requests that find room at the same time; the others are refused with 429. (Default: any number) */
   readonly places?: number
   /** Every request is refused with 503. (Default: none is) */
   readonly down?: boolean
@@ -45,6 +45,8 @@ const busy = Buffer.from("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\
 const unavailable = Buffer.from("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthField = /\r\ncontent-length: (\d+)/i
+/** How long it takes to refuse for want of a place, ms. */
+const refusal = 1
 const mark = stampMark.charCodeAt(0)
 
 let behaviour: Behaviour = {}
@@ -63,27 +65,29 @@ const reset = () => {
   latencies.reset()
 }
 
-const accept = (socket: Socket) => {
+const take = (socket: Socket) => {
+  if (behaviour.down) {
+    refused++
+    socket.write(unavailable)
+    return
+  }
   const came = now()
   inFlight++
   if (inFlight > most) most = inFlight
+  const fits = inFlight <= (behaviour.places ?? Number.POSITIVE_INFINITY)
   const answer = () => {
     inFlight--
-    served += now() - came
-    if (requests === 0) first = came
-    last = came
-    requests++
-    if (!socket.destroyed) socket.write(ok)
+    if (fits) {
+      served += now() - came
+      if (requests === 0) first = came
+      last = came
+      requests++
+    } else refused++
+    if (!socket.destroyed) socket.write(fits ? ok : busy)
   }
-  if (behaviour.service) setTimeout(answer, behaviour.service)
+  const wait = fits ? behaviour.service : refusal
+  if (wait) setTimeout(answer, wait)
   else answer()
-}
-
-const answer = (socket: Socket) => {
-  if (!behaviour.down && inFlight < (behaviour.places ?? Number.POSITIVE_INFINITY))
-    return accept(socket)
-  refused++
-  socket.write(behaviour.down ? unavailable : busy)
 }
 
 const server = createServer({ noDelay: true }, (socket) => {
@@ -97,7 +101,7 @@ const server = createServer({ noDelay: true }, (socket) => {
         const taken = Math.min(missing, data.length)
         missing -= taken
         data = data.subarray(taken)
-        if (missing === 0) answer(socket)
+        if (missing === 0) take(socket)
         continue
       }
       const end = data.indexOf(headEnd)
@@ -109,7 +113,7 @@ const server = createServer({ noDelay: true }, (socket) => {
         if (data[body] === mark && !behaviour.down) latencies.record(now() - readStamp(data, body))
       }
       data = data.subarray(body)
-      if (length === 0) answer(socket)
+      if (length === 0) take(socket)
       else missing = length
     }
     rest = data
