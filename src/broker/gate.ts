@@ -16,6 +16,8 @@ export interface Gate {
     limit: number,
     publish: Effect.Effect<PubAck, PublishError>
   ) => Effect.Effect<PubAck, PublishError>
+  /** True while nothing is being refused, and nobody waits to be told of it: a plain publish does. */
+  readonly isCalm: () => boolean
   /** True while nothing is being refused. */
   readonly isOpen: () => boolean
   /** Waits until nothing is being refused; at once while nothing is. */
@@ -74,6 +76,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
   return {
     within,
     through: (publish) => Effect.orDie(within(Number.POSITIVE_INFINITY, publish)),
+    isCalm: () => refused === 0 && !said,
     isOpen: () => refused === 0,
     ready: Effect.suspend(() => (refused === 0 ? Effect.void : Deferred.await(opening)))
   }

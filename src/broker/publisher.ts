@@ -1,6 +1,7 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
-import { createInbox, MsgHdrsImpl } from "@nats-io/transport-node"
+import { createInbox } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
+import { Outbound } from "./outbound.ts"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
 export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
@@ -27,31 +28,20 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
 
 interface Publication {
   readonly subject: string
-  readonly body: Uint8Array | string
-  readonly headers: HeaderList
   readonly settle: (result: PubAck | PublishError) => void
-  /** By performance.now, once it has been sent. */
-  deadline: number
+  /** By performance.now. */
+  readonly deadline: number
 }
 
-/** Headers that are only sent: the client's own, which can be searched and changed, take 8 times as long. */
-class Encoded extends MsgHdrsImpl {
-  readonly #list: HeaderList
-
-  constructor(list: HeaderList) {
-    super()
-    this.#list = list
+/** Headers as they are sent. */
+const encode = (list: HeaderList): string => {
+  let text = "NATS/1.0\r\n"
+  for (const [name, value] of list) {
+    // It would end this header and begin another.
+    if (value.includes("\n")) throw new Error(`the value of ${name} has more than one line`)
+    text += `${name}: ${value}\r\n`
   }
-
-  override encode(): Uint8Array {
-    let text = "NATS/1.0\r\n"
-    for (const [name, value] of this.#list) {
-      // It would end this header and begin another.
-      if (value.includes("\n")) throw new Error(`the value of ${name} has more than one line`)
-      text += `${name}: ${value}\r\n`
-    }
-    return Buffer.from(`${text}\r\n`)
-  }
+  return `${text}\r\n`
 }
 
 interface AckBody {
@@ -79,18 +69,18 @@ const ackBody = (message: Msg): AckBody => {
  * What is outstanding is bounded by the callers: each awaits its acknowledgement.
  */
 export class Publisher {
-  readonly #connection: NatsConnection
+  /** Through which it publishes. */
+  readonly outbound: Outbound
   readonly #inbox: string
   readonly #subscription: Subscription
   readonly #outstanding = new Map<number, Publication>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
-  #queue: Array<Publication> = []
   #last = 0
   #closed = false
 
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
-    this.#connection = connection
+    this.outbound = new Outbound(connection)
     this.#timeoutMs = timeoutMs
     const inbox = createInbox()
     this.#inbox = `${inbox}.`
@@ -130,55 +120,27 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
-    if (this.#queue.push({ subject, body, headers, settle, deadline: 0 }) === 1)
-      setImmediate(() => this.#flush())
+    const token = this.#last++
+    this.#outstanding.set(token, { subject, settle, deadline: performance.now() + this.#timeoutMs })
+    try {
+      if (this.outbound.isClosed) throw new Error("the connection is closed")
+      this.outbound.publish(subject, this.#inbox + token, encode(headers), body)
+    } catch (error) {
+      this.#outstanding.delete(token)
+      const reason = this.outbound.isClosed ? "closed" : "rejected"
+      const detail = error instanceof Error ? error.message : String(error)
+      settle(new PublishError({ subject, reason, code: 0, detail }))
+    }
   }
 
   /** Stops listening. What is outstanding fails as closed. */
   close(): void {
-    this.#flush()
+    this.outbound.flush()
     this.#closed = true
     clearInterval(this.#sweeper)
     this.#subscription.unsubscribe()
     for (const { subject, settle } of this.#outstanding.values()) settle(closedError(subject))
     this.#outstanding.clear()
-  }
-
-  /**
-   * The client writes to its socket once per turn of the event loop in which something was
-   * published; answers of receivers come in turns of their own. Together they cost one write.
-   */
-  #flush(): void {
-    const queue = this.#queue
-    const deadline = performance.now() + this.#timeoutMs
-    this.#queue = []
-    for (const publication of queue) {
-      publication.deadline = deadline
-      this.#send(publication)
-    }
-  }
-
-  #send(publication: Publication): void {
-    const { body, headers, settle, subject } = publication
-    const token = this.#last++
-    this.#outstanding.set(token, publication)
-    try {
-      this.#connection.publish(subject, body, {
-        reply: this.#inbox + token,
-        headers: new Encoded(headers)
-      })
-    } catch (error) {
-      this.#outstanding.delete(token)
-      const closed = this.#connection.isClosed() || this.#connection.isDraining()
-      settle(
-        new PublishError({
-          subject,
-          reason: closed ? "closed" : "rejected",
-          code: 0,
-          detail: error instanceof Error ? error.message : String(error)
-        })
-      )
-    }
   }
 
   #settle(message: Msg): void {

@@ -1,5 +1,8 @@
-import type { Msg, MsgHdrs, NatsConnection, Subscription } from "@nats-io/transport-node"
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
+import type { GetHeader } from "../domain/event.ts"
+import { headersOf } from "./headers.ts"
+import type { Outbound } from "./outbound.ts"
 import { StreamMessage } from "./stream-message.ts"
 
 /** What a request for messages asks for, at most. */
@@ -10,7 +13,7 @@ export interface Wanted {
 }
 
 /** Gets a message with its headers at once. Must not throw. */
-export type Take = (message: StreamMessage, headers: MsgHdrs | undefined) => void
+export type Take = (message: StreamMessage, header: GetHeader) => void
 
 /** How a request came to its end: there may be more, the next message is larger than it asked for, or it failed. */
 export type Ended = "done" | "too-large" | { readonly message: string }
@@ -21,21 +24,25 @@ export type Ended = "done" | "too-large" | { readonly message: string }
  */
 export class Puller {
   readonly #connection: NatsConnection
+  readonly #outbound: Outbound
   readonly #subject: string
   readonly #take: Take
   readonly #expires: number
   #inbox: Inbox | undefined
 
   /**
+   * @param outbound through which messages are answered.
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(
     connection: NatsConnection,
+    outbound: Outbound,
     of: { readonly stream: string; readonly consumer: string },
     take: Take,
     expires: number
   ) {
     this.#connection = connection
+    this.#outbound = outbound
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${of.stream}.${of.consumer}`
     this.#take = take
     this.#expires = expires
@@ -43,7 +50,7 @@ export class Puller {
 
   /** Asks for messages; `ended` is called once, unless the request is abandoned. */
   request(wanted: Wanted, ended: (how: Ended) => void): void {
-    this.#inbox ??= new Inbox(this.#connection, this.#take, this.#expires)
+    this.#inbox ??= new Inbox(this.#connection, this.#outbound, this.#take, this.#expires)
     const { bytes, messages } = wanted
     const request = {
       batch: messages,
@@ -80,17 +87,17 @@ class Inbox {
   #ended: ((how: Ended) => void) | undefined
   #abandoned = false
 
-  constructor(connection: NatsConnection, take: Take, expires: number) {
+  constructor(connection: NatsConnection, outbound: Outbound, take: Take, expires: number) {
     this.#expires = expires
     this.#subject = createInbox()
     this.#subscription = connection.subscribe(`${this.#subject}.*`, {
       callback: (error, message) => {
         if (error !== null) return
         if (!message.reply?.startsWith("$JS.ACK.")) return this.#told(message)
-        const taken = new StreamMessage(message, connection)
+        const taken = new StreamMessage(message, outbound)
         // At once it would come here again.
         if (this.#abandoned) return taken.nak(expires)
-        take(taken, message.headers)
+        take(taken, headersOf(message))
         if (--this.#missing === 0) this.#end("done")
       }
     })

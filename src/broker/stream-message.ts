@@ -1,8 +1,5 @@
-import type { Msg, NatsConnection } from "@nats-io/transport-node"
-
-const text = new TextEncoder()
-const ack = text.encode("+ACK")
-const working = text.encode("+WPI")
+import type { Msg } from "@nats-io/transport-node"
+import type { Outbound } from "./outbound.ts"
 
 /**
  * A message of a stream as a consumer handed it out, and how it is answered.
@@ -20,13 +17,13 @@ export class StreamMessage {
   /** When the broker stored it, ms since the epoch. */
   readonly storedAt: number
   readonly data: Uint8Array
-  readonly #connection: NatsConnection
+  readonly #outbound: Outbound
   readonly #reply: string
   #answered = false
 
   /** The headers are not kept: they weigh more than all the rest, and are read once. */
-  constructor(message: Msg, connection: NatsConnection) {
-    this.#connection = connection
+  constructor(message: Msg, outbound: Outbound) {
+    this.#outbound = outbound
     this.#reply = message.reply ?? ""
     this.subject = message.subject
     this.data = message.data
@@ -39,7 +36,7 @@ export class StreamMessage {
 
   /** It is done with: a work queue drops it. */
   ack(): void {
-    this.#answer(ack)
+    this.#answer("+ACK")
   }
 
   /**
@@ -48,24 +45,23 @@ export class StreamMessage {
    */
   nak(delayMs: number): void {
     const delay = Math.max(1, Math.round(delayMs)) * 1_000_000
-    this.#answer(text.encode(`-NAK {"delay":${delay}}`))
+    this.#answer(`-NAK {"delay":${delay}}`)
   }
 
   /** Work on it goes on: the broker's ack_wait begins anew. */
   working(): void {
-    if (!this.#answered) this.#send(working)
+    if (!this.#answered) this.#send("+WPI")
   }
 
   /** Only the first answer counts. */
-  #answer(payload: Uint8Array): void {
+  #answer(payload: string): void {
     if (this.#answered) return
     this.#answered = true
     this.#send(payload)
   }
 
   /** Without a connection the broker hands it out again in any case. */
-  #send(payload: Uint8Array): void {
-    if (this.#connection.isClosed() || this.#connection.isDraining()) return
-    this.#connection.publish(this.#reply, payload)
+  #send(payload: string): void {
+    if (!this.#outbound.isClosed) this.#outbound.publish(this.#reply, "", "", payload)
   }
 }

@@ -38,9 +38,12 @@ export const attemptFields = (result: AttemptResult): Partial<Fact> => ({
   ...(result.response === undefined ? {} : { response: result.response })
 })
 
-/** One line per outcome. Neither bodies nor headers. */
+/**
+ * One line per outcome, with neither bodies nor headers. What was delivered is for the history to
+ * tell: thousands of lines a second would hide those about what was not.
+ */
 export const logFact = (fact: Fact) =>
-  Effect.logInfo(fact.kind, {
+  Effect.logWithLevel(fact.kind === "delivered" ? "Debug" : "Info")(fact.kind, {
     tenant: fact.tenant,
     endpoint: fact.endpoint,
     event: fact.event,

@@ -5,7 +5,7 @@ import type { Delivery, Progress } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
 import type { Sender, Sent } from "./attempt/sender.ts"
-import { send } from "./attempt/sender.ts"
+import { send, startSending } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
 import type { LiveEndpoint, Standing } from "./endpoints/directory.ts"
 import { Directory } from "./endpoints/directory.ts"
@@ -14,6 +14,7 @@ import type { Held } from "./lanes/held.ts"
 import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
 import { isOf, readRecord } from "./memory/retry-record.ts"
 import type { Settlement } from "./settlement.ts"
+import type { Plain, Underway } from "./underway.ts"
 
 /** Pause before what cannot be decided now is looked at again, ms. */
 const patience = 1_000
@@ -86,15 +87,35 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     return isTime && !suspicion.watches(held, 0) ? directory.liveNow(delivery) : undefined
   }
 
-  /** Sends it and settles what comes of it. No generator, for this is the way of every delivery. */
-  const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) =>
-    Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
-      reached("answered")
-      options.answered(endpoint, held.delivery, sent, progress)
+  const answered = (held: Held, endpoint: LiveEndpoint, sent: Sent, progress: Progress) => {
+    reached("answered")
+    options.answered(endpoint, held.delivery, sent, progress)
+  }
+
+  /** Sends it and settles what comes of it. */
+  const tryOnce = (held: Held, progress: Progress, endpoint: LiveEndpoint) => {
+    return Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
+      answered(held, endpoint, sent, progress)
       return sent.verdict === "delivered"
         ? settlement.succeeded(held, progress, sent)
         : afterFailure(held, progress, endpoint, sent)
     })
+  }
+
+  /** The same without a fiber as long as it goes well, for this is the way of nearly every delivery. */
+  const tryPlainly = (held: Held, endpoint: LiveEndpoint, work: Plain<Broker | Facts>) => {
+    const { progress } = held.delivery
+    work.step(() => {
+      const running = startSending(sender, held, endpoint, progress.attempts + 1, (sent) =>
+        work.step(() => {
+          answered(held, endpoint, sent, progress)
+          if (sent.verdict === "delivered") settlement.succeedPlainly(held, progress, sent, work)
+          else work.goOn(guarded(held, afterFailure(held, progress, endpoint, sent)))
+        })
+      )
+      work.stopBy(() => running.interrupt())
+    })
+  }
 
   const afterFailure = Effect.fnUntraced(function* (
     held: Held,
@@ -190,12 +211,17 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
 
   return {
     /** Tries a delivery, or does what is to be done instead. */
-    deliver: (held: Held) => {
+    deliver: (
+      held: Held,
+      underway: Underway<Broker | Facts>,
+      ended: (finished: boolean) => void
+    ) => {
       const endpoint = readyFor(held)
-      return guarded(
-        held,
-        endpoint === undefined ? consider(held) : tryOnce(held, held.delivery.progress, endpoint)
-      )
+      if (endpoint === undefined) underway.run(guarded(held, consider(held)), ended)
+      else {
+        const afterDefect = (defect: unknown) => guarded(held, Effect.die(defect))
+        tryPlainly(held, endpoint, underway.begin(ended, afterDefect))
+      }
     },
     /** The same, but where it would be tried it moves elsewhere instead. */
     putOff: (held: Held, store: StoreElsewhere) =>

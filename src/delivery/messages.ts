@@ -3,7 +3,7 @@ import type { GetHeader } from "../domain/event.ts"
 
 /**
  * Reads the headers of a message as the domain asks for them: by lower-case name, whatever case they
- * were sent in. All names are folded once; the client would fold them at each look-up.
+ * were sent in.
  */
 export const headerOf = (headers: MsgHdrs | undefined): GetHeader => {
   const folded = new Map<string, string>()

@@ -27,8 +27,8 @@ import { Lanes } from "./lanes/lane.ts"
 import { pull } from "./lanes/pull.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
-import { headerOf } from "./messages.ts"
 import type { Settlement } from "./settlement.ts"
+import { makeUnderway } from "./underway.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
 const mostInHand = 128
@@ -105,8 +105,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const { alerts, mayAttempt, sender, worker } = options
   // After all that may still bring something into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lanes.clear()))
-  const fibers = yield* FiberSet.make<void>()
-  const run = yield* FiberSet.runtime(fibers)<Broker | Facts>()
+  const underway = yield* makeUnderway<Broker | Facts>()
   const background = yield* FiberSet.make<void>()
   const runInBackground = yield* FiberSet.runtime(background)()
   const telling = yield* FiberSet.make<void>()
@@ -177,9 +176,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     closed: stopping,
     patience,
     start: ({ held, isFromBacklog, key }, place) => {
-      run((isFromBacklog ? late : queue).deliver(held)).addObserver((exit) => {
-        // Interrupted: it was cut off at a stop, or by another owner.
-        if (exit._tag === "Failure") held.nak(1)
+      const handling = isFromBacklog ? late : queue
+      handling.deliver(held, underway, (finished) => {
+        // It was cut off at a stop, or by another owner.
+        if (!finished) held.nak(1)
         if (!isFromBacklog) letGo(held)
         lanes.leave(place)
         drains.wake(key)
@@ -199,8 +199,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
           ? "backlog-full"
           : undefined
     const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
-    run(done).addObserver((exit) => {
-      if (exit._tag === "Failure") held.nak(1)
+    underway.run(done, (finished) => {
+      if (!finished) held.nak(1)
       letGo(held)
     })
   }
@@ -229,12 +229,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   })
   const tail = yield* watchTail(memory.backlog.stream, drains.highest)
 
-  const take: Take = (message, headers) => {
+  const take: Take = (message, header) => {
     const { seq } = message
     if (working.has(seq)) return
-    const delivery = parseDelivery(message.subject, headerOf(headers))
+    const delivery = parseDelivery(message.subject, header)
     if (delivery === undefined) {
-      run(Effect.logError("a message that is no delivery", { stream: memory.stream, seq }))
+      const told = Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
+      underway.run(told, () => undefined)
       return message.nak(memory.suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
     }
     if (memory.settled.has(seq, delivery)) {
@@ -331,7 +332,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       ),
       Effect.ensuring(giveBack)
     )
-    yield* FiberSet.awaitEmpty(fibers)
+    yield* underway.none
     health.flush()
     yield* Effect.timeoutOption(FiberSet.awaitEmpty(telling), lastWords)
     if (failed !== undefined) yield* failed
@@ -347,7 +348,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     /** Delivers until it is to stop. Fails where what is known of its streams is no longer true. */
     deliverAll,
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
-    load: Effect.map(FiberSet.size(fibers), (inFlight) => ({ inFlight, inMemory: working.size })),
+    load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: working.size })),
     /** Whether a request for messages has come to its end since this was asked last. */
     hasAsked: () => {
       const before = asked

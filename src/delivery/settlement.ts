@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Clock, Effect, LogLevel } from "effect"
 import type { Broker, BrokerError } from "../broker/connection.ts"
 import type { Gate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
@@ -20,6 +20,7 @@ import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
 import type { Decision, RetryRecord } from "./memory/retry-record.ts"
 import { eraseRecord, isOf, writeRecord } from "./memory/retry-record.ts"
 import { findMoved, isTold } from "./memory/search.ts"
+import type { Plain } from "./underway.ts"
 
 /** How long what the broker refuses (a dead letter where DEAD is full) waits before it is tried again, ms. */
 const refusedRetry = 30_000
@@ -61,6 +62,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
   const reached = yield* Checkpoint
+  const logsDeliveries = yield* LogLevel.isEnabled("Debug")
   const moves = yield* makeMoves(options)
   const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
     const { seq } = yield* facts.append(fact, id)
@@ -87,21 +89,41 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     return held.ack(erase ? Effect.provideContext(eraseRecord(stream, seq), context) : Effect.void)
   }
 
-  /** The way of nearly every delivery, so without generators, and without the care that only an interruption needs. */
-  const succeeded = (held: Held, progress: Progress, { at, result }: Sent) => {
-    const fact = {
-      ...deliveryFact(held, "delivered", at, worker),
-      attempt: progress.attempts + 1,
-      ...attemptFields(result)
-    }
+  const release = (held: Held, fact: Fact, seq: number) => {
+    memory.settled.stored(seq)
+    reached("outcome-stored")
+    const rest = finish(held)
+    return logsDeliveries ? Effect.andThen(rest, logFact(fact)) : rest
+  }
+
+  const endWith = (held: Held, fact: Fact, id: string) =>
+    Effect.flatMap(facts.append(fact, id), ({ seq }) => release(held, fact, seq))
+
+  const deliveredFact = (held: Held, progress: Progress, { at, result }: Sent): Fact => ({
+    ...deliveryFact(held, "delivered", at, worker),
+    attempt: progress.attempts + 1,
+    ...attemptFields(result)
+  })
+
+  const succeeded = (held: Held, progress: Progress, sent: Sent) =>
+    unsettled(endWith(held, deliveredFact(held, progress, sent), options.nextId()))
+
+  /** The same without a fiber, for this is the way of nearly every delivery. */
+  const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<never>) => {
+    const fact = deliveredFact(held, progress, sent)
+    const id = options.nextId()
     const mark = memory.settled.open()
-    return Effect.flatMap(facts.append(fact, options.nextId()), ({ seq }) => {
-      memory.settled.stored(seq)
-      reached("outcome-stored")
-      const rest = finish(held)
-      memory.settled.close(mark)
-      return Effect.andThen(rest, logFact(fact))
-    })
+    facts.tryAppend(fact, id, (stored) =>
+      work.step(() => {
+        if (stored === undefined) work.goOn(unsettled(endWith(held, fact, id)))
+        else {
+          const rest = release(held, fact, stored.seq)
+          if (rest === Effect.void) work.done()
+          else work.goOn(rest)
+        }
+        memory.settled.close(mark)
+      })
+    )
   }
 
   /** Writes down what was decided, so that it outlives this worker. */
@@ -257,6 +279,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   return {
     succeeded,
+    succeedPlainly,
     failed,
     /** Writes down that a delivery is tried with caution, and how often that was done. */
     mark: (held: Held, progress: Progress, times: number) =>

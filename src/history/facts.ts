@@ -1,7 +1,8 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
-import type { PubAck, PublishError } from "../broker/publisher.ts"
+import type { PubAck } from "../broker/publisher.ts"
+import { PublishError } from "../broker/publisher.ts"
 import type { Fact } from "../domain/fact.ts"
 import { moodOf } from "../domain/fact.ts"
 
@@ -26,6 +27,15 @@ export class Facts extends Context.Service<
       fact: Fact,
       id: string
     ) => Effect.Effect<PubAck, PublishError>
+    /**
+     * Tries to append a fact without a fiber. `settle` is called once, with nothing where that is
+     * not known to have worked: then it is for `append`, under the same id.
+     */
+    readonly tryAppend: (
+      fact: Fact,
+      id: string,
+      settle: (stored: PubAck | undefined) => void
+    ) => void
     /** True while the history takes facts. */
     readonly isOpen: () => boolean
     /** Waits until the history takes facts; at once while it does. */
@@ -40,15 +50,20 @@ export class Facts extends Context.Service<
         "the history takes no facts: nothing new is sent until it does",
         "the history takes facts again"
       )
+      const subjectOf = ({ endpoint, kind, tenant }: Fact) =>
+        names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
       const publish = (fact: Fact, id: string) =>
-        publisher.publish(
-          names.subjects.fact(fact.tenant, fact.endpoint, moodOf(fact.kind), fact.kind),
-          Buffer.from(JSON.stringify(fact)),
-          [["Nats-Msg-Id", id]]
-        )
+        publisher.publish(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]])
       return Facts.of({
         append: (fact, id) => gate.through(publish(fact, id)),
         appendWithin: (limit, fact, id) => gate.within(limit, publish(fact, id)),
+        tryAppend: (fact, id, settle) => {
+          if (!gate.isCalm()) return settle(undefined)
+          const headers = [["Nats-Msg-Id", id]] as const
+          publisher.send(subjectOf(fact), JSON.stringify(fact), headers, (result) =>
+            settle(result instanceof PublishError ? undefined : result)
+          )
+        },
         isOpen: gate.isOpen,
         ready: gate.ready
       })

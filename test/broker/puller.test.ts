@@ -1,26 +1,26 @@
 import { assert, describe } from "@effect/vitest"
-import type { MsgHdrs } from "@nats-io/transport-node"
 import { Clock, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Ended, Take, Wanted } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
+import type { GetHeader } from "../../src/domain/event.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
 
 /** A puller of the first partition, with what it has taken. */
 const pulling = Effect.fnUntraced(function* (expires: number) {
-  const { connection, names } = yield* Broker
+  const { connection, names, publisher } = yield* Broker
   const taken: Array<StreamMessage> = []
-  const headers: Array<MsgHdrs | undefined> = []
+  const headers: Array<GetHeader> = []
   const take: Take = (message, its) => {
     taken.push(message)
     headers.push(its)
   }
   const of = { stream: names.deliveries(0), consumer: names.deliverConsumer }
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(connection, of, take, expires)),
+    Effect.sync(() => new Puller(connection, publisher.outbound, of, take, expires)),
     (puller) => Effect.sync(() => puller.close())
   )
   const ask = (wanted: Wanted) =>
@@ -76,9 +76,9 @@ describe("a request for messages", () => {
 
   scenario("fails where the consumer is not there", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names, publisher } = yield* Broker
       const of = { stream: names.deliveries(0), consumer: "nobody" }
-      const puller = new Puller(connection, of, () => undefined, 1_000)
+      const puller = new Puller(connection, publisher.outbound, of, () => undefined, 1_000)
       const how = yield* Effect.callback<Ended>((resume) =>
         puller.request({ messages: 1 }, (how) => resume(Effect.succeed(how)))
       )
@@ -115,7 +115,7 @@ describe("a message that was handed out", () => {
       assert.strictEqual(second?.subject, names.subjects.delivery(0, "acme", "hook"))
       assert.strictEqual(second?.seq, 2)
       assert.strictEqual(second?.handedOut, 1)
-      assert.strictEqual(headers[1]?.get("petrel-x"), "1")
+      assert.strictEqual(headers[1]?.("petrel-x"), "1")
       assert.closeTo(second?.storedAt ?? 0, before, 60_000)
     })
   )

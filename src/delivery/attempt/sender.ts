@@ -5,6 +5,7 @@ import type { Verdict } from "../../domain/retry-policy.ts"
 import { classify } from "../../policy/classify.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
 import type { Held } from "../lanes/held.ts"
+import type { Running } from "./attempt.ts"
 import { startAttempt } from "./attempt.ts"
 
 /** What came of an attempt, and when it ended (ms since the epoch). */
@@ -31,31 +32,39 @@ const defaultContentType = "application/json"
  *
  * @param number of this attempt within its round, from 1.
  */
-export const send = (
+export const startSending = (
   { agent, clock }: Sender,
   { body, delivery }: Held,
+  endpoint: LiveEndpoint,
+  number: number,
+  done: (sent: Sent) => void
+): Running => {
+  const now = clock.currentTimeMillisUnsafe()
+  const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
+  const { contentType, traceparent, tracestate } = delivery.content
+  headers.push("content-type", contentType ?? defaultContentType)
+  headers.push("user-agent", userAgent, "petrel-attempt", String(number))
+  if (traceparent !== undefined) headers.push("traceparent", traceparent)
+  if (tracestate !== undefined) headers.push("tracestate", tracestate)
+  const { target, timeout: timeoutMs, ownHeaders } = endpoint
+  const { redirects } = endpoint.config
+  const request = { target, headers, ownHeaders, body, timeoutMs, redirects }
+  return startAttempt(agent, request, (result) => {
+    const { gone, verdict } = classify(result, endpoint.policy.statuses)
+    done({ result, verdict, gone, at: clock.currentTimeMillisUnsafe() })
+  })
+}
+
+/** The same as a fiber, which ends the request where it is interrupted. */
+export const send = (
+  sender: Sender,
+  held: Held,
   endpoint: LiveEndpoint,
   number: number
 ): Effect.Effect<Sent> =>
   Effect.callback((resume) => {
-    const now = clock.currentTimeMillisUnsafe()
-    const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
-    const { contentType, traceparent, tracestate } = delivery.content
-    headers.push("content-type", contentType ?? defaultContentType)
-    headers.push("user-agent", userAgent, "petrel-attempt", String(number))
-    if (traceparent !== undefined) headers.push("traceparent", traceparent)
-    if (tracestate !== undefined) headers.push("tracestate", tracestate)
-    const { target, timeout: timeoutMs, ownHeaders } = endpoint
-    const { redirects } = endpoint.config
-    const request = { target, headers, ownHeaders, body, timeoutMs, redirects }
-    const running = startAttempt(agent, request, (result) =>
-      resume(
-        Effect.sync(() => ({
-          result,
-          at: clock.currentTimeMillisUnsafe(),
-          ...classify(result, endpoint.policy.statuses)
-        }))
-      )
+    const running = startSending(sender, held, endpoint, number, (sent) =>
+      resume(Effect.succeed(sent))
     )
     return Effect.sync(() => running.interrupt())
   })

@@ -53,7 +53,10 @@ export class Drain {
       delivery,
       body: data,
       handedOut: this.suspects-- > 0 ? perhapsDeadly : 1,
-      ack: (erase) => Effect.sync(() => this.finish(seq, erase)),
+      ack: (erase) => {
+        this.finish(seq, erase)
+        return Effect.void
+      },
       nak: (delayMs) => {
         if (!given) setTimeout(() => this.forget(seq, delivery), Math.max(1, delayMs)).unref()
         given = true

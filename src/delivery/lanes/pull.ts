@@ -33,9 +33,9 @@ export interface Pull {
  * A broker that does not answer is asked again every second.
  */
 export const pull = Effect.fnUntraced(function* (options: Pull) {
-  const { connection } = yield* Broker
+  const { connection, publisher } = yield* Broker
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(connection, options, options.take, expires)),
+    Effect.sync(() => new Puller(connection, publisher.outbound, options, options.take, expires)),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false

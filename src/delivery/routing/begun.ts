@@ -194,6 +194,9 @@ export const makeBegun = Effect.fnUntraced(function* (partitions: number, patien
     )
 
   return {
+    /** True where it is known, without asking, that nobody has begun an event. */
+    isNew: (seq: number, redelivered: boolean) =>
+      !redelivered && known !== undefined && !known.events.has(seq),
     /** Makes sure that there is a reading. */
     ready: Effect.asVoid(events(Number.POSITIVE_INFINITY)),
     /** What is known of an event that was handed out; undefined where nobody has begun it. */

@@ -1,0 +1,80 @@
+import type { NatsConnection } from "@nats-io/transport-node"
+import { NatsConnectionImpl } from "@nats-io/transport-node"
+
+/** A message on its way out: what stands before its body, and the body. */
+interface Frame {
+  readonly head: string
+  readonly body: Uint8Array | string
+  /** Of the body. */
+  readonly bytes: number
+}
+
+const lineEnd = "\r\n"
+const separators = /\s/
+
+/**
+ * Composes what is published in a turn of the event loop, and writes it in one piece when the turn
+ * ends. The client encodes, checks and copies each part of each message by itself, which takes
+ * longer than all else about a publication (docs/performance.md). Answers of receivers come in
+ * turns of their own, so that together they cost one write.
+ */
+export class Outbound {
+  readonly #connection: NatsConnectionImpl
+  #frames: Array<Frame> = []
+  #bytes = 0
+
+  constructor(connection: NatsConnection) {
+    if (!(connection instanceof NatsConnectionImpl))
+      throw new Error("this is no connection of the client that Petrel was made with")
+    this.#connection = connection
+  }
+
+  /** True where nothing can be published any more. */
+  get isClosed(): boolean {
+    return this.#connection.isClosed() || this.#connection.isDraining()
+  }
+
+  /** Bytes that a message may have, headers included. */
+  get largest(): number {
+    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY
+  }
+
+  /**
+   * Puts a message in line. Throws where its subject is none, or where it is larger than the
+   * broker takes.
+   *
+   * @param headers as they are sent, `NATS/1.0` and the empty line included; none where it is empty.
+   */
+  publish(subject: string, reply: string, headers: string, body: Uint8Array | string): void {
+    if (subject === "" || separators.test(subject)) throw new Error(`no subject: ${subject}`)
+    const bytes = Buffer.byteLength(body)
+    const to = reply === "" ? subject : `${subject} ${reply}`
+    const headerBytes = Buffer.byteLength(headers)
+    if (bytes + headerBytes > this.largest)
+      throw new Error(`it is larger than the broker's max_payload, ${this.largest} bytes`)
+    const head =
+      headers === ""
+        ? `PUB ${to} ${bytes}${lineEnd}`
+        : `HPUB ${to} ${headerBytes} ${headerBytes + bytes}${lineEnd}${headers}`
+    this.#bytes += Buffer.byteLength(head) + bytes + lineEnd.length
+    if (this.#frames.push({ head, body, bytes }) === 1) setImmediate(() => this.flush())
+  }
+
+  /** Writes what stands in line now. Without a connection the client keeps it for the next one. */
+  flush(): void {
+    if (this.#frames.length === 0) return
+    const frames = this.#frames
+    const piece = Buffer.allocUnsafeSlow(this.#bytes)
+    this.#frames = []
+    this.#bytes = 0
+    let at = 0
+    for (const { body, bytes, head } of frames) {
+      at += piece.write(head, at)
+      if (typeof body === "string") piece.write(body, at)
+      else piece.set(body, at)
+      at += bytes
+      at += piece.write(lineEnd, at, "latin1")
+    }
+    this.#connection.protocol.sendCommand(piece)
+  }
+}
