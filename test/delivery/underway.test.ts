@@ -1,0 +1,70 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { makeUnderway } from "../../src/delivery/underway.ts"
+
+const noDefect = () => Effect.die("there was no defect")
+
+describe("work under way", () => {
+  it.live("ends once, whoever says so first", () =>
+    Effect.gen(function* () {
+      const underway = yield* makeUnderway<never>()
+      const ends: Array<boolean> = []
+      const work = underway.begin((finished) => ends.push(finished), noDefect)
+      work.done()
+      work.done()
+      work.goOn(Effect.die("too late"))
+      assert.deepStrictEqual(ends, [true])
+      assert.strictEqual(yield* underway.size, 0)
+    })
+  )
+
+  it.live("goes on as a fiber where it must, and is waited for throughout", () =>
+    Effect.gen(function* () {
+      const underway = yield* makeUnderway<never>()
+      const gate = yield* Deferred.make<void>()
+      const ends: Array<boolean> = []
+      const work = underway.begin((finished) => ends.push(finished), noDefect)
+      const none = yield* Effect.forkChild(underway.none, { startImmediately: true })
+      assert.strictEqual(yield* underway.size, 1)
+      work.goOn(Deferred.await(gate))
+      assert.strictEqual(yield* underway.size, 1)
+      yield* Effect.yieldNow
+      assert.isUndefined(none.pollUnsafe())
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(none)
+      assert.deepStrictEqual(ends, [true])
+    })
+  )
+
+  it.live("goes on as it was told where a step throws", () =>
+    Effect.gen(function* () {
+      const underway = yield* makeUnderway<never>()
+      const told: Array<unknown> = []
+      const ends: Array<boolean> = []
+      const work = underway.begin(
+        (finished) => ends.push(finished),
+        (defect) => Effect.sync(() => void told.push(defect))
+      )
+      work.step(() => {
+        throw "a defect"
+      })
+      yield* underway.none
+      assert.deepStrictEqual(told, ["a defect"])
+      assert.deepStrictEqual(ends, [true])
+    })
+  )
+
+  it.live("is cut off when the scope closes, with or without a fiber", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const underway = yield* Scope.provide(makeUnderway<never>(), scope)
+      const ends: Array<string> = []
+      const work = underway.begin((finished) => ends.push(`plain ${finished}`), noDefect)
+      work.stopBy(() => ends.push("stopped"))
+      underway.run(Effect.never, (finished) => ends.push(`fiber ${finished}`))
+      yield* Scope.close(scope, Exit.void)
+      work.done()
+      assert.sameMembers(ends, ["stopped", "plain false", "fiber false"])
+    })
+  )
+})
