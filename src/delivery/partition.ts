@@ -1,9 +1,7 @@
 import { Effect, FiberSet } from "effect"
-import { Broker } from "../broker/connection.ts"
+import type { Broker } from "../broker/connection.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
-import type { Take } from "../broker/puller.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
-import { parseDelivery } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
 import type { PartitionAlerts } from "./alerts/partition-alerts.ts"
@@ -20,24 +18,19 @@ import type { StoreElsewhere } from "./handling.ts"
 import { makeHandling } from "./handling.ts"
 import { answerInquiries } from "./inquiry/inquiry-answer.ts"
 import { TallyBook } from "./inquiry/tally-book.ts"
+import { makeIntake } from "./intake.ts"
 import type { Held } from "./lanes/held.ts"
-import { holdMessage, readPlace } from "./lanes/held.ts"
-import { InHand } from "./lanes/in-hand.ts"
+import { readPlace } from "./lanes/held.ts"
 import { Lanes } from "./lanes/lane.ts"
-import { pull } from "./lanes/pull.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
 import { makeUnderway } from "./underway.ts"
 
-/** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
-const mostInHand = 128
 /** Messages that one endpoint's backlog takes. */
 const largestBacklog = 1_000_000
 /** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
 const patience = 1_000
-/** Pause before it is asked again whether an attempt may begin, ms. */
-const notOwnerPause = 250
 /** How long a stop waits for what is still to be told of endpoints, ms. */
 const lastWords = 2_000
 /** How often it is looked for what a former owner has stored in a backlog late, ms. */
@@ -97,7 +90,6 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const { memory, room } = options
   let over = false
   const stopping = () => over || options.stopping()
-  const { names } = yield* Broker
   const backlog = yield* makeBacklog(memory.index)
   const queueSettlement = yield* options.settle(memory)
   // What fails there waits as a schedule, so that the backlog goes on.
@@ -141,14 +133,22 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     memory: memory.backlog,
     settlement: backlogSettlement
   })
-  const inHand = new InHand({ messages: mostInHand, bytes: options.bytesInHand })
-  yield* inHand.keepAlive(options.ackWait)
-  const working = new Set<number>()
-
-  const letGo = (held: Held) => {
-    working.delete(held.place.seq)
-    if (held.message !== undefined) inHand.release(held.message)
-  }
+  const intake = yield* makeIntake({
+    memory,
+    settlement: queueSettlement,
+    bytes: options.bytesInHand,
+    ackWait: options.ackWait,
+    mayAttempt,
+    stopping,
+    enter: (held) => {
+      const key = endpointKey(held.delivery.tenant, held.delivery.endpoint)
+      const job = { key, held, isFromBacklog: false }
+      if (moves.has(held.place.seq)) putOff(job)
+      else lanes.enter(key, job)
+    },
+    hasEnded: (seq) => moves.delete(seq),
+    run: (told) => underway.run(told, () => undefined)
+  })
 
   /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
   const moves = new Map<number, Effect.Effect<PubAck, PublishError>>()
@@ -166,9 +166,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     room,
     bytes: ({ held }) => held.body.length,
     isOver: ({ held }) => held.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
-    lasts: ({ held }) => {
-      if (held.message !== undefined) inHand.setApart(held.message)
-    },
+    lasts: ({ held }) => intake.setApart(held),
     limit: health.limit,
     admit: health.admit,
     soon: health.soon,
@@ -180,7 +178,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       handling.deliver(held, underway, (finished) => {
         // It was cut off at a stop, or by another owner.
         if (!finished) held.nak(1)
-        if (!isFromBacklog) letGo(held)
+        if (!isFromBacklog) intake.letGo(held)
         lanes.leave(place)
         drains.wake(key)
       })
@@ -201,7 +199,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
     underway.run(done, (finished) => {
       if (!finished) held.nak(1)
-      letGo(held)
+      intake.letGo(held)
     })
   }
 
@@ -229,28 +227,6 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   })
   const tail = yield* watchTail(memory.backlog.stream, drains.highest)
 
-  const take: Take = (message, header) => {
-    const { seq } = message
-    if (working.has(seq)) return
-    const delivery = parseDelivery(message.subject, header)
-    if (delivery === undefined) {
-      const told = Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
-      underway.run(told, () => undefined)
-      return message.nak(memory.suspicion.afterDefect({ place: { stream: memory.stream, seq } }))
-    }
-    if (memory.settled.has(seq, delivery)) {
-      moves.delete(seq)
-      return message.ack()
-    }
-    working.add(seq)
-    inHand.take(message)
-    const key = endpointKey(delivery.tenant, delivery.endpoint)
-    const held = holdMessage(memory.stream, message, delivery)
-    const job = { key, held, isFromBacklog: false }
-    if (moves.has(seq)) putOff(job)
-    else lanes.enter(key, job)
-  }
-
   /** What was not begun is for the next owner. */
   const giveBack = Effect.sync(() => {
     for (const { held, isFromBacklog, key } of lanes.clear()) {
@@ -258,7 +234,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       else {
         memory.suspicion.clear(held)
         held.nak(1)
-        letGo(held)
+        intake.letGo(held)
       }
     }
   })
@@ -283,7 +259,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     activity: {
       tallies,
       lanes,
-      inHand: () => working.size,
+      inHand: intake.size,
       alerts: alerts.book,
       openCircuits: health.openCircuits
     }
@@ -297,32 +273,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     Effect.forever
   )
 
-  let asked = false
   const deliverAll = Effect.gen(function* () {
     yield* Effect.forkScoped(findAgain)
-    const pulling = pull({
-      name: memory.stream,
-      stream: memory.stream,
-      consumer: names.deliverConsumer,
-      stopping,
-      take,
-      tooLarge: (wanted) => inHand.tooLarge(wanted),
-      asked: () => {
-        asked = true
-      },
-      room: Effect.gen(function* () {
-        if (!queueSettlement.isOpen()) {
-          yield* Effect.race(queueSettlement.ready, Effect.sleep("1 second"))
-          return
-        }
-        yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
-        if (mayAttempt()) return inHand.room
-        yield* Effect.sleep(notOwnerPause)
-        return
-      })
-    })
     const failed = yield* Effect.raceFirst(
-      Effect.as(pulling, undefined),
+      Effect.as(intake.pull, undefined),
       Effect.flip(tail.lost)
     ).pipe(
       Effect.tap((failed) =>
@@ -348,22 +302,17 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     /** Delivers until it is to stop. Fails where what is known of its streams is no longer true. */
     deliverAll,
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
-    load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: working.size })),
+    load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
     /** Whether a request for messages has come to its end since this was asked last. */
-    hasAsked: () => {
-      const before = asked
-      asked = false
-      return before
-    },
+    hasAsked: intake.hasAsked,
     /** Ends a waiting delivery that was found in the queue, unless it is in hand. */
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
       const { seq } = held.place
-      if (working.has(seq)) return held.nak(patience)
       if (memory.settled.has(seq, held.delivery)) return
-      working.add(seq)
+      if (!intake.takeWaiting(seq)) return held.nak(patience)
       yield* Effect.ensuring(
         queue.end(held, reason),
-        Effect.sync(() => letGo(held))
+        Effect.sync(() => intake.letGo(held))
       )
     })
   }

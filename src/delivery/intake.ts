@@ -1,0 +1,109 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/connection.ts"
+import type { Take } from "../broker/puller.ts"
+import { parseDelivery } from "../domain/delivery.ts"
+import type { Held } from "./lanes/held.ts"
+import { holdMessage } from "./lanes/held.ts"
+import { InHand } from "./lanes/in-hand.ts"
+import { pull } from "./lanes/pull.ts"
+import type { PartitionMemory } from "./memory/partition-memory.ts"
+import type { Settlement } from "./settlement.ts"
+
+/** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
+const mostInHand = 128
+/** Pause before it is asked again whether an attempt may begin, ms. */
+const notOwnerPause = 250
+
+export interface IntakeOptions {
+  readonly memory: PartitionMemory
+  readonly settlement: Settlement
+  /** Bodies that it holds at most, bytes. */
+  readonly bytes: number
+  /** ms */
+  readonly ackWait: number
+  /** Nothing is asked for while this is false. */
+  readonly mayAttempt: () => boolean
+  readonly stopping: () => boolean
+  /** Gets each delivery, which `letGo` must follow. */
+  readonly enter: (held: Held) => void
+  /** Told of a message that came again though it has ended. */
+  readonly hasEnded: (seq: number) => void
+  readonly run: (told: Effect.Effect<void>) => void
+}
+
+/** What one partition takes from its queue and has in hand until it is let go. */
+export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
+  const { memory, mayAttempt, settlement, stopping } = options
+  const { stream } = memory
+  const { names } = yield* Broker
+  const inHand = new InHand({ messages: mostInHand, bytes: options.bytes })
+  yield* inHand.keepAlive(options.ackWait)
+  const working = new Set<number>()
+  let asked = false
+
+  const take: Take = (message, header) => {
+    const { seq } = message
+    if (working.has(seq)) return
+    const delivery = parseDelivery(message.subject, header)
+    if (delivery === undefined) {
+      options.run(Effect.logError("a message that is no delivery", { stream, seq }))
+      return message.nak(memory.suspicion.afterDefect({ place: { stream, seq } }))
+    }
+    if (memory.settled.has(seq, delivery)) {
+      options.hasEnded(seq)
+      return message.ack()
+    }
+    working.add(seq)
+    inHand.take(message)
+    options.enter(holdMessage(stream, message, delivery))
+  }
+
+  const room = Effect.gen(function* () {
+    if (!settlement.isOpen()) {
+      yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
+      return
+    }
+    yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
+    if (mayAttempt()) return inHand.room
+    yield* Effect.sleep(notOwnerPause)
+    return
+  })
+
+  return {
+    /** Takes messages until it is to stop. */
+    pull: pull({
+      name: stream,
+      stream,
+      consumer: names.deliverConsumer,
+      stopping,
+      take,
+      tooLarge: (wanted) => inHand.tooLarge(wanted),
+      asked: () => {
+        asked = true
+      },
+      room
+    }),
+    /** Messages in hand. */
+    size: () => working.size,
+    /** Takes a waiting message in hand that was not handed out; false where it is in hand already. */
+    takeWaiting: (seq: number): boolean => {
+      if (working.has(seq)) return false
+      working.add(seq)
+      return true
+    },
+    /** It stays in hand, and takes up no room any more. */
+    setApart: ({ message }: Held) => {
+      if (message !== undefined) inHand.setApart(message)
+    },
+    letGo: ({ message, place }: Held) => {
+      working.delete(place.seq)
+      if (message !== undefined) inHand.release(message)
+    },
+    /** Whether a request for messages has come to its end since this was asked last. */
+    hasAsked: () => {
+      const before = asked
+      asked = false
+      return before
+    }
+  }
+})
