@@ -2,13 +2,14 @@ import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
+import { inject } from "vitest"
 import { Broker } from "../src/broker/connection.ts"
 import type { Step } from "../src/delivery/checkpoint.ts"
 import { makeConditions } from "./conditions.ts"
 import type { Parameters } from "./crashing-worker.ts"
 import type { Installation } from "./engine.ts"
 
-const program = join(import.meta.dirname, "crashing-worker.ts")
+const program = join(inject("programs"), "crashing-worker.js")
 const compiled = join(import.meta.dirname, "../node_modules/.cache/petrel-tests")
 
 export interface WorkerProcess {

@@ -1,12 +1,12 @@
 import { join } from "node:path"
 import { Schema } from "effect"
-import { afterAll, beforeAll } from "vitest"
+import { afterAll, beforeAll, inject } from "vitest"
 import { installation } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 
 /** What a `petrel` command is started from, where a test starts it in a way of its own. */
-export const program = join(import.meta.dirname, "../../src/cli/main.ts")
+export const program = join(inject("programs"), "petrel.js")
 
 /** A line that a command prints with `--json`. */
 export const parse = Schema.decodeUnknownSync(

@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { presetNames } from "../../src/policy/presets.ts"
@@ -19,6 +20,15 @@ describe("petrel", () => {
       assert.deepStrictEqual([version.code, help.code], [0, 0])
     })
   )
+
+  it("runs as it is written, too, without having been put together", () => {
+    const written = join(import.meta.dirname, "../../src/cli/main.ts")
+    const { status, stderr, stdout } = spawnSync(process.execPath, [written, "presets", "--json"], {
+      encoding: "utf8"
+    })
+    assert.deepStrictEqual([status, stderr], [0, ""])
+    assert.strictEqual(stdout.trim().split("\n").length, presetNames.length)
+  })
 
   it.live("shows its help where a group of commands is called without one", () =>
     Effect.gen(function* () {

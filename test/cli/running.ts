@@ -1,10 +1,8 @@
 import { spawn } from "node:child_process"
-import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { makeConditions } from "../conditions.ts"
-
-const program = join(import.meta.dirname, "../../src/cli/main.ts")
+import { program } from "./command-line.ts"
 
 /** A `petrel` command in a process of its own. */
 export interface Running {
