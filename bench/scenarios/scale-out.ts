@@ -1,12 +1,13 @@
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { addTyped, type Ground, typeSubjects, workerRoom } from "../ground.ts"
+import { addTyped, typeSubjects, workerRoom } from "../ground.ts"
+import type { Limit, Worker } from "../processes.ts"
 import { startLimit, startPublisher, startReceiver, startWorker } from "../processes.ts"
 import { race, raceFigures } from "../race.ts"
 import { startBroker } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
 
-const fleet = [1, 2, 4]
+const sizes = [1, 2, 4]
 const bytes = 1024
 /** ms that the receiver takes for a request. */
 const service = 50
@@ -22,8 +23,8 @@ const rooms = [
 
 /** How many events a worker gets in a round: a few seconds' work. */
 const share = (room: number, quick: boolean) => {
-  if (room === small) return quick ? 500 : 2_500
-  return quick ? 2_000 : 10_000
+  if (room === small) return quick ? 300 : 2_500
+  return quick ? 1_000 : 10_000
 }
 
 /** Receivers that take 50 ms, once with workers whose room is the bound, once with the default room. */
@@ -46,21 +47,21 @@ export const scaleOut: Scenario = {
     )
     const publisher = yield* startPublisher(broker.url)
     for (const { name, options, room } of rooms)
-      for (const workers of fleet)
-        yield* Effect.gen(function* () {
-          const each = Array.from({ length: workers }, (_, index) => index)
-          const together = { concurrency: "unbounded" } as const
-          const ground: Ground = {
-            ...{ receiver, broker, publisher },
-            limits: yield* Effect.forEach(each, () => startLimit(receiver), together),
-            workers: yield* Effect.forEach(each, () => startWorker(broker.url, options), together)
-          }
-          const bound = (workers * room) / (service / 1000)
-          const count = workers * share(room, quick)
+      yield* Effect.gen(function* () {
+        const limits: Array<Limit> = []
+        const workers: Array<Worker> = []
+        for (const size of sizes) {
+          const joining = Array.from({ length: size - workers.length })
+          const join = <A, E, R>(start: Effect.Effect<A, E, R>) =>
+            Effect.forEach(joining, () => start, { concurrency: "unbounded" })
+          limits.push(...(yield* join(startLimit(receiver))))
+          workers.push(...(yield* join(startWorker(broker.url, options))))
+          const bound = (size * room) / (service / 1000)
+          const count = size * share(room, quick)
           yield* race(
-            ground,
+            { receiver, broker, publisher, limits, workers },
             {
-              of: `${workers} with ${name}`,
+              of: `${size} with ${name}`,
               rounds,
               publishing: { subject: typeSubjects, subjects: endpoints, count, bytes },
               fanOut: 1,
@@ -69,11 +70,13 @@ export const scaleOut: Scenario = {
             },
             row
           )
-        }).pipe(Effect.scoped)
+        }
+      }).pipe(Effect.scoped)
     return {
       settings: { "receiver's latency, ms": service, endpoints, bytes, rounds },
       notes: [
         `with room for ${small} requests (--max-in-flight ${small}) the workers are the bound, and more of them do more; with the default room of ${workerRoom.toLocaleString("en")} it is the cores, which broker, receiver, publisher and all workers share`,
+        "the others go on while a worker joins them",
         "each worker has as many of the 8 partitions as the next, but they do not hold equally many endpoints"
       ]
     }
