@@ -45,14 +45,23 @@ export const parseFact = (text: string, seq: number): Option.Option<StoredFact> 
     Option.map(decodeFact(record), (fact) => ({ seq, fact, record }))
   )
 
+/** Of which a history has so many that it is read as a whole for them. */
+const frequent: ReadonlySet<FactKind> = new Set(["routed", "delivered", "attempt-failed"])
+
+/**
+ * The broker finds the few facts of a rare kind by its index. For each fact that passes a filter
+ * of single tokens it takes 80 µs where there are thousands of subjects, times the number of
+ * filters, and 6 µs where it hands out all.
+ */
 const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string> => {
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
   const endpoint = query.endpoint?.id ?? "*"
-  if (query.kinds !== undefined && query.kinds.length > 0)
-    return [...new Set(query.kinds)].map((kind) =>
-      subjects.fact(tenant, endpoint, moodOf(kind), kind)
-    )
-  if (tenant === "*" && endpoint === "*") return [subjects.allFacts]
+  const kinds = kindsOf(query)
+  const isWide = tenant === "*" && endpoint === "*"
+  if (isWide && (kinds === undefined || kinds.some((kind) => frequent.has(kind))))
+    return [subjects.allFacts]
+  if (kinds !== undefined)
+    return kinds.map((kind) => subjects.fact(tenant, endpoint, moodOf(kind), kind))
   return [
     subjects.fact(tenant, endpoint, "ok", "*"),
     subjects.fact(tenant, endpoint, "failure", "*")
@@ -78,6 +87,10 @@ export const concerning = (
   }
 }
 
+/** The kinds that are asked for; undefined for all. */
+const kindsOf = ({ kinds = [] }: FactQuery): ReadonlyArray<FactKind> | undefined =>
+  kinds.length === 0 ? undefined : [...new Set(kinds)]
+
 const anything = { isAbout: () => true, mayBeAbout: () => true }
 
 /**
@@ -93,6 +106,7 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
       if (tenant !== undefined && query.endpoint !== undefined && tenant !== query.endpoint.tenant)
         return Stream.empty
       const follow = query.follow === true && (until === undefined || until > now)
+      const kinds = kindsOf(query)
       const { isAbout, mayBeAbout } = query.event === undefined ? anything : concerning(query.event)
       let skipped = 0
       const warnOfSkipped = Effect.suspend(() =>
@@ -116,7 +130,7 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
         }),
         Stream.ensuring(warnOfSkipped),
         Stream.filter((stored) => stored !== undefined),
-        Stream.filter(({ fact }) => isAbout(fact))
+        Stream.filter(({ fact }) => isAbout(fact) && (kinds?.includes(fact.kind) ?? true))
       )
       return follow && until !== undefined
         ? Stream.interruptWhen(facts, Effect.sleep(until - now))
