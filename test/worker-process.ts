@@ -13,6 +13,7 @@ const program = join(inject("programs"), "crashing-worker.js")
 const compiled = join(import.meta.dirname, "../node_modules/.cache/petrel-tests")
 
 export interface WorkerProcess {
+  readonly pid: number
   /** Waits until it delivers its share. */
   readonly delivering: Effect.Effect<void>
   /** Waits until it has been killed; dies if it ended in any other way. */
@@ -29,12 +30,14 @@ export interface WorkerProcess {
 
 export interface WorkerProcessOptions extends Partial<Omit<Parameters, "crash">> {
   readonly crash?: Parameters["crash"] & { readonly step: Step }
+  /** What its heap of old objects may grow to at most, MiB: beyond it dies. (Default: Node's) */
+  readonly heap?: number
 }
 
 /** A worker of an installation in a process of its own; killed at the latest when the scope closes. */
 export const workerProcess = (
   { eventRoot, prefix, publishTimeoutMs, url }: Installation,
-  options: WorkerProcessOptions = {}
+  { heap, ...options }: WorkerProcessOptions = {}
 ) =>
   Effect.acquireRelease(
     Effect.sync((): WorkerProcess => {
@@ -47,7 +50,8 @@ export const workerProcess = (
         roles: ["router", "deliver"],
         ...options
       }
-      const child = spawn(process.execPath, [program, JSON.stringify(parameters)], {
+      const limits = heap === undefined ? [] : [`--max-old-space-size=${heap}`]
+      const child = spawn(process.execPath, [...limits, program, JSON.stringify(parameters)], {
         stdio: "pipe",
         env: { ...process.env, NODE_COMPILE_CACHE: compiled }
       })
@@ -72,6 +76,7 @@ export const workerProcess = (
       })
       killed.catch(() => undefined)
       return {
+        pid: child.pid ?? 0,
         delivering: Effect.promise(() => Promise.race([delivering, killed])),
         killed: Effect.promise(() => killed),
         kill9: Effect.promise(() => {

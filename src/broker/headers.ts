@@ -5,7 +5,8 @@ import type { GetHeader } from "../domain/event.ts"
 const none: GetHeader = () => undefined
 
 /**
- * The headers of a message that has just come, by their lower-case names. The client's own can be
+ * The headers of a message that has just come, by their lower-case names: of several of one name
+ * the first that is not empty, as in what a broker has stored. The client's own can be
  * changed and searched in any case, which takes four times as long.
  */
 export const headersOf = (message: Msg): GetHeader => {
@@ -17,7 +18,9 @@ export const headersOf = (message: Msg): GetHeader => {
   for (const line of lines) {
     const colon = line.indexOf(":")
     const value = line.slice(colon + 1).trim()
-    if (colon > 0 && value !== "") values.set(line.slice(0, colon).toLowerCase(), value)
+    if (colon <= 0 || value === "") continue
+    const name = line.slice(0, colon).toLowerCase()
+    if (!values.has(name)) values.set(name, value)
   }
   return (name) => values.get(name)
 }

@@ -98,6 +98,12 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   // After all that may still bring something into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lanes.clear()))
   const underway = yield* makeUnderway<Broker | Facts>()
+  // Before what is under way is cut off: nothing may take its place.
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      over = true
+    })
+  )
   const background = yield* FiberSet.make<void>()
   const runInBackground = yield* FiberSet.runtime(background)()
   const telling = yield* FiberSet.make<void>()

@@ -113,17 +113,18 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     const fact = deliveredFact(held, progress, sent)
     const id = options.nextId()
     const mark = memory.settled.open()
-    facts.tryAppend(fact, id, (stored) =>
+    const close = () => memory.settled.close(mark)
+    facts.tryAppend(fact, id, (stored) => {
       work.step(() => {
-        if (stored === undefined) work.goOn(unsettled(endWith(held, fact, id)))
-        else {
-          const rest = release(held, fact, stored.seq)
-          if (rest === Effect.void) work.done()
-          else work.goOn(rest)
-        }
-        memory.settled.close(mark)
+        // Stored or not, it was begun when the mark was set.
+        if (stored === undefined)
+          return work.goOn(Effect.ensuring(endWith(held, fact, id), Effect.sync(close)))
+        const rest = release(held, fact, stored.seq)
+        if (rest === Effect.void) work.done()
+        else work.goOn(rest)
       })
-    )
+      if (stored !== undefined) close()
+    })
   }
 
   /** Writes down what was decided, so that it outlives this worker. */

@@ -2,7 +2,7 @@ import { Effect, FiberSet } from "effect"
 
 /** Work that goes on without a fiber for as long as all goes well. Only its first end counts. */
 export interface Plain<R> {
-  /** Does a part of it. What that throws is the end of the plain way. */
+  /** Does a part of it, unless it has ended or was cut off. What that throws ends the plain way. */
   readonly step: (part: () => void) => void
   /** It has come to its end. */
   readonly done: () => void
@@ -67,6 +67,7 @@ export const makeUnderway = Effect.fnUntraced(function* <R>() {
     plain.add(cutOff)
     return {
       step: (part) => {
+        if (!plain.has(cutOff)) return
         try {
           part()
         } catch (defect) {

@@ -35,7 +35,7 @@ describe("what is published in one turn", () => {
       outbound.publish(
         "out.bytes",
         "back.here",
-        "NATS/1.0\r\nX-Note: ä€\r\nx-more:  1 \r\n\r\n",
+        "NATS/1.0\r\nX-Note: ä€\r\nx-more:  1 \r\nX-More: 2\r\n\r\n",
         bytes
       )
       outbound.publish("out.empty", "", "", "")

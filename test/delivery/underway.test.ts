@@ -63,6 +63,7 @@ describe("work under way", () => {
       work.stopBy(() => ends.push("stopped"))
       underway.run(Effect.never, (finished) => ends.push(`fiber ${finished}`))
       yield* Scope.close(scope, Exit.void)
+      work.step(() => ends.push("a step after the end"))
       work.done()
       assert.sameMembers(ends, ["stopped", "plain false", "fiber false"])
     })

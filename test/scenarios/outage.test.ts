@@ -236,7 +236,7 @@ describe.concurrent("while the broker is there", () => {
 
   scenario("but takes no deliveries, events wait", () =>
     Effect.gen(function* () {
-      const { names } = yield* Broker
+      const { connection, names } = yield* Broker
       const { requests, url } = yield* receiver()
       yield* endpoint({ id: "one", url })
       yield* endpoint({ id: "two", url })
@@ -246,6 +246,11 @@ describe.concurrent("while the broker is there", () => {
       yield* Effect.forEach([0, 1], (index) =>
         changeStream(names.deliveries(index), { max_msg_size: 1 })
       )
+      // What was plainly refused is stored nowhere: nobody looks for it, again and again.
+      const searches: Array<string> = []
+      connection.subscribe(`$JS.API.STREAM.MSG.GET.${names.history}`, {
+        callback: (_, { subject }) => void searches.push(subject)
+      })
       yield* publishMany(10, "e")
       yield* logged(log, "the broker takes no deliveries")
       yield* facts.count("routed", 10)
@@ -257,6 +262,7 @@ describe.concurrent("while the broker is there", () => {
       yield* logged(log, "the broker takes deliveries again")
       assert.strictEqual(facts.of("routed").length, 10)
       assert.strictEqual(requests.length, 20)
+      assert.isAtMost(searches.length, 2)
       assert.strictEqual(log.count("the broker takes no deliveries"), 1)
       assert.strictEqual(log.count("the broker takes deliveries again"), 1)
     })

@@ -6,6 +6,10 @@ import { PublishError } from "../../broker/publisher.ts"
 /** Stands for the acknowledgement of a message that was found to be stored. */
 const found: PubAck = { stream: "", seq: 0, duplicate: true }
 
+/** True where a message that could not be published may have been stored nonetheless. */
+export const mayBeStored = ({ reason }: PublishError): boolean =>
+  reason === "timeout" || reason === "closed"
+
 /**
  * A publish that stores its message once though it is run again until it succeeds. The broker
  * forgets a `Nats-Msg-Id` after a while; a restart makes it forget at once that of a message which
@@ -19,9 +23,9 @@ export const storeOnce = (
   tried = false
 ): Effect.Effect<PubAck, PublishError> => {
   let uncertain = tried
-  const store = Effect.tapError(publish, ({ reason }) =>
+  const store = Effect.tapError(publish, (error) =>
     Effect.sync(() => {
-      uncertain ||= reason === "timeout" || reason === "closed"
+      uncertain ||= mayBeStored(error)
     })
   )
   const lookFirst = () =>

@@ -15,7 +15,7 @@ import { nobody } from "../../domain/token.ts"
 import { Facts } from "../../history/facts.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../endpoints/directory.ts"
-import { storeOnce } from "../memory/store-once.ts"
+import { mayBeStored, storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
 import type { Begun } from "./begun.ts"
 import { isSent } from "./begun.ts"
@@ -48,6 +48,8 @@ export interface SoFar {
   readonly known: Begun | undefined
   /** Endpoints whose delivery may have been stored: nobody knows. */
   readonly tried?: ReadonlySet<string>
+  /** When that was begun, ms of the monotonic clock. (Default: now) */
+  readonly began?: number
 }
 
 const nobodyTried: ReadonlySet<string> = new Set()
@@ -128,8 +130,8 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
   const candidatesFor = ({ tenant, type }: Event) =>
     candidates(directory.match(tenant, type), directory.unreadable(tenant))
 
-  const routeEvent = (event: Event, body: Uint8Array, { known, tried = nobodyTried }: SoFar) => {
-    const began = performance.now()
+  const routeEvent = (event: Event, body: Uint8Array, sofar: SoFar) => {
+    const { began = performance.now(), known, tried = nobodyTried } = sofar
     const follow = (planned: Planned, stored: StoredPart) =>
       Effect.suspend(
         (): Effect.Effect<void, PublishError | RoutingTooSlow> =>
@@ -217,11 +219,11 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     event: Event,
     message: StreamMessage,
     stored: StoredPart,
+    began: number,
     work: Plain<Broker>,
     otherwise: (sofar: SoFar) => void
   ) => {
     const { endpoints } = stored.plan
-    const began = performance.now()
     const sent = new Set<string>()
     const tried = new Set<string>()
     let next = 0
@@ -237,7 +239,7 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
       if (waiting > 0) return
       if (hasFailed) {
         const known = { tenant: event.tenant, parts: [stored], sent }
-        otherwise({ known, tried })
+        otherwise({ known, tried, began })
       } else {
         acknowledge(message)
         work.done()
@@ -249,12 +251,13 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
       publisher.send(subject, message.data, headers, (result) =>
         work.step(() => {
           waiting--
-          hasFailed ||= result instanceof PublishError || performance.now() - began > patience
-          if (!(result instanceof PublishError)) {
-            tried.delete(planned.id)
+          const isStored = !(result instanceof PublishError)
+          if (isStored || !mayBeStored(result)) tried.delete(planned.id)
+          if (isStored) {
             sent.add(planned.id)
             reached("delivery-stored")
           }
+          hasFailed ||= !isStored || performance.now() - began > patience
           advance()
         })
       )
@@ -274,7 +277,8 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     otherwise: (sofar: SoFar) => void
   ) =>
     work.step(() => {
-      const fromStart = () => otherwise({ known: undefined })
+      const began = performance.now()
+      const fromStart = () => otherwise({ known: undefined, began })
       const subject = parseEventSubject(message.subject, names.eventRoot)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
@@ -285,7 +289,7 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
         work.step(() => {
           if (stored === undefined || stored.duplicate) return fromStart()
           reached("plan-stored")
-          sendAll(event, message, { plan, seq: stored.seq }, work, otherwise)
+          sendAll(event, message, { plan, seq: stored.seq }, began, work, otherwise)
         })
       )
     })
