@@ -4,7 +4,7 @@ import type { KV } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { AuthorizationError, connect } from "@nats-io/transport-node"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema, Semaphore } from "effect"
 import type { Names } from "../domain/names.ts"
 import { makeNames } from "../domain/names.ts"
 import { Publisher } from "./publisher.ts"
@@ -29,6 +29,9 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
     return this.cause instanceof JetStreamApiError ? this.cause.code : undefined
   }
 }
+
+/** Searches through streams at the same time. */
+const searches = 4
 
 /** How to reach a broker, and the names of the installation on it. */
 export interface BrokerOptions {
@@ -56,6 +59,11 @@ export class Broker extends Context.Service<
     /** Runs a request, its rejection as a BrokerError that names the operation. */
     readonly ask: <A>(operation: string, run: () => Promise<A>) => Effect.Effect<A, BrokerError>
     readonly bucket: (name: string) => Effect.Effect<KV, BrokerError>
+    /**
+     * Bounds searches through streams. When a broker comes back, what may have been stored is looked
+     * for a thousand times at once, and each look holds up to 4 MiB.
+     */
+    readonly oneOfFew: Semaphore.Semaphore
     /** Calls `listener` on each reconnect, until the returned function is called. */
     readonly onReconnect: (listener: () => void) => () => void
   }
@@ -113,6 +121,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     names: makeNames(options.prefix, options.eventRoot),
     ask,
     bucket: (name) => ask(`open the bucket ${name}`, () => kvm.open(name, { allow_direct: false })),
+    oneOfFew: yield* Semaphore.make(searches),
     onReconnect: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)

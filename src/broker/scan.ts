@@ -163,6 +163,9 @@ export const firstSince = Effect.fnUntraced(function* (stream: string, time: num
   })
 })
 
+const oneOfFew = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Broker, ({ oneOfFew }) => oneOfFew.withPermit(reading))
+
 /** Of one request: in bytes too, for the broker drops a connection that takes too much at once. */
 export interface BatchLimits {
   readonly batch: number
@@ -185,7 +188,7 @@ export const scanQueue = (
 ): Stream.Stream<StoredMsg, BrokerError, Broker> =>
   complete({ stream, subjects: [subject], fromSeq: from }, (next) =>
     Stream.paginate(next, (seq: number) =>
-      Effect.map(readBatch(stream, subject, seq, limits), (batch) => {
+      Effect.map(oneOfFew(readBatch(stream, subject, seq, limits)), (batch) => {
         const last = batch.at(-1)
         const more = last !== undefined && last.header.get("Nats-Num-Pending") !== "0"
         return [batch, more ? Option.some(last.seq + 1) : Option.none<number>()] as const

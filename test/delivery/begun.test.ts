@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { isSent, makeBegun } from "../../src/delivery/routing/begun.ts"
+import { makeBegun, makeIsSent } from "../../src/delivery/routing/begun.ts"
 import type { StoredPart } from "../../src/delivery/routing/plan.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../../src/domain/delivery.ts"
@@ -72,7 +72,10 @@ const tellDelivered = (round = firstRound) =>
     yield* facts.append(fact, `delivered.${round}`)
   })
 
-const look = (stored: StoredPart) => isSent({ seq: 1, tenant: "acme" }, planned, stored, 2)
+const look = Effect.fnUntraced(function* (stored: StoredPart) {
+  const isSent = yield* makeIsSent(2)
+  return yield* isSent({ seq: 1, tenant: "acme" }, planned, stored)
+})
 
 describe.concurrent("a delivery that a plan led to", () => {
   scenario("is found where it waits, and where it is told of", () =>

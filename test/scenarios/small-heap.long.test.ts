@@ -22,7 +22,7 @@ describe.runIf(process.platform === "linux")("a worker with a small heap", () =>
   outage("outlives a receiver that takes nothing, and then all that waited for it", (place) =>
     Effect.gen(function* () {
       const slow = yield* gate
-      yield* endpoint({ url: slow.url, maxInFlight: 50 })
+      yield* endpoint({ url: slow.url, maxInFlight: 50, timeout: "5 minutes" })
       const process = yield* workerProcess(place, { heap })
       yield* process.delivering
       const count = 25_000

@@ -1,4 +1,5 @@
 import { Effect, Option, Semaphore, Stream } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
@@ -103,17 +104,46 @@ const findSent = Effect.fnUntraced(function* (
   )
 })
 
-/** True where the delivery to one endpoint of a plan was stored. */
-export const isSent = Effect.fnUntraced(function* (
-  event: Pick<Event, "seq" | "tenant">,
-  planned: Planned,
-  { plan, seq }: StoredPart,
-  partitions: number
-) {
-  const parts = [{ plan: { ...plan, endpoints: [planned] }, seq }]
-  const begun: Begun = { tenant: event.tenant, parts, sent: new Set() }
-  yield* findSent(new Map([[event.seq, begun]]), partitions)
-  return begun.sent.has(planned.id)
+/** Deliveries that are looked for together. */
+interface Search {
+  readonly events: Map<number, Begun>
+  readonly done: Effect.Effect<void, BrokerError>
+}
+
+/**
+ * Makes what looks whether the delivery to one endpoint of a plan was stored. What is asked while
+ * others are looked for is looked for together after that: one by one each would read the same
+ * streams.
+ */
+export const makeIsSent = Effect.fnUntraced(function* (partitions: number) {
+  const context = yield* Effect.context<Broker>()
+  const one = yield* Semaphore.make(1)
+  let next: Search | undefined
+
+  const begin = Effect.gen(function* () {
+    const events = new Map<number, Begun>()
+    const find = Effect.suspend(() => {
+      if (next === search) next = undefined
+      return findSent(events, partitions)
+    })
+    const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
+    const search: Search = { events, done }
+    return search
+  })
+
+  return Effect.fnUntraced(function* (
+    { seq: eventSeq, tenant }: Pick<Event, "seq" | "tenant">,
+    planned: Planned,
+    { plan, seq }: StoredPart
+  ) {
+    const search = next ?? (yield* begin)
+    next = search
+    const begun = search.events.get(eventSeq) ?? { tenant, parts: [], sent: new Set<string>() }
+    begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
+    search.events.set(eventSeq, begun)
+    yield* search.done
+    return begun.sent.has(planned.id)
+  })
 })
 
 /** The events that the router has not finished and whose plan is stored, however long ago. */

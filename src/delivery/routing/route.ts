@@ -18,7 +18,7 @@ import { Directory } from "../endpoints/directory.ts"
 import { mayBeStored, storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
 import type { Begun } from "./begun.ts"
-import { isSent } from "./begun.ts"
+import { makeIsSent } from "./begun.ts"
 import type { StoredPart } from "./plan.ts"
 import { candidates, endOf, nextPart, readPart, routedFact } from "./plan.ts"
 
@@ -56,7 +56,7 @@ const nobodyTried: ReadonlySet<string> = new Set()
 
 /** Makes what routes an event: by fibers, or plainly for as long as all is as usual. */
 export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteOptions) {
-  const context = yield* Effect.context<Broker>()
+  const isSent = yield* makeIsSent(layout.partitions)
   const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
   const directory = yield* Directory
@@ -102,9 +102,7 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     const { headers, subject } = messageOf(event, planned)
     const store = storeOnce(
       publisher.publish(subject, body, headers),
-      Effect.suspend(() =>
-        Effect.provideContext(isSent(event, planned, stored, layout.partitions), context)
-      ),
+      Effect.suspend(() => isSent(event, planned, stored)),
       tried
     )
     return Effect.map(deliveries.within(patience, store), () => reached("delivery-stored"))
