@@ -45,7 +45,7 @@ export const throughput: Scenario = {
     )
     return {
       settings: { events: count, bytes, endpoints, rounds, "limit's requests at once": atOnce },
-      aims: [{ of, figure: "ratio", atLeast: 0.25 }]
+      aims: [{ of, figure: "ratio", atLeast: 0.4 }]
     }
   })
 }
