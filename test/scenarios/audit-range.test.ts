@@ -5,9 +5,9 @@ import { audit, examine } from "../../src/history/audit/audit.ts"
 import { openBooks } from "../../src/history/audit/books.ts"
 import { judge } from "../../src/history/audit/judgement.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
-import { endpoint, history, publishMany, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
+import { publishMany } from "../engine.ts"
 import { onServer } from "../scenario.ts"
+import { delivered } from "./delivered.ts"
 
 const { scenario } = onServer()
 
@@ -32,20 +32,6 @@ const found = Effect.map(audit({}), ({ judgement }) => ({
     ({ eventSeq, kind, says }) => `${kind} ${eventSeq}: ${says}`
   )
 }))
-
-/** So many events were delivered, by a worker that has left since. */
-const delivered = Effect.fnUntraced(function* (count: number) {
-  const hook = yield* receiver()
-  const told = yield* history
-  yield* endpoint({ url: hook.url })
-  yield* Effect.scoped(
-    Effect.gen(function* () {
-      yield* worker()
-      yield* publishMany(count)
-      yield* told.count("delivered", count)
-    })
-  )
-})
 
 describe("an audit of what the router has not come to", () => {
   scenario("lets it wait for a quarter of an hour, and then calls each event overdue", () =>

@@ -12,6 +12,7 @@ import { makeConditions } from "../conditions.ts"
 import { endpoint, history, nth, publishMany, testTopology, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
+import { delivered } from "./delivered.ts"
 
 const { scenario } = onServer()
 
@@ -55,20 +56,6 @@ const keepFacts = Effect.fnUntraced(function* (wanted: ReadonlyArray<number>) {
     const { data, subject } = nth(all, index)
     yield* publisher.publish(subject, data, [])
   }
-})
-
-/** So many events were delivered, by a worker that has left since; two facts for each. */
-const delivered = Effect.fnUntraced(function* (count: number) {
-  const hook = yield* receiver()
-  const told = yield* history
-  yield* endpoint({ url: hook.url })
-  yield* Effect.scoped(
-    Effect.gen(function* () {
-      yield* worker()
-      yield* publishMany(count)
-      yield* told.count("delivered", count)
-    })
-  )
 })
 
 describe.concurrent("a watch", () => {

@@ -1,12 +1,9 @@
 import { Effect, Random } from "effect"
-import type { Broker } from "../../broker/connection.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryId } from "../../domain/delivery.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
-import type { Fact, FactKind } from "../../domain/fact.ts"
 import type { Health } from "../../domain/health.ts"
 import { healthy, isHealthy } from "../../domain/health.ts"
-import { Facts } from "../../history/facts.ts"
 import {
   afterOutcome,
   isHeld,
@@ -20,7 +17,8 @@ import { parseRetryAfter } from "../../policy/retry-after.ts"
 import type { Sender, Sent } from "../attempt/sender.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
-import { disableEndpoint } from "./endpoint-store.ts"
+import type { EndpointNewsOptions } from "./endpoint-news.ts"
+import { makeEndpointNews } from "./endpoint-news.ts"
 import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
 import { Throttles } from "./throttles.ts"
@@ -32,19 +30,12 @@ const ownerPause = 250
 /** Deliveries at the same time to an endpoint that takes none any more: they only end. */
 const ending = 16
 
-export interface EndpointHealthOptions {
-  readonly worker: string
+export interface EndpointHealthOptions extends EndpointNewsOptions {
   readonly clock: Sender["clock"]
-  /** A new id for a fact. */
-  readonly nextId: () => string
-  /** True while this worker is owner: what a former one knows is not stored any more. */
-  readonly holds: () => boolean
   /** True once it will not be owner again, unless it takes the partition anew. */
   readonly isOver: () => boolean
   /** Told of an endpoint that may take more than before. */
   readonly freed: (key: string) => void
-  /** Runs until the partition is given up. */
-  readonly run: (work: Effect.Effect<void, never, Broker | Facts>) => void
 }
 
 /** What is remembered of an endpoint that failed lately, or comes back. */
@@ -67,13 +58,11 @@ interface State {
 export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
   const { clock, run } = options
   const directory = yield* Directory
-  const facts = yield* Facts
+  const { giveUp, tell, tellAll } = yield* makeEndpointNews(options)
   const random = yield* Random.Random
   const states = new Map<string, State>()
   const records = new Map<string, HealthRecord>()
   const paused = new Set<string>()
-  /** What has happened while it was not certain who is owner. */
-  const untold: Array<Fact> = []
   const throttles = new Throttles()
 
   const asOwner: Effect.Effect<void> = Effect.suspend(() => {
@@ -104,26 +93,6 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   const isOf = (state: State, { config }: LiveEndpoint) =>
     state.health.generation === config.generation
 
-  const tell = (endpoint: LiveEndpoint, kind: FactKind, at: number, more: Partial<Fact>) => {
-    const { id, tenant } = endpoint.config
-    untold.push({ v: 1, kind, at, tenant, endpoint: id, worker: options.worker, ...more })
-    tellAll()
-  }
-
-  /** What a former owner thinks of an endpoint is not told: the new one has its own view. */
-  const tellAll = () => {
-    if (!options.holds()) return
-    for (const fact of untold.splice(0)) {
-      const { endpoint, kind, nextAttemptAt, reason, tenant } = fact
-      run(
-        Effect.gen(function* () {
-          yield* facts.append(fact, options.nextId())
-          yield* Effect.logInfo(kind, { tenant, endpoint, nextAttemptAt, reason })
-        })
-      )
-    }
-  }
-
   const store = (state: State, now: number) => {
     if (!options.holds()) return
     state.storedAt = now
@@ -140,23 +109,6 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       health.failingSince !== failingSince ||
       health.notBefore !== notBefore
     if (decides) store(state, now)
-  }
-
-  const giveUp = (endpoint: LiveEndpoint, reason: string) => {
-    if (!options.holds()) return
-    const { generation, id, tenant } = endpoint.config
-    const named = { tenant, endpoint: id, generation }
-    run(
-      disableEndpoint(named, reason, options.worker).pipe(
-        Effect.asVoid,
-        Effect.catch((error) =>
-          Effect.logWarning("an endpoint that only fails could not be disabled", {
-            endpoint: endpoint.key,
-            why: error.message
-          })
-        )
-      )
-    )
   }
 
   /** Until when the receiver asks to be left alone, ms since the epoch. */

@@ -222,43 +222,45 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     otherwise: (sofar: SoFar) => void
   ) => {
     const { endpoints } = stored.plan
-    const sent = new Set<string>()
-    const tried = new Set<string>()
+    /** Those that were not stored, as far as is known; made when there is one. */
+    let failures: Map<string, PublishError> | undefined
     let next = 0
     let waiting = 0
-    let hasFailed = false
+    let isLate = false
     const advance = (): void => {
-      while (!hasFailed && waiting < fanOut) {
+      while (failures === undefined && !isLate && waiting < fanOut) {
         const planned = endpoints[next++]
         if (planned === undefined) break
         waiting++
         store(planned)
       }
       if (waiting > 0) return
-      if (hasFailed) {
-        const known = { tenant: event.tenant, parts: [stored], sent }
-        otherwise({ known, tried, began })
-      } else {
+      if (failures !== undefined || isLate) otherwise(soFar())
+      else {
         acknowledge(message)
         work.done()
       }
     }
     const store = (planned: Planned) => {
       const { headers, subject } = messageOf(event, planned)
-      tried.add(planned.id)
       publisher.send(subject, message.data, headers, (result) =>
         work.step(() => {
           waiting--
-          const isStored = !(result instanceof PublishError)
-          if (isStored || !mayBeStored(result)) tried.delete(planned.id)
-          if (isStored) {
-            sent.add(planned.id)
-            reached("delivery-stored")
-          }
-          hasFailed ||= !isStored || performance.now() - began > patience
+          if (result instanceof PublishError) {
+            failures ??= new Map()
+            failures.set(planned.id, result)
+          } else reached("delivery-stored")
+          isLate ||= performance.now() - began > patience
           advance()
         })
       )
+    }
+    const soFar = (): SoFar => {
+      const ids = endpoints.slice(0, next).map(({ id }) => id)
+      const sent = new Set(ids.filter((id) => failures?.has(id) !== true))
+      const unsure = [...(failures ?? [])].filter(([, error]) => mayBeStored(error))
+      const known = { tenant: event.tenant, parts: [stored], sent }
+      return { known, tried: new Set(unsure.map(([id]) => id)), began }
     }
     advance()
   }

@@ -1,0 +1,17 @@
+import { Effect } from "effect"
+import { endpoint, history, publishMany, worker } from "../engine.ts"
+import { receiver } from "../receiver.ts"
+
+/** So many events were delivered, by a worker that has left since; two facts for each. */
+export const delivered = Effect.fnUntraced(function* (count: number) {
+  const hook = yield* receiver()
+  const told = yield* history
+  yield* endpoint({ url: hook.url })
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* worker()
+      yield* publishMany(count)
+      yield* told.count("delivered", count)
+    })
+  )
+})
