@@ -204,7 +204,7 @@ describe.concurrent("while the broker is there", () => {
 
   scenario("but takes no retry records, nothing new is sent, and the retry is made later", () =>
     Effect.gen(function* () {
-      const { names } = yield* Broker
+      const { connection, names } = yield* Broker
       const failing = yield* receiver({ answer: byAttempt(500, 200) })
       const healthy = yield* receiver()
       yield* endpoint({ id: "failing", url: failing.url, types: ["fails"] })
@@ -219,7 +219,12 @@ describe.concurrent("while the broker is there", () => {
       yield* logged(log, "the broker takes no retry records")
       yield* publish("works")
       yield* facts.count("routed", 3)
-      yield* Effect.sleep("1500 millis")
+      let tries = 0
+      connection.subscribe(`$KV.${names.buckets.retries}.>`, { callback: () => void tries++ })
+      yield* eventually(
+        Effect.sync(() => tries),
+        (count) => count >= 3
+      )
       assert.strictEqual(failing.requests.length, 1)
       assert.strictEqual(healthy.requests.length, 1)
       yield* takesAgain
