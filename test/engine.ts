@@ -139,8 +139,8 @@ export const publishMany = (count: number, type = "invoice.paid", bytes = 0) =>
     { concurrency: 32, discard: true }
   )
 
-/** A worker in this process that may talk to loopback. */
-export const worker = (options: Partial<WorkerOptions> = {}) =>
+/** A worker in this process that may talk to loopback, as soon as it is started. */
+export const startedWorker = (options: Partial<WorkerOptions> = {}) =>
   startWorker({
     id: "w1",
     roles: ["router", "deliver"],
@@ -148,6 +148,28 @@ export const worker = (options: Partial<WorkerOptions> = {}) =>
     stopWithin: 5_000,
     ...options
   })
+
+/** The same once it delivers in what is its share: it attempts then what it routes. */
+export const worker = (options: Partial<WorkerOptions> = {}) =>
+  Effect.tap(startedWorker(options), ({ delivering }) =>
+    options.roles?.includes("deliver") === false ? Effect.void : delivering
+  )
+
+/** One that routes, and one that delivers: nothing is attempted straight from its event. */
+export const workersApart = (options: Partial<WorkerOptions> = {}) =>
+  Effect.andThen(
+    worker({ ...options, id: "routes", roles: ["router"] }),
+    worker({ ...options, roles: ["deliver"] })
+  )
+
+/** Acknowledges so many events in the name of the router, for a history that is written by hand. */
+export const acknowledgeEvents = Effect.fnUntraced(function* (count: number) {
+  const { ask, js, names } = yield* Broker
+  yield* ask("be the router", async () => {
+    const router = await js.consumers.get(names.events, names.routerConsumer)
+    for await (const event of await router.fetch({ max_messages: count })) await event.ackAck()
+  })
+})
 
 /** The history as it grows. */
 export const history = Effect.gen(function* () {

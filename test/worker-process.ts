@@ -100,14 +100,22 @@ export const endLeases = Effect.gen(function* () {
   })
 })
 
-/** A worker that kills itself at a step: waits until it has, and lets another take over. */
-export const crashAt = (
+/**
+ * A worker that kills itself at a step: waits until it has, and lets another take over.
+ *
+ * @param begin done as soon as it delivers: what it routes then, it attempts straight from the event.
+ */
+export const crashAt = <E = never, R = never>(
   place: Installation,
   step: Step,
   arrival = 1,
-  options: WorkerProcessOptions = {}
+  options: WorkerProcessOptions = {},
+  begin?: Effect.Effect<unknown, E, R>
 ) =>
   workerProcess(place, { ...options, crash: { step, arrival } }).pipe(
+    Effect.tap(({ delivering }) =>
+      begin === undefined ? Effect.void : Effect.andThen(delivering, begin)
+    ),
     Effect.andThen(({ killed }) => killed),
     Effect.andThen(endLeases)
   )

@@ -2,6 +2,7 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import { Outbound } from "./outbound.ts"
+import { Slots } from "./slots.ts"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
 export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
@@ -73,10 +74,9 @@ export class Publisher {
   readonly outbound: Outbound
   readonly #inbox: string
   readonly #subscription: Subscription
-  readonly #outstanding = new Map<number, Publication>()
+  readonly #outstanding = new Slots<Publication>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
-  #last = 0
   #closed = false
 
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
@@ -120,13 +120,13 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
-    const token = this.#last++
-    this.#outstanding.set(token, { subject, settle, deadline: performance.now() + this.#timeoutMs })
+    const deadline = performance.now() + this.#timeoutMs
+    const token = this.#outstanding.add({ subject, settle, deadline })
     try {
       if (this.outbound.isClosed) throw new Error("the connection is closed")
       this.outbound.publish(subject, this.#inbox + token, encode(headers), body)
     } catch (error) {
-      this.#outstanding.delete(token)
+      this.#outstanding.take(token)
       const reason = this.outbound.isClosed ? "closed" : "rejected"
       const detail = error instanceof Error ? error.message : String(error)
       settle(new PublishError({ subject, reason, code: 0, detail }))
@@ -139,15 +139,16 @@ export class Publisher {
     this.#closed = true
     clearInterval(this.#sweeper)
     this.#subscription.unsubscribe()
-    for (const { subject, settle } of this.#outstanding.values()) settle(closedError(subject))
-    this.#outstanding.clear()
+    for (const [token, { settle, subject }] of this.#outstanding.entries()) {
+      this.#outstanding.take(token)
+      settle(closedError(subject))
+    }
   }
 
   #settle(message: Msg): void {
     const token = Number(message.subject.slice(this.#inbox.length))
-    const waiting = this.#outstanding.get(token)
+    const waiting = this.#outstanding.take(token)
     if (waiting === undefined) return
-    this.#outstanding.delete(token)
     const { subject, settle } = waiting
     if (message.headers?.code === 503) {
       const detail = "no stream takes this subject; has `petrel init` been run?"
@@ -164,12 +165,11 @@ export class Publisher {
     settle({ stream: body.stream, seq: body.seq, duplicate: body.duplicate === true })
   }
 
-  /** All have the same time-out, so the map's order is the order of their deadlines. */
   #expire(): void {
     const now = performance.now()
-    for (const [token, { subject, deadline, settle }] of this.#outstanding) {
-      if (deadline > now) return
-      this.#outstanding.delete(token)
+    for (const [token, { subject, deadline, settle }] of this.#outstanding.entries()) {
+      if (deadline > now) continue
+      this.#outstanding.take(token)
       const detail = `no acknowledgement within ${this.#timeoutMs} ms`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
     }

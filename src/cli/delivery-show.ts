@@ -4,6 +4,7 @@ import { Broker } from "../broker/connection.ts"
 import { readLayout } from "../broker/installed.ts"
 import { getEndpoint, listEndpoints } from "../delivery/endpoints/endpoint-store.ts"
 import { readEndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
+import { firstRound } from "../domain/delivery.ts"
 import type { Waiter } from "../history/audit/waiting-rooms.ts"
 import { lookFor } from "../history/audit/waiting-rooms.ts"
 import { readDeliveryFacts } from "../history/delivery-facts.ts"
@@ -57,6 +58,12 @@ const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
 const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Round) {
   const { endpoint: id, eventSeq, tenant } = life
   const { partitions } = yield* readLayout
+  const { ask, jsm, names } = yield* Broker
+  // Before it is looked for: once the router is done with it, it is where it is looked for.
+  const router = yield* ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  const isInRouter = round.round === firstRound && eventSeq > router.ack_floor.stream_seq
   let waiter: Waiter | undefined
   yield* lookFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {
     if (found.eventSeq === eventSeq && found.round === round.round && found.endpoint === id)
@@ -72,7 +79,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
   const health = endpoint === undefined ? undefined : yield* healthOf(endpoint)
   const activity = yield* readEndpointNow(tenant, id)
   const now = yield* Clock.currentTimeMillis
-  return { waiter, holds: holdsOf({ round, waiter, endpoint, health, activity }, now) }
+  return { waiter, holds: holdsOf({ round, waiter, isInRouter, endpoint, health, activity }, now) }
 })
 
 interface Shown {

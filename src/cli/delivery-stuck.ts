@@ -14,6 +14,8 @@ export interface Situation {
   readonly round: Round
   /** Where it waits; undefined where it was not found. */
   readonly waiter: Waiter | undefined
+  /** The router has not finished its event. */
+  readonly isInRouter: boolean
   /** Undefined where there is no such endpoint any more. */
   readonly endpoint: Endpoint | undefined
   readonly health: Health | undefined
@@ -24,6 +26,7 @@ export interface Situation {
 export interface Hold {
   readonly by:
     | "missing"
+    | "event"
     | "endpoint-removed"
     | "endpoint-disabled"
     | "no-worker"
@@ -135,7 +138,15 @@ const endpointHolds = (
  * @param now ms since the epoch.
  */
 export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> => {
-  const { activity, endpoint, health, round, waiter } = situation
+  const { activity, endpoint, health, isInRouter, round, waiter } = situation
+  if (waiter === undefined && isInRouter)
+    return [
+      {
+        by: "event",
+        says: "with its event, which a router has in hand: it is attempted from there, or comes to its queue next",
+        freedBy: "time alone, or a running worker"
+      }
+    ]
   if (waiter === undefined)
     return [
       {

@@ -41,7 +41,7 @@ const eventsText = ({ events: { inRouter, pending, stored } }: Survey): string =
       ? "? behind the router"
       : pending + inRouter === 0
         ? "all routed"
-        : `${countText(pending + inRouter)} not routed yet`
+        : `${countText(pending)} not routed yet, ${countText(inRouter)} being routed or attempted`
   return `${known(stored, countText)} stored, ${behind}`
 }
 

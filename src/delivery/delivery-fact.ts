@@ -1,12 +1,14 @@
 import { Effect } from "effect"
+import type { Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
 import type { AttemptResult } from "../domain/outcome.ts"
+import type { Sent } from "./attempt/sender.ts"
 import type { Held } from "./lanes/held.ts"
 
 /** A fact about a delivery, with all that is known of it before an attempt. */
 export const deliveryFact = (
-  { delivery, place }: Held,
+  { delivery, place }: Pick<Held, "delivery" | "place">,
   kind: FactKind,
   at: number,
   worker: string
@@ -36,6 +38,18 @@ export const attemptFields = (result: AttemptResult): Partial<Fact> => ({
   ...(result.connectMs === undefined ? {} : { connectMs: result.connectMs }),
   ...(result.firstByteMs === undefined ? {} : { firstByteMs: result.firstByteMs }),
   ...(result.response === undefined ? {} : { response: result.response })
+})
+
+/** The fact of an attempt that succeeded. */
+export const deliveredFact = (
+  held: Pick<Held, "delivery" | "place">,
+  progress: Progress,
+  { at, result }: Sent,
+  worker: string
+): Fact => ({
+  ...deliveryFact(held, "delivered", at, worker),
+  attempt: progress.attempts + 1,
+  ...attemptFields(result)
 })
 
 /**

@@ -9,7 +9,7 @@ import { send, startSending } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
 import type { LiveEndpoint, Standing } from "./endpoints/directory.ts"
 import { Directory } from "./endpoints/directory.ts"
-import { disableEndpoint } from "./endpoints/endpoint-store.ts"
+import { disableWhereGone } from "./failed-attempt.ts"
 import type { Held } from "./lanes/held.ts"
 import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
 import { isOf, readRecord } from "./memory/retry-record.ts"
@@ -83,8 +83,11 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     const isNew = !memory.waiting.has(place.seq) && !memory.recorded.has(place.seq)
     if (!isNew || !settlement.isOpen() || !options.mayAttempt()) return undefined
     const now = clock.currentTimeMillisUnsafe()
-    const isTime = now < delivery.deadline && now + early >= (delivery.progress.nextAttemptAt ?? 0)
-    return isTime && !suspicion.watches(held, 0) ? directory.liveNow(delivery) : undefined
+    const { ends, nextAttemptAt = 0 } = delivery.progress
+    const isTime = now < delivery.deadline && now + early >= nextAttemptAt
+    return isTime && ends === undefined && !suspicion.watches(held, 0)
+      ? directory.liveNow(delivery)
+      : undefined
   }
 
   const answered = (held: Held, endpoint: LiveEndpoint, sent: Sent, progress: Progress) => {
@@ -124,15 +127,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     sent: Sent
   ) {
     yield* settlement.failed(held, progress, sent, endpoint)
-    if (sent.gone)
-      yield* disableEndpoint(held.delivery, "the receiver answered 410 Gone", options.worker).pipe(
-        Effect.catch((error) =>
-          Effect.logWarning("an endpoint that answered 410 could not be disabled", {
-            endpoint: endpoint.key,
-            why: error.message
-          })
-        )
-      )
+    yield* disableWhereGone(held, endpoint, sent, options.worker)
   })
 
   /**
@@ -150,6 +145,8 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     if (!settlement.isOpen()) yield* settlement.ready
     const now = yield* Clock.currentTimeMillis
     const progress = waiting?.record.progress ?? held.delivery.progress
+    if (waiting === undefined && progress.ends !== undefined)
+      return yield* settlement.end(held, progress, progress.ends)
     const standing = yield* directory.standing(held.delivery)
     const trials = trialsOf(waiting)
     const pause = suspicion.pauseBefore(held, trials)
@@ -163,10 +160,14 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
       suspicion.clear(held)
       return held.nak(patience)
     }
-    const wait = (progress.nextAttemptAt ?? 0) - now
+    const { nextAttemptAt = 0 } = progress
+    const wait = nextAttemptAt - now
     if (waiting === undefined && wait > early) {
       suspicion.clear(held)
-      return held.nak(wait)
+      // A schedule of the broker fires a little early at most; else it failed before it came here.
+      return yield* wait > patience
+        ? settlement.postpone(held, progress, nextAttemptAt)
+        : Effect.sync(() => held.nak(wait))
     }
     if (instead !== undefined) return yield* instead(progress)
     // Just made, and nobody here knows yet how many requests it takes.
@@ -193,7 +194,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const end = Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
     const waiting = yield* recall(held)
     const progress = waiting?.record.progress ?? held.delivery.progress
-    yield* settlement.end(held, progress, reason)
+    yield* settlement.end(held, progress, progress.ends ?? reason)
   })
 
   /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */

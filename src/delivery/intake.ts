@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Take } from "../broker/puller.ts"
-import { parseDelivery } from "../domain/delivery.ts"
+import { firstRound, parseDelivery } from "../domain/delivery.ts"
 import type { Held } from "./lanes/held.ts"
 import { holdMessage } from "./lanes/held.ts"
 import { InHand } from "./lanes/in-hand.ts"
@@ -11,6 +11,8 @@ import type { Settlement } from "./settlement.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
 const mostInHand = 128
+/** Pause before a delivery is looked at again that is attempted from its event, ms. */
+const underwayPause = 1_000
 /** Pause before it is asked again whether an attempt may begin, ms. */
 const notOwnerPause = 250
 
@@ -53,9 +55,13 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       options.hasEnded(seq)
       return message.ack()
     }
+    // Its event was handed out again while it was attempted from there.
+    if (delivery.round === firstRound) {
+      if (memory.straights.hasEnded(delivery)) return message.ack()
+      if (memory.straights.isUnderway(delivery)) return message.nak(underwayPause)
+    }
     working.add(seq)
-    inHand.take(message)
-    options.enter(holdMessage(stream, message, delivery))
+    options.enter(holdMessage(stream, message, delivery, inHand.take(message)))
   }
 
   const room = Effect.gen(function* () {
@@ -92,12 +98,12 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       return true
     },
     /** It stays in hand, and takes up no room any more. */
-    setApart: ({ message }: Held) => {
-      if (message !== undefined) inHand.setApart(message)
+    setApart: ({ hand }: Held) => {
+      if (hand !== undefined) inHand.setApart(hand)
     },
-    letGo: ({ message, place }: Held) => {
+    letGo: ({ hand, place }: Held) => {
       working.delete(place.seq)
-      if (message !== undefined) inHand.release(message)
+      if (hand !== undefined) inHand.release(hand)
     },
     /** Whether a request for messages has come to its end since this was asked last. */
     hasAsked: () => {

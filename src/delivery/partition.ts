@@ -25,12 +25,16 @@ import { Lanes } from "./lanes/lane.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
+import type { Straight } from "./straight.ts"
+import { leaveUntried, makeStraights } from "./straight.ts"
 import { makeUnderway } from "./underway.ts"
 
 /** Messages that one endpoint's backlog takes. */
 const largestBacklog = 1_000_000
 /** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
 const patience = 1_000
+/** Deliveries of an endpoint under way or in line up to which more come straight from their events. */
+const mostStraight = 64
 /** How long a stop waits for what is still to be told of endpoints, ms. */
 const lastWords = 2_000
 /** How often it is looked for what a former owner has stored in a backlog late, ms. */
@@ -74,12 +78,12 @@ export interface PartitionOptions {
   readonly stopping: () => boolean
 }
 
-/** A delivery on its way through its endpoint's lane. */
-interface Job {
-  readonly key: string
-  readonly held: Held
-  readonly isFromBacklog: boolean
-}
+/** A delivery on its way through its endpoint's lane: from the queue, from the backlog, or from its event. */
+type Job =
+  | { readonly key: string; readonly held: Held; readonly isFromBacklog: boolean }
+  | { readonly key: string; readonly straight: Straight }
+
+const deliveryOf = (job: Job) => ("straight" in job ? job.straight : job.held)
 
 /**
  * Delivers what lies in one partition: what its queue hands out and what waits in its endpoints'
@@ -89,6 +93,8 @@ interface Job {
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
   const { memory, room } = options
   let over = false
+  /** Its endpoints may be given what comes straight from events. */
+  let isReady = false
   const stopping = () => over || options.stopping()
   const backlog = yield* makeBacklog(memory.index)
   const queueSettlement = yield* options.settle(memory)
@@ -96,7 +102,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const backlogSettlement = yield* options.settle(memory.backlog, 0)
   const { alerts, mayAttempt, sender, worker } = options
   // After all that may still bring something into a line.
-  yield* Effect.addFinalizer(() => Effect.sync(() => lanes.clear()))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      for (const job of lanes.clear()) if ("straight" in job) leaveUntried(job.straight)
+    })
+  )
   const underway = yield* makeUnderway<Broker | Facts>()
   // Before what is under way is cut off: nothing may take its place.
   yield* Effect.addFinalizer(() =>
@@ -139,6 +149,12 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     memory: memory.backlog,
     settlement: backlogSettlement
   })
+  const straights = yield* makeStraights({
+    ...common,
+    memory,
+    settlement: queueSettlement,
+    nextId: options.nextId
+  })
   const intake = yield* makeIntake({
     memory,
     settlement: queueSettlement,
@@ -170,16 +186,23 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
 
   const lanes = new Lanes<Job>({
     room,
-    bytes: ({ held }) => held.body.length,
-    isOver: ({ held }) => held.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
-    lasts: ({ held }) => intake.setApart(held),
+    bytes: (job) => deliveryOf(job).body.length,
+    isOver: (job) => deliveryOf(job).delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
+    lasts: (job) => ("straight" in job ? job.straight.lasts() : intake.setApart(job.held)),
     limit: health.limit,
     admit: health.admit,
     soon: health.soon,
     isBehind: (key) => drains.isBehind(key),
     closed: stopping,
     patience,
-    start: ({ held, isFromBacklog, key }, place) => {
+    start: (job, place) => {
+      const { key } = job
+      if ("straight" in job)
+        return straights.attempt(job.straight, underway, () => {
+          lanes.leave(place)
+          drains.wake(key)
+        })
+      const { held, isFromBacklog } = job
       const handling = isFromBacklog ? late : queue
       handling.deliver(held, underway, (finished) => {
         // It was cut off at a stop, or by another owner.
@@ -193,7 +216,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     roomFor: (key) => drains.wake(key)
   })
 
-  const putOff = ({ held, isFromBacklog, key }: Job) => {
+  const putOff = (job: Job) => {
+    if ("straight" in job) return leaveUntried(job.straight)
+    const { held, isFromBacklog, key } = job
     if (isFromBacklog) return drains.handBack(key, held)
     const isMoving = moves.has(held.place.seq)
     const reason =
@@ -235,7 +260,12 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
 
   /** What was not begun is for the next owner. */
   const giveBack = Effect.sync(() => {
-    for (const { held, isFromBacklog, key } of lanes.clear()) {
+    for (const job of lanes.clear()) {
+      if ("straight" in job) {
+        leaveUntried(job.straight)
+        continue
+      }
+      const { held, isFromBacklog, key } = job
       if (isFromBacklog) drains.handBack(key, held)
       else {
         memory.suspicion.clear(held)
@@ -280,6 +310,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   )
 
   const deliverAll = Effect.gen(function* () {
+    isReady = true
     yield* Effect.forkScoped(findAgain)
     const failed = yield* Effect.raceFirst(
       Effect.as(intake.pull, undefined),
@@ -307,6 +338,19 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     ),
     /** Delivers until it is to stop. Fails where what is known of its streams is no longer true. */
     deliverAll,
+    /**
+     * Takes a delivery that is in no queue, where it can be attempted in a moment: its endpoint is
+     * well and quick, and not many are before it. False where it is to go into the queue.
+     */
+    takeStraight: (straight: Straight): boolean => {
+      if (!isReady || stopping() || !mayAttempt()) return false
+      const key = endpointKey(straight.delivery.tenant, straight.delivery.endpoint)
+      if (!health.isClosed(key) || !lanes.isQuick(key, mostStraight)) return false
+      // It may turn out to last, and its body is counted then.
+      if (room.bytesFor("quick") === 0) return false
+      lanes.enter(key, { key, straight })
+      return true
+    },
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
     load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
     /** Whether a request for messages has come to its end since this was asked last. */

@@ -8,12 +8,13 @@ import { deliveryId } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
-import { nextStep } from "../policy/next-step.ts"
 import { waitBy } from "../policy/wait.ts"
+import { appendPlainly } from "./append-plainly.ts"
 import type { Sent } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
-import { attemptFields, deliveryFact, logFact } from "./delivery-fact.ts"
+import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
+import { judgeFailure } from "./failed-attempt.ts"
 import type { Held } from "./lanes/held.ts"
 import { makeMoves } from "./memory/moves.ts"
 import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
@@ -99,32 +100,21 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const endWith = (held: Held, fact: Fact, id: string) =>
     Effect.flatMap(facts.append(fact, id), ({ seq }) => release(held, fact, seq))
 
-  const deliveredFact = (held: Held, progress: Progress, { at, result }: Sent): Fact => ({
-    ...deliveryFact(held, "delivered", at, worker),
-    attempt: progress.attempts + 1,
-    ...attemptFields(result)
-  })
-
   const succeeded = (held: Held, progress: Progress, sent: Sent) =>
-    unsettled(endWith(held, deliveredFact(held, progress, sent), options.nextId()))
+    unsettled(endWith(held, deliveredFact(held, progress, sent, worker), options.nextId()))
 
   /** The same without a fiber, for this is the way of nearly every delivery. */
-  const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<never>) => {
-    const fact = deliveredFact(held, progress, sent)
-    const id = options.nextId()
-    const mark = memory.settled.open()
-    const close = () => memory.settled.close(mark)
-    facts.tryAppend(fact, id, (stored) => {
-      work.step(() => {
-        // Stored or not, it was begun when the mark was set.
-        if (stored === undefined)
-          return work.goOn(Effect.ensuring(endWith(held, fact, id), Effect.sync(close)))
-        const rest = release(held, fact, stored.seq)
-        if (rest === Effect.void) work.done()
-        else work.goOn(rest)
-      })
-      if (stored !== undefined) close()
+  const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<never>) =>
+    appendPlainly(facts, memory.settled, work, {
+      fact: deliveredFact(held, progress, sent, worker),
+      id: options.nextId(),
+      stored: (fact, seq) => release(held, fact, seq)
     })
+
+  /** How a delivery waits for its next attempt. */
+  const waitUntil = (at: number): Decision => {
+    const wait = waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting)
+    return { _tag: wait === "nak" ? "Nak" : "Schedule", at }
   }
 
   /** Writes down what was decided, so that it outlives this worker. */
@@ -233,48 +223,21 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   const failed = Effect.fnUntraced(function* (
     held: Held,
-    progress: Progress,
-    { at, result, verdict }: Sent,
+    before: Progress,
+    sent: Sent,
     endpoint: LiveEndpoint
   ) {
-    const attempts = progress.attempts + 1
-    const step = yield* nextStep({
-      schedule: endpoint.schedule(),
-      retryAfterCap: endpoint.retryAfterCap,
-      verdict: verdict === "fail" ? "fail" : "retry",
-      attempts,
-      deadline: held.delivery.deadline,
-      now: at,
-      retryAfter: result.retryAfter
-    })
-    const wait =
-      step._tag === "Dead"
-        ? undefined
-        : waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting)
-    const decision: Decision =
-      step._tag === "Dead" ? step : { _tag: wait === "nak" ? "Nak" : "Schedule", at: step.at }
-    const next = step._tag === "Dead" ? {} : { nextAttemptAt: step.at }
-    const fact: Fact = {
-      ...deliveryFact(held, "attempt-failed", at, worker),
-      attempt: attempts,
-      ...attemptFields(result),
-      ...next,
-      ...(wait === undefined ? {} : { wait })
-    }
+    const { fact, progress, step } = yield* judgeFailure(held, before, sent, endpoint, worker)
+    const decision = step._tag === "Dead" ? step : waitUntil(step.at)
+    const wait = waitOf(decision)
     yield* decide(held, {
       decision,
-      decidedAt: at,
-      outcome: { fact, id: options.nextId() },
-      progress: {
-        attempts,
-        firstAttemptAt: progress.firstAttemptAt ?? at,
-        lastAttemptAt: at,
-        ...next,
-        ...(result.status === undefined ? {} : { lastStatus: result.status }),
-        ...(result.error === undefined
-          ? {}
-          : { lastErrorClass: result.error.class, lastError: result.error.message })
-      }
+      decidedAt: sent.at,
+      outcome: {
+        fact: { ...fact, ...(wait === undefined ? {} : { wait }) },
+        id: options.nextId()
+      },
+      progress
     }).pipe(patiently(held), Effect.provideContext(context))
   })
 
@@ -287,6 +250,11 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
         remember(held, { decision: { _tag: "Trying", times }, decidedAt, progress })
       ),
+    /** Lets a delivery wait whose last attempt was told of before it came here. */
+    postpone: (held: Held, progress: Progress, at: number) =>
+      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
+        decide(held, { decision: waitUntil(at), decidedAt, progress })
+      ).pipe(patiently(held), Effect.provideContext(context)),
     /** Ends a delivery without an attempt; what was begun earlier stands. */
     end: (held: Held, progress: Progress, reason: DeadReason) =>
       Effect.gen(function* () {
@@ -328,6 +296,9 @@ export type Settlement = Effect.Success<ReturnType<typeof makeSettlement>>
 
 const isRefusal = (error: PublishError | BrokerError): boolean =>
   error._tag === "PublishError" && error.reason === "rejected"
+
+const waitOf = ({ _tag }: Decision): Fact["wait"] =>
+  _tag === "Nak" ? "nak" : _tag === "Schedule" ? "schedule" : undefined
 
 /** In memory a decision is enough; the outcome's fact is in the history and may be large. */
 const forgetOutcome = (record: RetryRecord): Waiting => {

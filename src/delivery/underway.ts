@@ -1,4 +1,6 @@
 import { Effect, FiberSet } from "effect"
+import type { Linked } from "./lanes/chain.ts"
+import { Chain } from "./lanes/chain.ts"
 
 /** Work that goes on without a fiber for as long as all goes well. Only its first end counts. */
 export interface Plain<R> {
@@ -10,6 +12,11 @@ export interface Plain<R> {
   readonly goOn: (work: Effect.Effect<void, unknown, R>) => void
   /** Says what is to be stopped where the work is cut off. */
   readonly stopBy: (stop: () => void) => void
+}
+
+/** How work without a fiber is cut off. */
+interface Cut extends Linked<Cut> {
+  readonly off: () => void
 }
 
 /** What is to be done with the messages in hand, as fibers and without. */
@@ -38,7 +45,7 @@ export interface Underway<R> {
 export const makeUnderway = Effect.fnUntraced(function* <R>() {
   const fibers = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(fibers)<R>()
-  const plain = new Set<() => void>()
+  const plain = new Chain<Cut>()
   let waiting: Array<() => void> = []
 
   const run: Underway<R>["run"] = (work, ended) =>
@@ -46,28 +53,32 @@ export const makeUnderway = Effect.fnUntraced(function* <R>() {
 
   const begin: Underway<R>["begin"] = (ended, afterDefect) => {
     let stop: (() => void) | undefined
+    let isOpen = true
     const leave = () => {
-      if (!plain.delete(cutOff)) return false
+      if (!isOpen) return false
+      isOpen = false
+      plain.remove(cut)
       if (plain.size === 0 && waiting.length > 0) {
         for (const resume of waiting) resume()
         waiting = []
       }
       return true
     }
-    const cutOff = () => {
+    const off = () => {
       if (!leave()) return
       stop?.()
       ended(false)
     }
+    const cut: Cut = { off, before: undefined, after: undefined }
     const goOn: Plain<R>["goOn"] = (work) => {
-      if (!plain.has(cutOff)) return
+      if (!isOpen) return
       run(work, ended)
       leave()
     }
-    plain.add(cutOff)
+    plain.add(cut)
     return {
       step: (part) => {
-        if (!plain.has(cutOff)) return
+        if (!isOpen) return
         try {
           part()
         } catch (defect) {
@@ -96,7 +107,7 @@ export const makeUnderway = Effect.fnUntraced(function* <R>() {
   )
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const cutOff of [...plain]) cutOff()
+      for (const { off } of [...plain]) off()
     })
   )
   const underway: Underway<R> = {

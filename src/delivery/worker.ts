@@ -39,7 +39,10 @@ export interface WorkerOptions {
   readonly stopWithin?: number | undefined
   /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
   readonly maxInFlight?: number | undefined
-  /** Bodies in memory, bytes: half for what the queues hand out, half for what comes late or lasts. (Default: 128 MiB) */
+  /**
+   * Bodies in memory, bytes: a quarter for what is routed, a quarter for what the queues hand out, and
+   * half for what comes late or lasts. (Default: 128 MiB)
+   */
   readonly maxBytes?: number | undefined
   /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
@@ -111,9 +114,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     settled: (partitions) => Deferred.succeed(delivering, partitions)
   }
   const parts = [
-    ...(options.roles.includes("router")
-      ? [keepUp("route", node, runRouter({ worker: options.id, layout, stopping: node.stopping }))]
-      : []),
+    ...(options.roles.includes("router") ? [keepUp("route", node, route(node))] : []),
     ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverShare(node))] : [])
   ]
   const fibers = yield* Effect.forEach(parts, (part) =>
@@ -188,6 +189,16 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
   })
 }
 
+/** Routes events; what goes to its own partitions it may attempt at once. */
+const route = ({ layout, options, owned, stopping }: Node) =>
+  runRouter({
+    worker: options.id,
+    layout,
+    bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 4),
+    stopping,
+    takeStraight: (partition, straight) => owned.get(partition)?.takeStraight(straight) === true
+  })
+
 /** Delivers in the partitions that are its share, whichever those are. */
 const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const { layout, options, owned } = node
@@ -253,7 +264,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       alerts,
       room,
       rest,
-      bytesInHand: Math.floor(maxBytes / 2 / layout.partitions),
+      bytesInHand: Math.floor(maxBytes / 4 / layout.partitions),
       worker: options.id,
       ackWait: layout.ackWait,
       maxBacklog: options.maxBacklog,

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { Content, GetHeader } from "./event.ts"
 import { contentOf } from "./event.ts"
-import { ErrorClass } from "./outcome.ts"
+import { DeadReason, ErrorClass } from "./outcome.ts"
 
 /** What is known of a delivery from its attempts so far. Times in ms since the epoch. */
 export const Progress = Schema.Struct({
@@ -12,7 +12,9 @@ export const Progress = Schema.Struct({
   nextAttemptAt: Schema.optionalKey(Schema.Number),
   lastStatus: Schema.optionalKey(Schema.Int),
   lastErrorClass: Schema.optionalKey(ErrorClass),
-  lastError: Schema.optionalKey(Schema.String)
+  lastError: Schema.optionalKey(Schema.String),
+  /** Its last attempt was the last of all: it ends for this reason. */
+  ends: Schema.optionalKey(DeadReason)
 })
 export type Progress = typeof Progress.Type
 

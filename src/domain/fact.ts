@@ -88,7 +88,10 @@ export const Fact = Schema.Struct({
   firstByteMs: Schema.optionalKey(Schema.Number),
   response: Schema.optionalKey(Response),
   nextAttemptAt: Schema.optionalKey(Schema.Number),
-  /** How a retry waits: as a NAK of the same message, or as a schedule of the broker. */
+  /**
+   * How a retry waits: as a NAK of the same message, or as a schedule of the broker. Not told where
+   * the attempt was made from the event: that is decided in the queue.
+   */
   wait: Schema.optionalKey(Schema.Literals(["nak", "schedule"])),
   deadline: Schema.optionalKey(Schema.Number),
   reason: Schema.optionalKey(Schema.Union([DeadReason, Schema.String])),

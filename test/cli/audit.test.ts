@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { nth, publishMany } from "../engine.ts"
+import { acknowledgeEvents, nth, publishMany } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run, start } from "./running.ts"
 
@@ -42,6 +42,7 @@ const delivered = (count: number) =>
       yield* write({ kind: "routed", endpoint: "_", event, eventSeq, type: "invoice.paid", plan })
       yield* write({ kind: "delivered", event, eventSeq, attempt: 1, status: 200 })
     }
+    yield* acknowledgeEvents(count)
   })
 
 const removeFact = (seq: number) =>
@@ -158,6 +159,7 @@ describe("petrel audit", () => {
         })
         yield* delivered(1)
         yield* publishMany(1, "invoice.sent")
+        yield* acknowledgeEvents(1)
         yield* write({ kind: "routed", endpoint: "_", event: "lost", eventSeq: 2, plan })
         const watching = yield* start("audit", "--watch", "--every", "100ms", "--json", ...flags)
         yield* watching.until((out) => out.length > 0)

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { makeBegun, makeIsSent } from "../../src/delivery/routing/begun.ts"
+import { makeBegun, makeLook } from "../../src/delivery/routing/begun.ts"
 import type { StoredPart } from "../../src/delivery/routing/plan.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../../src/domain/delivery.ts"
@@ -73,8 +73,8 @@ const tellDelivered = (round = firstRound) =>
   })
 
 const look = Effect.fnUntraced(function* (stored: StoredPart) {
-  const isSent = yield* makeIsSent(2)
-  return yield* isSent({ seq: 1, tenant: "acme" }, planned, stored)
+  const find = yield* makeLook(2)
+  return (yield* find({ at: 0, seq: 1, tenant: "acme" }, planned, stored)).isSent
 })
 
 describe.concurrent("a delivery that a plan led to", () => {

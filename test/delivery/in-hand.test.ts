@@ -20,8 +20,7 @@ describe("the room for more messages", () => {
   it("is what is left of the places and of the bytes", () => {
     const inHand = new InHand({ messages: 200, bytes: 10_000 })
     assert.deepStrictEqual(inHand.room, { messages: 200, bytes: 10_000 })
-    const taken = Array.from({ length: 40 }, () => message(100))
-    for (const each of taken) inHand.take(each)
+    const taken = Array.from({ length: 40 }, () => inHand.take(message(100)))
     assert.deepStrictEqual(inHand.room, { messages: 160, bytes: 6_000 })
     for (const each of taken.slice(0, 10)) inHand.release(each)
     assert.deepStrictEqual(inHand.room, { messages: 170, bytes: 7_000 })
@@ -30,8 +29,7 @@ describe("the room for more messages", () => {
 
   it("is none where places or bytes are used up", () => {
     const inHand = new InHand({ messages: 2, bytes: 300 })
-    const large = message(400)
-    inHand.take(large)
+    const large = inHand.take(message(400))
     assert.isUndefined(inHand.room)
     inHand.release(large)
     inHand.take(message(1))
@@ -41,9 +39,8 @@ describe("the room for more messages", () => {
 
   it("waits for more bytes after they were too few, and takes any size when none is in hand", () => {
     const inHand = new InHand({ messages: 10, bytes: 1_000 })
-    const [first, second] = [message(300), message(300)]
-    inHand.take(first)
-    inHand.take(second)
+    const first = inHand.take(message(300))
+    const second = inHand.take(message(300))
     inHand.tooLarge({ messages: 8, bytes: 400 })
     assert.isUndefined(inHand.room)
     inHand.release(first)
@@ -52,31 +49,42 @@ describe("the room for more messages", () => {
     assert.isUndefined(inHand.room)
     inHand.release(second)
     assert.deepStrictEqual(inHand.room, { messages: 1 })
-    const huge = message(5_000)
-    inHand.take(huge)
-    inHand.release(huge)
+    inHand.release(inHand.take(message(5_000)))
     assert.deepStrictEqual(inHand.room, { messages: 10, bytes: 1_000 })
   })
 
   it("counts what is given back twice only once", () => {
     const inHand = new InHand({ messages: 10, bytes: megabyte })
-    const [first, second] = [message(), message()]
-    inHand.take(first)
-    inHand.take(second)
+    const first = inHand.take(message())
+    inHand.take(message())
     inHand.release(first)
     inHand.release(first)
     assert.strictEqual(inHand.size, 1)
     assert.strictEqual(inHand.room?.messages, 9)
   })
 
+  it("does not count what was set apart, and not what is set apart when it has gone", () => {
+    const inHand = new InHand({ messages: 2, bytes: megabyte })
+    const first = inHand.take(message())
+    const second = inHand.take(message())
+    assert.isUndefined(inHand.room)
+    inHand.setApart(first)
+    inHand.setApart(first)
+    assert.deepStrictEqual(inHand.room, { messages: 1, bytes: megabyte - 100 })
+    inHand.release(first)
+    inHand.setApart(first)
+    inHand.release(second)
+    inHand.setApart(second)
+    assert.deepStrictEqual(inHand.room, { messages: 2, bytes: megabyte })
+  })
+
   it.live("is waited for while there is none", () =>
     Effect.gen(function* () {
       const inHand = new InHand({ messages: 2, bytes: megabyte })
-      const [first, second] = [message(), message()]
       yield* inHand.roomy
-      inHand.take(first)
+      inHand.take(message())
       yield* inHand.roomy
-      inHand.take(second)
+      const second = inHand.take(message())
       vi.useFakeTimers({ toFake: ["setInterval"] })
       const waiter = yield* Effect.forkChild(inHand.roomy, { startImmediately: true })
       vi.advanceTimersByTime(60_000)
@@ -94,10 +102,10 @@ describe("the sign that work goes on", () => {
     const inHand = new InHand({ messages: 10, bytes: megabyte })
     const [kept, gone] = [message(), message()]
     inHand.take(kept)
-    inHand.take(gone)
+    const hand = inHand.take(gone)
     inHand.renew(60_000)
     assert.deepStrictEqual([kept.signs, gone.signs], [0, 0])
-    inHand.release(gone)
+    inHand.release(hand)
     inHand.renew(0)
     assert.deepStrictEqual([kept.signs, gone.signs], [1, 0])
   })

@@ -58,8 +58,8 @@ describe("the floor of the history", () => {
     [Schema.Array(Step).check(Schema.isMinLength(30))],
     ([steps]) => {
       const settled = new Settled(new Horizon(0))
-      const begun: Array<symbol> = []
-      const stored: Array<{ readonly mark: symbol; readonly seq: number }> = []
+      const begun: Array<number> = []
+      const stored: Array<{ readonly mark: number; readonly seq: number }> = []
       const released: Array<{ readonly seq: number; readonly wait: number }> = []
       let seq = 0
       let wait = 0

@@ -53,7 +53,7 @@ const record = (seq: number) =>
     yield* writeRecord(names.deliveries(0), seq, value, Date.now() + 60_000)
   })
 
-const firstMemory = Effect.map(takeOver([0, 1], new Horizon(0)), (memories) => nth(memories, 0))
+const firstMemory = Effect.map(takeOver([0, 1], new Horizon(0), 2), (memories) => nth(memories, 0))
 
 describe.concurrent("a new owner", () => {
   scenario("knows from the history which messages have ended, and how often others failed", () =>

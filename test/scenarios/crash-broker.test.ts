@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
+import type { Step } from "../../src/delivery/checkpoint.ts"
 import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { closedBooks, noRecords, quiet } from "../books.ts"
@@ -13,7 +14,8 @@ import {
   queued,
   quickRetry,
   waitingMessages,
-  worker
+  worker,
+  workersApart
 } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
@@ -74,27 +76,27 @@ describe("when the broker dies too", () => {
       })
   )
 
-  scenario(
-    "a delivery whose acknowledgement it did not hear is acknowledged again, not repeated",
-    (_, server) =>
-      Effect.gen(function* () {
-        const { requests, url } = yield* receiver()
-        yield* endpoint({ url })
-        yield* publish("invoice.paid")
-        let arrivals = 0
-        yield* worker().pipe(
-          Effect.provideService(Checkpoint, (step) => {
+  for (const way of ["out of its queue", "from its event"] as const)
+    scenario(
+      `a delivery ${way} whose acknowledgement it did not hear is acknowledged again, not repeated`,
+      (_, server) =>
+        Effect.gen(function* () {
+          const { requests, url } = yield* receiver()
+          yield* endpoint({ url })
+          let arrivals = 0
+          const dies = Effect.provideService(Checkpoint, (step: Step) => {
             if (step === "outcome-stored" && arrivals++ === 0) process.kill(server.pid, "SIGKILL")
           })
-        )
-        yield* eventually(
-          Effect.sync(() => arrivals),
-          (count) => count > 0
-        )
-        yield* crashBroker(server)
-        yield* quiet
-        yield* closedBooks
-        assert.lengthOf(requests, 1)
-      })
-  )
+          yield* dies(way === "from its event" ? worker() : workersApart())
+          yield* Effect.forkScoped(Effect.ignore(publish("invoice.paid")))
+          yield* eventually(
+            Effect.sync(() => arrivals),
+            (count) => count > 0
+          )
+          yield* crashBroker(server)
+          yield* quiet
+          yield* closedBooks
+          assert.lengthOf(requests, 1)
+        })
+    )
 })

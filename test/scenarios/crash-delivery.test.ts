@@ -27,6 +27,8 @@ interface Path {
   /** `delivered`, or the reason of the dead letter. */
   readonly end: string
   readonly steps: ReadonlyArray<readonly [step: Step, arrival: number]>
+  /** The same where the first attempt was made from the event: it waits for the second as it comes to the queue. */
+  readonly stepsFromEvent?: Path["steps"]
 }
 
 const paths: ReadonlyArray<Path> = [
@@ -51,6 +53,14 @@ const paths: ReadonlyArray<Path> = [
       ["outcome-stored", 1],
       ["answered", 2],
       ["outcome-stored", 2]
+    ],
+    stepsFromEvent: [
+      ["answered", 1],
+      ["outcome-stored", 1],
+      ["delivery-stored", 1],
+      ["event-routed", 1],
+      ["answered", 2],
+      ["outcome-stored", 2]
     ]
   },
   {
@@ -68,6 +78,33 @@ const paths: ReadonlyArray<Path> = [
       ["moved", 2],
       ["answered", 3],
       ["outcome-stored", 3]
+    ],
+    stepsFromEvent: [
+      ["outcome-stored", 1],
+      ["answered", 2],
+      ["moved", 1],
+      ["answered", 3]
+    ]
+  },
+  {
+    name: "that waits for long after its first attempt",
+    answer: byAttempt(503, 200),
+    retry: { backoff: { kind: "fixed", delay: "1200 millis" } },
+    attempts: [1, 2],
+    end: "delivered",
+    steps: [["decided", 1]]
+  },
+  {
+    name: "that waits for long, and as a schedule, after its first attempt",
+    answer: byAttempt(503, 200),
+    retry: { backoff: { kind: "fixed", delay: "1200 millis" } },
+    maxWaiting: 0,
+    attempts: [1, 2],
+    end: "delivered",
+    steps: [
+      ["decided", 1],
+      ["moved", 1],
+      ["outcome-stored", 2]
     ]
   },
   {
@@ -95,6 +132,12 @@ const paths: ReadonlyArray<Path> = [
       ["outcome-stored", 2],
       ["dead-stored", 1],
       ["end-stored", 1]
+    ],
+    stepsFromEvent: [
+      ["answered", 2],
+      ["decided", 1],
+      ["outcome-stored", 2],
+      ["dead-stored", 1]
     ]
   },
   {
@@ -141,11 +184,20 @@ const takeOver = (maxWaiting?: number) =>
     yield* noRecords
   })
 
-const crashes = (path: Path, steps = path.steps, topology: Partial<TopologyOptions> = {}) => {
+/** How its first attempt comes about: out of its queue, or while its event is routed. */
+const ways = ["from the queue", "from its event"] as const
+
+const stepsOf = (path: Path, way: (typeof ways)[number]) =>
+  way === "from its event" ? (path.stepsFromEvent ?? path.steps) : path.steps
+
+const crashes = (
+  path: Path,
+  way: (typeof ways)[number],
+  steps = stepsOf(path, way),
+  topology: Partial<TopologyOptions> = {}
+) => {
   for (const [step, arrival] of steps) {
-    const which = path.steps.some(([other, n]) => other === step && n !== arrival)
-      ? ` (${arrival})`
-      : ""
+    const which = steps.some(([other, n]) => other === step && n !== arrival) ? ` (${arrival})` : ""
     scenario(
       `${step}${which}`,
       (place) =>
@@ -153,9 +205,13 @@ const crashes = (path: Path, steps = path.steps, topology: Partial<TopologyOptio
           const { answer, attempts, end, maxWaiting, retry } = path
           const { requests, url } = yield* receiver({ answer })
           yield* endpoint({ url, retry: quickRetry(retry) })
-          yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
+          const event = publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
           const options = maxWaiting === undefined ? {} : { maxWaiting }
-          yield* crashAt(place, step, arrival, options)
+          if (way === "from its event") yield* crashAt(place, step, arrival, options, event)
+          else {
+            yield* event
+            yield* crashAt(place, step, arrival, options)
+          }
           yield* takeOver(maxWaiting)
           const [account] = yield* closedBooks
           const fact = nth(account?.ends ?? [], 0)
@@ -168,18 +224,23 @@ const crashes = (path: Path, steps = path.steps, topology: Partial<TopologyOptio
   }
 }
 
-for (const path of paths)
-  describe.concurrent(`a delivery ${path.name} ends once, whose worker dies at`, () =>
-    crashes(path))
+for (const way of ways)
+  for (const path of paths)
+    describe.concurrent(`a delivery ${path.name}, ${way}, ends once, whose worker dies at`, () =>
+      crashes(path, way))
+
+const forgets = new Set(["that works after two schedules", "that is refused for good"])
 
 /** Steps after which the same message may be stored once more, and must not be. */
 const moves = new Set<Step>(["outcome-stored", "dead-stored", "moved"])
 
-for (const path of paths.slice(2, 4))
-  describe.concurrent(`a delivery ${path.name} ends once, though the broker forgets what it had when its worker died at`, () =>
-    crashes(
-      path,
-      path.steps.filter(([step, arrival]) => moves.has(step) && arrival === 1),
-      // Over long before the message is handed out again, after its ack_wait.
-      { moveDedupe: 200 }
-    ))
+for (const way of ways)
+  for (const path of paths.filter(({ name }) => forgets.has(name)))
+    describe.concurrent(`a delivery ${path.name}, ${way}, ends once, though the broker forgets what it had when its worker died at`, () =>
+      crashes(
+        path,
+        way,
+        stepsOf(path, way).filter(([step, arrival]) => moves.has(step) && arrival === 1),
+        // Over long before the message is handed out again, after its ack_wait.
+        { moveDedupe: 200 }
+      ))

@@ -14,7 +14,8 @@ import {
   publishMany,
   quickRetry,
   waitingMessages,
-  worker
+  worker,
+  workersApart
 } from "../engine.ts"
 import { makeLog } from "../log.ts"
 import type { Script } from "../receiver.ts"
@@ -211,7 +212,7 @@ describe.concurrent("while the broker is there", () => {
       yield* endpoint({ id: "healthy", url: healthy.url, types: ["works"] })
       const facts = yield* history
       const log = makeLog()
-      yield* Effect.provide(worker(), log.layer)
+      yield* Effect.provide(workersApart(), log.layer)
       yield* publish("works")
       yield* facts.count("delivered", 1)
       const takesAgain = yield* fill(`KV_${names.buckets.retries}`)
@@ -247,7 +248,7 @@ describe.concurrent("while the broker is there", () => {
       yield* endpoint({ id: "two", url })
       const facts = yield* history
       const log = makeLog()
-      yield* Effect.provide(worker(), log.layer)
+      yield* Effect.provide(workersApart(), log.layer)
       yield* Effect.forEach([0, 1], (index) =>
         changeStream(names.deliveries(index), { max_msg_size: 1 })
       )

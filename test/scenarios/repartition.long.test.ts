@@ -104,7 +104,8 @@ describe("another number of partitions", () => {
           pauseEndpoint({ tenant: "acme", endpoint: id }, "test", "cli")
         )
         const facts = yield* history
-        const first = yield* worker({ maxWaiting: 6 })
+        const routes = yield* worker({ id: "r0", roles: ["router"] })
+        const first = yield* worker({ maxWaiting: 6, roles: ["deliver"] })
         yield* publishMany(60, "bulk")
         yield* publishMany(10, "few")
         yield* facts.until(
@@ -114,6 +115,7 @@ describe("another number of partitions", () => {
             ) &&
             deadIds.every((id) => about(facts, id).some(({ kind }) => kind === "circuit-opened"))
         )
+        yield* routes.stop
         const alive = yield* Effect.flip(refused(8))
         assert.include(alive.message, "the worker w1 is running")
         yield* first.stop

@@ -15,7 +15,8 @@ import {
   quickRetry,
   secret,
   waitingMessages,
-  worker
+  worker,
+  workersApart
 } from "../engine.ts"
 import { about, assertNoneTooEarly, attempts } from "../outcomes.ts"
 import type { Received } from "../receiver.ts"
@@ -35,7 +36,7 @@ describe.concurrent("where too many wait already", () => {
       yield* endpoint({ id: "mends", url: mends.url })
       yield* endpoint({ id: "breaks", url: breaks.url })
       const facts = yield* history
-      yield* worker({ maxWaiting: 0 })
+      yield* workersApart({ maxWaiting: 0 })
       yield* publish("a", "[1]", {
         "Nats-Msg-Id": "acme-1",
         traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`
@@ -81,7 +82,7 @@ describe.concurrent("where too many wait already", () => {
       })
       yield* endpoint({ url: busy.url, retry })
       const facts = yield* history
-      yield* worker({ maxWaiting: 0 })
+      yield* workersApart({ maxWaiting: 0 })
       yield* publish("a")
       yield* facts.count("attempt-failed", 1)
       const { from, nextAttemptAt } = nth(facts.of("attempt-failed"), 0)
@@ -118,7 +119,7 @@ describe.concurrent("where too many wait already", () => {
       })
       yield* endpoint({ url, retry, maxInFlight: 1 })
       const facts = yield* history
-      yield* worker({ maxWaiting: 2 })
+      yield* workersApart({ maxWaiting: 2 })
       yield* Effect.forEach([1, 2, 3, 4], () => publish("a"))
       yield* facts.count("attempt-failed", 4)
       assert.deepStrictEqual(

@@ -12,7 +12,8 @@ import {
   nth,
   publish,
   waitingMessages,
-  worker
+  worker,
+  workersApart
 } from "../engine.ts"
 import { disable, publishUntil } from "../live-endpoints.ts"
 import { about, patientRetry, reasons } from "../outcomes.ts"
@@ -28,7 +29,7 @@ describe.concurrent("what waits for an endpoint", () => {
       for (const id of ["removed", "disabled", "stays"])
         yield* endpoint({ id, url: busy.url, retry: patientRetry, maxInFlight: 1 })
       const facts = yield* history
-      yield* worker({ maxWaiting: 3 })
+      yield* workersApart({ maxWaiting: 3 })
       for (let event = 0; event < 4; event++) yield* publish("a")
       yield* facts.count("attempt-failed", 12)
       const waits = new Set(facts.of("attempt-failed").map(({ wait }) => wait))

@@ -34,7 +34,7 @@ const defaultContentType = "application/json"
  */
 export const startSending = (
   { agent, clock }: Sender,
-  { body, delivery }: Held,
+  { body, delivery }: Pick<Held, "body" | "delivery">,
   endpoint: LiveEndpoint,
   number: number,
   done: (sent: Sent) => void

@@ -29,7 +29,7 @@ export class Drain {
   /** Taken out one by one, and not purged past. */
   thinned: ReadonlyArray<number> = []
   readonly #memory: StreamMemory
-  readonly #marks = new Map<number, symbol>()
+  readonly #marks = new Map<number, number>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
 
   /** Told when there may be something to do. */

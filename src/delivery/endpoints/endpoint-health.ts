@@ -198,6 +198,10 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       }
     },
 
+    /** True where its circuit is closed. */
+    isClosed: (key: string): boolean =>
+      (states.get(key)?.health.circuit.state ?? "closed") === "closed",
+
     /** True where nothing is to wait for an endpoint whose circuit is open. */
     refuses: (key: string): boolean => {
       const endpoint = directory.find(key)

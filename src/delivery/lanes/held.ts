@@ -2,6 +2,7 @@ import type { Effect } from "effect"
 import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { Hand } from "./in-hand.ts"
 
 /** A message of a delivery stream that this worker has in hand, and how it is let go. */
 export interface Held {
@@ -18,12 +19,17 @@ export interface Held {
   readonly ack: (erase: Effect.Effect<void>) => Effect.Effect<void>
   /** It comes back after a time, ms. */
   readonly nak: (delayMs: number) => void
-  /** The message as it was handed out; none where it was found by looking through the stream. */
-  readonly message?: StreamMessage
+  /** In which it is; none where it was found by looking through the stream. */
+  readonly hand?: Hand
 }
 
 /** A delivery as the consumer handed it out. */
-export const holdMessage = (stream: string, message: StreamMessage, delivery: Delivery): Held => ({
+export const holdMessage = (
+  stream: string,
+  message: StreamMessage,
+  delivery: Delivery,
+  hand: Hand
+): Held => ({
   place: { stream, seq: message.seq },
   delivery,
   body: message.data,
@@ -33,7 +39,7 @@ export const holdMessage = (stream: string, message: StreamMessage, delivery: De
     return erase
   },
   nak: (delayMs) => message.nak(delayMs),
-  message
+  hand
 })
 
 /** `<stream>:<sequence>`: a place as headers carry it. */

@@ -1,9 +1,20 @@
 import { Effect } from "effect"
 import type { Wanted } from "../../broker/puller.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
+import type { Linked } from "./chain.ts"
+import { Chain } from "./chain.ts"
 
 /** A message as far as it matters here. */
 export type Handed = Pick<StreamMessage, "data" | "working">
+
+/** One of them in hand. */
+export interface Hand extends Linked<Hand> {
+  readonly message: Handed
+  /** ms of the monotonic clock */
+  readonly since: number
+  /** It is counted elsewhere. */
+  isApart: boolean
+}
 
 /** What may be in hand at the same time: messages, and bytes of their bodies. */
 export interface Capacity {
@@ -20,9 +31,8 @@ const moment = 5
  * after ack_wait; while they are in hand it is told, three times as often, that work goes on.
  */
 export class InHand {
-  readonly #since = new Map<Handed, number>()
-  /** Those that are counted elsewhere. */
-  readonly #apart = new Set<Handed>()
+  readonly #hands = new Chain<Hand>()
+  #apart = 0
   #bytes = 0
   /** Bytes that were too few for the message that comes next. */
   #tooFew: number | undefined
@@ -38,7 +48,7 @@ export class InHand {
    * single message may be of any size: it could not come otherwise.
    */
   get room(): Wanted | undefined {
-    const counted = this.#since.size - this.#apart.size
+    const counted = this.#hands.size - this.#apart
     const messages = this.#capacity.messages - counted
     const bytes = this.#capacity.bytes - this.#bytes
     if (this.#tooFew === undefined)
@@ -54,24 +64,30 @@ export class InHand {
 
   /** Messages in hand. */
   get size(): number {
-    return this.#since.size
+    return this.#hands.size
   }
 
-  take(message: Handed): void {
-    this.#since.set(message, performance.now())
+  take(message: Handed): Hand {
+    const since = performance.now()
+    const hand: Hand = { message, since, isApart: false, before: undefined, after: undefined }
+    this.#hands.add(hand)
     this.#bytes += message.data.length
     this.#tooFew = undefined
+    return hand
   }
 
   /** It stays in hand, and takes up no room here any more. */
-  setApart(message: Handed): void {
-    if (!this.#since.has(message) || this.#apart.has(message)) return
-    this.#apart.add(message)
-    this.#makeRoom(message)
+  setApart(hand: Hand): void {
+    if (hand.isApart || !this.#hands.has(hand)) return
+    hand.isApart = true
+    this.#apart++
+    this.#makeRoom(hand.message)
   }
 
-  release(message: Handed): void {
-    if (this.#since.delete(message) && !this.#apart.delete(message)) this.#makeRoom(message)
+  release(hand: Hand): void {
+    if (!this.#hands.remove(hand)) return
+    if (hand.isApart) this.#apart--
+    else this.#makeRoom(hand.message)
   }
 
   #makeRoom({ data }: Handed): void {
@@ -104,7 +120,7 @@ export class InHand {
   /** Tells the broker of all that have been in hand for longer than `age` ms. */
   renew(age: number): void {
     const before = performance.now() - age
-    for (const [message, since] of this.#since) {
+    for (const { message, since } of this.#hands) {
       if (since > before) return
       message.working()
     }

@@ -1,3 +1,5 @@
+import type { Linked } from "./chain.ts"
+import { Chain } from "./chain.ts"
 import type { Pace, Room, Use, Waiting } from "./room.ts"
 import { slowFrom } from "./room.ts"
 
@@ -32,7 +34,7 @@ export interface LaneOptions<A> {
 }
 
 /** A place in a lane, first in its line and then under way. */
-export interface Place<A> extends Use {
+export interface Place<A> extends Use, Linked<Place<A>> {
   readonly item: A
   readonly lane: Lane<A>
   readonly isFromBacklog: boolean
@@ -51,7 +53,7 @@ interface Lane<A> extends Waiting {
   inFlight: number
   /** How long the endpoint takes lately, ms. */
   usual: number | undefined
-  line: Array<Place<A>>
+  readonly line: Chain<Place<A>>
   /** While those in line are begun: what ends at once comes back meanwhile. */
   advancing: boolean
 }
@@ -72,7 +74,7 @@ const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): Pace =>
 export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   /** Under way for no longer than a moment, in the order in which they began. */
-  readonly #young = new Set<Place<A>>()
+  readonly #young = new Chain<Place<A>>()
   /** Those that were slow and have nothing under way: how slow, and since when. */
   readonly #slow = new Map<string, { readonly usual: number; readonly at: number }>()
   /** Those that wait for room for bodies. */
@@ -96,6 +98,13 @@ export class Lanes<A> {
     this.#queue(lane, item, false)
   }
 
+  /** True where one more would have its turn in a moment, and fewer than `most` are under way or in line. */
+  isQuick(key: string, most: number): boolean {
+    const lane = this.#lanes.get(key)
+    if (lane === undefined) return !this.#slow.has(key)
+    return paceOf(lane) === "quick" && lane.inFlight + lane.line.size < most
+  }
+
   /** Puts a delivery from the backlog in line, where it may stand for as long as it takes. */
   refill(key: string, item: A): void {
     this.#queue(this.#laneOf(key), item, true)
@@ -109,13 +118,13 @@ export class Lanes<A> {
     const { closed, limit, room, soon } = this.#options
     const most = closed() ? 0 : limit(key)
     const lane = this.#lanes.get(key)
-    const { inFlight = 0, line = [] } = lane ?? {}
+    const { inFlight, inLine } = this.countsOf(key)
     const pace = this.#paceOf(key, lane)
     if (most === 0 || room.bytesFor(pace) === 0) return 0
-    if (pace === "slow" || room.isTight) return line.length === 0 && inFlight < most ? 1 : 0
+    if (pace === "slow" || room.isTight) return inLine === 0 && inFlight < most ? 1 : 0
     // Brought by the cap at least, and not one for each that has left.
-    if (line.length > most) return 0
-    return Math.max(0, Math.min(2 * most, places, soon(key)) - line.length)
+    if (inLine > most) return 0
+    return Math.max(0, Math.min(2 * most, places, soon(key)) - inLine)
   }
 
   /** Asks to be told when there is room for bodies again, where that is what an endpoint lacks. */
@@ -158,7 +167,7 @@ export class Lanes<A> {
   leave(place: Place<A>): void {
     const { lane } = place
     const { room } = this.#options
-    this.#young.delete(place)
+    this.#young.remove(place)
     lane.inFlight--
     if (lane.inFlight === 0) room.lane(-1)
     room.give(place)
@@ -175,7 +184,7 @@ export class Lanes<A> {
   tick(): void {
     const now = performance.now()
     this.#noteLasting(now - slowFrom)
-    for (const lane of this.#lanes.values()) if (lane.line.length > 0) this.#leaveLine(lane, now)
+    for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
     for (const [key, { at }] of this.#slow) if (now - at > memory) this.#slow.delete(key)
     this.advance()
     this.#options.room.next()
@@ -183,8 +192,8 @@ export class Lanes<A> {
 
   /** An endpoint's requests under way, and what stands in its line. */
   countsOf(key: string): LaneCounts {
-    const { inFlight = 0, line = [] } = this.#lanes.get(key) ?? {}
-    return { inFlight, inLine: line.length }
+    const lane = this.#lanes.get(key)
+    return { inFlight: lane?.inFlight ?? 0, inLine: lane?.line.size ?? 0 }
   }
 
   /** Those that have any, by their keys. */
@@ -195,7 +204,7 @@ export class Lanes<A> {
   /** Takes all out of their lines. */
   clear(): Array<A> {
     return [...this.#lanes.values()].flatMap(({ line }) =>
-      line.splice(0).map((place) => this.#free(place))
+      line.takeAll().map((place) => this.#free(place))
     )
   }
 
@@ -203,9 +212,19 @@ export class Lanes<A> {
     const { bytes, room } = this.#options
     const slow = paceOf(lane) === "slow"
     const since = performance.now()
-    const place: Place<A> = { item, lane, isFromBacklog, since, requests: 0, bytes: 0, slow }
+    const place: Place<A> = {
+      item,
+      lane,
+      isFromBacklog,
+      since,
+      requests: 0,
+      bytes: 0,
+      slow,
+      before: undefined,
+      after: undefined
+    }
     if (isFromBacklog) room.take(place, 0, bytes(item))
-    lane.line.push(place)
+    lane.line.add(place)
     this.#advance(lane)
   }
 
@@ -213,9 +232,9 @@ export class Lanes<A> {
   #isTooLong(lane: Lane<A>, limit: number): boolean {
     const { patience, room } = this.#options
     const { inFlight, line, usual } = lane
-    if (usual === undefined) return line.length >= places
-    if (paceOf(lane) === "quick") return (line.length * usual) / limit > patience
-    const hasPlace = line.length === 0 && inFlight < limit
+    if (usual === undefined) return line.size >= places
+    if (paceOf(lane) === "quick") return (line.size * usual) / limit > patience
+    const hasPlace = line.size === 0 && inFlight < limit
     return !(hasPlace && room.mayStart("slow", inFlight, false))
   }
 
@@ -226,7 +245,7 @@ export class Lanes<A> {
       key,
       inFlight: 0,
       usual: this.#slow.get(key)?.usual,
-      line: [],
+      line: new Chain(),
       advancing: false,
       turn: () => {
         const before = lane.inFlight
@@ -263,9 +282,9 @@ export class Lanes<A> {
     const { admit, limit, putOff, room } = this.#options
     const { key } = lane
     const allowed = limit(key)
-    if (allowed === 0) for (const place of lane.line.splice(0)) putOff(this.#free(place))
+    if (allowed === 0) for (const place of lane.line.takeAll()) putOff(this.#free(place))
     for (let begun = 0; lane.inFlight < allowed; begun++) {
-      const [next] = lane.line
+      const { first: next } = lane.line
       if (next === undefined) return
       const pace = paceOf(lane)
       if (begun === most || !room.mayStart(pace, lane.inFlight, next.isFromBacklog)) {
@@ -273,7 +292,7 @@ export class Lanes<A> {
         return
       }
       if (!admit(key)) return
-      lane.line.shift()
+      lane.line.remove(next)
       this.#begin(next)
     }
   }
@@ -302,7 +321,7 @@ export class Lanes<A> {
   #noteLasting(before: number): void {
     for (const place of this.#young) {
       if (place.since > before) return
-      this.#young.delete(place)
+      this.#young.remove(place)
       place.lane.usual = Math.max(place.lane.usual ?? 0, slowFrom)
       this.#lasts(place)
     }
@@ -311,11 +330,15 @@ export class Lanes<A> {
   /** Those whose time is over end, and those from the queue that have stood there for too long are put off. */
   #leaveLine(lane: Lane<A>, now: number): void {
     const { isOver, patience, putOff } = this.#options
-    const over = lane.line.filter(({ item }) => isOver(item))
     const isLate = (place: Place<A>) => !place.isFromBacklog && now - place.since >= patience
-    const late = lane.line.filter((place) => isLate(place) && !over.includes(place))
-    if (over.length + late.length === 0) return
-    lane.line = lane.line.filter((place) => !over.includes(place) && !late.includes(place))
+    const over: Array<Place<A>> = []
+    const late: Array<Place<A>> = []
+    for (const place of lane.line) {
+      if (isOver(place.item)) over.push(place)
+      else if (isLate(place)) late.push(place)
+      else continue
+      lane.line.remove(place)
+    }
     for (const place of over) this.#begin(place)
     for (const place of late) putOff(this.#free(place))
   }
@@ -327,7 +350,7 @@ export class Lanes<A> {
 
   #dropIfIdle(lane: Lane<A>): void {
     const { inFlight, key, line, usual } = lane
-    if (inFlight > 0 || line.length > 0 || this.#lanes.get(key) !== lane) return
+    if (inFlight > 0 || line.size > 0 || this.#lanes.get(key) !== lane) return
     if (usual !== undefined && usual >= slowFrom)
       this.#slow.set(key, { usual, at: performance.now() })
     this.#lanes.delete(key)

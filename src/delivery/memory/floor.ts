@@ -11,7 +11,7 @@ import { writeFloor } from "./takeover.ts"
  * @param ackWait ms
  */
 export const raiseFloor = Effect.fnUntraced(function* (
-  { hasAsked, memory: { index, settled } }: Partition,
+  { hasAsked, memory: { index, settled, straights } }: Partition,
   holds: () => boolean,
   ackWait: number
 ) {
@@ -29,6 +29,7 @@ export const raiseFloor = Effect.fnUntraced(function* (
       hasAsked()
       yield* Effect.sleep(ackWait)
       if (disturbed || !facts.isOpen() || !holds() || !hasAsked()) return
+      straights.rotate()
       const floor = settled.rotate()
       if (floor === undefined || stored === floor) return
       yield* Effect.ignore(writeFloor(index, floor))

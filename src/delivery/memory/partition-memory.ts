@@ -1,5 +1,6 @@
 import type { RetryRecord } from "./retry-record.ts"
 import type { Settled } from "./settled.ts"
+import type { Straights } from "./straights.ts"
 import type { Suspicion } from "./suspicion.ts"
 import type { Told } from "./told.ts"
 
@@ -27,4 +28,5 @@ export interface StreamMemory {
 /** What a partition's owner knows: of its queue, and of its backlog. */
 export interface PartitionMemory extends StreamMemory {
   readonly backlog: StreamMemory
+  readonly straights: Straights
 }

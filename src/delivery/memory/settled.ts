@@ -17,6 +17,7 @@ const kept = 2
  */
 export class Horizon {
   #seq: number
+  #mark = 0
 
   constructor(seq: number) {
     this.#seq = seq
@@ -24,6 +25,11 @@ export class Horizon {
 
   get seq(): number {
     return this.#seq
+  }
+
+  /** A number that is given once. */
+  nextMark(): number {
+    return this.#mark++
   }
 
   /** A fact was stored at this sequence. */
@@ -43,10 +49,10 @@ export class Horizon {
 export class Settled {
   readonly #generations: Array<Map<number, number | string>> = [new Map()]
   readonly #floors: Array<number> = []
-  readonly #open: Map<symbol, number>
+  readonly #open: Map<number, number>
   readonly #horizon: Horizon
 
-  constructor(horizon: Horizon, open = new Map<symbol, number>()) {
+  constructor(horizon: Horizon, open = new Map<number, number>()) {
     this.#horizon = horizon
     this.#open = open
   }
@@ -88,8 +94,8 @@ export class Settled {
    * Marks that a fact is about to be appended; `close` it when its message has been released.
    * Until then the floor stays below it.
    */
-  open(): symbol {
-    const mark = Symbol()
+  open(): number {
+    const mark = this.#horizon.nextMark()
     this.#open.set(mark, this.#horizon.seq)
     return mark
   }
@@ -99,7 +105,7 @@ export class Settled {
     this.#horizon.stored(seq)
   }
 
-  close(mark: symbol): void {
+  close(mark: number): void {
     this.#open.delete(mark)
   }
 

@@ -5,11 +5,13 @@ import { isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { Fact } from "../../domain/fact.ts"
+import { partitionOf } from "../../domain/names.ts"
 import { readPlace } from "../lanes/held.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
 import type { Horizon, Identity } from "./settled.ts"
 import { Settled } from "./settled.ts"
+import { Straights } from "./straights.ts"
 import { Suspicion } from "./suspicion.ts"
 import { Told } from "./told.ts"
 
@@ -35,10 +37,13 @@ const readFloor = Effect.fnUntraced(function* (partition: number) {
  * Asks the history first: what a new owner must know of its partitions before its first attempt.
  * Facts above the lowest floor say which messages have ended though the broker may hand them out
  * again; the list of records says which have failed before.
+ *
+ * @param partitions how many there are.
  */
 export const takeOver = Effect.fnUntraced(function* (
   indexes: ReadonlyArray<number>,
-  horizon: Horizon
+  horizon: Horizon,
+  partitions: number
 ) {
   const { ask, jsm, names } = yield* Broker
   const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
@@ -48,7 +53,7 @@ export const takeOver = Effect.fnUntraced(function* (
       const settled = new Settled(horizon)
       const queue = yield* streamMemory(index, names.deliveries(index), settled)
       const backlog = yield* streamMemory(index, names.backlog(index), settled.beside())
-      return { ...queue, backlog }
+      return { ...queue, backlog, straights: new Straights() }
     })
   )
   const byStream = new Map(
@@ -72,6 +77,11 @@ export const takeOver = Effect.fnUntraced(function* (
         const at = storedAt(message)
         const { eventSeq = 0, round = firstRound } = fact
         hasLeft(byStream, fact.origin, { eventSeq, round }, at)
+        if (fact.from.stream === names.events && fact.kind === "delivered") {
+          const partition = partitionOf(fact.tenant, fact.endpoint, partitions)
+          const memory = memories.find(({ index }) => index === partition)
+          memory?.straights.add({ ...fact, eventSeq }, at)
+        }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
         if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, { eventSeq, round })

@@ -35,9 +35,12 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
     const all = [...waiting]
     waiting.clear()
     const indexes = all.map(({ index }) => index)
-    const [memories, found] = yield* Effect.all([takeOver(indexes, horizon), listHealth], {
-      concurrency: 2
-    })
+    const [memories, found] = yield* Effect.all(
+      [takeOver(indexes, horizon, partitions), listHealth],
+      {
+        concurrency: 2
+      }
+    )
     const health = Map.groupBy(found, ({ key }) => {
       const [tenant = "", id = ""] = key.split(".")
       return partitionOf(tenant, id, partitions)

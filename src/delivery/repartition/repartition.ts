@@ -167,7 +167,7 @@ const change = Effect.fnUntraced(function* (
     // Again: one that started meanwhile may not have seen that it must not.
     yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
-    const memories = yield* takeOver(yield* existing(from), new Horizon(0))
+    const memories = yield* takeOver(yield* existing(from), new Horizon(0), from)
     const decisions = yield* settleDecisions(memories, layout, hold.safe)
     yield* tell({ event: "settled", decisions })
     yield* write({ ...rest, change: { from, to, stage: "moving" } })
@@ -181,7 +181,7 @@ const change = Effect.fnUntraced(function* (
     const sources = yield* existing(from)
     // One that was being removed may have lost one of its two streams.
     yield* makeTargets(installed, sources, changes.beyond)
-    return yield* takeOver(sources, new Horizon(0))
+    return yield* takeOver(sources, new Horizon(0), from)
   })
   const memories = yield* resumed ? goOn : settle
 

@@ -1,11 +1,13 @@
-import { Effect, Option, Semaphore, Stream } from "effect"
+import { Effect, Option, Schema, Semaphore, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
-import { readStream, scanQueue } from "../../broker/scan.ts"
+import { readStream, scanQueue, storedAt } from "../../broker/scan.ts"
+import type { Progress } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
-import type { Planned } from "../../domain/fact.ts"
+import type { Fact, Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
+import { DeadReason } from "../../domain/outcome.ts"
 import { nobody } from "../../domain/token.ts"
 import type { StoredPart } from "./plan.ts"
 import { decodeFact } from "./plan.ts"
@@ -13,14 +15,37 @@ import { decodeFact } from "./plan.ts"
 /** An event whose routing was begun: its plan as far as it is stored, and who has a delivery of it. */
 export interface Begun {
   readonly tenant: string
+  /** When it was stored, ms since the epoch, where that is known: earlier facts are not about it. */
+  readonly at?: number
   readonly parts: Array<StoredPart>
   readonly sent: Set<string>
+  /** Who has none yet, and what is known from an attempt that was made from the event. */
+  readonly failed: Map<string, Progress>
+}
+
+const nothing = (tenant: string): Begun => ({
+  tenant,
+  parts: [],
+  sent: new Set(),
+  failed: new Map()
+})
+
+/** What is known of the delivery to one endpoint. */
+export interface Found {
+  /** It is in its queue, has gone on from there, or has ended. */
+  readonly isSent: boolean
+  /** Where an attempt from the event did not succeed. */
+  readonly failed: Progress | undefined
 }
 
 /** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
 const few = 8
 /** By how much the clocks of a cluster's nodes may differ, ms. */
 const clocksApart = 60_000
+/** The same where what is not recognised is sent again, ms. */
+const nodesApart = 1_000
+
+const isDeadReason = Schema.is(DeadReason)
 
 /**
  * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
@@ -98,9 +123,56 @@ const findSent = Effect.fnUntraced(function* (
     (message) =>
       Effect.sync(() => {
         const fact = Option.getOrUndefined(decodeFact(message.string()))
-        if (fact?.eventSeq !== undefined && fact.round === firstRound)
-          events.get(fact.eventSeq)?.sent.add(fact.endpoint)
+        if (fact?.eventSeq === undefined || fact.round !== firstRound) return
+        const begun = events.get(fact.eventSeq)
+        if (begun === undefined || storedAt(message) < (begun.at ?? 0) - nodesApart) return
+        const failed = failedFrom(names.events, fact)
+        if (failed === undefined) begun.sent.add(fact.endpoint)
+        else begun.failed.set(fact.endpoint, failed)
       })
+  )
+  yield* findPostponed(events, partitions)
+})
+
+/** What is known of a delivery after an attempt from its event that did not succeed. */
+const failedFrom = (stream: string, fact: Fact): Progress | undefined => {
+  if (fact.kind !== "attempt-failed" || fact.from?.stream !== stream) return undefined
+  const { at, attempt = 1, error, nextAttemptAt, reason, status } = fact
+  return {
+    attempts: attempt,
+    firstAttemptAt: at,
+    lastAttemptAt: at,
+    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
+    ...(status === undefined ? {} : { lastStatus: status }),
+    ...(error === undefined ? {} : { lastErrorClass: error.class, lastError: error.message }),
+    ...(isDeadReason(reason) ? { ends: reason } : {})
+  }
+}
+
+/** Finds those that failed when they were attempted from their events and wait as schedules since. */
+const findPostponed = Effect.fnUntraced(function* (
+  events: ReadonlyMap<number, Begun>,
+  partitions: number
+) {
+  const { names } = yield* Broker
+  const those = new Set<number>()
+  for (const { failed, sent, tenant } of events.values())
+    for (const id of failed.keys())
+      if (!sent.has(id)) those.add(partitionOf(tenant, id, partitions))
+  yield* Effect.forEach(
+    those,
+    (partition) =>
+      Stream.runForEach(
+        scanQueue(names.deliveries(partition), names.subjects.laterOf(partition)),
+        ({ header }) =>
+          Effect.sync(() => {
+            if (header.get("petrel-round") !== firstRound) return
+            const target = header.get("Nats-Schedule-Target")
+            const id = target.slice(target.lastIndexOf(".") + 1)
+            events.get(Number(header.get("petrel-event-seq")))?.sent.add(id)
+          })
+      ),
+    { concurrency: 4, discard: true }
   )
 })
 
@@ -111,11 +183,10 @@ interface Search {
 }
 
 /**
- * Makes what looks whether the delivery to one endpoint of a plan was stored. What is asked while
- * others are looked for is looked for together after that: one by one each would read the same
- * streams.
+ * Makes what looks what became of the delivery to one endpoint of a plan. What is asked while others
+ * are looked for is looked for together after that: one by one each would read the same streams.
  */
-export const makeIsSent = Effect.fnUntraced(function* (partitions: number) {
+export const makeLook = Effect.fnUntraced(function* (partitions: number) {
   const context = yield* Effect.context<Broker>()
   const one = yield* Semaphore.make(1)
   let next: Search | undefined
@@ -132,17 +203,21 @@ export const makeIsSent = Effect.fnUntraced(function* (partitions: number) {
   })
 
   return Effect.fnUntraced(function* (
-    { seq: eventSeq, tenant }: Pick<Event, "seq" | "tenant">,
+    { at, seq: eventSeq, tenant }: Pick<Event, "at" | "seq" | "tenant">,
     planned: Planned,
     { plan, seq }: StoredPart
   ) {
     const search = next ?? (yield* begin)
     next = search
-    const begun = search.events.get(eventSeq) ?? { tenant, parts: [], sent: new Set<string>() }
+    const begun = search.events.get(eventSeq) ?? { ...nothing(tenant), at }
     begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
     search.events.set(eventSeq, begun)
     yield* search.done
-    return begun.sent.has(planned.id)
+    const found: Found = {
+      isSent: begun.sent.has(planned.id),
+      failed: begun.failed.get(planned.id)
+    }
+    return found
   })
 })
 
@@ -169,11 +244,7 @@ const readBegun = Effect.fnUntraced(function* (partitions: number) {
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         if (fact?.plan === undefined || fact.eventSeq === undefined) return
         if (fact.eventSeq <= floor) return
-        const begun = found.get(fact.eventSeq) ?? {
-          tenant: fact.tenant,
-          parts: [],
-          sent: new Set<string>()
-        }
+        const begun = found.get(fact.eventSeq) ?? nothing(fact.tenant)
         begun.parts[fact.plan.part] = { plan: fact.plan, seq: message.seq }
         found.set(fact.eventSeq, begun)
       })

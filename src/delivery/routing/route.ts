@@ -3,31 +3,30 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
-import { PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publisher.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
-import type { Delivery } from "../../domain/delivery.ts"
-import { deliveryHeaders, firstRound, untried } from "../../domain/delivery.ts"
+import type { Progress } from "../../domain/delivery.ts"
+import { untried } from "../../domain/delivery.ts"
 import type { Event, GetHeader } from "../../domain/event.ts"
 import { contentOf, eventId, parseEventSubject } from "../../domain/event.ts"
 import type { Plan, Planned } from "../../domain/fact.ts"
-import { partitionOf } from "../../domain/names.ts"
 import { nobody } from "../../domain/token.ts"
 import { Facts } from "../../history/facts.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../endpoints/directory.ts"
-import { mayBeStored, storeOnce } from "../memory/store-once.ts"
+import { storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
-import type { Begun } from "./begun.ts"
-import { makeIsSent } from "./begun.ts"
+import { makeLook } from "./begun.ts"
+import type { SoFar, TakeStraight } from "./fan-out.ts"
+import { fanOut, makeFanOut } from "./fan-out.ts"
 import type { StoredPart } from "./plan.ts"
 import { candidates, endOf, nextPart, readPart, routedFact } from "./plan.ts"
-
-/** Deliveries of one event that await their acknowledgement at the same time. */
-const fanOut = 64
+import { messageOf } from "./planned.ts"
 
 export interface RouteOptions {
   readonly worker: string
   readonly layout: Layout
+  readonly takeStraight: TakeStraight
 }
 
 /**
@@ -42,21 +41,13 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
   }
 }
 
-/** What is known of an event's routing when it is gone on with. */
-export interface SoFar {
-  /** Its plan as far as it is stored, and who has a delivery; nothing where nobody has begun. */
-  readonly known: Begun | undefined
-  /** Endpoints whose delivery may have been stored: nobody knows. */
-  readonly tried?: ReadonlySet<string>
-  /** When that was begun, ms of the monotonic clock. (Default: now) */
-  readonly began?: number
-}
-
-const nobodyTried: ReadonlySet<string> = new Set()
-
 /** Makes what routes an event: by fibers, or plainly for as long as all is as usual. */
-export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteOptions) {
-  const isSent = yield* makeIsSent(layout.partitions)
+export const makeRoute = Effect.fnUntraced(function* ({
+  layout,
+  takeStraight,
+  worker
+}: RouteOptions) {
+  const look = yield* makeLook(layout.partitions)
   const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
   const directory = yield* Directory
@@ -69,42 +60,33 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
 
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
+  const sendAll = yield* makeFanOut({ partitions: layout.partitions, patience, takeStraight })
 
-  /** The message that is one endpoint's delivery: its subject and its headers. */
-  const messageOf = (event: Event, planned: Planned) => {
-    const delivery: Delivery = {
-      tenant: event.tenant,
-      endpoint: planned.id,
-      event: event.id,
-      eventSeq: event.seq,
-      type: event.type,
-      round: firstRound,
-      began: event.at,
-      deadline: planned.deadline,
-      generation: planned.generation,
-      revision: planned.revision,
-      content: event.content,
-      progress: untried
-    }
-    const partition = partitionOf(event.tenant, planned.id, layout.partitions)
-    const subject = names.subjects.delivery(partition, event.tenant, planned.id)
-    const messageId = `${event.seq}.${firstRound}.${planned.id}`
-    return { subject, headers: deliveryHeaders(delivery, messageId) }
-  }
-
+  /**
+   * Stores a delivery, as it was after what was attempted from its event.
+   *
+   * @param tried whether somebody may have stored or attempted it.
+   */
   const send = (
     event: Event,
     body: Uint8Array,
     planned: Planned,
     stored: StoredPart,
-    tried: boolean
+    { progress: before, tried }: { readonly progress: Progress; readonly tried: boolean }
   ) => {
-    const { headers, subject } = messageOf(event, planned)
-    const store = storeOnce(
-      publisher.publish(subject, body, headers),
-      Effect.suspend(() => isSent(event, planned, stored)),
-      tried
+    let progress = before
+    const publish = Effect.suspend(() => {
+      const { headers, subject } = messageOf(names, layout.partitions, event, planned, progress)
+      return publisher.publish(subject, body, headers)
+    })
+    const find = Effect.map(
+      Effect.suspend(() => look(event, planned, stored)),
+      (found) => {
+        progress = found.failed ?? progress
+        return found.isSent
+      }
     )
+    const store = storeOnce(publish, find, tried)
     return Effect.map(deliveries.within(patience, store), () => reached("delivery-stored"))
   }
 
@@ -113,7 +95,9 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     const fact = routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
     const append = facts.appendWithin(patience, fact, factId(event, plan))
     return Effect.flatMap(append, ({ duplicate, seq }) =>
-      duplicate ? readEarlier(event, plan, seq) : Effect.succeed<StoredPart>({ plan, seq })
+      duplicate
+        ? Effect.map(readEarlier(event, plan, seq), (stored) => ({ stored, isNew: false }))
+        : Effect.succeed({ stored: { plan, seq }, isNew: true })
     )
   }
 
@@ -129,14 +113,16 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     candidates(directory.match(tenant, type), directory.unreadable(tenant))
 
   const routeEvent = (event: Event, body: Uint8Array, sofar: SoFar) => {
-    const { began = performance.now(), known, tried = nobodyTried } = sofar
-    const follow = (planned: Planned, stored: StoredPart) =>
-      Effect.suspend(
-        (): Effect.Effect<void, PublishError | RoutingTooSlow> =>
-          performance.now() - began > patience
-            ? Effect.fail(new RoutingTooSlow({ ms: patience }))
-            : send(event, body, planned, stored, tried.has(planned.id))
-      )
+    const { began = performance.now(), known, tried } = sofar
+    const follow = (planned: Planned, stored: StoredPart, isNew: boolean) =>
+      Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
+        if (performance.now() - began > patience)
+          return Effect.fail(new RoutingTooSlow({ ms: patience }))
+        return send(event, body, planned, stored, {
+          progress: known?.failed.get(planned.id) ?? untried,
+          tried: tried === undefined ? !isNew : tried.has(planned.id)
+        })
+      })
     const all = candidatesFor(event)
     const routePart = (
       part: number,
@@ -146,12 +132,12 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
       const planned =
         earlier === undefined
           ? storePart(event, nextPart(event, all, part, after))
-          : Effect.succeed(earlier)
-      return Effect.flatMap(planned, (stored) => {
+          : Effect.succeed({ stored: earlier, isNew: false })
+      return Effect.flatMap(planned, ({ isNew, stored }) => {
         reached("plan-stored")
         const { endpoints, last } = stored.plan
         const missing = endpoints.filter(({ id }) => known?.sent.has(id) !== true)
-        const sent = Effect.forEach(missing, (planned) => follow(planned, stored), {
+        const sent = Effect.forEach(missing, (planned) => follow(planned, stored, isNew), {
           concurrency: Math.min(fanOut, missing.length),
           discard: true
         })
@@ -212,69 +198,18 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
     return Effect.map(routed, () => acknowledge(message))
   }
 
-  /** Stores the deliveries of a plan, some at a time. */
-  const sendAll = (
-    event: Event,
-    message: StreamMessage,
-    stored: StoredPart,
-    began: number,
-    work: Plain<Broker>,
-    otherwise: (sofar: SoFar) => void
-  ) => {
-    const { endpoints } = stored.plan
-    /** Those that were not stored, as far as is known; made when there is one. */
-    let failures: Map<string, PublishError> | undefined
-    let next = 0
-    let waiting = 0
-    let isLate = false
-    const advance = (): void => {
-      while (failures === undefined && !isLate && waiting < fanOut) {
-        const planned = endpoints[next++]
-        if (planned === undefined) break
-        waiting++
-        store(planned)
-      }
-      if (waiting > 0) return
-      if (failures !== undefined || isLate) otherwise(soFar())
-      else {
-        acknowledge(message)
-        work.done()
-      }
-    }
-    const store = (planned: Planned) => {
-      const { headers, subject } = messageOf(event, planned)
-      publisher.send(subject, message.data, headers, (result) =>
-        work.step(() => {
-          waiting--
-          if (result instanceof PublishError) {
-            failures ??= new Map()
-            failures.set(planned.id, result)
-          } else reached("delivery-stored")
-          isLate ||= performance.now() - began > patience
-          advance()
-        })
-      )
-    }
-    const soFar = (): SoFar => {
-      const ids = endpoints.slice(0, next).map(({ id }) => id)
-      const sent = new Set(ids.filter((id) => failures?.has(id) !== true))
-      const unsure = [...(failures ?? [])].filter(([, error]) => mayBeStored(error))
-      const known = { tenant: event.tenant, parts: [stored], sent }
-      return { known, tried: new Set(unsure.map(([id]) => id)), began }
-    }
-    advance()
-  }
-
   /**
    * The usual event, which nobody has begun and whose plan is one part, without fibers.
    *
    * @param otherwise called where something is not as usual: how far it has come.
+   * @param lasts called where it will be under way for longer than a moment.
    */
   const plainly = (
     message: StreamMessage,
     header: GetHeader,
     work: Plain<Broker>,
-    otherwise: (sofar: SoFar) => void
+    otherwise: (sofar: SoFar) => void,
+    lasts: () => void
   ) =>
     work.step(() => {
       const began = performance.now()
@@ -289,7 +224,12 @@ export const makeRoute = Effect.fnUntraced(function* ({ layout, worker }: RouteO
         work.step(() => {
           if (stored === undefined || stored.duplicate) return fromStart()
           reached("plan-stored")
-          sendAll(event, message, { plan, seq: stored.seq }, began, work, otherwise)
+          const done = () => {
+            acknowledge(message)
+            work.done()
+          }
+          const routed = { event, message, stored: { plan, seq: stored.seq }, began }
+          sendAll(routed, work, { done, otherwise, lasts })
         })
       )
     })

@@ -8,44 +8,60 @@ import { InHand } from "../lanes/in-hand.ts"
 import { pull } from "../lanes/pull.ts"
 import { makeUnderway } from "../underway.ts"
 import { makeBegun } from "./begun.ts"
+import type { TakeStraight } from "./fan-out.ts"
 import { makeRoute } from "./route.ts"
 
-/** Routed at the same time: a wide fan-out leaves room for the others. */
-const capacity = { messages: 128, bytes: 32 * 1024 * 1024 }
+/** Events in hand: those whose deliveries are attempted at once, and a wide fan-out leaves room for others. */
+const mostInHand = 256
 /** Pause before an event that could not be routed is tried again, ms. */
 const retryPause = 5_000
 
 export interface RouterOptions {
   readonly worker: string
   readonly layout: Layout
+  /** Bodies of events that it holds at most, bytes. */
+  readonly bytesInHand: number
+  readonly takeStraight: TakeStraight
   readonly stopping: () => boolean
 }
 
 /**
  * Turns events into deliveries until it is told to stop; then finishes those it has begun.
  *
- * For each event: the plan is stored as a `routed` fact, then one message per endpoint, then the
+ * For each event: the plan is stored as a `routed` fact; then each delivery is attempted straight from
+ * the event, where this worker may do that in a moment, or stored in its partition's queue; then the
  * event is acknowledged. Whoever takes over in between follows the stored plan.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
   const { names } = yield* Broker
-  const inHand = new InHand(capacity)
+  const inHand = new InHand({ messages: mostInHand, bytes: options.bytesInHand })
   yield* inHand.keepAlive(layout.ackWait)
   const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
   const route = yield* makeRoute(options)
   const underway = yield* makeUnderway<Broker>()
+  const working = new Set<number>()
 
   const take: Take = (message, header) => {
-    inHand.take(message)
-    const ended = () => inHand.release(message)
+    // In hand already, and perhaps being attempted: its answer settles this one, too.
+    if (working.has(message.seq)) return
+    working.add(message.seq)
+    const hand = inHand.take(message)
+    const ended = () => {
+      working.delete(message.seq)
+      inHand.release(hand)
+    }
     const redelivered = message.handedOut > 1
     const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
       comeBackOnFailure(message, routed, begun.forget)
     if (begun.isNew(message.seq, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
-      route.plainly(message, header, work, (sofar) =>
-        work.goOn(careful(route.carefully(message, header, sofar)))
+      route.plainly(
+        message,
+        header,
+        work,
+        (sofar) => work.goOn(careful(route.carefully(message, header, sofar))),
+        () => inHand.setApart(hand)
       )
     } else {
       const known = begun.of(message.seq, redelivered)

@@ -61,6 +61,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   const overdue = new Map<string, Waiter>()
   const now = yield* Clock.currentTimeMillis
   const lastDue = (yield* firstSince(names.events, now - grace)) - 1
+  const isInHand = (eventSeq: number) => eventSeq > Math.max(reach.routerFloor, lastDue)
   const see = (waiter: Waiter) => {
     if (!ledger.found(waiter) || waiter.deadline + grace >= now) return
     overdue.set(roundName(waiter), waiter)
@@ -71,7 +72,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   yield* books.readHistory
 
   for (let look = 1; look <= looks; look++) {
-    const { lost } = ledger.open()
+    const { lost } = ledger.open(isInHand)
     const untold = stillUntold(letters.untold, ledger)
     if (lost.length + untold.length + letters.unburied.length + overdue.size === 0) break
     yield* Effect.sleep(ackWait)
@@ -80,6 +81,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   }
   const findings: Findings = {
     reach,
+    isInHand,
     lastDue,
     overdue: [...overdue.values()].filter((waiter) => !hasEnded(ledger.stateOf(waiter))),
     unburied: yield* stillUnburied(letters.unburied, ledger),

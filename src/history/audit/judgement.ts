@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { eventId } from "../../domain/event.ts"
 import {
   endOf,
@@ -22,6 +23,8 @@ import type { Waiter } from "./waiting-rooms.ts"
 export interface Findings {
   readonly reach: Reach
   readonly overdue: ReadonlyArray<Waiter>
+  /** The router had not finished the event when the audit began, and need not have. */
+  readonly isInHand: (eventSeq: number) => boolean
   /** Events up to here were stored so long ago that the router should have come to them. */
   readonly lastDue: number
   readonly unburied: ReadonlyArray<Unburied>
@@ -128,21 +131,32 @@ export const judge = Effect.fnUntraced(function* (
     }
   })
 
-  const { lost } = ledger.open()
-  tally.missing = lost.length
+  const { lost } = ledger.open(findings.isInHand)
+  for (const round of lost) {
+    // Its event is to be handed out again: whoever gets it goes on with the plan.
+    const isUnfinished = round.round === firstRound && round.eventSeq > reach.routerFloor
+    tally[isUnfinished ? "overdue" : "missing"]++
+    found.push(
+      isUnfinished
+        ? {
+            kind: "overdue",
+            ...round,
+            says: "its event has been stored for long, and the router has not finished it"
+          }
+        : {
+            kind: "missing",
+            ...round,
+            says: "it was to be delivered, has not ended, and waits nowhere"
+          }
+    )
+  }
   tally.pending =
     tally.begun -
     tally.delivered -
     tally.deadLettered -
     tally.discarded -
-    lost.length -
+    tally.missing -
     tally.overdue
-  for (const round of lost)
-    found.push({
-      kind: "missing",
-      ...round,
-      says: "it was to be delivered, has not ended, and waits nowhere"
-    })
   for (const { deadline, endpoint, eventSeq, round, seq, stream, tenant } of findings.overdue)
     found.push({
       kind: "overdue",

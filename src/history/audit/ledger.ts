@@ -109,8 +109,14 @@ export class Ledger {
       block.each((offset, lane, state) => see(number * eventsPerBlock + offset, lane, state))
   }
 
-  /** Rounds that have begun and not ended. */
-  open(): { readonly found: number; readonly lost: ReadonlyArray<About> } {
+  /**
+   * Rounds that have begun and not ended. What an event that the router has in hand has begun is
+   * wherever the event is.
+   */
+  open(isInHand: (eventSeq: number) => boolean): {
+    readonly found: number
+    readonly lost: ReadonlyArray<About>
+  } {
     const lost: Array<About> = []
     let found = 0
     for (const [number, block] of this.#blocks) {
@@ -118,7 +124,8 @@ export class Ledger {
       block.each((offset, lane, state) => {
         if (!isOpen(state)) return
         const round = { ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset }
-        if ((state & waits) !== 0 || this.#newcomers?.has(roundName(round)) === true) found++
+        const isSeen = (state & waits) !== 0 || this.#newcomers?.has(roundName(round)) === true
+        if (isSeen || (round.round === firstRound && isInHand(round.eventSeq))) found++
         else lost.push(round)
       })
     }

@@ -1,0 +1,40 @@
+import { Effect } from "effect"
+import type { Fact } from "../domain/fact.ts"
+import type { Facts } from "../history/facts.ts"
+import type { Settled } from "./memory/settled.ts"
+import type { Plain } from "./underway.ts"
+
+/** A fact that ends a delivery, and what follows it. */
+export interface EndFact {
+  readonly fact: Fact
+  readonly id: string
+  /** What is done once the history has it, at a sequence. */
+  readonly stored: (fact: Fact, seq: number) => Effect.Effect<void>
+}
+
+/**
+ * Appends the fact that ends a delivery, without a fiber for as long as all goes well. Until it has
+ * come to its end the floor of the history stays below the fact.
+ */
+export const appendPlainly = (
+  facts: Facts["Service"],
+  settled: Settled,
+  work: Plain<never>,
+  { fact, id, stored: follow }: EndFact
+) => {
+  const mark = settled.open()
+  const close = () => settled.close(mark)
+  facts.tryAppend(fact, id, (stored) => {
+    work.step(() => {
+      // Stored or not, it was begun when the mark was set.
+      if (stored === undefined) {
+        const append = Effect.flatMap(facts.append(fact, id), ({ seq }) => follow(fact, seq))
+        return work.goOn(Effect.ensuring(append, Effect.sync(close)))
+      }
+      const rest = follow(fact, stored.seq)
+      if (rest === Effect.void) work.done()
+      else work.goOn(rest)
+    })
+    if (stored !== undefined) close()
+  })
+}

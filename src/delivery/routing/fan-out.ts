@@ -1,0 +1,163 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { PublishError } from "../../broker/publisher.ts"
+import type { StreamMessage } from "../../broker/stream-message.ts"
+import type { Progress } from "../../domain/delivery.ts"
+import { untried } from "../../domain/delivery.ts"
+import type { Event } from "../../domain/event.ts"
+import type { Planned } from "../../domain/fact.ts"
+import { Checkpoint } from "../checkpoint.ts"
+import { mayBeStored } from "../memory/store-once.ts"
+import type { Straight } from "../straight.ts"
+import type { Plain } from "../underway.ts"
+import type { Begun } from "./begun.ts"
+import type { StoredPart } from "./plan.ts"
+import { deliveryOf, messageOf, partitionFor } from "./planned.ts"
+
+/** Deliveries of one event that await their acknowledgement at the same time. */
+export const fanOut = 64
+/** Deliveries that are attempted from their events at the same time, or stand in line for it. */
+const mostStraight = 256
+
+/** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
+export type TakeStraight = (partition: number, straight: Straight) => boolean
+
+/** What is known of an event's routing when it is gone on with. */
+export interface SoFar {
+  /** Its plan as far as it is stored, and who has a delivery; nothing where nobody has begun. */
+  readonly known: Begun | undefined
+  /**
+   * Endpoints whose delivery may have been stored, or attempted: nobody knows. Undefined where that
+   * goes for all of a plan that was stored earlier.
+   */
+  readonly tried?: ReadonlySet<string>
+  /** When that was begun, ms of the monotonic clock. (Default: now) */
+  readonly began?: number
+}
+
+/** An event whose plan was stored just now, in one part. */
+export interface Routed {
+  readonly event: Event
+  readonly message: StreamMessage
+  readonly stored: StoredPart
+  /** ms of the monotonic clock */
+  readonly began: number
+}
+
+export interface FanOutOptions {
+  /** How many there are. */
+  readonly partitions: number
+  /** How long the storing of an event's deliveries may take, ms. */
+  readonly patience: number
+  readonly takeStraight: TakeStraight
+}
+
+/** What follows a fan-out. */
+export interface Then {
+  /** Each delivery is stored, or has ended. */
+  readonly done: () => void
+  /** Something was not as usual: how far it has come. */
+  readonly otherwise: (sofar: SoFar) => void
+  /** It will be under way for longer than a moment. */
+  readonly lasts: () => void
+}
+
+/**
+ * Makes what brings an event to the endpoints of its plan without fibers: where this worker may do
+ * that in a moment it attempts the delivery itself, else it stores it in its partition's queue.
+ */
+export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
+  const { partitions, patience, takeStraight } = options
+  const { names, publisher } = yield* Broker
+  const reached = yield* Checkpoint
+  /** Those of all events. */
+  let straights = 0
+
+  return ({ began, event, message, stored }: Routed, work: Plain<Broker>, then: Then) => {
+    const { endpoints } = stored.plan
+    /** Those that have no delivery, as far as is known; made when there is one. */
+    let without: Map<string, PublishError | "unknown"> | undefined
+    let failed: Map<string, Progress> | undefined
+    let next = 0
+    let storing = 0
+    let attempting = 0
+    /** Of those that are attempted. */
+    let lasting = 0
+    let isLate = false
+
+    const advance = (): void => {
+      while (without === undefined && !isLate && storing + attempting - lasting < fanOut) {
+        const planned = endpoints[next++]
+        if (planned === undefined) break
+        if (!attempt(planned)) store(planned, untried)
+      }
+      if (storing + attempting > 0) return
+      if (without !== undefined || isLate) then.otherwise(soFar())
+      else then.done()
+    }
+
+    const attempt = (planned: Planned): boolean => {
+      if (straights >= mostStraight) return false
+      let lasts = false
+      const straight: Straight = {
+        delivery: deliveryOf(event, planned, untried),
+        body: message.data,
+        lasts: () => {
+          lasts = true
+          lasting++
+          then.lasts()
+          work.step(advance)
+        },
+        ended: (end) => {
+          straights--
+          attempting--
+          if (lasts) lasting--
+          work.step(() => {
+            if (end._tag === "Unknown") lack(planned, "unknown")
+            else if (end._tag === "Failed") {
+              failed ??= new Map()
+              failed.set(planned.id, end.progress)
+              store(planned, end.progress)
+            } else if (end._tag === "Untried") store(planned, untried)
+            advance()
+          })
+        }
+      }
+      straights++
+      attempting++
+      const isTaken = takeStraight(partitionFor(event, planned, partitions), straight)
+      if (isTaken) return true
+      straights--
+      attempting--
+      return false
+    }
+
+    const store = (planned: Planned, progress: Progress) => {
+      storing++
+      const { headers, subject } = messageOf(names, partitions, event, planned, progress)
+      publisher.send(subject, message.data, headers, (result) =>
+        work.step(() => {
+          storing--
+          if (result instanceof PublishError) lack(planned, result)
+          else reached("delivery-stored")
+          isLate ||= performance.now() - began > patience
+          advance()
+        })
+      )
+    }
+
+    const lack = ({ id }: Planned, why: PublishError | "unknown") => {
+      without ??= new Map()
+      without.set(id, why)
+    }
+
+    const soFar = (): SoFar => {
+      const ids = endpoints.slice(0, next).map(({ id }) => id)
+      const sent = new Set(ids.filter((id) => without?.has(id) !== true))
+      const unsure = [...(without ?? [])].filter(([, why]) => why === "unknown" || mayBeStored(why))
+      const known = { tenant: event.tenant, parts: [stored], sent, failed: failed ?? new Map() }
+      return { known, tried: new Set(unsure.map(([id]) => id)), began }
+    }
+    advance()
+  }
+})

@@ -1,0 +1,41 @@
+import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { deliveryHeaders, firstRound } from "../../domain/delivery.ts"
+import type { Event } from "../../domain/event.ts"
+import type { Planned } from "../../domain/fact.ts"
+import type { Names } from "../../domain/names.ts"
+import { partitionOf } from "../../domain/names.ts"
+
+/** The delivery that a plan leads to. */
+export const deliveryOf = (event: Event, planned: Planned, progress: Progress): Delivery => ({
+  tenant: event.tenant,
+  endpoint: planned.id,
+  event: event.id,
+  eventSeq: event.seq,
+  type: event.type,
+  round: firstRound,
+  began: event.at,
+  deadline: planned.deadline,
+  generation: planned.generation,
+  revision: planned.revision,
+  content: event.content,
+  progress
+})
+
+/** The partition of its endpoint. */
+export const partitionFor = ({ tenant }: Event, { id }: Planned, partitions: number): number =>
+  partitionOf(tenant, id, partitions)
+
+/** The message that it is in its partition's queue: its subject and its headers. */
+export const messageOf = (
+  names: Names,
+  partitions: number,
+  event: Event,
+  planned: Planned,
+  progress: Progress
+) => {
+  const delivery = deliveryOf(event, planned, progress)
+  const partition = partitionFor(event, planned, partitions)
+  const subject = names.subjects.delivery(partition, event.tenant, planned.id)
+  const messageId = `${event.seq}.${firstRound}.${planned.id}`
+  return { subject, headers: deliveryHeaders(delivery, messageId) }
+}

@@ -1,0 +1,159 @@
+import { Effect, LogLevel } from "effect"
+import { Broker } from "../broker/connection.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
+import { untried } from "../domain/delivery.ts"
+import { Facts } from "../history/facts.ts"
+import { appendPlainly } from "./append-plainly.ts"
+import type { Sender, Sent } from "./attempt/sender.ts"
+import { startSending } from "./attempt/sender.ts"
+import { Checkpoint } from "./checkpoint.ts"
+import { deliveredFact, logFact } from "./delivery-fact.ts"
+import type { LiveEndpoint } from "./endpoints/directory.ts"
+import { Directory } from "./endpoints/directory.ts"
+import { disableWhereGone, judgeFailure } from "./failed-attempt.ts"
+import type { PartitionMemory } from "./memory/partition-memory.ts"
+import type { Settlement } from "./settlement.ts"
+import type { Plain, Underway } from "./underway.ts"
+
+/** What became of a delivery that was to be attempted from its event. */
+export type StraightEnd =
+  /** The history has its end. */
+  | { readonly _tag: "Delivered" }
+  /** No request was made. */
+  | { readonly _tag: "Untried" }
+  /** The history tells of an attempt that did not succeed. */
+  | { readonly _tag: "Failed"; readonly progress: Progress }
+  /** It was cut off: the history may tell of it, or not. */
+  | { readonly _tag: "Unknown" }
+
+/** A delivery that is in no queue: its event is in hand until it has come to its end here. */
+export interface Straight {
+  readonly delivery: Delivery
+  readonly body: Uint8Array
+  /** Told once that it is, or will be, under way for longer than a moment. */
+  readonly lasts: () => void
+  /** Told once what became of it. */
+  readonly ended: (end: StraightEnd) => void
+}
+
+export interface StraightOptions {
+  readonly memory: PartitionMemory
+  readonly sender: Sender
+  readonly worker: string
+  /** A new id for each request really made. */
+  readonly nextId: () => string
+  /** Of the queue, where it goes on if it does not succeed. */
+  readonly settlement: Pick<Settlement, "isOpen">
+  /** No attempt begins while this is false. */
+  readonly mayAttempt: () => boolean
+  /** Told of each attempt that was made, before it is settled. */
+  readonly answered: (
+    endpoint: LiveEndpoint,
+    delivery: Delivery,
+    sent: Sent,
+    progress: Progress
+  ) => void
+}
+
+const untriedEnd: StraightEnd = { _tag: "Untried" }
+const delivered: StraightEnd = { _tag: "Delivered" }
+const unknown: StraightEnd = { _tag: "Unknown" }
+
+/** Gives it back without a request. */
+export const leaveUntried = ({ ended }: Straight) => ended(untriedEnd)
+
+/**
+ * Makes what attempts a delivery from its event, once: what succeeds needs no message in a queue,
+ * and what does not goes there with what is known of it then.
+ */
+export const makeStraights = Effect.fnUntraced(function* (options: StraightOptions) {
+  const { memory, nextId, sender, worker } = options
+  const { settled, straights } = memory
+  const { clock } = sender
+  const { names } = yield* Broker
+  const directory = yield* Directory
+  const facts = yield* Facts
+  const reached = yield* Checkpoint
+  const logsDeliveries = yield* LogLevel.isEnabled("Debug")
+
+  const readyFor = (delivery: Delivery): LiveEndpoint | undefined =>
+    options.settlement.isOpen() &&
+    options.mayAttempt() &&
+    clock.currentTimeMillisUnsafe() < delivery.deadline
+      ? directory.liveNow(delivery)
+      : undefined
+
+  /**
+   * Sends it where that may be done now, and says what came of it.
+   *
+   * @param left told, before that, that it is not under way any more.
+   */
+  const attempt = (straight: Straight, underway: Underway<Broker | Facts>, left: () => void) => {
+    const { body, delivery, ended } = straight
+    const endpoint = readyFor(delivery)
+    if (endpoint === undefined) {
+      left()
+      return leaveUntried(straight)
+    }
+    let end: StraightEnd = unknown
+    const held = { delivery, body, place: { stream: names.events, seq: delivery.eventSeq } }
+    const attempted = straights.begin(delivery)
+    const work = underway.begin(
+      () => {
+        straights.leave(attempted)
+        left()
+        ended(end)
+      },
+      (defect) =>
+        Effect.logError("a delivery met a defect as its event was routed", {
+          seq: delivery.eventSeq,
+          endpoint: delivery.endpoint,
+          defect
+        })
+    )
+
+    const succeed = (sent: Sent) =>
+      appendPlainly(facts, settled, work, {
+        fact: deliveredFact(held, untried, sent, worker),
+        id: nextId(),
+        stored: (fact, seq) => {
+          settled.stored(seq)
+          straights.add(delivery, delivery.began)
+          end = delivered
+          reached("outcome-stored")
+          return logsDeliveries ? logFact(fact) : Effect.void
+        }
+      })
+
+    const fail = Effect.fnUntraced(function* (sent: Sent) {
+      const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
+      const ends = step._tag === "Dead" ? step.reason : undefined
+      const told = ends === undefined ? fact : { ...fact, reason: ends }
+      settled.stored((yield* facts.append(told, nextId())).seq)
+      reached("outcome-stored")
+      end = { _tag: "Failed", progress: ends === undefined ? progress : { ...progress, ends } }
+      yield* logFact(told)
+      yield* disableWhereGone(held, endpoint, sent, worker)
+    })
+
+    sendOnce(held, endpoint, work, (sent) => {
+      reached("answered")
+      options.answered(endpoint, delivery, sent, untried)
+      if (sent.verdict === "delivered") succeed(sent)
+      else work.goOn(fail(sent))
+    })
+  }
+
+  const sendOnce = (
+    held: Parameters<typeof startSending>[1],
+    endpoint: LiveEndpoint,
+    work: Plain<Broker | Facts>,
+    done: (sent: Sent) => void
+  ) =>
+    work.step(() => {
+      const running = startSending(sender, held, endpoint, 1, (sent) => work.step(() => done(sent)))
+      work.stopBy(() => running.interrupt())
+    })
+
+  return { attempt }
+})
