@@ -72,10 +72,45 @@ const tellDelivered = (round = firstRound) =>
     yield* facts.append(fact, `delivered.${round}`)
   })
 
-const look = Effect.fnUntraced(function* (stored: StoredPart) {
+/** Tells of an attempt at the delivery of the first event that did not succeed. */
+const tellFailed = (stream: string, changes: Partial<Fact> = {}) =>
+  Effect.gen(function* () {
+    const facts = yield* Facts
+    const fact: Fact = {
+      v: 1,
+      kind: "attempt-failed",
+      at: 1_000,
+      tenant: "acme",
+      endpoint: "hook",
+      eventSeq: 1,
+      round: firstRound,
+      attempt: 1,
+      from: { stream, seq: 1 },
+      ...changes
+    }
+    yield* facts.append(fact, `failed.${stream}.${fact.round}`)
+  })
+
+/** Lets the delivery of the first event wait as a schedule of the broker. */
+const storeSchedule = (target: string) =>
+  Effect.gen(function* () {
+    const { names, publisher } = yield* Broker
+    const at = new Date(Date.now() + 3_600_000).toISOString()
+    yield* publisher.publish(names.subjects.later(partition, "once"), "{}", [
+      ["petrel-event-seq", "1"],
+      ["petrel-round", firstRound],
+      ["Nats-Schedule", `@at ${at}`],
+      ["Nats-Schedule-Target", names.subjects.delivery(partition, "acme", target)]
+    ])
+  })
+
+/** @param at when the event was stored, ms since the epoch. */
+const lookAt = Effect.fnUntraced(function* (stored: StoredPart, at = 0) {
   const find = yield* makeLook(2)
-  return (yield* find({ at: 0, seq: 1, tenant: "acme" }, planned, stored)).isSent
+  return yield* find({ at, seq: 1, tenant: "acme" }, planned, stored)
 })
+
+const look = (stored: StoredPart) => Effect.map(lookAt(stored), ({ isSent }) => isSent)
 
 describe.concurrent("a delivery that a plan led to", () => {
   scenario("is found where it waits, and where it is told of", () =>
@@ -129,6 +164,122 @@ describe.concurrent("a delivery that a plan led to", () => {
       yield* storeDelivery("d7")
       yield* tellDelivered("d7")
       assert.isFalse(yield* look(stored))
+    })
+  )
+})
+
+describe.concurrent("a delivery whose attempt from its event did not succeed", () => {
+  scenario("is not sent, and what is known of it is", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      assert.isUndefined((yield* lookAt(stored)).failed)
+      yield* tellFailed(names.events, { status: 503, nextAttemptAt: 61_000 })
+      assert.deepStrictEqual(yield* lookAt(stored), {
+        isSent: false,
+        failed: {
+          attempts: 1,
+          firstAttemptAt: 1_000,
+          lastAttemptAt: 1_000,
+          lastStatus: 503,
+          nextAttemptAt: 61_000
+        }
+      })
+    })
+  )
+
+  scenario("is known by its error, too, and by why it was the last", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      const error = { class: "timeout", message: "no answer within 15 s" } as const
+      yield* tellFailed(names.events, { error, reason: "attempts" })
+      assert.deepStrictEqual((yield* lookAt(stored)).failed, {
+        attempts: 1,
+        firstAttemptAt: 1_000,
+        lastAttemptAt: 1_000,
+        lastErrorClass: "timeout",
+        lastError: "no answer within 15 s",
+        ends: "attempts"
+      })
+    })
+  )
+
+  scenario("is known when its event is handed out again, and not as one that was sent", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      yield* publish("invoice.paid")
+      yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      const known = yield* (yield* makeBegun(2, 60_000)).of(1, true)
+      assert.deepStrictEqual([...(known?.sent ?? [])], [])
+      assert.strictEqual(known?.failed.get("hook")?.lastStatus, 503)
+    })
+  )
+
+  scenario("is sent where it failed in its queue", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.deliveries(partition), { status: 503 })
+      assert.deepStrictEqual(yield* lookAt(stored), { isSent: true, failed: undefined })
+    })
+  )
+
+  scenario("is sent where it failed in its queue since", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* tellFailed(names.deliveries(partition), { attempt: 2, status: 503 })
+      assert.isTrue(yield* look(stored))
+    })
+  )
+
+  scenario("is sent where it has come to its queue since", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* storeDelivery()
+      assert.isTrue(yield* look(stored))
+    })
+  )
+
+  scenario("is sent where it waits as a schedule, and not where another does", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* storeSchedule("other")
+      assert.isFalse(yield* look(stored))
+      yield* storeSchedule("hook")
+      assert.isTrue(yield* look(stored))
+    })
+  )
+
+  scenario("is not one of another round", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { round: "d7", status: 503 })
+      assert.deepStrictEqual(yield* lookAt(stored), { isSent: false, failed: undefined })
+    })
+  )
+
+  scenario("is not one of an event that had the sequence before", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const now = Date.now()
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* tellDelivered()
+      assert.deepStrictEqual(yield* lookAt(stored, now + 60_000), {
+        isSent: false,
+        failed: undefined
+      })
+      // The clocks of two nodes may differ by a second.
+      assert.isTrue((yield* lookAt(stored, now + 900)).isSent)
     })
   )
 })

@@ -124,6 +124,35 @@ describe("a ledger", () => {
     )
   })
 
+  it("does not call missing what is with an event that the router has in hand", () => {
+    const ledger = new Ledger(scope)
+    const again = { tenant: "acme", endpoint: "a", round: "d1" }
+    for (const seq of [1, 2, 3]) {
+      ledger.fact(routed(seq, "a", "b"), 0)
+      ledger.fact(delivered(seq, "b"), 0)
+    }
+    // What begins a further round is stored nowhere but in the queue.
+    for (const eventSeq of [1, 3]) ledger.fact({ ...again, kind: "redelivered", eventSeq }, 0)
+    ledger.beginLooking()
+    const openWhere = (isInHand: (eventSeq: number) => boolean) => {
+      const { found, lost } = ledger.open(isInHand)
+      return { found, lost: lost.map(({ eventSeq, round }) => `${eventSeq} ${round}`).sort() }
+    }
+    assert.deepStrictEqual(
+      openWhere(() => false),
+      { found: 0, lost: ["1 0", "1 d1", "2 0", "3 0", "3 d1"] }
+    )
+    assert.deepStrictEqual(
+      openWhere((eventSeq) => eventSeq > 1),
+      { found: 2, lost: ["1 0", "1 d1", "3 d1"] }
+    )
+    // It is counted once, though it was also seen in its queue.
+    ledger.found({ tenant: "acme", endpoint: "a", eventSeq: 2, round: "0" })
+    assert.strictEqual(openWhere((eventSeq) => eventSeq > 1).found, 2)
+    ledger.fact(delivered(2, "a"), 0)
+    assert.strictEqual(openWhere((eventSeq) => eventSeq > 1).found, 1)
+  })
+
   it("takes back what began before the facts that are left, and nothing else", () => {
     const ledger = new Ledger({ ...scope, isWhole: true })
     const again = (eventSeq: number) => ({ ...delivered(eventSeq, "a"), round: "d1" })
