@@ -22,7 +22,9 @@ interface Program {
 const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = fork(pathOf(`programs/${name}`), args)
+      // As a worker does: what is next to it is to have what it has.
+      const execArgv = ["--no-allocation-site-pretenuring"]
+      const child = fork(pathOf(`programs/${name}`), args, { execArgv })
       const answer = <A>(question?: object) =>
         new Promise<A>((resolve, reject) => {
           const ended = () => reject(new Error(`${name} has ended`))

@@ -344,7 +344,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
      */
     takeStraight: (straight: Straight): boolean => {
       if (!isReady || stopping() || !mayAttempt()) return false
-      const key = endpointKey(straight.delivery.tenant, straight.delivery.endpoint)
+      const { key } = straight
       if (!health.isClosed(key) || !lanes.isQuick(key, mostStraight)) return false
       // It may turn out to last, and its body is counted then.
       if (room.bytesFor("quick") === 0) return false

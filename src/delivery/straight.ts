@@ -11,6 +11,7 @@ import { deliveredFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { Directory } from "./endpoints/directory.ts"
 import { disableWhereGone, judgeFailure } from "./failed-attempt.ts"
+import type { Held } from "./lanes/held.ts"
 import type { PartitionMemory } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Plain, Underway } from "./underway.ts"
@@ -29,6 +30,8 @@ export type StraightEnd =
 /** A delivery that is in no queue: its event is in hand until it has come to its end here. */
 export interface Straight {
   readonly delivery: Delivery
+  /** Of its endpoint. */
+  readonly key: string
   readonly body: Uint8Array
   /** Told once that it is, or will be, under way for longer than a moment. */
   readonly lasts: () => void
@@ -76,11 +79,11 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
   const reached = yield* Checkpoint
   const logsDeliveries = yield* LogLevel.isEnabled("Debug")
 
-  const readyFor = (delivery: Delivery): LiveEndpoint | undefined =>
+  const readyFor = ({ delivery, key }: Straight): LiveEndpoint | undefined =>
     options.settlement.isOpen() &&
     options.mayAttempt() &&
     clock.currentTimeMillisUnsafe() < delivery.deadline
-      ? directory.liveNow(delivery)
+      ? directory.liveNow(delivery, key)
       : undefined
 
   /**
@@ -90,7 +93,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
    */
   const attempt = (straight: Straight, underway: Underway<Broker | Facts>, left: () => void) => {
     const { body, delivery, ended } = straight
-    const endpoint = readyFor(delivery)
+    const endpoint = readyFor(straight)
     if (endpoint === undefined) {
       left()
       return leaveUntried(straight)
@@ -118,34 +121,45 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
         id: nextId(),
         stored: (fact, seq) => {
           settled.stored(seq)
-          straights.add(delivery, delivery.began)
+          straights.add(endpoint.key, delivery.eventSeq, delivery.began)
           end = delivered
           reached("outcome-stored")
           return logsDeliveries ? logFact(fact) : Effect.void
         }
       })
 
-    const fail = Effect.fnUntraced(function* (sent: Sent) {
-      const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
-      const ends = step._tag === "Dead" ? step.reason : undefined
-      const told = ends === undefined ? fact : { ...fact, reason: ends }
-      settled.stored((yield* facts.append(told, nextId())).seq)
-      reached("outcome-stored")
-      end = { _tag: "Failed", progress: ends === undefined ? progress : { ...progress, ends } }
-      yield* logFact(told)
-      yield* disableWhereGone(held, endpoint, sent, worker)
-    })
-
     sendOnce(held, endpoint, work, (sent) => {
       reached("answered")
       options.answered(endpoint, delivery, sent, untried)
       if (sent.verdict === "delivered") succeed(sent)
-      else work.goOn(fail(sent))
+      else
+        work.goOn(
+          fail(held, endpoint, sent, (failed) => {
+            end = failed
+          })
+        )
     })
   }
 
+  /** @param told called once the history tells of it. */
+  const fail = Effect.fnUntraced(function* (
+    held: Pick<Held, "delivery" | "place">,
+    endpoint: LiveEndpoint,
+    sent: Sent,
+    told: (end: StraightEnd) => void
+  ) {
+    const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
+    const ends = step._tag === "Dead" ? step.reason : undefined
+    const whole = ends === undefined ? fact : { ...fact, reason: ends }
+    settled.stored((yield* facts.append(whole, nextId())).seq)
+    reached("outcome-stored")
+    told({ _tag: "Failed", progress: ends === undefined ? progress : { ...progress, ends } })
+    yield* logFact(whole)
+    yield* disableWhereGone(held, endpoint, sent, worker)
+  })
+
   const sendOnce = (
-    held: Parameters<typeof startSending>[1],
+    held: Pick<Held, "body" | "delivery">,
     endpoint: LiveEndpoint,
     work: Plain<Broker | Facts>,
     done: (sent: Sent) => void

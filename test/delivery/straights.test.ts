@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Straights } from "../../src/delivery/memory/straights.ts"
+import type { Delivery } from "../../src/domain/delivery.ts"
 
 const began = Date.UTC(2026, 2, 1)
 
@@ -11,6 +12,12 @@ const others = [
   { ...delivery, endpoint: "other" },
   { ...delivery, tenant: "globex" }
 ]
+
+const end = (
+  straights: Straights,
+  { endpoint, eventSeq, tenant }: Pick<Delivery, "endpoint" | "eventSeq" | "tenant">,
+  at: number
+) => straights.add(`${tenant}.${endpoint}`, eventSeq, at)
 
 describe("a delivery that is attempted from its event", () => {
   it("is under way until it is left, and no other is", () => {
@@ -53,7 +60,7 @@ describe("a delivery that has ended from its event", () => {
     const straights = new Straights()
     straights.rotate()
     assert.isFalse(straights.hasEnded(delivery))
-    straights.add(delivery, began)
+    end(straights, delivery, began)
     straights.rotate()
     straights.rotate()
     assert.isTrue(straights.hasEnded(delivery))
@@ -63,11 +70,11 @@ describe("a delivery that has ended from its event", () => {
 
   it("is not another endpoint's, nor another event's", () => {
     const straights = new Straights()
-    straights.add(delivery, began)
+    end(straights, delivery, began)
     for (const other of others) assert.isFalse(straights.hasEnded(other))
     straights.rotate()
     for (const other of others) {
-      straights.add(other, began)
+      end(straights, other, began)
       assert.isTrue(straights.hasEnded(other))
     }
     assert.isTrue(straights.hasEnded(delivery))
@@ -75,7 +82,7 @@ describe("a delivery that has ended from its event", () => {
 
   it("is not that of an event which has its sequence because the stream lost its end", () => {
     const straights = new Straights()
-    straights.add(delivery, began)
+    end(straights, delivery, began)
     // The clocks of two nodes may differ by a second.
     assert.isTrue(straights.hasEnded({ ...delivery, began: began + 900 }))
     assert.isFalse(straights.hasEnded({ ...delivery, began: began + 1_100 }))
@@ -83,15 +90,15 @@ describe("a delivery that has ended from its event", () => {
 
   it("is known by its end, too, which was stored later than its event", () => {
     const straights = new Straights()
-    straights.add(delivery, began + 60_000)
+    end(straights, delivery, began + 60_000)
     assert.isTrue(straights.hasEnded(delivery))
     assert.isFalse(straights.hasEnded({ ...delivery, began: began + 62_000 }))
   })
 
   it("is known though its event was stored before all that have ended until then", () => {
     const straights = new Straights()
-    straights.add({ ...delivery, eventSeq: 8 }, began + 60_000)
-    straights.add(delivery, began)
+    end(straights, { ...delivery, eventSeq: 8 }, began + 60_000)
+    end(straights, delivery, began)
     assert.isTrue(straights.hasEnded(delivery))
     assert.isFalse(straights.hasEnded({ ...delivery, began: began + 1_100 }))
   })
@@ -99,9 +106,9 @@ describe("a delivery that has ended from its event", () => {
   it("is known besides the one that had its sequence before it", () => {
     const straights = new Straights()
     const later = { ...delivery, began: began + 60_000 }
-    straights.add(delivery, began)
+    end(straights, delivery, began)
     straights.rotate()
-    straights.add(later, later.began)
+    end(straights, later, later.began)
     assert.isTrue(straights.hasEnded(later))
     straights.rotate()
     straights.rotate()

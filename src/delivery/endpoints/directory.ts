@@ -38,7 +38,7 @@ export class Directory extends Context.Service<
       delivery: Delivery
     ) => Effect.Effect<Standing, BrokerError | EndpointUnreadable>
     /** The endpoint, where nobody need be asked to know that it takes the delivery. */
-    readonly liveNow: (delivery: Delivery) => LiveEndpoint | undefined
+    readonly liveNow: (delivery: Delivery, key?: string) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
     /** The keys of those that are disabled. */
     readonly disabled: () => ReadonlyArray<string>
@@ -70,8 +70,8 @@ const open = Effect.fnUntraced(function* () {
     return makeLive(key, config, entry.revision)
   })
 
-  const liveNow = (delivery: Delivery) => {
-    const known = table.find(endpointKey(delivery.tenant, delivery.endpoint))
+  const liveNow = (delivery: Delivery, key = endpointKey(delivery.tenant, delivery.endpoint)) => {
+    const known = table.find(key)
     const isSure = known !== undefined && known.revision >= delivery.revision
     return isSure && isLive(known, delivery) ? known : undefined
   }

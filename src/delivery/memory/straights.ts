@@ -1,4 +1,5 @@
 import type { Delivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
 
@@ -7,9 +8,6 @@ const clocksApart = 1_000
 /** Generations kept besides the present one. */
 const kept = 2
 
-/** Small numbers take no memory of their own, times since the epoch do. (2026-01-01) */
-const start = 1_767_225_600_000
-
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq">
 
 /** One that is attempted. */
@@ -17,16 +15,15 @@ interface Attempted extends Linked<Attempted> {
   readonly delivery: Identity
 }
 
-const keyOf = ({ endpoint, tenant }: Identity): string => `${tenant}.${endpoint}`
-
 /**
  * What a partition's owner remembers of first rounds that it attempts from their events, or has ended
  * so: where the broker hands such an event to another router, that may put the same into the queue.
  */
 export class Straights {
   readonly #underway = new Chain<Attempted>()
-  /** By endpoint and event: when the event was stored at the latest, ms since {@link start}. */
+  /** By endpoint and event: when the event was stored at the latest, ms since the first of all. */
   readonly #ended: Array<Map<string, Map<number, number>>> = [new Map()]
+  #first: number | undefined
 
   /** It is attempted from now on, until it is left. */
   begin(delivery: Identity): Attempted {
@@ -51,21 +48,28 @@ export class Straights {
     return false
   }
 
-  /** @param at when its event was stored, or something later of which only it can be the reason. */
-  add(delivery: Identity, at: number): void {
+  /**
+   * One has ended.
+   *
+   * @param key of the endpoint.
+   * @param at when its event was stored, or something later of which only it can be the reason.
+   */
+  add(key: string, eventSeq: number, at: number): void {
     const [present] = this.#ended
-    const key = keyOf(delivery)
     const events = present?.get(key) ?? new Map<number, number>()
-    events.set(delivery.eventSeq, Math.floor(at) - start)
-    present?.set(key, events)
+    // Small numbers take no memory of their own, those since the epoch do.
+    this.#first ??= at
+    if (events.size === 0) present?.set(key, events)
+    events.set(eventSeq, Math.floor(at - this.#first))
   }
 
   /** Whether it has ended. A stream that lost its end gives the sequences of events to later ones. */
   hasEnded(delivery: Identity & Pick<Delivery, "began">): boolean {
-    const key = keyOf(delivery)
+    const key = endpointKey(delivery.tenant, delivery.endpoint)
+    const began = delivery.began - (this.#first ?? 0)
     return this.#ended.some((generation) => {
       const at = generation.get(key)?.get(delivery.eventSeq)
-      return at !== undefined && delivery.began - start <= at + clocksApart
+      return at !== undefined && began <= at + clocksApart
     })
   }
 

@@ -6,6 +6,7 @@ import { readValue, writeValue } from "../../broker/values.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { Fact } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { readPlace } from "../lanes/held.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
@@ -80,7 +81,7 @@ export const takeOver = Effect.fnUntraced(function* (
         if (fact.from.stream === names.events && fact.kind === "delivered") {
           const partition = partitionOf(fact.tenant, fact.endpoint, partitions)
           const memory = memories.find(({ index }) => index === partition)
-          memory?.straights.add({ ...fact, eventSeq }, at)
+          memory?.straights.add(endpointKey(fact.tenant, fact.endpoint), eventSeq, at)
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return

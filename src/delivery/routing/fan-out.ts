@@ -7,6 +7,7 @@ import { untried } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { Checkpoint } from "../checkpoint.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight } from "../straight.ts"
 import type { Plain } from "../underway.ts"
@@ -101,6 +102,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       let lasts = false
       const straight: Straight = {
         delivery: deliveryOf(event, planned, untried),
+        key: endpointKey(event.tenant, planned.id),
         body: message.data,
         lasts: () => {
           lasts = true
