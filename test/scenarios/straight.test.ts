@@ -214,15 +214,22 @@ describe.concurrent("endpoints that do not answer", () => {
       const facts = yield* history
       yield* worker()
       for (let n = 0; n < count; n++) yield* publishMany(12, `slow${n}`)
+      yield* eventually(
+        Effect.sync(() => slow.now.count),
+        (now) => now === 10 * count
+      )
       yield* publishMany(100, "well")
       yield* well.received(100)
-      assert.strictEqual(slow.now.most, slow.now.count)
-      assert.isAtLeast(slow.now.count, 256)
+      assert.strictEqual(slow.now.count, 10 * count)
       yield* slow.open
       yield* facts.count("delivered", 12 * count + 100)
       yield* closedBooks
-      assert.isTrue(sources(facts.of("delivered")).has(names.events))
       assert.strictEqual(slow.requests.length, 12 * count)
+      const straight = facts
+        .of("delivered")
+        .filter(({ endpoint, from }) => endpoint !== "well" && from?.stream === names.events)
+      assert.isAbove(straight.length, 0)
+      assert.isAtMost(straight.length, 256)
     })
   )
 
