@@ -71,8 +71,11 @@ describe.concurrent("a delivery whose worker routes its event and owns its endpo
       for (const id of ids) yield* endpoint({ id, url: hook.url })
       const facts = yield* history
       yield* worker()
-      yield* publishMany(20)
-      yield* facts.count("delivered", 80)
+      for (let event = 1; event <= 20; event++) {
+        yield* publish("a")
+        // Nothing stands in line, however busy the machine is.
+        yield* facts.count("delivered", ids.length * event)
+      }
       const accounts = yield* closedBooks
       assert.strictEqual(yield* everQueued, 0)
       assert.strictEqual(hook.requests.length, 80)
