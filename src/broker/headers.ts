@@ -13,14 +13,24 @@ export const headersOf = (message: Msg): GetHeader => {
   const block = message instanceof MsgImpl ? message._msg.hdr : 0
   if (!(message instanceof MsgImpl) || block <= 0) return none
   const { buffer, byteOffset } = message._rdata
-  const [, ...lines] = Buffer.from(buffer, byteOffset, block).toString().split("\r\n")
-  const values = new Map<string, string>()
-  for (const line of lines) {
-    const colon = line.indexOf(":")
-    const value = line.slice(colon + 1).trim()
-    if (colon <= 0 || value === "") continue
-    const name = line.slice(0, colon).toLowerCase()
-    if (!values.has(name)) values.set(name, value)
+  const text = Buffer.from(buffer, byteOffset, block).toString()
+  return (name) => valueIn(text, name)
+}
+
+const lineEnd = "\r\n"
+
+/** The lines are gone through for each name: that is less than to make a table of a few headers. */
+const valueIn = (text: string, name: string): string | undefined => {
+  let from = text.indexOf(lineEnd) + lineEnd.length
+  while (from > 1) {
+    const next = text.indexOf(lineEnd, from)
+    if (next === -1) return undefined
+    const colon = from + name.length
+    if (text[colon] === ":" && text.slice(from, colon).toLowerCase() === name) {
+      const value = text.slice(colon + 1, next).trim()
+      if (value !== "") return value
+    }
+    from = next + lineEnd.length
   }
-  return (name) => values.get(name)
+  return undefined
 }

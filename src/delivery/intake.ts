@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Take } from "../broker/puller.ts"
+import type { Progress } from "../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../domain/delivery.ts"
 import type { Held } from "./lanes/held.ts"
 import { holdMessage } from "./lanes/held.ts"
@@ -55,13 +56,16 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       options.hasEnded(seq)
       return message.ack()
     }
+    let progress: Progress | undefined
     // Its event was handed out again while it was attempted from there.
     if (delivery.round === firstRound) {
       if (memory.straights.hasEnded(delivery)) return message.ack()
       if (memory.straights.isUnderway(delivery)) return message.nak(underwayPause)
+      if (delivery.progress.attempts === 0) progress = memory.straights.progressOf(delivery)
     }
     working.add(seq)
-    options.enter(holdMessage(stream, message, delivery, inHand.take(message)))
+    const known = progress === undefined ? delivery : { ...delivery, progress }
+    options.enter(holdMessage(stream, message, known, inHand.take(message)))
   }
 
   const room = Effect.gen(function* () {

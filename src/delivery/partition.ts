@@ -188,7 +188,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     room,
     bytes: (job) => deliveryOf(job).body.length,
     isOver: (job) => deliveryOf(job).delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
-    lasts: (job) => ("straight" in job ? job.straight.lasts() : intake.setApart(job.held)),
+    lasts: (job) => {
+      if (!("straight" in job)) intake.setApart(job.held)
+    },
     limit: health.limit,
     admit: health.admit,
     soon: health.soon,

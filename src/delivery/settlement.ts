@@ -287,6 +287,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         reached("moved")
         yield* finish(held)
       }).pipe(unsettled, patiently(held)),
+    /** Passes while what is decided is decided by the owner. */
+    asOwner: options.asOwner,
     isOpen: () => facts.isOpen() && records.isOpen(),
     ready: Effect.andThen(facts.ready, records.ready)
   }

@@ -33,8 +33,6 @@ export interface Straight {
   /** Of its endpoint. */
   readonly key: string
   readonly body: Uint8Array
-  /** Told once that it is, or will be, under way for longer than a moment. */
-  readonly lasts: () => void
   /** Told once what became of it. */
   readonly ended: (end: StraightEnd) => void
 }
@@ -46,7 +44,7 @@ export interface StraightOptions {
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Of the queue, where it goes on if it does not succeed. */
-  readonly settlement: Pick<Settlement, "isOpen">
+  readonly settlement: Pick<Settlement, "asOwner" | "isOpen">
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
   /** Told of each attempt that was made, before it is settled. */
@@ -148,12 +146,15 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
     sent: Sent,
     told: (end: StraightEnd) => void
   ) {
+    yield* options.settlement.asOwner
     const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
     const ends = step._tag === "Dead" ? step.reason : undefined
     const whole = ends === undefined ? fact : { ...fact, reason: ends }
     settled.stored((yield* facts.append(whole, nextId())).seq)
     reached("outcome-stored")
-    told({ _tag: "Failed", progress: ends === undefined ? progress : { ...progress, ends } })
+    const known = ends === undefined ? progress : { ...progress, ends }
+    straights.failed(held.delivery, known)
+    told({ _tag: "Failed", progress: known })
     yield* logFact(whole)
     yield* disableWhereGone(held, endpoint, sent, worker)
   })

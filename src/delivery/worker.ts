@@ -40,8 +40,8 @@ export interface WorkerOptions {
   /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
   readonly maxInFlight?: number | undefined
   /**
-   * Bodies in memory, bytes: a quarter for what is routed, a quarter for what the queues hand out, and
-   * half for what comes late or lasts. (Default: 128 MiB)
+   * Bodies in memory, bytes: an eighth for what is routed, an eighth for what is attempted from there, a
+   * quarter for what the queues hand out, and half for what comes late or lasts. (Default: 128 MiB)
    */
   readonly maxBytes?: number | undefined
   /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
@@ -194,7 +194,8 @@ const route = ({ layout, options, owned, stopping }: Node) =>
   runRouter({
     worker: options.id,
     layout,
-    bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 4),
+    bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
+    bytesStraight: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
     takeStraight: (partition, straight) => owned.get(partition)?.takeStraight(straight) === true
   })

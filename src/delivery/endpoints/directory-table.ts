@@ -42,6 +42,13 @@ export class DirectoryTable {
   readonly #ready = new Recent<LiveEndpoint>(mostReady)
   readonly #indexes = new Recent<TypeIndex<Row>>(mostIndexed)
 
+  #version = 0
+
+  /** Another one whenever something has changed. */
+  get version(): number {
+    return this.#version
+  }
+
   find(key: string): LiveEndpoint | undefined {
     return this.#ready.get(key) ?? this.#makeReady(key)
   }
@@ -73,6 +80,7 @@ export class DirectoryTable {
   cannotRead(key: string): void {
     if (this.#rows.has(key)) return
     const [tenant = "", id = ""] = key.split(".")
+    this.#version++
     const ids = this.#unreadable.get(tenant) ?? new Set()
     this.#unreadable.set(tenant, ids.add(id))
   }
@@ -112,6 +120,7 @@ export class DirectoryTable {
   }
 
   #drop(key: string): void {
+    this.#version++
     const [tenant = "", id = ""] = key.split(".")
     this.#unreadable.get(tenant)?.delete(id)
     const row = this.#rows.get(key)

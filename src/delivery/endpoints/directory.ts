@@ -34,6 +34,8 @@ export class Directory extends Context.Service<
     readonly match: (tenant: string, type: string) => ReadonlyArray<ListedEndpoint>
     /** Ids of the tenant's endpoints whose configuration nobody can read: they may want anything. */
     readonly unreadable: (tenant: string) => ReadonlyArray<string>
+    /** Another one whenever an endpoint has changed. */
+    readonly version: () => number
     readonly standing: (
       delivery: Delivery
     ) => Effect.Effect<Standing, BrokerError | EndpointUnreadable>
@@ -86,6 +88,7 @@ const open = Effect.fnUntraced(function* () {
   return Directory.of({
     match: (tenant, type) => table.match(tenant, type),
     unreadable: (tenant) => table.unreadable(tenant),
+    version: () => table.version,
     find: (key) => table.find(key),
     disabled: () => table.disabled(),
     liveNow,

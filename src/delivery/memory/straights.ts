@@ -1,4 +1,7 @@
-import type { Delivery } from "../../domain/delivery.ts"
+import { Schema } from "effect"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { DeadReason } from "../../domain/outcome.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
@@ -8,12 +11,37 @@ const clocksApart = 1_000
 /** Generations kept besides the present one. */
 const kept = 2
 
+const isDeadReason = Schema.is(DeadReason)
+
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq">
+
+/**
+ * What a fact tells of a delivery whose attempt from its event did not succeed; undefined where it is
+ * about something else.
+ *
+ * @param events the stream of events.
+ */
+export const progressFrom = (fact: Fact, events: string): Progress | undefined => {
+  if (fact.kind !== "attempt-failed" || fact.from?.stream !== events) return undefined
+  const { at, attempt = 1, error, nextAttemptAt, reason, status } = fact
+  return {
+    attempts: attempt,
+    firstAttemptAt: at,
+    lastAttemptAt: at,
+    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
+    ...(status === undefined ? {} : { lastStatus: status }),
+    ...(error === undefined ? {} : { lastErrorClass: error.class, lastError: error.message }),
+    ...(isDeadReason(reason) ? { ends: reason } : {})
+  }
+}
 
 /** One that is attempted. */
 interface Attempted extends Linked<Attempted> {
   readonly delivery: Identity
 }
+
+const nameOf = ({ endpoint, eventSeq, tenant }: Identity): string =>
+  `${eventSeq}.${endpointKey(tenant, endpoint)}`
 
 /**
  * What a partition's owner remembers of first rounds that it attempts from their events, or has ended
@@ -24,6 +52,8 @@ export class Straights {
   /** By endpoint and event: when the event was stored at the latest, ms since the first of all. */
   readonly #ended: Array<Map<string, Map<number, number>>> = [new Map()]
   #first: number | undefined
+  /** By name: what is known of those that did not succeed. */
+  readonly #failed: Array<Map<string, Progress>> = [new Map()]
 
   /** It is attempted from now on, until it is left. */
   begin(delivery: Identity): Attempted {
@@ -73,9 +103,23 @@ export class Straights {
     })
   }
 
-  /** Forgets the oldest generation of what has ended. */
+  /** One did not succeed, and goes into the queue, where it may be already without what is known now. */
+  failed(delivery: Identity, progress: Progress): void {
+    this.#failed[0]?.set(nameOf(delivery), progress)
+  }
+
+  /** What is known of one from an attempt that did not succeed. */
+  progressOf(delivery: Identity): Progress | undefined {
+    const name = nameOf(delivery)
+    return this.#failed.find((generation) => generation.has(name))?.get(name)
+  }
+
+  /** Forgets the oldest generation of what has ended or failed. */
   rotate(): void {
     this.#ended.unshift(new Map())
-    if (this.#ended.length > kept + 1) this.#ended.pop()
+    this.#failed.unshift(new Map())
+    if (this.#ended.length <= kept + 1) return
+    this.#ended.pop()
+    this.#failed.pop()
   }
 }

@@ -12,7 +12,7 @@ import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
 import type { Horizon, Identity } from "./settled.ts"
 import { Settled } from "./settled.ts"
-import { Straights } from "./straights.ts"
+import { progressFrom, Straights } from "./straights.ts"
 import { Suspicion } from "./suspicion.ts"
 import { Told } from "./told.ts"
 
@@ -78,10 +78,13 @@ export const takeOver = Effect.fnUntraced(function* (
         const at = storedAt(message)
         const { eventSeq = 0, round = firstRound } = fact
         hasLeft(byStream, fact.origin, { eventSeq, round }, at)
-        if (fact.from.stream === names.events && fact.kind === "delivered") {
+        if (fact.from.stream === names.events) {
           const partition = partitionOf(fact.tenant, fact.endpoint, partitions)
-          const memory = memories.find(({ index }) => index === partition)
-          memory?.straights.add(endpointKey(fact.tenant, fact.endpoint), eventSeq, at)
+          const straights = memories.find(({ index }) => index === partition)?.straights
+          const failed = progressFrom(fact, names.events)
+          if (failed !== undefined) straights?.failed({ ...fact, eventSeq }, failed)
+          else if (fact.kind === "delivered")
+            straights?.add(endpointKey(fact.tenant, fact.endpoint), eventSeq, at)
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return

@@ -1,14 +1,14 @@
-import { Effect, Option, Schema, Semaphore, Stream } from "effect"
+import { Effect, Option, Semaphore, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { readStream, scanQueue, storedAt } from "../../broker/scan.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
-import type { Fact, Planned } from "../../domain/fact.ts"
+import type { Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { DeadReason } from "../../domain/outcome.ts"
 import { nobody } from "../../domain/token.ts"
+import { progressFrom } from "../memory/straights.ts"
 import type { StoredPart } from "./plan.ts"
 import { decodeFact } from "./plan.ts"
 
@@ -45,28 +45,16 @@ const clocksApart = 60_000
 /** The same where what is not recognised is sent again, ms. */
 const nodesApart = 1_000
 
-const isDeadReason = Schema.is(DeadReason)
+type Target = readonly [tenant: string, id: string]
 
-/**
- * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
- * history tells of it. In this order, for that is how deliveries go.
- */
-const findSent = Effect.fnUntraced(function* (
+const findQueued = Effect.fnUntraced(function* (
   events: ReadonlyMap<number, Begun>,
+  wanted: ReadonlyArray<Target>,
   partitions: number
 ) {
   const { names } = yield* Broker
-  const wanted = new Map<string, readonly [tenant: string, id: string]>()
-  let since = Number.POSITIVE_INFINITY
-  for (const { parts, tenant } of events.values())
-    for (const { plan, seq } of parts) {
-      since = Math.min(since, seq)
-      for (const { id } of plan.endpoints) wanted.set(`${tenant}.${id}`, [tenant, id])
-    }
-  if (wanted.size === 0) return
-
   yield* Effect.forEach(
-    wanted.values(),
+    wanted,
     ([tenant, id]) => {
       const partition = partitionOf(tenant, id, partitions)
       const subject = names.subjects.delivery(partition, tenant, id)
@@ -79,6 +67,27 @@ const findSent = Effect.fnUntraced(function* (
     },
     { concurrency: 4, discard: true }
   )
+})
+
+/**
+ * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
+ * history tells of it. In this order, for that is how deliveries go.
+ */
+const findSent = Effect.fnUntraced(function* (
+  events: ReadonlyMap<number, Begun>,
+  partitions: number
+) {
+  const { names } = yield* Broker
+  const wanted = new Map<string, Target>()
+  let since = Number.POSITIVE_INFINITY
+  for (const { parts, tenant } of events.values())
+    for (const { plan, seq } of parts) {
+      since = Math.min(since, seq)
+      for (const { id } of plan.endpoints) wanted.set(`${tenant}.${id}`, [tenant, id])
+    }
+  if (wanted.size === 0) return
+
+  yield* findQueued(events, [...wanted.values()], partitions)
 
   const { ask, jsm } = yield* Broker
   const first = yield* ask("read a plan", () =>
@@ -116,7 +125,9 @@ const findSent = Effect.fnUntraced(function* (
       stream: names.history,
       subjects: of.flatMap(([tenant, id]) => [
         names.subjects.fact(tenant, id, "ok", "delivered"),
-        names.subjects.fact(tenant, id, "failure", "*")
+        // Not what an audit has missed, and told of.
+        names.subjects.fact(tenant, id, "failure", "attempt-failed"),
+        names.subjects.fact(tenant, id, "failure", "dead-lettered")
       ]),
       fromSeq: since
     }),
@@ -126,7 +137,7 @@ const findSent = Effect.fnUntraced(function* (
         if (fact?.eventSeq === undefined || fact.round !== firstRound) return
         const begun = events.get(fact.eventSeq)
         if (begun === undefined || storedAt(message) < (begun.at ?? 0) - nodesApart) return
-        const failed = failedFrom(names.events, fact)
+        const failed = progressFrom(fact, names.events)
         if (failed === undefined) begun.sent.add(fact.endpoint)
         else begun.failed.set(fact.endpoint, failed)
       })
@@ -134,33 +145,17 @@ const findSent = Effect.fnUntraced(function* (
   yield* findPostponed(events, partitions)
 })
 
-/** What is known of a delivery after an attempt from its event that did not succeed. */
-const failedFrom = (stream: string, fact: Fact): Progress | undefined => {
-  if (fact.kind !== "attempt-failed" || fact.from?.stream !== stream) return undefined
-  const { at, attempt = 1, error, nextAttemptAt, reason, status } = fact
-  return {
-    attempts: attempt,
-    firstAttemptAt: at,
-    lastAttemptAt: at,
-    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
-    ...(status === undefined ? {} : { lastStatus: status }),
-    ...(error === undefined ? {} : { lastErrorClass: error.class, lastError: error.message }),
-    ...(isDeadReason(reason) ? { ends: reason } : {})
-  }
-}
-
 /** Finds those that failed when they were attempted from their events and wait as schedules since. */
 const findPostponed = Effect.fnUntraced(function* (
   events: ReadonlyMap<number, Begun>,
   partitions: number
 ) {
   const { names } = yield* Broker
-  const those = new Set<number>()
+  const those: Array<Target> = []
   for (const { failed, sent, tenant } of events.values())
-    for (const id of failed.keys())
-      if (!sent.has(id)) those.add(partitionOf(tenant, id, partitions))
+    for (const id of failed.keys()) if (!sent.has(id)) those.push([tenant, id])
   yield* Effect.forEach(
-    those,
+    new Set(those.map(([tenant, id]) => partitionOf(tenant, id, partitions))),
     (partition) =>
       Stream.runForEach(
         scanQueue(names.deliveries(partition), names.subjects.laterOf(partition)),
@@ -174,6 +169,8 @@ const findPostponed = Effect.fnUntraced(function* (
       ),
     { concurrency: 4, discard: true }
   )
+  // It may have fired while the queues were read, or since.
+  yield* findQueued(events, those, partitions)
 })
 
 /** Deliveries that are looked for together. */

@@ -8,6 +8,8 @@ import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
+import type { Linked } from "../lanes/chain.ts"
+import { Chain } from "../lanes/chain.ts"
 import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight } from "../straight.ts"
 import type { Plain } from "../underway.ts"
@@ -19,6 +21,8 @@ import { deliveryOf, messageOf, partitionFor } from "./planned.ts"
 export const fanOut = 64
 /** Deliveries that are attempted from their events at the same time, or stand in line for it. */
 const mostStraight = 256
+/** How long an event may have such ones before it no longer counts as in hand, ms. */
+const moment = 100
 
 /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
 export type TakeStraight = (partition: number, straight: Straight) => boolean
@@ -50,7 +54,16 @@ export interface FanOutOptions {
   readonly partitions: number
   /** How long the storing of an event's deliveries may take, ms. */
   readonly patience: number
+  /** Bodies of events that are attempted at the same time, bytes. */
+  readonly bytes: number
   readonly takeStraight: TakeStraight
+}
+
+/** An event of which deliveries are attempted. */
+interface Attempting extends Linked<Attempting> {
+  /** ms of the monotonic clock */
+  readonly since: number
+  readonly lasts: () => void
 }
 
 /** What follows a fan-out. */
@@ -71,8 +84,23 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const { partitions, patience, takeStraight } = options
   const { names, publisher } = yield* Broker
   const reached = yield* Checkpoint
-  /** Those of all events. */
+  /** Of all events: deliveries that are attempted, and bytes of the events' bodies. */
   let straights = 0
+  let bytes = 0
+  /** Those that are so for a moment only so far. */
+  const young = new Chain<Attempting>()
+  const noteLasting = () => {
+    const before = performance.now() - moment
+    for (const event of young) {
+      if (event.since > before) return
+      young.remove(event)
+      event.lasts()
+    }
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => setInterval(noteLasting, moment / 2)),
+    (timer) => Effect.sync(() => clearInterval(timer))
+  )
 
   return ({ began, event, message, stored }: Routed, work: Plain<Broker>, then: Then) => {
     const { endpoints } = stored.plan
@@ -82,12 +110,13 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     let next = 0
     let storing = 0
     let attempting = 0
-    /** Of those that are attempted. */
-    let lasting = 0
+    /** While some are attempted. */
+    let attempted: Attempting | undefined
+    let isLasting = false
     let isLate = false
 
     const advance = (): void => {
-      while (without === undefined && !isLate && storing + attempting - lasting < fanOut) {
+      while (without === undefined && !isLate && storing + (isLasting ? 0 : attempting) < fanOut) {
         const planned = endpoints[next++]
         if (planned === undefined) break
         if (!attempt(planned)) store(planned, untried)
@@ -98,24 +127,17 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     }
 
     const attempt = (planned: Planned): boolean => {
-      if (straights >= mostStraight) return false
-      let lasts = false
+      if (straights >= mostStraight || bytes >= options.bytes) return false
       const straight: Straight = {
         delivery: deliveryOf(event, planned, untried),
         key: endpointKey(event.tenant, planned.id),
         body: message.data,
-        lasts: () => {
-          lasts = true
-          lasting++
-          then.lasts()
-          work.step(advance)
-        },
         ended: (end) => {
-          straights--
-          attempting--
-          if (lasts) lasting--
+          leave()
           work.step(() => {
-            if (end._tag === "Unknown") lack(planned, "unknown")
+            // Meanwhile another router may have stored it, and the broker have forgotten that.
+            const isUnsure = end._tag === "Failed" && performance.now() - began > patience
+            if (end._tag === "Unknown" || isUnsure) lack(planned, "unknown")
             else if (end._tag === "Failed") {
               failed ??= new Map()
               failed.set(planned.id, end.progress)
@@ -125,13 +147,32 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
           })
         }
       }
-      straights++
-      attempting++
+      begin()
       const isTaken = takeStraight(partitionFor(event, planned, partitions), straight)
-      if (isTaken) return true
+      if (!isTaken) leave()
+      return isTaken
+    }
+
+    const begin = () => {
+      straights++
+      if (attempting++ > 0) return
+      bytes += message.data.length
+      if (isLasting) return
+      attempted = { since: began, lasts, before: undefined, after: undefined }
+      young.add(attempted)
+    }
+
+    const leave = () => {
       straights--
-      attempting--
-      return false
+      if (--attempting > 0) return
+      bytes -= message.data.length
+      if (attempted !== undefined) young.remove(attempted)
+    }
+
+    const lasts = () => {
+      isLasting = true
+      then.lasts()
+      work.step(advance)
     }
 
     const store = (planned: Planned, progress: Progress) => {

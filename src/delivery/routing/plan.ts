@@ -18,7 +18,7 @@ export interface StoredPart {
 }
 
 /** One that an event may go to: by its id, and without an endpoint where nobody can read it. */
-interface Candidate {
+export interface Candidate {
   readonly id: string
   readonly endpoint?: ListedEndpoint
 }
@@ -45,8 +45,8 @@ export const nextPart = (
   part: number,
   after: string
 ): Plan => {
-  const rest = all.filter(({ id }) => id > after)
-  const now = rest.slice(0, partSize)
+  const rest = after === "" ? all : all.filter(({ id }) => id > after)
+  const now = rest.length <= partSize ? rest : rest.slice(0, partSize)
   const endpoints: Array<Planned> = []
   const skipped: Array<{ readonly id: string; readonly reason: string }> = []
   for (const { endpoint, id } of now) {

@@ -8,7 +8,7 @@ import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Event, GetHeader } from "../../domain/event.ts"
-import { contentOf, eventId, parseEventSubject } from "../../domain/event.ts"
+import { contentOf, eventId } from "../../domain/event.ts"
 import type { Plan, Planned } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { Facts } from "../../history/facts.ts"
@@ -19,13 +19,16 @@ import type { Plain } from "../underway.ts"
 import { makeLook } from "./begun.ts"
 import type { SoFar, TakeStraight } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
-import type { StoredPart } from "./plan.ts"
-import { candidates, endOf, nextPart, readPart, routedFact } from "./plan.ts"
+import type { Candidate, StoredPart } from "./plan.ts"
+import { endOf, nextPart, readPart, routedFact } from "./plan.ts"
 import { messageOf } from "./planned.ts"
+import { Routes } from "./routes.ts"
 
 export interface RouteOptions {
   readonly worker: string
   readonly layout: Layout
+  /** Bodies of events that are attempted at the same time, bytes. */
+  readonly bytesStraight: number
   readonly takeStraight: TakeStraight
 }
 
@@ -42,15 +45,12 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
 }
 
 /** Makes what routes an event: by fibers, or plainly for as long as all is as usual. */
-export const makeRoute = Effect.fnUntraced(function* ({
-  layout,
-  takeStraight,
-  worker
-}: RouteOptions) {
+export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
+  const { layout, worker } = options
   const look = yield* makeLook(layout.partitions)
   const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
-  const directory = yield* Directory
+  const routes = new Routes(yield* Directory, names.eventRoot)
   const facts = yield* Facts
   const reached = yield* Checkpoint
   const deliveries = makeGate(
@@ -60,7 +60,12 @@ export const makeRoute = Effect.fnUntraced(function* ({
 
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
-  const sendAll = yield* makeFanOut({ partitions: layout.partitions, patience, takeStraight })
+  const sendAll = yield* makeFanOut({
+    partitions: layout.partitions,
+    patience,
+    bytes: options.bytesStraight,
+    takeStraight: options.takeStraight
+  })
 
   /**
    * Stores a delivery, as it was after what was attempted from its event.
@@ -109,10 +114,12 @@ export const makeRoute = Effect.fnUntraced(function* ({
     )
   })
 
-  const candidatesFor = ({ tenant, type }: Event) =>
-    candidates(directory.match(tenant, type), directory.unreadable(tenant))
-
-  const routeEvent = (event: Event, body: Uint8Array, sofar: SoFar) => {
+  const routeEvent = (
+    event: Event,
+    all: ReadonlyArray<Candidate>,
+    body: Uint8Array,
+    sofar: SoFar
+  ) => {
     const { began = performance.now(), known, tried } = sofar
     const follow = (planned: Planned, stored: StoredPart, isNew: boolean) =>
       Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
@@ -123,7 +130,6 @@ export const makeRoute = Effect.fnUntraced(function* ({
           tried: tried === undefined ? !isNew : tried.has(planned.id)
         })
       })
-    const all = candidatesFor(event)
     const routePart = (
       part: number,
       after: string
@@ -190,11 +196,11 @@ export const makeRoute = Effect.fnUntraced(function* ({
   }
 
   const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
-    const subject = parseEventSubject(message.subject, names.eventRoot)
+    const { all, subject } = routes.of(message.subject)
     const routed =
       "problem" in subject
         ? unroutable(message, header, subject.tenant, subject.problem)
-        : routeEvent(eventOf(message, header, subject), message.data, sofar)
+        : routeEvent(eventOf(message, header, subject), all, message.data, sofar)
     return Effect.map(routed, () => acknowledge(message))
   }
 
@@ -214,10 +220,10 @@ export const makeRoute = Effect.fnUntraced(function* ({
     work.step(() => {
       const began = performance.now()
       const fromStart = () => otherwise({ known: undefined, began })
-      const subject = parseEventSubject(message.subject, names.eventRoot)
+      const { all, subject } = routes.of(message.subject)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
-      const plan = nextPart(event, candidatesFor(event), 0, "")
+      const plan = nextPart(event, all, 0, "")
       if (!plan.last) return fromStart()
       const fact = routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
       facts.tryAppend(fact, factId(event, plan), (stored) =>

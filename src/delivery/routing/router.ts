@@ -21,6 +21,8 @@ export interface RouterOptions {
   readonly layout: Layout
   /** Bodies of events that it holds at most, bytes. */
   readonly bytesInHand: number
+  /** Of those that are attempted, whether they count as in hand or not. */
+  readonly bytesStraight: number
   readonly takeStraight: TakeStraight
   readonly stopping: () => boolean
 }

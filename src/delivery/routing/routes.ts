@@ -1,0 +1,52 @@
+import type { EventSubject } from "../../domain/event.ts"
+import { parseEventSubject } from "../../domain/event.ts"
+import type { Directory } from "../endpoints/directory.ts"
+import { Recent } from "../endpoints/recent.ts"
+import type { Candidate } from "./plan.ts"
+import { candidates } from "./plan.ts"
+
+/** Where events of a subject go. */
+export interface Route {
+  readonly subject: EventSubject
+  /** In the order of their ids. */
+  readonly all: ReadonlyArray<Candidate>
+}
+
+/** Subjects that are remembered. */
+const most = 1_000
+
+/**
+ * Where events go by their subject, which is found out once for each, and again when an endpoint has
+ * changed: for an event with one endpoint it takes longer than all else about its plan.
+ */
+export class Routes {
+  readonly #directory: Directory["Service"]
+  /** Of event subjects. */
+  readonly #root: string
+  #known = new Recent<Route>(most)
+  #version = -1
+
+  constructor(directory: Directory["Service"], root: string) {
+    this.#directory = directory
+    this.#root = root
+  }
+
+  of(subject: string): Route {
+    const version = this.#directory.version()
+    if (version !== this.#version) this.#known = new Recent(most)
+    this.#version = version
+    const known = this.#known.get(subject)
+    if (known !== undefined) return known
+    const route = this.#find(subject)
+    this.#known.add(subject, route)
+    return route
+  }
+
+  #find(text: string): Route {
+    const subject = parseEventSubject(text, this.#root)
+    if ("problem" in subject) return { subject, all: [] }
+    const { tenant, type } = subject
+    const { match, unreadable } = this.#directory
+    return { subject, all: candidates(match(tenant, type), unreadable(tenant)) }
+  }
+}
