@@ -1,6 +1,5 @@
 import { Effect, FiberSet } from "effect"
 import type { Broker } from "../broker/connection.ts"
-import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
@@ -9,12 +8,12 @@ import type { Sender, Sent } from "./attempt/sender.ts"
 import { makeBacklog } from "./backlog/backlog.ts"
 import { makeDrains } from "./backlog/drains.ts"
 import type { Rest } from "./backlog/expiry.ts"
+import { makeLeaving } from "./backlog/leaving.ts"
 import { watchTail } from "./backlog/tail-watch.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { makeEndpointHealth } from "./endpoints/endpoint-health.ts"
 import { endpointKey } from "./endpoints/endpoint-store.ts"
 import type { StoredHealth } from "./endpoints/health-record.ts"
-import type { StoreElsewhere } from "./handling.ts"
 import { makeHandling } from "./handling.ts"
 import { answerInquiries } from "./inquiry/inquiry-answer.ts"
 import { TallyBook } from "./inquiry/tally-book.ts"
@@ -164,25 +163,22 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     stopping,
     enter: (held) => {
       const key = endpointKey(held.delivery.tenant, held.delivery.endpoint)
-      const job = { key, held, isFromBacklog: false }
-      if (moves.has(held.place.seq)) putOff(job)
-      else lanes.enter(key, job)
+      if (leaving.hasBegun(held.place.seq)) leaving.leave(key, held)
+      else lanes.enter(key, { key, held, isFromBacklog: false })
     },
-    hasEnded: (seq) => moves.delete(seq),
+    hasEnded: (seq) => leaving.forget(seq),
     run: (told) => underway.run(told, () => undefined)
   })
 
-  /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
-  const moves = new Map<number, Effect.Effect<PubAck, PublishError>>()
-  const toBacklog: StoreElsewhere = (held, progress) => {
-    const { seq } = held.place
-    const hasLeft = () => memory.settled.has(seq, held.delivery)
-    const store =
-      moves.get(seq) ??
-      drains.storing(held.delivery, (after) => backlog.store(held, progress, after, hasLeft))
-    moves.set(seq, store)
-    return Effect.tap(store, () => Effect.sync(() => moves.delete(seq)))
-  }
+  const leaving = makeLeaving({
+    memory,
+    queue,
+    backlog,
+    drains: () => drains,
+    health,
+    underway,
+    letGo: (held) => intake.letGo(held)
+  })
 
   const lanes = new Lanes<Job>({
     room,
@@ -214,27 +210,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         drains.wake(key)
       })
     },
-    putOff: (job) => putOff(job),
+    putOff: (job) => {
+      if ("straight" in job) leaveUntried(job.straight)
+      else if (job.isFromBacklog) drains.handBack(job.key, job.held)
+      else leaving.leave(job.key, job.held)
+    },
     roomFor: (key) => drains.wake(key)
   })
-
-  const putOff = (job: Job) => {
-    if ("straight" in job) return leaveUntried(job.straight)
-    const { held, isFromBacklog, key } = job
-    if (isFromBacklog) return drains.handBack(key, held)
-    const isMoving = moves.has(held.place.seq)
-    const reason =
-      !isMoving && health.refuses(key)
-        ? "circuit-open"
-        : !isMoving && drains.isFull(key)
-          ? "backlog-full"
-          : undefined
-    const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
-    underway.run(done, (finished) => {
-      if (!finished) held.nak(1)
-      intake.letGo(held)
-    })
-  }
 
   const drains = makeDrains({
     backlog,

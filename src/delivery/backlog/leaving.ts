@@ -1,0 +1,60 @@
+import { Effect } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { EndpointHealth } from "../endpoints/endpoint-health.ts"
+import type { Handling, StoreElsewhere } from "../handling.ts"
+import type { Held } from "../lanes/held.ts"
+import type { StreamMemory } from "../memory/partition-memory.ts"
+import type { Underway } from "../underway.ts"
+import type { Backlog } from "./backlog.ts"
+import type { Drains } from "./drains.ts"
+
+export interface LeavingOptions {
+  readonly memory: StreamMemory
+  readonly queue: Handling
+  readonly backlog: Backlog
+  readonly drains: () => Drains
+  readonly health: Pick<EndpointHealth, "refuses">
+  readonly underway: Underway<Broker | Facts>
+  /** Follows each that has left, or was given back. */
+  readonly letGo: (held: Held) => void
+}
+
+/** Makes what becomes of deliveries of the queue that cannot wait in memory: most go to their backlog. */
+export const makeLeaving = (options: LeavingOptions) => {
+  const { backlog, drains, health, letGo, memory, queue, underway } = options
+  /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
+  const moves = new Map<number, Effect.Effect<PubAck, PublishError>>()
+  const toBacklog: StoreElsewhere = (held, progress) => {
+    const { seq } = held.place
+    const hasLeft = () => memory.settled.has(seq, held.delivery)
+    const store =
+      moves.get(seq) ??
+      drains().storing(held.delivery, (after) => backlog.store(held, progress, after, hasLeft))
+    moves.set(seq, store)
+    return Effect.tap(store, () => Effect.sync(() => moves.delete(seq)))
+  }
+
+  return {
+    /** Whether a message's move was begun, and nobody knows its end. */
+    hasBegun: (seq: number) => moves.has(seq),
+    /** A message has ended: it moves no more. */
+    forget: (seq: number) => moves.delete(seq),
+    /** Moves a delivery to its endpoint's backlog, or ends it where nothing is to wait there. */
+    leave: (key: string, held: Held) => {
+      const isMoving = moves.has(held.place.seq)
+      const reason =
+        !isMoving && health.refuses(key)
+          ? "circuit-open"
+          : !isMoving && drains().isFull(key)
+            ? "backlog-full"
+            : undefined
+      const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
+      underway.run(done, (finished) => {
+        if (!finished) held.nak(1)
+        letGo(held)
+      })
+    }
+  }
+}
