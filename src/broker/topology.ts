@@ -147,7 +147,8 @@ export const wanted = (
         durable_name: names.routerConsumer,
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(options.ackWait),
-        max_ack_pending: 2_048,
+        // Events whose deliveries are attempted at the moment, of all workers.
+        max_ack_pending: maxAckPending,
         max_deliver: -1
       }
     },
