@@ -8,14 +8,14 @@ import { Facts } from "../../src/history/facts.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import type { Installation } from "../engine.ts"
-import { endpoint, eventually, history, publish, quickRetry, worker } from "../engine.ts"
+import { endpoint, eventually, history, publish, queued, quickRetry, worker } from "../engine.ts"
 import { attempts } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
 import type { WorkerProcess, WorkerProcessOptions } from "../worker-process.ts"
 import { workerProcess } from "../worker-process.ts"
 
-vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+vi.setConfig({ maxConcurrency: 9, testTimeout: 60_000 })
 
 const { scenario } = onServer()
 
@@ -69,44 +69,56 @@ const idsForgotten = Effect.gen(function* () {
 })
 
 describe.concurrent("a worker that was frozen until another had its place", () => {
-  for (const [moment, answers] of [
-    ["while the delivery waits for its next attempt", "attempt-failed"],
-    ["when the delivery has ended", "delivered"]
+  for (const [origin, topology] of [
+    ["its queue", {}],
+    // Its former owner is its event's former router too: nothing it stores then is recognised.
+    ["its event", { moveDedupe: 200 }]
   ] as const)
-    for (const status of [503, 400])
-      scenario(`decides nothing by an answer that comes ${moment}: ${status}`, (place) =>
-        Effect.gen(function* () {
-          const gate = yield* Deferred.make<void>()
-          const late = () => Effect.runPromise(Effect.as(Deferred.await(gate), { status }))
-          const hook = yield* receiver({ answer: late })
-          const retry = quickRetry({ backoff: { kind: "fixed", delay: "3 seconds" } })
-          yield* endpoint({ url: hook.url, retry })
-          const facts = yield* history
-          const writers = yield* recordWriters
-          const first = yield* firstWorker(place)
-          yield* publish("a")
-          yield* hook.received(1)
-          yield* first.freeze
-          hook.answer(byAttempt(503, 200))
-          yield* worker({ id: "w2", leaseTtl })
-          yield* facts.count(answers, 1)
-          // One finds it when it wakes up, the other has looked who is owner before it comes.
-          if (answers === "attempt-failed") yield* Deferred.succeed(gate, undefined)
-          yield* first.resume
-          yield* knows(first)
-          yield* Deferred.succeed(gate, undefined)
-          yield* isThrough(first)
-          yield* facts.until((all) => all.some(isEnd))
-          assert.deepStrictEqual(told(facts.facts), [
-            ["attempt-failed", 1, "w2"],
-            ["delivered", 2, "w2"]
-          ])
-          yield* closedBooks
-          yield* noRecords
-          assert.deepStrictEqual(yield* writers, ["w2"])
-          assert.deepStrictEqual(attempts(hook), [1, 1, 2])
-        })
-      )
+    for (const [moment, answers] of [
+      ["while the delivery waits for its next attempt", "attempt-failed"],
+      ["when the delivery has ended", "delivered"]
+    ] as const)
+      for (const status of [503, 400])
+        scenario(
+          `decides nothing by an answer that comes ${moment}: ${status}, to what came from ${origin}`,
+          (place) =>
+            Effect.gen(function* () {
+              const { names } = yield* Broker
+              const gate = yield* Deferred.make<void>()
+              const late = () => Effect.runPromise(Effect.as(Deferred.await(gate), { status }))
+              const hook = yield* receiver({ answer: late })
+              const retry = quickRetry({ backoff: { kind: "fixed", delay: "3 seconds" } })
+              yield* endpoint({ url: hook.url, retry })
+              const facts = yield* history
+              const writers = yield* recordWriters
+              const first = yield* firstWorker(place)
+              if (origin === "its event") yield* first.delivering
+              yield* publish("a")
+              yield* hook.received(1)
+              if (origin === "its event")
+                assert.isEmpty(yield* queued(0, names.subjects.deliveriesOf(0)))
+              yield* first.freeze
+              hook.answer(byAttempt(503, 200))
+              yield* worker({ id: "w2", leaseTtl })
+              yield* facts.count(answers, 1)
+              // One finds it when it wakes up, the other has looked who is owner before it comes.
+              if (answers === "attempt-failed") yield* Deferred.succeed(gate, undefined)
+              yield* first.resume
+              yield* knows(first)
+              yield* Deferred.succeed(gate, undefined)
+              yield* isThrough(first)
+              yield* facts.until((all) => all.some(isEnd))
+              assert.deepStrictEqual(told(facts.facts), [
+                ["attempt-failed", 1, "w2"],
+                ["delivered", 2, "w2"]
+              ])
+              yield* closedBooks
+              yield* noRecords
+              assert.deepStrictEqual(yield* writers, ["w2"])
+              assert.deepStrictEqual(attempts(hook), [1, 1, 2])
+            }),
+          topology
+        )
 
   scenario(
     "does nothing about what it had decided, which is done",

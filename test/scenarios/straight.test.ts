@@ -7,7 +7,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { closedBooks, noRecords, quiet } from "../books.ts"
-import { handedOut, recreateConsumers } from "../consumers.ts"
+import { everQueued, handedOut, recreateConsumers } from "../consumers.ts"
 import { counting } from "../counting.ts"
 import {
   backlogged,
@@ -25,31 +25,13 @@ import { gate } from "../gate.ts"
 import { about, assertNoneTooEarly, attempts, patientRetry } from "../outcomes.ts"
 import { owners } from "../owners.ts"
 import { receiver } from "../receiver.ts"
+import { rival } from "../rival.ts"
 import { byAttempt, onServer } from "../scenario.ts"
 import { endLeases, workerProcess } from "../worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
-
-/** How many messages ever came to the queues. */
-const everQueued = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const infos = yield* ask("look", () =>
-    Promise.all([0, 1].map((index) => jsm.streams.info(names.deliveries(index))))
-  )
-  return infos.reduce((sum, { state }) => sum + state.last_seq, 0)
-})
-
-/** Makes the broker forget that it has handed out the events that are not finished. */
-const handOutEventsAgain = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const { config } = yield* ask("look", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
-  )
-  yield* ask("delete", () => jsm.consumers.delete(names.events, names.routerConsumer))
-  yield* ask("add", () => jsm.consumers.add(names.events, config))
-})
 
 /** From which streams the messages came that facts are about, each once. */
 const sources = (facts: ReadonlyArray<Fact>) => new Set(facts.map(({ from }) => from?.stream))
@@ -404,16 +386,6 @@ describe.concurrent("an audit while deliveries are attempted from their events",
 })
 
 describe.concurrent("an event that another router is given while a delivery of it is attempted", () => {
-  /** Lets a router that owns nothing have the event, and waits until the owner has seen what it stored. */
-  const rival = Effect.gen(function* () {
-    yield* worker({ id: "routes", roles: ["router"] })
-    // The one that attempts it may be given it again, too, and knows it.
-    yield* eventually(
-      Effect.andThen(handOutEventsAgain, Effect.delay(everQueued, "500 millis")),
-      (count) => count === 1
-    )
-  })
-
   scenario("goes to its receiver once, though it comes to the queue", () =>
     Effect.gen(function* () {
       const { names } = yield* Broker

@@ -1,0 +1,104 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Deferred, Effect } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { allFacts, closedBooks, noRecords } from "../books.ts"
+import { endpoint, history, publish, quickRetry, worker } from "../engine.ts"
+import { assertNoneTooEarly, attempts, reasons } from "../outcomes.ts"
+import { receiver } from "../receiver.ts"
+import { rival } from "../rival.ts"
+import { onServer } from "../scenario.ts"
+import { crashAt } from "../worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+describe.concurrent("a delivery that another router puts into its queue while it is attempted", () => {
+  for (const [memory, topology] of [
+    ["still knows its id", {}],
+    ["has forgotten its id", { moveDedupe: 200 }]
+  ] as const) {
+    const failing = (status: number) =>
+      Effect.gen(function* () {
+        const answered = yield* Deferred.make<void>()
+        const late = () => Effect.runPromise(Effect.as(Deferred.await(answered), { status }))
+        const hook = yield* receiver({ answer: late })
+        // Far longer than until it is handed out again.
+        const retry = quickRetry({ backoff: { kind: "fixed", delay: "5 seconds" } })
+        yield* endpoint({ url: hook.url, retry })
+        const facts = yield* history
+        yield* worker()
+        yield* publish("a")
+        yield* hook.received(1)
+        yield* rival
+        hook.answer({ status: 200 })
+        yield* Deferred.succeed(answered, undefined)
+        yield* closedBooks
+        yield* noRecords
+        const { names } = yield* Broker
+        const [first] = facts.of("attempt-failed")
+        assert.strictEqual(first?.from?.stream, names.events)
+        return { facts, hook }
+      })
+
+    scenario(
+      `waits for its time where that fails, and the broker ${memory}`,
+      () =>
+        Effect.gen(function* () {
+          const { facts, hook } = yield* failing(503)
+          assert.deepStrictEqual(attempts(hook), [1, 2])
+          assertNoneTooEarly(hook, facts.of("attempt-failed"))
+        }),
+      topology
+    )
+
+    scenario(
+      `ends where it is refused for good, and the broker ${memory}`,
+      () =>
+        Effect.gen(function* () {
+          const { facts, hook } = yield* failing(400)
+          assert.deepStrictEqual(attempts(hook), [1])
+          assert.deepStrictEqual(reasons(facts.of("attempt-failed", "dead-lettered")), [
+            ["attempt-failed", 1, "permanent"],
+            ["dead-lettered", 1, "permanent"]
+          ])
+        }),
+      topology
+    )
+  }
+})
+
+describe.concurrent("a delivery that a watch has told of as missing", () => {
+  scenario("is delivered nonetheless, when somebody routes its event at last", (place) =>
+    Effect.gen(function* () {
+      const { append } = yield* Facts
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* crashAt(place, "plan-stored", 1, {}, publish("a"))
+      const [routed] = (yield* allFacts).filter(({ kind }) => kind === "routed")
+      const { event = "", eventSeq = 0 } = routed ?? {}
+      const at = yield* Clock.currentTimeMillis
+      yield* append(
+        {
+          v: 1,
+          kind: "missing",
+          at,
+          tenant: "acme",
+          endpoint: "hook",
+          event,
+          eventSeq,
+          delivery: `${event}.hook`,
+          round: "0",
+          reason: "its event has been stored for long",
+          worker: "audit"
+        },
+        "missing"
+      )
+      yield* worker({ id: "second" })
+      yield* closedBooks
+      assert.deepStrictEqual(attempts(hook), [1])
+    })
+  )
+})
