@@ -33,6 +33,8 @@ export interface Straight {
   /** Of its endpoint. */
   readonly key: string
   readonly body: Uint8Array
+  /** Told when its request goes out; before that it stands in line. */
+  readonly begun: () => void
   /** Told once what became of it. */
   readonly ended: (end: StraightEnd) => void
 }
@@ -96,6 +98,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
       left()
       return leaveUntried(straight)
     }
+    straight.begun()
     let end: StraightEnd = unknown
     const held = { delivery, body, place: { stream: names.events, seq: delivery.eventSeq } }
     const attempted = straights.begin(delivery)

@@ -20,9 +20,14 @@ import { deliveryOf, messageOf, partitionFor } from "./planned.ts"
 /** Deliveries of one event that await their acknowledgement at the same time. */
 export const fanOut = 64
 /** Deliveries that are attempted from their events at the same time, or stand in line for it. */
-const mostStraight = 256
-/** How long an event may have such ones before it no longer counts as in hand, ms. */
-const moment = 100
+const mostStraight = 768
+/**
+ * How long an event may have such ones before it no longer counts as in hand, ms: where all that is
+ * missing are answers, and where some stand in line.
+ */
+const moments = { answers: 20, line: 100 }
+/** How often that is looked at while there are any, ms. */
+const tick = 10
 
 /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
 export type TakeStraight = (partition: number, straight: Straight) => boolean
@@ -63,6 +68,8 @@ export interface FanOutOptions {
 interface Attempting extends Linked<Attempting> {
   /** ms of the monotonic clock */
   readonly since: number
+  /** True where none of them stands in line. */
+  readonly areBegun: () => boolean
   readonly lasts: () => void
 }
 
@@ -89,18 +96,20 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   let bytes = 0
   /** Those that are so for a moment only so far. */
   const young = new Chain<Attempting>()
+  let timer: NodeJS.Timeout | undefined
   const noteLasting = () => {
-    const before = performance.now() - moment
+    timer = undefined
+    const now = performance.now()
     for (const event of young) {
-      if (event.since > before) return
+      const age = now - event.since
+      if (age < moments.answers) break
+      if (age < moments.line && !event.areBegun()) continue
       young.remove(event)
       event.lasts()
     }
+    if (young.size > 0) timer ??= setTimeout(noteLasting, tick)
   }
-  yield* Effect.acquireRelease(
-    Effect.sync(() => setInterval(noteLasting, moment / 2)),
-    (timer) => Effect.sync(() => clearInterval(timer))
-  )
+  yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(timer)))
 
   return ({ began, event, message, stored }: Routed, work: Plain<Broker>, then: Then) => {
     const { endpoints } = stored.plan
@@ -110,6 +119,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     let next = 0
     let storing = 0
     let attempting = 0
+    let inLine = 0
     /** While some are attempted. */
     let attempted: Attempting | undefined
     let isLasting = false
@@ -128,11 +138,17 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
 
     const attempt = (planned: Planned): boolean => {
       if (straights >= mostStraight || bytes >= options.bytes) return false
+      let isBegun = false
       const straight: Straight = {
         delivery: deliveryOf(event, planned, untried),
         key: endpointKey(event.tenant, planned.id),
         body: message.data,
+        begun: () => {
+          inLine--
+          isBegun = true
+        },
         ended: (end) => {
+          if (!isBegun) inLine--
           leave()
           work.step(() => {
             // Meanwhile another router may have stored it, and the broker have forgotten that.
@@ -149,17 +165,21 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       }
       begin()
       const isTaken = takeStraight(partitionFor(event, planned, partitions), straight)
-      if (!isTaken) leave()
-      return isTaken
+      if (isTaken) return true
+      inLine--
+      leave()
+      return false
     }
 
     const begin = () => {
       straights++
+      inLine++
       if (attempting++ > 0) return
       bytes += message.data.length
       if (isLasting) return
-      attempted = { since: began, lasts, before: undefined, after: undefined }
+      attempted = { since: performance.now(), areBegun, lasts, before: undefined, after: undefined }
       young.add(attempted)
+      timer ??= setTimeout(noteLasting, tick)
     }
 
     const leave = () => {
@@ -168,6 +188,8 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       bytes -= message.data.length
       if (attempted !== undefined) young.remove(attempted)
     }
+
+    const areBegun = () => inLine === 0
 
     const lasts = () => {
       isLasting = true
