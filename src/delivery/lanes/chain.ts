@@ -9,8 +9,7 @@ export interface Linked<T> {
  *
  * This is not a Set because of the collector of the young generation. A Set replaces its table every
  * few hundred entries that come and go, and each old table refers to the next. Once one of them has
- * been moved to the old generation, all that follow are, with everything that they held: a third of
- * what a delivery allocates became old that way, and had to be copied twice (docs/performance.md).
+ * been moved to the old generation, all that follow are, with what they held (docs/performance.md).
  */
 export class Chain<T extends Linked<T>> {
   #first: T | undefined
