@@ -97,7 +97,7 @@ describe("the screen of petrel status", () => {
       "status      at 10:32:00",
       "broker      nats-server 2.15.1, cluster petrels-eu-west, 1 copy of each stream;",
       "            0 B stored (4 GiB of the account's 10 GiB)",
-      "events      12,345,678 stored, 7 not routed yet",
+      "events      12,345,678 stored, 4 not routed yet, 3 being routed or attempted",
       "deliveries  1,305,696 wait: 9,600 new, 16,000 for a retry, 320,000 scheduled for",
       "            one, 960,000 in 120 backlogs; 32 in flight, 24 in line",
       "oldest      acme/billing has waited for 2 h 5 min, in its backlog",
