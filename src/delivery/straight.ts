@@ -11,6 +11,7 @@ import { deliveredFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { Directory } from "./endpoints/directory.ts"
 import { disableWhereGone, judgeFailure } from "./failed-attempt.ts"
+import type { HandlingOptions } from "./handling.ts"
 import type { Held } from "./lanes/held.ts"
 import type { PartitionMemory } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
@@ -50,12 +51,7 @@ export interface StraightOptions {
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
   /** Told of each attempt that was made, before it is settled. */
-  readonly answered: (
-    endpoint: LiveEndpoint,
-    delivery: Delivery,
-    sent: Sent,
-    progress: Progress
-  ) => void
+  readonly answered: HandlingOptions["answered"]
 }
 
 const untriedEnd: StraightEnd = { _tag: "Untried" }
