@@ -120,13 +120,14 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     let storing = 0
     let attempting = 0
     let inLine = 0
-    /** While some are attempted. */
+    /** Of those that are attempted: they no longer stand in the way of others. */
+    let lasting = 0
+    /** While some are attempted that have not lasted yet. */
     let attempted: Attempting | undefined
-    let isLasting = false
     let isLate = false
 
     const advance = (): void => {
-      while (without === undefined && !isLate && storing + (isLasting ? 0 : attempting) < fanOut) {
+      while (without === undefined && !isLate && storing + attempting - lasting < fanOut) {
         const planned = endpoints[next++]
         if (planned === undefined) break
         if (!attempt(planned)) store(planned, untried)
@@ -174,9 +175,8 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     const begin = () => {
       straights++
       inLine++
-      if (attempting++ > 0) return
-      bytes += message.data.length
-      if (isLasting) return
+      if (attempting++ === 0) bytes += message.data.length
+      if (attempted !== undefined) return
       attempted = { since: performance.now(), areBegun, lasts, before: undefined, after: undefined }
       young.add(attempted)
       timer ??= setTimeout(noteLasting, tick)
@@ -184,15 +184,19 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
 
     const leave = () => {
       straights--
-      if (--attempting > 0) return
+      attempting--
+      lasting = Math.min(lasting, attempting)
+      if (attempting > 0) return
       bytes -= message.data.length
       if (attempted !== undefined) young.remove(attempted)
+      attempted = undefined
     }
 
     const areBegun = () => inLine === 0
 
     const lasts = () => {
-      isLasting = true
+      attempted = undefined
+      lasting = attempting
       then.lasts()
       work.step(advance)
     }
