@@ -15,11 +15,14 @@ const levels: Record<LogLevel.LogLevel, Level | undefined> = {
 
 const stderr = 2
 
-/** For people on a terminal, one JSON object a line for everything else. */
-const openStderr = async (): Promise<DestinationStream> => {
-  // Not line by line, since each outcome is logged; but within 200 ms, or when the process ends.
-  if (!process.stderr.isTTY)
-    return destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })
+/** Not line by line, since a worker may have much to say; but within 200 ms, or in the end. */
+const lines = Effect.acquireRelease(
+  Effect.sync(() => destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })),
+  // What is left over when the process exits is tried for ever where nobody reads it any more.
+  (stream) => Effect.callback<void>((resume) => stream.flush(() => resume(Effect.void)))
+)
+
+const forPeople = async (): Promise<DestinationStream> => {
   const { default: pretty } = await import("pino-pretty")
   return pretty({
     destination: stderr,
@@ -66,9 +69,12 @@ const toPino = (log: Pino) =>
     log[level](fields, words)
   })
 
-/** Effect's log on stderr through pino. How much is logged is Effect's minimum level (--log-level). */
+/**
+ * Effect's log on stderr through pino: for people on a terminal, one JSON object a line for
+ * everything else. How much is logged is Effect's minimum level (--log-level).
+ */
 export const logging = Layer.unwrap(
-  Effect.map(Effect.promise(openStderr), (stream) =>
+  Effect.map(process.stderr.isTTY ? Effect.promise(forPeople) : lines, (stream) =>
     Logger.layer([
       toPino(
         pino(

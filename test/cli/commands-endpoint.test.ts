@@ -1,8 +1,9 @@
+import { spawn } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { writeHealth } from "../../src/delivery/endpoints/health-store.ts"
 import { endpoint, history, nth } from "../engine.ts"
-import { installations, parse } from "./command-line.ts"
+import { installations, parse, program } from "./command-line.ts"
 import { run } from "./running.ts"
 
 const place = installations()
@@ -202,6 +203,26 @@ describe("petrel endpoint", () => {
         const { err, out } = yield* run("endpoint", "rotate", "acme/hook", ...flags)
         assert.match(nth(out, 0), /^acme\/hook has a new secret, which signs from now on$/)
         assert.match(nth(err, 0), /carries one signature/)
+      })
+    )
+  })
+
+  it.live("ends where nobody reads what it says any more", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const args = ["endpoint", "add", "acme/unread", "--url", "https://example.com/h", ...flags]
+        const code = yield* Effect.callback<number | null>((resume) => {
+          // The short time-out is warned of in the log, what was added is told of on stdout.
+          const child = spawn(process.execPath, [program, ...args, "--timeout", "5s"])
+          child.stdin.destroy()
+          child.stdout.destroy()
+          child.stderr.destroy()
+          child.once("exit", (ended) => resume(Effect.succeed(ended)))
+          return Effect.sync(() => child.kill("SIGKILL"))
+        })
+        assert.strictEqual(code, 0)
+        assert.strictEqual((yield* run("endpoint", "show", "acme/unread", ...flags)).code, 0)
       })
     )
   })
