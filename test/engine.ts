@@ -191,8 +191,13 @@ export const history = Effect.gen(function* () {
   )
   return {
     facts,
+    /** Those that tell a plan, by itself or with the end of the only delivery. */
+    plans: () => facts.filter(({ plan }) => plan !== undefined),
     of: (...kinds: ReadonlyArray<FactKind>) => facts.filter(({ kind }) => kinds.includes(kind)),
     until: (holds: (facts: ReadonlyArray<Fact>) => boolean) => conditions.until(() => holds(facts)),
+    /** Waits for so many that tell a plan. */
+    planned: (count: number) =>
+      conditions.until(() => facts.filter(({ plan }) => plan !== undefined).length >= count),
     /** Waits for so many facts of a kind. */
     count: (kind: FactKind, count: number) =>
       conditions.until(() => facts.filter((fact) => fact.kind === kind).length >= count)

@@ -104,7 +104,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     unsettled(endWith(held, deliveredFact(held, progress, sent, worker), options.nextId()))
 
   /** The same without a fiber, for this is the way of nearly every delivery. */
-  const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<never>) =>
+  const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<Broker>) =>
     appendPlainly(facts, memory.settled, work, {
       fact: deliveredFact(held, progress, sent, worker),
       id: options.nextId(),

@@ -1,7 +1,9 @@
-import { Effect, LogLevel } from "effect"
+import { Effect, LogLevel, Option } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { untried } from "../domain/delivery.ts"
+import type { Fact, Plan } from "../domain/fact.ts"
+import { readFact } from "../history/fact-at.ts"
 import { Facts } from "../history/facts.ts"
 import { appendPlainly } from "./append-plainly.ts"
 import type { Sender, Sent } from "./attempt/sender.ts"
@@ -28,12 +30,28 @@ export type StraightEnd =
   /** It was cut off: the history may tell of it, or not. */
   | { readonly _tag: "Unknown" }
 
+/** The plan of an event that goes to one endpoint alone, where the history had none at first. */
+export interface Untold {
+  /** Under which the history takes the plan once. */
+  readonly id: string
+  /** The plan, to be told with the end of the delivery; undefined where it is told by itself. */
+  readonly withEnd: () => Plan | undefined
+  /** True where the history has a plan of the event. */
+  readonly isTold: boolean
+  /** Sees to it that it has one. */
+  readonly told: Effect.Effect<void>
+  /** Called where the history turns out to have a plan that may be another. */
+  readonly anotherCounts: () => void
+}
+
 /** A delivery that is in no queue: its event is in hand until it has come to its end here. */
 export interface Straight {
   readonly delivery: Delivery
   /** Of its endpoint. */
   readonly key: string
   readonly body: Uint8Array
+  /** Where no plan was stored before. */
+  readonly untold?: Untold | undefined
   /** Told when its request goes out; before that it stands in line. */
   readonly begun: () => void
   /** Told once what became of it. */
@@ -57,6 +75,22 @@ export interface StraightOptions {
 const untriedEnd: StraightEnd = { _tag: "Untried" }
 const delivered: StraightEnd = { _tag: "Delivered" }
 const unknown: StraightEnd = { _tag: "Unknown" }
+
+/** Whether the history tells of the same attempt at a sequence: it was ours whose answer got lost. */
+const isAt = (seq: number, { at, delivery, kind, worker }: Fact) =>
+  readFact(seq).pipe(
+    Effect.map((there) =>
+      Option.exists(
+        there,
+        (fact) =>
+          fact.kind === kind &&
+          fact.delivery === delivery &&
+          fact.at === at &&
+          fact.worker === worker
+      )
+    ),
+    Effect.orElseSucceed(() => false)
+  )
 
 /** Gives it back without a request. */
 export const leaveUntried = ({ ended }: Straight) => ended(untriedEnd)
@@ -88,7 +122,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
    * @param left told, before that, that it is not under way any more.
    */
   const attempt = (straight: Straight, underway: Underway<Broker | Facts>, left: () => void) => {
-    const { body, delivery, ended } = straight
+    const { body, delivery, ended, untold } = straight
     const endpoint = readyFor(straight)
     if (endpoint === undefined) {
       left()
@@ -112,18 +146,27 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
         })
     )
 
-    const succeed = (sent: Sent) =>
-      appendPlainly(facts, settled, work, {
-        fact: deliveredFact(held, untried, sent, worker),
-        id: nextId(),
-        stored: (fact, seq) => {
-          settled.stored(seq)
-          straights.add(endpoint.key, delivery.eventSeq, delivery.began)
-          end = delivered
-          reached("outcome-stored")
-          return logsDeliveries ? logFact(fact) : Effect.void
-        }
-      })
+    const succeed = (sent: Sent) => {
+      const fact = deliveredFact(held, untried, sent, worker)
+      const stored = (fact: Fact, seq: number) => {
+        settled.stored(seq)
+        straights.add(endpoint.key, delivery.eventSeq, delivery.began)
+        end = delivered
+        reached("outcome-stored")
+        return logsDeliveries ? logFact(fact) : Effect.void
+      }
+      const plan = untold?.withEnd()
+      if (untold !== undefined && plan !== undefined) {
+        const whole = { ...fact, plan }
+        const again = () => appendWithPlan(fact, whole, untold)
+        appendPlainly(facts, settled, work, { fact: whole, id: untold.id, again, stored })
+      } else if (untold === undefined || untold.isTold)
+        appendPlainly(facts, settled, work, { fact, id: nextId(), stored })
+      else {
+        const append = Effect.andThen(untold.told, () => facts.append(fact, nextId()))
+        work.goOn(Effect.flatMap(append, ({ seq }) => stored(fact, seq)))
+      }
+    }
 
     sendOnce(held, endpoint, work, (sent) => {
       reached("answered")
@@ -131,21 +174,34 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
       if (sent.verdict === "delivered") succeed(sent)
       else
         work.goOn(
-          fail(held, endpoint, sent, (failed) => {
+          fail(held, endpoint, sent, untold, (failed) => {
             end = failed
           })
         )
     })
   }
 
+  /**
+   * Appends the fact of a success that tells the plan, too. Where the history has had a plan of the
+   * event before, it is told without.
+   */
+  const appendWithPlan = Effect.fnUntraced(function* (fact: Fact, whole: Fact, untold: Untold) {
+    const stored = yield* facts.append(whole, untold.id)
+    if (!stored.duplicate || (yield* isAt(stored.seq, fact))) return stored
+    untold.anotherCounts()
+    return yield* facts.append(fact, nextId())
+  })
+
   /** @param told called once the history tells of it. */
   const fail = Effect.fnUntraced(function* (
     held: Pick<Held, "delivery" | "place">,
     endpoint: LiveEndpoint,
     sent: Sent,
+    untold: Untold | undefined,
     told: (end: StraightEnd) => void
   ) {
     yield* options.settlement.asOwner
+    if (untold !== undefined) yield* untold.told
     const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
     const ends = step._tag === "Dead" ? step.reason : undefined
     const whole = ends === undefined ? fact : { ...fact, reason: ends }

@@ -97,6 +97,10 @@ export const Fact = Schema.Struct({
   reason: Schema.optionalKey(Schema.Union([DeadReason, Schema.String])),
   /** Sequence of the dead letter in DEAD: what an end left, or what is sent again or discarded. */
   dead: Schema.optionalKey(Schema.Int),
+  /**
+   * In `routed`; in the `delivered` of an event that goes to one endpoint alone, and was taken at
+   * once, so that no fact told of its plan before.
+   */
   plan: Schema.optionalKey(Plan),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optionalKey(Alert),

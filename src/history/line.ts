@@ -93,7 +93,10 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
     case "routed":
       return [[planText(fact)], "dim"]
     case "delivered":
-      return [[...attemptOf(fact), "delivered"], "green"]
+      return [
+        [...(fact.plan === undefined ? [] : [planText(fact)]), ...attemptOf(fact), "delivered"],
+        "green"
+      ]
     case "attempt-failed":
       return nextAttemptAt === undefined
         ? [[...attemptOf(fact), "no further attempt"], "red"]

@@ -17,7 +17,7 @@ const past = (count: number) =>
     const facts = yield* history
     yield* worker()
     yield* publishMany(count)
-    yield* facts.count("routed", count)
+    yield* facts.planned(count)
     return facts
   })
 
@@ -78,7 +78,7 @@ describe("petrel replay", () => {
       Effect.gen(function* () {
         const facts = yield* past(3)
         yield* publishMany(1, "user.created")
-        yield* facts.count("routed", 4)
+        yield* facts.planned(4)
         const hook = yield* receiver()
         yield* endpoint({ id: "new", url: hook.url })
 

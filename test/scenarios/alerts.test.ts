@@ -303,7 +303,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         yield* facts.until((all) => story(all, "dead-letters", "ops").length === 2)
         yield* facts.until((all) => story(all, "dead-letters", "bad").length === 2)
         yield* closedBooks
-        const types = facts.of("routed").map(({ type }) => type)
+        const types = facts.plans().map(({ type }) => type)
         assert.deepStrictEqual(types.toSorted(), [
           "a",
           "b",

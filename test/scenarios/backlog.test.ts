@@ -188,7 +188,7 @@ describe.concurrent("a delivery from the backlog", () => {
       yield* eventually(backlogged, (count) => count >= 75)
       const deadline = Math.max(
         ...facts
-          .of("routed")
+          .plans()
           .flatMap(({ plan }) => plan?.endpoints ?? [])
           .map((planned) => planned.deadline)
       )

@@ -119,7 +119,7 @@ describe.concurrent("an endpoint that is down", () => {
       const before = dead.requests.length
       yield* worker({ id: "w2" })
       yield* publishMany(50, "b")
-      yield* facts.count("routed", 100)
+      yield* facts.planned(100)
       const health = yield* healthOf("hook")
       assert.strictEqual(health?.circuit.state, "open")
       assert.isAbove(health?.circuit.until ?? 0, health?.circuit.since ?? 0)
@@ -184,9 +184,9 @@ describe.concurrent("an endpoint that a person has paused", () => {
       yield* facts.count("delivered", 1)
       yield* pauseEndpoint(named, "maintenance", "cli")
       yield* eventually(Effect.andThen(publish("meanwhile"), backlogged), (count) => count > 0)
-      const [sent, stored] = [hook.requests.length, facts.of("routed").length]
+      const [sent, stored] = [hook.requests.length, facts.plans().length]
       yield* publishMany(80, "b")
-      yield* facts.until(() => facts.of("routed").length >= stored + 80)
+      yield* facts.until(() => facts.plans().length >= stored + 80)
       assert.strictEqual(hook.requests.length, sent)
       hook.state.levels.length = 0
       yield* resumeEndpoint(named, "cli")
@@ -253,7 +253,7 @@ describe.concurrent("an endpoint that only ever refuses", () => {
         yield* publishMany(200, "a")
         yield* facts.count("endpoint-disabled", 1)
         yield* facts.until(() => {
-          const skipped = facts.of("routed").filter(({ plan }) => (plan?.skipped.length ?? 0) > 0)
+          const skipped = facts.plans().filter(({ plan }) => (plan?.skipped.length ?? 0) > 0)
           return facts.of("dead-lettered").length + skipped.length === 200
         })
         assert.match(

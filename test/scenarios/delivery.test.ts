@@ -43,7 +43,7 @@ describe("an event published to NATS", () => {
           request.headers as Record<string, string>
         )
         yield* facts.count("delivered", 1)
-        const [routed] = facts.of("routed")
+        const [routed] = facts.plans()
         assert.deepStrictEqual(
           routed?.plan?.endpoints.map(({ id }) => id),
           ["hook"]

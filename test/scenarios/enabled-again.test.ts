@@ -87,7 +87,7 @@ describe.concurrent("a schedule whose endpoint is disabled", () => {
       // All changes are seen in their order.
       yield* endpoint({ id: "later", url, types: ["b"] })
       yield* eventually(publish("b"), () =>
-        facts.of("routed").some(({ plan }) => plan?.endpoints.some(({ id }) => id === "later"))
+        facts.plans().some(({ plan }) => plan?.endpoints.some(({ id }) => id === "later"))
       )
       yield* handOut
       const failed = facts.of("attempt-failed")

@@ -64,7 +64,7 @@ describe.concurrent("while a worker runs", () => {
         all.some(({ eventSeq, plan }) => eventSeq === seq && plan !== undefined)
       )
       assert.deepStrictEqual(
-        facts.of("routed").find(({ eventSeq }) => eventSeq === seq)?.plan?.endpoints,
+        facts.plans().find(({ eventSeq }) => eventSeq === seq)?.plan?.endpoints,
         []
       )
 
@@ -82,9 +82,7 @@ describe.concurrent("while a worker runs", () => {
 
       yield* disable("hook")
       const skipped = () =>
-        facts
-          .of("routed")
-          .filter(({ plan }) => plan?.skipped.some(({ id }) => id === "hook") === true)
+        facts.plans().filter(({ plan }) => plan?.skipped.some(({ id }) => id === "hook") === true)
       yield* eventually(publish("b"), () => skipped().length > 0)
       const { eventSeq, plan } = nth(skipped(), 0)
       assert.deepStrictEqual(plan?.skipped, [{ id: "hook", reason: "endpoint-disabled" }])
@@ -101,7 +99,7 @@ describe.concurrent("while a worker runs", () => {
         Effect.gen(function* () {
           const { seq } = yield* publish("b")
           yield* facts.until((all) => all.some((fact) => fact.eventSeq === seq))
-          return facts.of("routed").find((fact) => fact.eventSeq === seq)?.plan?.endpoints
+          return facts.plans().find((fact) => fact.eventSeq === seq)?.plan?.endpoints
         }),
         (endpoints) => endpoints?.length === 0
       )
@@ -179,7 +177,7 @@ describe.concurrent("a receiver that answers 410 Gone", () => {
 
       const before = gone.requests.length
       yield* eventually(publish("a", "more"), () =>
-        facts.of("routed").some(({ plan }) => plan?.skipped.length === 1)
+        facts.plans().some(({ plan }) => plan?.skipped.length === 1)
       )
       assert.isFalse(gone.requests.slice(before).some(({ body }) => body.toString() === "waits"))
     })
@@ -209,7 +207,7 @@ describe.concurrent("a configuration that does not parse", () => {
       )
       assert.deepStrictEqual(
         facts
-          .of("routed")
+          .plans()
           .find(({ eventSeq }) => eventSeq === seq)
           ?.plan?.endpoints.map(({ id }) => id),
         ["hook"]
@@ -226,7 +224,7 @@ describe.concurrent("a configuration that does not parse", () => {
       yield* writeByHand("acme.early", '{"v":2}')
       const facts = yield* history
       const planOf = Effect.fnUntraced(function* ({ seq }: { readonly seq: number }) {
-        const plan = () => facts.of("routed").find(({ eventSeq }) => eventSeq === seq)?.plan
+        const plan = () => facts.plans().find(({ eventSeq }) => eventSeq === seq)?.plan
         yield* facts.until(() => plan() !== undefined)
         return {
           endpoints: plan()?.endpoints.map(({ id }) => id) ?? [],
@@ -266,7 +264,7 @@ describe.concurrent("a configuration that does not parse", () => {
       const facts = yield* history
       const first = yield* worker({ id: "r", roles: ["router"] })
       yield* publish("a", "[1]")
-      yield* facts.count("routed", 1)
+      yield* facts.planned(1)
       yield* first.stop
       const good = yield* readByHand("acme.hook")
       yield* writeByHand("acme.hook", good.slice(0, -20))

@@ -143,7 +143,7 @@ describe.concurrent("while the broker is there", () => {
       yield* Effect.provide(worker(), log.layer)
       for (let event = 0; event < 2; event++) yield* publish("brief")
       yield* publishMany(28, "e")
-      yield* facts.count("routed", 30)
+      yield* facts.planned(30)
       yield* slow.received(5)
       yield* other.received(1)
       const takesAgain = yield* fill(names.history)
@@ -152,7 +152,7 @@ describe.concurrent("while the broker is there", () => {
       yield* logged(log, "the history takes no facts")
       const deadline = Math.max(
         ...facts
-          .of("routed")
+          .plans()
           .flatMap(({ plan }) => plan?.endpoints ?? [])
           .flatMap(({ deadline, id }) => (id === "brief" ? [deadline] : []))
       )
@@ -219,7 +219,7 @@ describe.concurrent("while the broker is there", () => {
       yield* publish("fails")
       yield* logged(log, "the broker takes no retry records")
       yield* publish("works")
-      yield* facts.count("routed", 3)
+      yield* facts.planned(3)
       let tries = 0
       connection.subscribe(`$KV.${names.buckets.retries}.>`, { callback: () => void tries++ })
       yield* eventually(
@@ -259,14 +259,14 @@ describe.concurrent("while the broker is there", () => {
       })
       yield* publishMany(10, "e")
       yield* logged(log, "the broker takes no deliveries")
-      yield* facts.count("routed", 10)
+      yield* facts.planned(10)
       assert.strictEqual(requests.length, 0)
       yield* Effect.forEach([0, 1], (index) =>
         changeStream(names.deliveries(index), { max_msg_size: -1 })
       )
       yield* facts.count("delivered", 20)
       yield* logged(log, "the broker takes deliveries again")
-      assert.strictEqual(facts.of("routed").length, 10)
+      assert.strictEqual(facts.plans().length, 10)
       assert.strictEqual(requests.length, 20)
       assert.isAtMost(searches.length, 2)
       assert.strictEqual(log.count("the broker takes no deliveries"), 1)

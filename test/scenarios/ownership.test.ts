@@ -46,7 +46,7 @@ describe.concurrent("the owner of a partition", () => {
         (count) => count === 1
       )
       yield* publish("a")
-      yield* facts.count("routed", 2)
+      yield* facts.planned(2)
       yield* Effect.sleep("1500 millis")
       assert.strictEqual(requests.length, 1)
       assert.strictEqual(log.count("cannot be renewed"), 1)
@@ -90,7 +90,7 @@ describe.concurrent("the owner of a partition", () => {
       )
       yield* publish("a")
       yield* publish("b")
-      yield* facts.count("routed", 3)
+      yield* facts.planned(3)
       yield* other.received(1)
       // What is published after it has come and gone: it would have been sent by now.
       for (const count of [2, 3, 4, 5]) {

@@ -251,7 +251,7 @@ describe.concurrent("what is published", () => {
         requests.map(({ body }) => body.toString()),
         ["1", "2"]
       )
-      assert.strictEqual(facts.of("routed").length, 2)
+      assert.strictEqual(facts.plans().length, 2)
     })
   )
 })

@@ -208,7 +208,7 @@ describe("another number of partitions", () => {
         const facts = yield* history
         const router = yield* worker({ roles: ["router"] })
         yield* publishMany(50, "a")
-        yield* facts.count("routed", 50)
+        yield* facts.planned(50)
         yield* router.stop
         const broker = yield* Broker
         let isKilled = false

@@ -35,7 +35,7 @@ describe.concurrent("a replay that was broken off", () => {
           const facts = yield* history
           yield* worker()
           yield* publishMany(40)
-          yield* facts.count("routed", 40)
+          yield* facts.planned(40)
           yield* endpoint({ id: "new", url: `${hook.url}/new` })
           yield* breakOff("new", step, 9)
           assert.isBelow(facts.of("replayed").length, 40)
@@ -70,7 +70,7 @@ describe.concurrent("a replay that was broken off", () => {
         const facts = yield* history
         yield* worker()
         yield* publishMany(1)
-        yield* facts.count("routed", 1)
+        yield* facts.planned(1)
         yield* endpoint({ id: "new", url: hook.url })
         yield* breakOff("new", "round-claimed", 1)
         yield* ask("forget the event", () => jsm.streams.purge(names.events))
@@ -94,7 +94,7 @@ describe.concurrent("a replay that was broken off", () => {
         const facts = yield* history
         yield* worker()
         yield* publishMany(30)
-        yield* facts.count("routed", 30)
+        yield* facts.planned(30)
         yield* endpoint({ id: "new" })
         yield* pauseEndpoint({ tenant: "acme", endpoint: "new" }, undefined, "test")
         yield* breakOff("new", "round-claimed", 1)

@@ -24,7 +24,7 @@ describe.concurrent("a replay", () => {
       yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
       yield* publishMany(25)
       yield* publishMany(2, "user.created")
-      yield* facts.count("routed", 27)
+      yield* facts.planned(27)
       yield* eventually(backlogged, (waiting) => waiting === 25)
       const counts = yield* replayTo("slow", {
         types: ["user.created"],
@@ -43,7 +43,7 @@ describe.concurrent("a replay", () => {
       yield* pauseEndpoint({ tenant: "acme", endpoint: "crm" }, undefined, "test")
       const facts = yield* history
       yield* worker()
-      yield* facts.count("routed", 60)
+      yield* facts.planned(60)
       const pace = { queue: 10, all: 20 }
       let isHeld = false
       const replaying = yield* Effect.forkChild(
@@ -81,7 +81,7 @@ describe.concurrent("a replay", () => {
       const facts = yield* history
       yield* worker()
       yield* publishMany(60)
-      yield* facts.count("routed", 60)
+      yield* facts.planned(60)
       yield* endpoint({ id: "slow", url: `${hook.url}/slow` })
       yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
       const told: Array<number> = []

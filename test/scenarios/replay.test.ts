@@ -122,11 +122,11 @@ describe.concurrent("a replay", () => {
         const name = { skipped: true, mayFollow: true }
         const missed = (type: string) =>
           Effect.gen(function* () {
-            const before = facts.of("routed").length
+            const before = facts.plans().length
             yield* disableEndpoint({ tenant: "acme", endpoint: "hook" }, "maintenance", "cli")
             // Seen by the router too: it leaves out what comes now.
             yield* publishMany(3, type)
-            yield* facts.count("routed", before + 3)
+            yield* facts.planned(before + 3)
             yield* enableEndpoint({ tenant: "acme", endpoint: "hook" }, "cli")
           })
         yield* publishMany(2, "invoice.taken")
@@ -134,7 +134,7 @@ describe.concurrent("a replay", () => {
         yield* missed("invoice.missed")
         const skipped = (type: string) =>
           facts
-            .of("routed")
+            .plans()
             .filter((fact) => fact.type === type && fact.plan?.skipped.length === 1)
             .map(({ event }) => event)
             .sort()
@@ -171,7 +171,7 @@ describe.concurrent("a replay", () => {
       yield* facts.count("delivered", 2)
       yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "cli")
       yield* publishMany(1, "invoice.waiting")
-      yield* facts.count("routed", 4)
+      yield* facts.planned(4)
       hook.answer({})
       const counts = yield* replayTo("hook", { onlyMissing: true })
       assert.deepStrictEqual(counts, {
@@ -201,7 +201,7 @@ describe.concurrent("a replay", () => {
       const facts = yield* history
       const { stop } = yield* worker()
       yield* publishMany(2, "invoice.early")
-      yield* facts.count("routed", 2)
+      yield* facts.planned(2)
       yield* quiet
       yield* stop
       yield* endpoint({ url: hook.url })

@@ -194,9 +194,9 @@ describe.concurrent("the give-up deadline", () => {
       yield* first.stop
       yield* worker({ id: "router", roles: ["router"] })
       yield* publish("second")
-      yield* facts.count("routed", 2)
+      yield* facts.planned(2)
       const deadlines = facts
-        .of("routed")
+        .plans()
         .flatMap(({ plan }) => plan?.endpoints.map(({ deadline }) => deadline) ?? [])
       const triedBefore = busy.requests.length
       yield* passed(Math.max(...deadlines))

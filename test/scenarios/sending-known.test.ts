@@ -47,7 +47,7 @@ describe.concurrent("a replay and another number of partitions", () => {
       const facts = yield* history
       const first = yield* worker()
       yield* publishMany(30)
-      yield* facts.count("routed", 30)
+      yield* facts.planned(30)
       yield* pauseEndpoint({ tenant: "acme", endpoint: id }, undefined, "test")
       yield* first.stop
       let held = () => {}

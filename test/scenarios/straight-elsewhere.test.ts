@@ -76,6 +76,8 @@ describe.concurrent("a delivery that a watch has told of as missing", () => {
       const { append } = yield* Facts
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })
+      // With a second one, so that its plan is stored before anything is sent.
+      yield* endpoint({ id: "other", url: (yield* receiver()).url })
       yield* crashAt(place, "plan-stored", 1, {}, publish("a"))
       const [routed] = (yield* allFacts).filter(({ kind }) => kind === "routed")
       const { event = "", eventSeq = 0 } = routed ?? {}

@@ -7,7 +7,7 @@ import type { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { TypeIndex } from "../../domain/type-filter.ts"
 import { claimKey } from "../../history/claims.ts"
-import { decodeFact } from "../routing/plan.ts"
+import { decodeFact } from "../../history/fact-at.ts"
 
 /** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
 export interface ReplayQuery {
@@ -125,27 +125,51 @@ const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   return [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq)
 })
 
-/** The event up to which the router has routed all. */
-const routedUpTo = Effect.gen(function* () {
+/** Says of an event of a tenant whether the router has planned it, all of it. */
+const routedNow = Effect.fnUntraced(function* (tenant: string) {
   const { ask, jsm, names } = yield* Broker
   const { ack_floor } = yield* ask("look at the router", () =>
     jsm.consumers.info(names.events, names.routerConsumer)
   )
-  return ack_floor.stream_seq
+  const floor = ack_floor.stream_seq
+  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const planned = new Set<number>()
+  const isRouted = (eventSeq: number) => eventSeq <= floor || planned.has(eventSeq)
+  if (floor >= state.last_seq) return isRouted
+
+  const seq = Math.max(floor + 1, state.first_seq)
+  const first = yield* ask("read the first event that is not routed", () =>
+    jsm.streams.getMessage(names.events, { seq })
+  )
+  const since = first?.time.getTime() ?? Date.parse(state.first_ts)
+  yield* readStream({
+    stream: names.history,
+    subjects: [
+      names.subjects.fact(tenant, nobody, "ok", "routed"),
+      names.subjects.fact(tenant, "*", "ok", "delivered")
+    ],
+    fromTime: Math.max(0, since - clocksApart)
+  }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const { eventSeq, plan } = factIn(message) ?? {}
+        if (eventSeq !== undefined && plan?.last === true) planned.add(eventSeq)
+      })
+    )
+  )
+  return isRouted
 })
 
 /** What the endpoint has taken, or will be sent in any case: in other rounds than this replay's. */
 const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { endpoint, since } = query
-  // Before the plans are read: of what is routed up to now, they are all there.
-  const floor = yield* routedUpTo
-  const planned = new Set<number>()
+  // Before the facts are read: of what is planned up to now, they are all there.
+  const isRouted = yield* routedNow(query.tenant)
   const delivered = new Set<number>()
   const open = new Map<string, number>()
   const note = ({ eventSeq, kind, plan, round = "" }: Fact) => {
     if (eventSeq === undefined) return
     if (kind === "routed") {
-      if (eventSeq > floor && plan?.last === true) planned.add(eventSeq)
       if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
         open.set(claimKey({ eventSeq, round: "0" }), eventSeq)
       return
@@ -177,7 +201,6 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
       })
     )
   )
-  const isRouted = (eventSeq: number) => eventSeq <= floor || planned.has(eventSeq)
   return { delivered, open: new Set(open.values()), isRouted }
 })
 

@@ -3,7 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { claimKey } from "../../history/claims.ts"
-import { decodeFact } from "../routing/plan.ts"
+import { decodeFact } from "../../history/fact-at.ts"
 
 /**
  * Which rounds of an endpoint's deliveries have a message, by `claimKey`: it waits in the queue or

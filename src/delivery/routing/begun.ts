@@ -8,9 +8,9 @@ import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { nobody } from "../../domain/token.ts"
+import { decodeFact } from "../../history/fact-at.ts"
 import { progressFrom } from "../memory/straights.ts"
 import type { StoredPart } from "./plan.ts"
-import { decodeFact } from "./plan.ts"
 
 /** An event whose routing was begun: its plan as far as it is stored, and who has a delivery of it. */
 export interface Begun {
@@ -23,7 +23,8 @@ export interface Begun {
   readonly failed: Map<string, Progress>
 }
 
-const nothing = (tenant: string): Begun => ({
+/** Of an event whose plan is not stored. */
+export const nothing = (tenant: string): Begun => ({
   tenant,
   parts: [],
   sent: new Set(),
@@ -233,18 +234,22 @@ const readBegun = Effect.fnUntraced(function* (partitions: number) {
     jsm.streams.getMessage(names.events, { seq })
   )
   const fromTime = first?.time.getTime() ?? Date.parse(state.first_ts)
-  const subject = names.subjects.fact("*", nobody, "ok", "routed")
-  yield* Stream.runForEach(
-    readStream({ stream: names.history, subjects: [subject], fromTime }),
-    (message) =>
-      Effect.sync(() => {
-        const fact = Option.getOrUndefined(decodeFact(message.string()))
-        if (fact?.plan === undefined || fact.eventSeq === undefined) return
-        if (fact.eventSeq <= floor) return
-        const begun = found.get(fact.eventSeq) ?? nothing(fact.tenant)
-        begun.parts[fact.plan.part] = { plan: fact.plan, seq: message.seq }
-        found.set(fact.eventSeq, begun)
-      })
+  const subjects = [
+    names.subjects.fact("*", nobody, "ok", "routed"),
+    names.subjects.fact("*", "*", "ok", "delivered")
+  ]
+  yield* Stream.runForEach(readStream({ stream: names.history, subjects, fromTime }), (message) =>
+    Effect.sync(() => {
+      const text = message.string()
+      // Most have no plan.
+      if (!text.includes('"plan"')) return
+      const fact = Option.getOrUndefined(decodeFact(text))
+      if (fact?.plan === undefined || fact.eventSeq === undefined) return
+      if (fact.eventSeq <= floor) return
+      const begun = found.get(fact.eventSeq) ?? nothing(fact.tenant)
+      begun.parts[fact.plan.part] = { plan: fact.plan, seq: message.seq }
+      found.set(fact.eventSeq, begun)
+    })
   )
   yield* findSent(found, partitions)
   return found

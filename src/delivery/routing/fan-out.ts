@@ -4,7 +4,6 @@ import { PublishError } from "../../broker/publisher.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
-import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
@@ -14,8 +13,8 @@ import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight } from "../straight.ts"
 import type { Plain } from "../underway.ts"
 import type { Begun } from "./begun.ts"
-import type { StoredPart } from "./plan.ts"
 import { deliveryOf, messageOf, partitionFor } from "./planned.ts"
+import type { Telling } from "./telling.ts"
 
 /** Deliveries of one event that await their acknowledgement at the same time. */
 export const fanOut = 64
@@ -26,6 +25,8 @@ const mostStraight = 768
  * missing are answers, and where some stand in line.
  */
 const moments = { answers: 20, line: 100 }
+/** How long the only delivery of an event may be attempted before its plan is told by itself, ms. */
+const untold = 1_000
 /** How often that is looked at while there are any, ms. */
 const tick = 10
 
@@ -45,11 +46,10 @@ export interface SoFar {
   readonly began?: number
 }
 
-/** An event whose plan was stored just now, in one part. */
+/** An event with a plan in one part: it was stored just now, or is told with its only delivery. */
 export interface Routed {
-  readonly event: Event
   readonly message: StreamMessage
-  readonly stored: StoredPart
+  readonly telling: Telling
   /** ms of the monotonic clock */
   readonly began: number
 }
@@ -111,8 +111,9 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   }
   yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(timer)))
 
-  return ({ began, event, message, stored }: Routed, work: Plain<Broker>, then: Then) => {
-    const { endpoints } = stored.plan
+  return ({ began, message, telling }: Routed, work: Plain<Broker>, then: Then) => {
+    const { event } = telling
+    const { endpoints } = telling.plan
     /** Those that have no delivery, as far as is known; made when there is one. */
     let without: Map<string, PublishError | "unknown"> | undefined
     let failed: Map<string, Progress> | undefined
@@ -124,17 +125,44 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     let lasting = 0
     /** While some are attempted that have not lasted yet. */
     let attempted: Attempting | undefined
+    /** While the plan is not told although the only delivery lasts. */
+    let tells: NodeJS.Timeout | undefined
     let isLate = false
 
+    const isAsUsual = () => without === undefined && !isLate && !telling.isUnsure
+
     const advance = (): void => {
-      while (without === undefined && !isLate && storing + attempting - lasting < fanOut) {
+      while (isAsUsual() && storing + attempting - lasting < fanOut) {
         const planned = endpoints[next++]
         if (planned === undefined) break
-        if (!attempt(planned)) store(planned, untried)
+        if (!attempt(planned)) storeUntried(planned)
       }
       if (storing + attempting > 0) return
-      if (without !== undefined || isLate) then.otherwise(soFar())
-      else then.done()
+      if (isAsUsual()) then.done()
+      else then.otherwise(soFar())
+    }
+
+    const tellPlan = (then: () => void) =>
+      telling.ask(() =>
+        work.step(() => {
+          if (telling.isTold) reached("plan-stored")
+          then()
+        })
+      )
+
+    /** Nothing is stored that rests upon a plan which the history does not have. */
+    const storeUntried = (planned: Planned) => {
+      if (telling.isTold) {
+        store(planned, untried)
+        return
+      }
+      storing++
+      tellPlan(() => {
+        storing--
+        if (telling.isUnsure) lack(planned, "unknown")
+        else store(planned, untried)
+        advance()
+      })
     }
 
     const attempt = (planned: Planned): boolean => {
@@ -144,6 +172,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
         delivery: deliveryOf(event, planned, untried),
         key: endpointKey(event.tenant, planned.id),
         body: message.data,
+        untold: telling.isTold ? undefined : telling,
         begun: () => {
           inLine--
           isBegun = true
@@ -154,12 +183,12 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
           work.step(() => {
             // Meanwhile another router may have stored it, and the broker have forgotten that.
             const isUnsure = end._tag === "Failed" && performance.now() - began > patience
-            if (end._tag === "Unknown" || isUnsure) lack(planned, "unknown")
+            if (end._tag === "Unknown" || isUnsure || telling.isUnsure) lack(planned, "unknown")
             else if (end._tag === "Failed") {
               failed ??= new Map()
               failed.set(planned.id, end.progress)
               store(planned, end.progress)
-            } else if (end._tag === "Untried") store(planned, untried)
+            } else if (end._tag === "Untried") storeUntried(planned)
             advance()
           })
         }
@@ -190,6 +219,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       bytes -= message.data.length
       if (attempted !== undefined) young.remove(attempted)
       attempted = undefined
+      clearTimeout(tells)
     }
 
     const areBegun = () => inLine === 0
@@ -197,6 +227,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     const lasts = () => {
       attempted = undefined
       lasting = attempting
+      if (!telling.isTold) tells = setTimeout(() => tellPlan(advance), untold)
       then.lasts()
       work.step(advance)
     }
@@ -221,6 +252,8 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     }
 
     const soFar = (): SoFar => {
+      const { stored } = telling
+      if (stored === undefined) return { known: undefined, began }
       const ids = endpoints.slice(0, next).map(({ id }) => id)
       const sent = new Set(ids.filter((id) => without?.has(id) !== true))
       const unsure = [...(without ?? [])].filter(([, why]) => why === "unknown" || mayBeStored(why))

@@ -1,9 +1,8 @@
-import { Effect, Option, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Effect, Option } from "effect"
 import type { Event } from "../../domain/event.ts"
-import type { Plan, Planned } from "../../domain/fact.ts"
-import { Fact } from "../../domain/fact.ts"
+import type { Fact, Plan, Planned } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
+import { readFact } from "../../history/fact-at.ts"
 import type { ListedEndpoint } from "../endpoints/directory.ts"
 
 /**
@@ -60,6 +59,10 @@ export const nextPart = (
   return { part, last: now.length === rest.length, endpoints, skipped }
 }
 
+/** True where it is about one endpoint and nobody else. */
+export const isSole = ({ endpoints, last, part, skipped }: Plan): boolean =>
+  last && part === 0 && endpoints.length === 1 && skipped.length === 0
+
 /** Where the part after this one begins. */
 export const endOf = (plan: Plan): string =>
   [...plan.endpoints, ...plan.skipped].reduce((last, { id }) => (id > last ? id : last), "")
@@ -79,14 +82,9 @@ export const routedFact = (event: Event, plan: Plan, at: number, worker: string)
   ...(event.content.traceparent === undefined ? {} : { trace: event.content.traceparent })
 })
 
-export const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
-
 /** The part that the history holds at a sequence, from its leader. */
 export const readPart = Effect.fnUntraced(function* (seq: number) {
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask("read a plan", () => jsm.streams.getMessage(names.history, { seq }))
-  const fact = message === null ? Option.none() : decodeFact(message.string())
-  return Option.flatMap(fact, ({ plan }) =>
+  return Option.flatMap(yield* readFact(seq), ({ plan }) =>
     plan === undefined ? Option.none() : Option.some<StoredPart>({ plan, seq })
   )
 })

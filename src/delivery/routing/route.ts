@@ -16,13 +16,14 @@ import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
-import { makeLook } from "./begun.ts"
+import { makeLook, nothing } from "./begun.ts"
 import type { SoFar, TakeStraight } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
 import type { Candidate, StoredPart } from "./plan.ts"
-import { endOf, nextPart, readPart, routedFact } from "./plan.ts"
+import { endOf, isSole, nextPart, readPart } from "./plan.ts"
 import { messageOf } from "./planned.ts"
 import { Routes } from "./routes.ts"
+import { makePlans, Telling } from "./telling.ts"
 
 export interface RouteOptions {
   readonly worker: string
@@ -60,6 +61,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
 
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
+  const plans = yield* makePlans(worker, patience)
   const sendAll = yield* makeFanOut({
     partitions: layout.partitions,
     patience,
@@ -96,15 +98,12 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   }
 
   /** The part that counts: one stored earlier goes before one made now. */
-  const storePart = (event: Event, plan: Plan) => {
-    const fact = routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
-    const append = facts.appendWithin(patience, fact, factId(event, plan))
-    return Effect.flatMap(append, ({ duplicate, seq }) =>
+  const storePart = (event: Event, plan: Plan) =>
+    Effect.flatMap(plans.storeWithin(patience, event, plan), ({ duplicate, seq }) =>
       duplicate
         ? Effect.map(readEarlier(event, plan, seq), (stored) => ({ stored, isNew: false }))
         : Effect.succeed({ stored: { plan, seq }, isNew: true })
     )
-  }
 
   const readEarlier = Effect.fnUntraced(function* (event: Event, plan: Plan, seq: number) {
     const stored = yield* readPart(seq)
@@ -195,12 +194,24 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     message.ack()
   }
 
+  /** What is known of it, with what somebody else may have planned so long ago that the broker has forgotten the id. */
+  const asPlanned = (event: Event, sofar: SoFar): Effect.Effect<SoFar> => {
+    const { began = performance.now(), known } = sofar
+    if (known !== undefined || performance.now() - began <= patience) return Effect.succeed(sofar)
+    return Effect.map(plans.find(event), (parts) =>
+      parts.length === 0 ? sofar : { known: { ...nothing(event.tenant), parts } }
+    )
+  }
+
   const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
     const { all, subject } = routes.of(message.subject)
-    const routed =
-      "problem" in subject
-        ? unroutable(message, header, subject.tenant, subject.problem)
-        : routeEvent(eventOf(message, header, subject), all, message.data, sofar)
+    const routed = Effect.suspend(() => {
+      if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
+      const event = eventOf(message, header, subject)
+      return Effect.flatMap(asPlanned(event, sofar), (known) =>
+        routeEvent(event, all, message.data, known)
+      )
+    })
     return Effect.map(routed, () => acknowledge(message))
   }
 
@@ -225,22 +236,21 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const event = eventOf(message, header, subject)
       const plan = nextPart(event, all, 0, "")
       if (!plan.last) return fromStart()
-      const fact = routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
-      facts.tryAppend(fact, factId(event, plan), (stored) =>
+      const telling = new Telling(plans, event, plan, began)
+      const done = () => {
+        acknowledge(message)
+        work.done()
+      }
+      const send = () => sendAll({ message, telling, began }, work, { done, otherwise, lasts })
+      if (isSole(plan)) return send()
+      telling.ask(() =>
         work.step(() => {
-          if (stored === undefined || stored.duplicate) return fromStart()
+          if (telling.isUnsure) return fromStart()
           reached("plan-stored")
-          const done = () => {
-            acknowledge(message)
-            work.done()
-          }
-          const routed = { event, message, stored: { plan, seq: stored.seq }, began }
-          sendAll(routed, work, { done, otherwise, lasts })
+          send()
         })
       )
     })
 
   return { plainly, carefully }
 })
-
-const factId = ({ seq }: Event, { part }: Plan): string => `routed.${seq}.${part}`

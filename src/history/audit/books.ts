@@ -121,7 +121,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     const eventSeq = numberIn(record.eventSeq)
     const event = textIn(record.event)
     if (eventSeq === undefined) return
-    if (record.kind === "routed") lastPlanned = Math.max(lastPlanned, eventSeq)
+    if (record.plan !== undefined) lastPlanned = Math.max(lastPlanned, eventSeq)
     if (event === undefined || replaced.has(eventSeq) || !ids.isOther(eventSeq, event)) return
     replaced.add(eventSeq)
     objections.push({

@@ -5,7 +5,7 @@ import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import { Lanes } from "./lanes.ts"
 import { afterPart, hasBegun, hasPart, isComplete, isPlanned, isThere } from "./plan-marks.ts"
-import type { About, Loose, LoosePlan } from "./record.ts"
+import type { About, Loose } from "./record.ts"
 import { aboutOf, numberIn, planOf, raisedName, roundName, textIn } from "./record.ts"
 import type { Scope } from "./scope.ts"
 
@@ -72,15 +72,15 @@ export class Ledger {
     if (about === undefined) return "unreadable-fact"
     const { tenant } = this.scope
     if (tenant !== undefined && about.tenant !== tenant) return undefined
-    if (kind === "routed") {
-      const plan = planOf(record)
-      return plan === undefined ? "unreadable-fact" : this.#routed(about, plan, storedAt)
-    }
+    if (kind === "routed") return this.#plan(about, record, storedAt)
+    // An event for one endpoint alone that it took at once.
+    const isWithPlan = kind === "delivered" && record.plan !== undefined
+    const objection = isWithPlan ? this.#plan(about, record, storedAt) : undefined
     if (kind === "unroutable") {
       if (this.#isMeant(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
     } else if (step === undefined) this.raised.add(raisedName(about))
     else this.#step(about, step, record, storedAt)
-    return undefined
+    return objection
   }
 
   /** Takes in that a round waits in a stream; false where it has ended, or is not meant. */
@@ -189,8 +189,10 @@ export class Ledger {
     this.scope = { ...this.scope, firstEvent, isWhole: false }
   }
 
-  #routed(about: About, plan: LoosePlan, storedAt: number): Objection | undefined {
+  #plan(about: About, record: Loose, storedAt: number): Objection | undefined {
     const { eventSeq, tenant } = about
+    const plan = planOf(record)
+    if (plan === undefined) return "unreadable-fact"
     if (!this.#isMeant(eventSeq, storedAt)) return undefined
     const block = this.#block(eventSeq)
     const at = eventSeq % eventsPerBlock

@@ -79,7 +79,7 @@ const isPlan = (plan: unknown): plan is LoosePlan => {
   )
 }
 
-/** The plan that a `routed` fact stores; undefined where it is none. */
+/** The plan that a fact stores; undefined where it is none. */
 export const planOf = ({ plan }: Loose): LoosePlan | undefined => (isPlan(plan) ? plan : undefined)
 
 /** A fact, checked in full. */

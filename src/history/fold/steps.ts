@@ -13,19 +13,24 @@ export interface DeliveryStep {
   readonly fact: Fact
 }
 
-/** All that a fact says about deliveries: a plan begins one for each of its endpoints. */
+/**
+ * All that a fact says about deliveries, in its order. A plan begins one for each of its endpoints,
+ * also where it is told with the end of the only one.
+ */
 export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
-  const { eventSeq, plan } = fact
-  const step = stepOfKind.get(fact.kind)
+  const { deadline, endpoint, eventSeq, kind, plan, round = firstRound } = fact
+  const step = stepOfKind.get(kind)
   if (step === undefined || eventSeq === undefined) return []
-  if (fact.kind === "routed")
-    return (plan?.endpoints ?? []).map(({ deadline, id }) => ({
-      step,
+  const begun = (plan?.endpoints ?? []).map(
+    ({ deadline, id }): DeliveryStep => ({
+      step: "begun",
       endpoint: id,
       name: { eventSeq, round: firstRound },
       deadline,
       fact
-    }))
-  const { deadline, endpoint, round = firstRound } = fact
-  return [{ step, endpoint, name: { eventSeq, round }, deadline, fact }]
+    })
+  )
+  return kind === "routed"
+    ? begun
+    : [...begun, { step, endpoint, name: { eventSeq, round }, deadline, fact }]
 }

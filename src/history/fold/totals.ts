@@ -60,29 +60,35 @@ export interface Countable extends Pick<Fact, "attempt"> {
 
 const again = (attempt: number): number => (attempt > 1 ? 1 : 0)
 
+const afterPlan = (
+  totals: Totals,
+  { endpoints, part, skipped }: NonNullable<Countable["plan"]> = noPlan
+): Totals => ({
+  ...totals,
+  events: totals.events + (part === 0 ? 1 : 0),
+  begun: totals.begun + endpoints.length,
+  skipped: totals.skipped + skipped.length
+})
+const noPlan = { part: 0, endpoints: [], skipped: [] }
+
 /** The totals of a fact's tenant and period, with the fact. */
 export const afterCounting = (totals: Totals, fact: Countable): Totals => {
   const { attempt = 0 } = fact
   switch (fact.kind) {
-    case "routed": {
-      const { endpoints = [], part = 0, skipped = [] } = fact.plan ?? {}
-      return {
-        ...totals,
-        events: totals.events + (part === 0 ? 1 : 0),
-        begun: totals.begun + endpoints.length,
-        skipped: totals.skipped + skipped.length
-      }
-    }
+    case "routed":
+      return afterPlan(totals, fact.plan)
     case "redelivered":
     case "replayed":
       return { ...totals, begun: totals.begun + 1 }
-    case "delivered":
+    case "delivered": {
+      const planned = fact.plan === undefined ? totals : afterPlan(totals, fact.plan)
       return {
-        ...totals,
-        delivered: totals.delivered + 1,
-        retries: totals.retries + again(attempt),
-        attemptsOfEnded: totals.attemptsOfEnded + attempt
+        ...planned,
+        delivered: planned.delivered + 1,
+        retries: planned.retries + again(attempt),
+        attemptsOfEnded: planned.attemptsOfEnded + attempt
       }
+    }
     case "attempt-failed":
       return {
         ...totals,
