@@ -64,6 +64,10 @@ const planText = ({ plan, type }: Fact): string => {
   return `${type ?? "routed"} for ${names.length === 0 ? none : chosen}${skipped}`
 }
 
+/** With the type where no line about the plan names it. */
+const deliveredText = ({ plan, type }: Fact): string =>
+  plan === undefined || type === undefined ? "delivered" : `delivered: ${type}`
+
 const attemptsText = ({ attempt = 0 }: Fact): string => {
   if (attempt === 0) return "never attempted"
   return attempt === 1 ? "after 1 attempt" : `after ${attempt} attempts`
@@ -93,10 +97,7 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
     case "routed":
       return [[planText(fact)], "dim"]
     case "delivered":
-      return [
-        [...(fact.plan === undefined ? [] : [planText(fact)]), ...attemptOf(fact), "delivered"],
-        "green"
-      ]
+      return [[...attemptOf(fact), deliveredText(fact)], "green"]
     case "attempt-failed":
       return nextAttemptAt === undefined
         ? [[...attemptOf(fact), "no further attempt"], "red"]

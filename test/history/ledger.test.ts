@@ -3,7 +3,14 @@ import { Schema } from "effect"
 import { Block, eventsPerBlock } from "../../src/history/audit/block.ts"
 import { Ledger } from "../../src/history/audit/ledger.ts"
 import type { Scope } from "../../src/history/audit/scope.ts"
-import { afterStep, attemptsOf, endOf, isBegun, untold } from "../../src/history/fold/round.ts"
+import {
+  afterStep,
+  attemptsOf,
+  endOf,
+  isBegun,
+  isSettled,
+  untold
+} from "../../src/history/fold/round.ts"
 
 const between = (minimum: number, maximum: number) =>
   Schema.Int.check(Schema.isBetween({ minimum, maximum }))
@@ -102,6 +109,20 @@ describe("a ledger", () => {
     })
     assert.strictEqual(count, 2_000)
     assert.deepStrictEqual(odd.sort(), ["7 a", "8 b"])
+  })
+
+  it("takes the plan of an event from the end of its only delivery", () => {
+    const ledger = new Ledger(scope)
+    ledger.event(1)
+    ledger.event(2)
+    const told = { ...delivered(1, "a"), plan: plan("a") }
+    assert.isUndefined(ledger.fact(told, 0))
+    assert.deepStrictEqual(ledger.unplanned(), [{ eventSeq: 2, isBegun: false }])
+    const about = { tenant: "acme", endpoint: "a", eventSeq: 1, round: "0" }
+    assert.isTrue(isSettled(ledger.stateOf(about)))
+    // Another plan beside it, and what only looks like one.
+    assert.strictEqual(ledger.fact(routed(1, "b"), 0), "plans-differ")
+    assert.strictEqual(ledger.fact({ ...delivered(2, "a"), plan: {} }, 0), "unreadable-fact")
   })
 
   it("does not call missing what began after it was looked for", () => {

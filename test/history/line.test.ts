@@ -32,6 +32,13 @@ describe("the line of a fact", () => {
     )
   })
 
+  it("of a delivery whose plan it tells, too, names the type", () => {
+    assert.strictEqual(
+      line({ attempt: 1, status: 200, durationMs: 11.6, plan: plan(["billing"]) }),
+      "10:32:07  acme.invoice-42 → acme/billing       #1  200   12 ms  delivered: invoice.paid"
+    )
+  })
+
   it("of a failed attempt tells when the next one comes", () => {
     assert.strictEqual(
       line({

@@ -229,7 +229,11 @@ for (const way of ways)
     describe.concurrent(`a delivery ${path.name}, ${way}, ends once, whose worker dies at`, () =>
       crashes(path, way))
 
-const forgets = new Set(["that works after two schedules", "that is refused for good"])
+const forgets = new Set([
+  "that works first time",
+  "that works after two schedules",
+  "that is refused for good"
+])
 
 /** Steps after which the same message may be stored once more, and must not be. */
 const moves = new Set<Step>(["outcome-stored", "dead-stored", "moved"])

@@ -10,6 +10,7 @@ import {
 import { countTypes } from "../../src/delivery/rounds/replay.ts"
 import { closedBooks, quiet } from "../books.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../engine.ts"
+import { gate } from "../gate.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
 import { idsAt, paid, plannedFor, replayTo } from "./replaying.ts"
@@ -213,6 +214,27 @@ describe.concurrent("a replay", () => {
       yield* worker({ id: "second" })
       yield* closedBooks
       assert.lengthOf(hook.requests, 5)
+    })
+  )
+
+  scenario("of what is missing sends what went to others while an older event is under way", () =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      const hook = yield* receiver()
+      yield* endpoint({ id: "slow", url: slow.url, types: ["slow"] })
+      yield* endpoint({ id: "other", url: `${hook.url}/other`, types: ["invoice.paid"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("slow")
+      yield* slow.received(1)
+      yield* publishMany(3)
+      yield* facts.count("delivered", 3)
+      yield* endpoint({ url: `${hook.url}/hook`, types: ["invoice.paid"] })
+      const missing = { types: ["invoice.paid"], onlyMissing: true }
+      assert.include(yield* replayTo("hook", missing), { begun: 3, unrouted: 0 })
+      yield* slow.open
+      yield* closedBooks
+      assert.deepStrictEqual(idsAt(hook, "/hook"), paid(0, 1, 2))
     })
   )
 })
