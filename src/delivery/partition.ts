@@ -20,6 +20,8 @@ import { TallyBook } from "./inquiry/tally-book.ts"
 import { makeIntake } from "./intake.ts"
 import type { Held } from "./lanes/held.ts"
 import { readPlace } from "./lanes/held.ts"
+import type { Job } from "./lanes/job.ts"
+import { deliveryOf, giveBackTo } from "./lanes/job.ts"
 import { Lanes } from "./lanes/lane.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
@@ -76,13 +78,6 @@ export interface PartitionOptions {
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
 }
-
-/** A delivery on its way through its endpoint's lane: from the queue, from the backlog, or from its event. */
-type Job =
-  | { readonly key: string; readonly held: Held; readonly isFromBacklog: boolean }
-  | { readonly key: string; readonly straight: Straight }
-
-const deliveryOf = (job: Job) => ("straight" in job ? job.straight : job.held)
 
 /**
  * Delivers what lies in one partition: what its queue hands out and what waits in its endpoints'
@@ -210,11 +205,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         drains.wake(key)
       })
     },
-    putOff: (job) => {
-      if ("straight" in job) leaveUntried(job.straight)
-      else if (job.isFromBacklog) drains.handBack(job.key, job.held)
-      else leaving.leave(job.key, job.held)
-    },
+    putOff: giveBackTo({
+      queue: (key, held) => leaving.leave(key, held),
+      backlog: (key, held) => drains.handBack(key, held)
+    }),
     roomFor: (key) => drains.wake(key)
   })
 
@@ -242,21 +236,17 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   })
   const tail = yield* watchTail(memory.backlog.stream, drains.highest)
 
+  const toNextOwner = giveBackTo({
+    queue: (_, held) => {
+      memory.suspicion.clear(held)
+      held.nak(1)
+      intake.letGo(held)
+    },
+    backlog: (key, held) => drains.handBack(key, held)
+  })
   /** What was not begun is for the next owner. */
   const giveBack = Effect.sync(() => {
-    for (const job of lanes.clear()) {
-      if ("straight" in job) {
-        leaveUntried(job.straight)
-        continue
-      }
-      const { held, isFromBacklog, key } = job
-      if (isFromBacklog) drains.handBack(key, held)
-      else {
-        memory.suspicion.clear(held)
-        held.nak(1)
-        intake.letGo(held)
-      }
-    }
+    for (const job of lanes.clear()) toNextOwner(job)
   })
 
   yield* Effect.acquireRelease(

@@ -1,7 +1,9 @@
 import type { Linked } from "./chain.ts"
 import { Chain } from "./chain.ts"
+import { Hunger } from "./hunger.ts"
 import type { Pace, Room, Use, Waiting } from "./room.ts"
 import { slowFrom } from "./room.ts"
+import { SlowOnes } from "./slow-ones.ts"
 
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
@@ -60,8 +62,6 @@ interface Lane<A> extends Waiting {
 
 /** Places in the line of an endpoint of which nobody knows how quick it is. */
 const places = 64
-/** How long a slow endpoint is remembered that has nothing under way, ms. */
-const memory = 60 * 60_000
 
 const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): Pace =>
   usual < slowFrom ? "quick" : "slow"
@@ -75,14 +75,13 @@ export class Lanes<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   /** Under way for no longer than a moment, in the order in which they began. */
   readonly #young = new Chain<Place<A>>()
-  /** Those that were slow and have nothing under way: how slow, and since when. */
-  readonly #slow = new Map<string, { readonly usual: number; readonly at: number }>()
-  /** Those that wait for room for bodies. */
-  readonly #hungry = new Set<string>()
+  readonly #slow = new SlowOnes()
+  readonly #hunger: Hunger
   readonly #options: LaneOptions<A>
 
   constructor(options: LaneOptions<A>) {
     this.#options = options
+    this.#hunger = new Hunger(options.room, options.roomFor)
   }
 
   /** Starts a delivery from the queue, puts it in line, or puts it off. */
@@ -129,22 +128,7 @@ export class Lanes<A> {
 
   /** Asks to be told when there is room for bodies again, where that is what an endpoint lacks. */
   awaitRoom(key: string): void {
-    const { room, roomFor } = this.#options
-    const pace = this.#paceOf(key, this.#lanes.get(key))
-    if (room.bytesFor(pace) > 0 || this.#hungry.has(key)) return
-    const hungry = {
-      turn: () => {
-        if (room.bytesFor(pace) === 0) {
-          room.wait(pace, 1, hungry)
-          return false
-        }
-        this.#hungry.delete(key)
-        roomFor(key)
-        return true
-      }
-    }
-    this.#hungry.add(key)
-    room.wait(pace, 1, hungry)
+    this.#hunger.await(key, this.#paceOf(key, this.#lanes.get(key)))
   }
 
   /** Sets room aside for the bodies of what is being brought from the backlog, at most so many bytes. */
@@ -185,7 +169,7 @@ export class Lanes<A> {
     const now = performance.now()
     this.#noteLasting(now - slowFrom)
     for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
-    for (const [key, { at }] of this.#slow) if (now - at > memory) this.#slow.delete(key)
+    this.#slow.tick(now)
     this.advance()
     this.#options.room.next()
   }
@@ -244,7 +228,7 @@ export class Lanes<A> {
     const lane: Lane<A> = {
       key,
       inFlight: 0,
-      usual: this.#slow.get(key)?.usual,
+      usual: this.#slow.usualOf(key),
       line: new Chain(),
       advancing: false,
       turn: () => {
@@ -253,13 +237,13 @@ export class Lanes<A> {
         return lane.inFlight > before
       }
     }
-    this.#slow.delete(key)
+    this.#slow.forget(key)
     this.#lanes.set(key, lane)
     return lane
   }
 
   #paceOf(key: string, lane: Lane<A> | undefined): Pace {
-    return paceOf({ usual: lane === undefined ? this.#slow.get(key)?.usual : lane.usual })
+    return paceOf({ usual: lane === undefined ? this.#slow.usualOf(key) : lane.usual })
   }
 
   /**
@@ -351,8 +335,7 @@ export class Lanes<A> {
   #dropIfIdle(lane: Lane<A>): void {
     const { inFlight, key, line, usual } = lane
     if (inFlight > 0 || line.size > 0 || this.#lanes.get(key) !== lane) return
-    if (usual !== undefined && usual >= slowFrom)
-      this.#slow.set(key, { usual, at: performance.now() })
+    this.#slow.remember(key, usual)
     this.#lanes.delete(key)
   }
 }

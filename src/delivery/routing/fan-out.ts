@@ -193,12 +193,17 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
           })
         }
       }
+      let isTaken = false
       begin()
-      const isTaken = takeStraight(partitionFor(event, planned, partitions), straight)
-      if (isTaken) return true
-      inLine--
-      leave()
-      return false
+      try {
+        isTaken = takeStraight(partitionFor(event, planned, partitions), straight)
+      } finally {
+        if (!isTaken) {
+          inLine--
+          leave()
+        }
+      }
+      return isTaken
     }
 
     const begin = () => {
