@@ -1,9 +1,10 @@
 import { assert } from "@effect/vitest"
-import { Effect, Schema, Stream } from "effect"
+import { Clock, Effect, Schema, Stream } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { readStream } from "../src/broker/scan.ts"
 import type { Fact } from "../src/domain/fact.ts"
 import { Fact as FactSchema } from "../src/domain/fact.ts"
+import { Facts } from "../src/history/facts.ts"
 import { deadLetters, eventually, waitingMessages } from "./engine.ts"
 
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
@@ -44,6 +45,8 @@ type Named = Pick<Fact, "endpoint" | "eventSeq" | "round">
 
 const keyOf = ({ endpoint, eventSeq, round }: Named) => `${eventSeq}.${endpoint}.${round}`
 
+const outcomes: ReadonlySet<string> = new Set(["attempt-failed", "delivered", "dead-lettered"])
+
 /** The rounds that plans, redeliveries and replays have begun, of which each is begun once. */
 const roundsIn = (facts: ReadonlyArray<Fact>) => {
   const rounds = new Map<string, Named & Pick<Account, "event">>()
@@ -55,6 +58,8 @@ const roundsIn = (facts: ReadonlyArray<Fact>) => {
   const parts = new Map<number, number>()
   for (const fact of facts) {
     const { eventSeq = 0, kind, plan } = fact
+    if (outcomes.has(kind) && plan === undefined)
+      assert.isTrue(rounds.has(keyOf(fact)), `${keyOf(fact)} was begun before fact ${kind}`)
     if (kind === "redelivered" || kind === "replayed") begin(fact, fact)
     if (plan === undefined) continue
     assert.strictEqual(plan.part, parts.get(eventSeq) ?? 0, "parts of a plan are stored once each")
@@ -77,7 +82,7 @@ export const closedBooks = Effect.gen(function* () {
   yield* quiet
   const facts = yield* allFacts
   const about = Map.groupBy(
-    facts.filter(({ kind }) => ["attempt-failed", "delivered", "dead-lettered"].includes(kind)),
+    facts.filter(({ kind }) => outcomes.has(kind)),
     keyOf
   )
   const rounds = roundsIn(facts)
@@ -93,7 +98,6 @@ export const closedBooks = Effect.gen(function* () {
     assert.strictEqual(ends[0]?.attempt, attempts.length, `${key} ends with its last attempt`)
     return { endpoint, event, round, attempts, ends }
   })
-  for (const key of about.keys()) assert.isTrue(rounds.has(key), `${key} was begun`)
 
   const buried = (yield* deadLetters).map(({ headers, seq, subject }) => ({
     dead: seq,
@@ -126,4 +130,13 @@ export const noRecords = Effect.gen(function* () {
     return keys
   })
   assert.deepStrictEqual(left, [], "no retry record is left")
+})
+
+/** Waits until the history takes a fact under an id a second time that it takes now. */
+export const idsForgotten = Effect.gen(function* () {
+  const { append } = yield* Facts
+  const at = yield* Clock.currentTimeMillis
+  const fact: Fact = { v: 1, kind: "endpoint-enabled", at, tenant: "acme", endpoint: "other" }
+  yield* append(fact, "once")
+  yield* eventually(append(fact, "once"), ({ duplicate }) => !duplicate)
 })

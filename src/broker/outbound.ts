@@ -7,21 +7,33 @@ interface Frame {
   readonly body: Uint8Array | string
   /** Of the body. */
   readonly bytes: number
+  /** When it is of no use any more, ms of the monotonic clock. */
+  readonly until: number
 }
+
+/** Bytes that it takes as it is sent. */
+const sizeOf = ({ bytes, head }: Frame): number => Buffer.byteLength(head) + bytes + lineEnd.length
 
 const lineEnd = "\r\n"
 const separators = /\s/
+const many = 1_024
 
 /**
  * Composes what is published in a turn of the event loop, and writes it in one piece when the turn
  * ends. The client encodes, checks and copies each part of each message by itself, which takes
  * longer than all else about a publication (docs/performance.md). Answers of receivers come in
  * turns of their own, so that together they cost one write.
+ *
+ * Without a connection all of it waits here for the next one, which gets what is still of use: the
+ * client would send a message that was given up long ago, whose id the broker has forgotten.
  */
 export class Outbound {
   readonly #connection: NatsConnectionImpl
   #frames: Array<Frame> = []
   #bytes = 0
+  #isAway = false
+  /** Frames at which it is looked, without a connection, which are of no use any more. */
+  #many = many
 
   constructor(connection: NatsConnection) {
     if (!(connection instanceof NatsConnectionImpl))
@@ -44,8 +56,15 @@ export class Outbound {
    * broker takes.
    *
    * @param headers as they are sent, `NATS/1.0` and the empty line included; none where it is empty.
+   * @param until when it is of no use any more, ms of the monotonic clock.
    */
-  publish(subject: string, reply: string, headers: string, body: Uint8Array | string): void {
+  publish(
+    subject: string,
+    reply: string,
+    headers: string,
+    body: Uint8Array | string,
+    until = Number.POSITIVE_INFINITY
+  ): void {
     if (subject === "" || separators.test(subject)) throw new Error(`no subject: ${subject}`)
     const bytes = Buffer.byteLength(body)
     const to = reply === "" ? subject : `${subject} ${reply}`
@@ -56,13 +75,21 @@ export class Outbound {
       headers === ""
         ? `PUB ${to} ${bytes}${lineEnd}`
         : `HPUB ${to} ${headerBytes} ${headerBytes + bytes}${lineEnd}${headers}`
-    this.#bytes += Buffer.byteLength(head) + bytes + lineEnd.length
-    if (this.#frames.push({ head, body, bytes }) === 1) setImmediate(() => this.flush())
+    const frame = { head, body, bytes, until }
+    this.#bytes += sizeOf(frame)
+    if (this.#isAway && this.#frames.length >= this.#many) this.#letGo()
+    if (this.#frames.push(frame) === 1) setImmediate(() => this.flush())
   }
 
-  /** Writes what stands in line now. Without a connection the client keeps it for the next one. */
+  /** Writes what stands in line now; to be called when there is a connection again. */
   flush(): void {
     if (this.#frames.length === 0) return
+    if (!this.#connection.protocol.connected) {
+      this.#isAway = true
+      return
+    }
+    if (this.#isAway) this.#letGo()
+    this.#isAway = false
     const frames = this.#frames
     const piece = Buffer.allocUnsafeSlow(this.#bytes)
     this.#frames = []
@@ -76,5 +103,16 @@ export class Outbound {
       at += piece.write(lineEnd, at, "latin1")
     }
     this.#connection.protocol.sendCommand(piece)
+  }
+
+  /** Lets go of what is of no use any more. */
+  #letGo(): void {
+    const now = performance.now()
+    this.#frames = this.#frames.filter((frame) => {
+      if (frame.until > now) return true
+      this.#bytes -= sizeOf(frame)
+      return false
+    })
+    this.#many = Math.max(many, 2 * this.#frames.length)
   }
 }

@@ -124,7 +124,7 @@ export class Publisher {
     const token = this.#outstanding.add({ subject, settle, deadline })
     try {
       if (this.outbound.isClosed) throw new Error("the connection is closed")
-      this.outbound.publish(subject, this.#inbox + token, encode(headers), body)
+      this.outbound.publish(subject, this.#inbox + token, encode(headers), body, deadline)
     } catch (error) {
       this.#outstanding.take(token)
       const reason = this.outbound.isClosed ? "closed" : "rejected"

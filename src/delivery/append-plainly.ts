@@ -11,7 +11,7 @@ export interface EndFact {
   readonly fact: Fact
   readonly id: string
   /** How it is appended where it is not known to have been stored just now. (Default: again) */
-  readonly again?: () => Effect.Effect<PubAck, never, Broker>
+  readonly again?: () => Effect.Effect<Pick<PubAck, "seq">, never, Broker>
   /** What is done once the history has it, at a sequence. */
   readonly stored: (fact: Fact, seq: number) => Effect.Effect<void>
 }
@@ -33,7 +33,9 @@ export const appendPlainly = (
     work.step(() => {
       // Stored or not, it was begun when the mark was set.
       if (!isNew) {
-        const append = again === undefined ? facts.append(fact, id) : again()
+        const append: Effect.Effect<Pick<PubAck, "seq">, never, Broker> = again === undefined
+          ? facts.append(fact, id)
+          : again()
         const whole = Effect.flatMap(append, ({ seq }) => follow(fact, seq))
         return work.goOn(Effect.ensuring(whole, Effect.sync(close)))
       }

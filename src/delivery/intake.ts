@@ -39,7 +39,7 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
   const { memory, mayAttempt, settlement, stopping } = options
   const { stream } = memory
   const { names } = yield* Broker
-  const inHand = new InHand({ messages: mostInHand, bytes: options.bytes })
+  const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytes })
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
   let asked = false

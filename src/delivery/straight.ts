@@ -1,8 +1,9 @@
-import { Effect, LogLevel, Option } from "effect"
+import { Effect, LogLevel, Option, Schedule } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { untried } from "../domain/delivery.ts"
 import type { Fact, Plan } from "../domain/fact.ts"
+import { plannedOtherwise } from "../domain/fact.ts"
 import { readFact } from "../history/fact-at.ts"
 import { Facts } from "../history/facts.ts"
 import { appendPlainly } from "./append-plainly.ts"
@@ -34,14 +35,20 @@ export type StraightEnd =
 export interface Untold {
   /** Under which the history takes the plan once. */
   readonly id: string
-  /** The plan, to be told with the end of the delivery; undefined where it is told by itself. */
+  /** For how long the history surely knows that id if it has it, ms. */
+  readonly patience: number
+  /** The plan, for the caller to tell it with the end of the delivery; undefined where nobody may. */
   readonly withEnd: () => Plan | undefined
-  /** True where the history has a plan of the event. */
+  /** True where the history has it, by itself. */
   readonly isTold: boolean
-  /** Sees to it that it has one. */
-  readonly told: Effect.Effect<void>
-  /** Called where the history turns out to have a plan that may be another. */
-  readonly anotherCounts: () => void
+  /** True where it may be another plan that counts. */
+  readonly isUnsure: boolean
+  /** Sees to it that the history has a plan of the event, and gives its sequence there. */
+  readonly told: Effect.Effect<number>
+  /** Called where the history turns out to have had a plan at a sequence. */
+  readonly anotherCounts: (seq: number) => void
+  /** Called where that is the one that was told with the end. */
+  readonly isOwn: () => void
 }
 
 /** A delivery that is in no queue: its event is in hand until it has come to its end here. */
@@ -76,21 +83,25 @@ const untriedEnd: StraightEnd = { _tag: "Untried" }
 const delivered: StraightEnd = { _tag: "Delivered" }
 const unknown: StraightEnd = { _tag: "Unknown" }
 
-/** Whether the history tells of the same attempt at a sequence: it was ours whose answer got lost. */
-const isAt = (seq: number, { at, delivery, kind, worker }: Fact) =>
-  readFact(seq).pipe(
-    Effect.map((there) =>
-      Option.exists(
-        there,
-        (fact) =>
-          fact.kind === kind &&
-          fact.delivery === delivery &&
-          fact.at === at &&
-          fact.worker === worker
-      )
-    ),
-    Effect.orElseSucceed(() => false)
-  )
+const readSurely = (seq: number) =>
+  readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
+
+/** Whether two facts tell of the same attempt. */
+const isSame = (one: Fact, other: Fact): boolean =>
+  one.kind === other.kind &&
+  one.delivery === other.delivery &&
+  one.at === other.at &&
+  one.worker === other.worker
+
+/** A fact beside a plan, where that may not be the one by which the attempt was made. */
+const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
+  Option.exists(planned, ({ plan }) => {
+    // Whose parts are many may name it in another one.
+    const names = plan?.endpoints.some(({ id }) => id === fact.endpoint) === true
+    return names || plan?.last === false
+  })
+    ? fact
+    : { ...fact, reason: plannedOtherwise }
 
 /** Gives it back without a request. */
 export const leaveUntried = ({ ended }: Straight) => ended(untriedEnd)
@@ -163,8 +174,13 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
       } else if (untold === undefined || untold.isTold)
         appendPlainly(facts, settled, work, { fact, id: nextId(), stored })
       else {
-        const append = Effect.andThen(untold.told, () => facts.append(fact, nextId()))
-        work.goOn(Effect.flatMap(append, ({ seq }) => stored(fact, seq)))
+        const mark = settled.open()
+        work.goOn(
+          Effect.ensuring(
+            Effect.flatMap(appendBeside(fact, untold), ({ seq }) => stored(fact, seq)),
+            Effect.sync(() => settled.close(mark))
+          )
+        )
       }
     }
 
@@ -182,14 +198,28 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
   }
 
   /**
-   * Appends the fact of a success that tells the plan, too. Where the history has had a plan of the
-   * event before, it is told without.
+   * Appends the fact of a success that tells the plan, too, of which it is not known whether it was
+   * stored. Where the history has had a plan of the event before, it is told without.
    */
   const appendWithPlan = Effect.fnUntraced(function* (fact: Fact, whole: Fact, untold: Untold) {
-    const stored = yield* facts.append(whole, untold.id)
-    if (!stored.duplicate || (yield* isAt(stored.seq, fact))) return stored
-    untold.anotherCounts()
-    return yield* facts.append(fact, nextId())
+    const stored = yield* Effect.option(facts.appendWithin(untold.patience, whole, untold.id))
+    if (Option.isSome(stored)) {
+      if (!stored.value.duplicate) return stored.value
+      untold.anotherCounts(stored.value.seq)
+    }
+    return yield* appendBeside(fact, untold)
+  })
+
+  /** Appends a fact of an attempt once the history has a plan, unless that tells of it, too. */
+  const appendBeside = Effect.fnUntraced(function* (fact: Fact, untold: Untold) {
+    const seq = yield* untold.told
+    if (!untold.isUnsure) return yield* facts.append(fact, nextId())
+    const planned = yield* readSurely(seq)
+    if (Option.exists(planned, (there) => isSame(there, fact))) {
+      untold.isOwn()
+      return { seq }
+    }
+    return yield* facts.append(beside(fact, planned), nextId())
   })
 
   /** @param told called once the history tells of it. */
@@ -201,11 +231,14 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
     told: (end: StraightEnd) => void
   ) {
     yield* options.settlement.asOwner
-    if (untold !== undefined) yield* untold.told
     const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
     const ends = step._tag === "Dead" ? step.reason : undefined
     const whole = ends === undefined ? fact : { ...fact, reason: ends }
-    settled.stored((yield* facts.append(whole, nextId())).seq)
+    const append =
+      untold === undefined || untold.isTold
+        ? facts.append(whole, nextId())
+        : appendBeside(whole, untold)
+    settled.stored((yield* append).seq)
     reached("outcome-stored")
     const known = ends === undefined ? progress : { ...progress, ends }
     straights.failed(held.delivery, known)

@@ -33,6 +33,9 @@ export type FactKind = (typeof factKinds)[number]
 export const moodOf = (kind: FactKind): "ok" | "failure" =>
   (okKinds as ReadonlyArray<string>).includes(kind) ? "ok" : "failure"
 
+/** The reason of an attempt that was made while another plan came to count, which does not name the endpoint. */
+export const plannedOtherwise = "planned-otherwise"
+
 /** A message in a stream. */
 export const Place = Schema.Struct({ stream: Schema.String, seq: Schema.Int })
 export type Place = typeof Place.Type

@@ -6,6 +6,9 @@ import { PublishError } from "../broker/publisher.ts"
 import type { Fact } from "../domain/fact.ts"
 import { moodOf } from "../domain/fact.ts"
 
+/** How long ago what was taken says something of what is taken now, ms. */
+const lately = 5_000
+
 /**
  * Appends facts to the history, and says whether it takes any. No fact, no attempt: while the
  * history refuses or does not answer, `ready` waits, and nothing new is to be sent.
@@ -38,6 +41,8 @@ export class Facts extends Context.Service<
     ) => void
     /** True while the history takes facts. */
     readonly isOpen: () => boolean
+    /** True where it has taken one lately: what happens next can surely be told. */
+    readonly isTaking: () => boolean
     /** Waits until the history takes facts; at once while it does. */
     readonly ready: Effect.Effect<void>
   }
@@ -54,16 +59,20 @@ export class Facts extends Context.Service<
         names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
       const publish = (fact: Fact, id: string) =>
         publisher.publish(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]])
+      let taken = Number.NEGATIVE_INFINITY
       return Facts.of({
         append: (fact, id) => gate.through(publish(fact, id)),
         appendWithin: (limit, fact, id) => gate.within(limit, publish(fact, id)),
         tryAppend: (fact, id, settle) => {
           if (!gate.isCalm()) return settle(undefined)
           const headers = [["Nats-Msg-Id", id]] as const
-          publisher.send(subjectOf(fact), JSON.stringify(fact), headers, (result) =>
-            settle(result instanceof PublishError ? undefined : result)
-          )
+          publisher.send(subjectOf(fact), JSON.stringify(fact), headers, (result) => {
+            const isRefused = result instanceof PublishError
+            taken = isRefused ? Number.NEGATIVE_INFINITY : performance.now()
+            settle(isRefused ? undefined : result)
+          })
         },
+        isTaking: () => gate.isCalm() && performance.now() - taken < lately,
         isOpen: gate.isOpen,
         ready: gate.ready
       })

@@ -36,10 +36,12 @@ const countableIn = (record: Loose): Countable | undefined => {
   const kind = countedKinds.find((kind) => kind === record.kind)
   if (kind === undefined) return undefined
   const attempt = numberIn(record.attempt)
+  const reason = textIn(record.reason)
   const plan = planOf(record)
   return {
     kind,
     ...(attempt === undefined ? {} : { attempt }),
+    ...(reason === undefined ? {} : { reason }),
     ...(plan === undefined ? {} : { plan })
   }
 }

@@ -18,7 +18,7 @@ const megabyte = 1024 * 1024
 
 describe("the room for more messages", () => {
   it("is what is left of the places and of the bytes", () => {
-    const inHand = new InHand({ messages: 200, bytes: 10_000 })
+    const inHand = new InHand({ deliveries: 200, bytes: 10_000 })
     assert.deepStrictEqual(inHand.room, { messages: 200, bytes: 10_000 })
     const taken = Array.from({ length: 40 }, () => inHand.take(message(100)))
     assert.deepStrictEqual(inHand.room, { messages: 160, bytes: 6_000 })
@@ -28,7 +28,7 @@ describe("the room for more messages", () => {
   })
 
   it("is none where places or bytes are used up", () => {
-    const inHand = new InHand({ messages: 2, bytes: 300 })
+    const inHand = new InHand({ deliveries: 2, bytes: 300 })
     const large = inHand.take(message(400))
     assert.isUndefined(inHand.room)
     inHand.release(large)
@@ -38,7 +38,7 @@ describe("the room for more messages", () => {
   })
 
   it("waits for more bytes after they were too few, and takes any size when none is in hand", () => {
-    const inHand = new InHand({ messages: 10, bytes: 1_000 })
+    const inHand = new InHand({ deliveries: 10, bytes: 1_000 })
     const first = inHand.take(message(300))
     const second = inHand.take(message(300))
     inHand.tooLarge({ messages: 8, bytes: 400 })
@@ -53,8 +53,36 @@ describe("the room for more messages", () => {
     assert.deepStrictEqual(inHand.room, { messages: 10, bytes: 1_000 })
   })
 
+  it("is less where a message stands for many deliveries, and as much as is usual lately", () => {
+    const inHand = new InHand({ deliveries: 256, bytes: megabyte, usualParts: 8 })
+    const room = () => inHand.room?.messages
+    assert.strictEqual(room(), 32)
+    const taken = Array.from({ length: 60 }, () => inHand.take(message()))
+    for (const each of taken) inHand.weigh(each, 1)
+    assert.strictEqual(room(), Math.floor((256 - 60) / (1 + 7 * (15 / 16) ** 60)))
+    for (const each of taken) inHand.release(each)
+    for (let n = 0; n < 100; n++) {
+      const wide = inHand.take(message())
+      inHand.weigh(wide, 64)
+      inHand.release(wide)
+    }
+    assert.strictEqual(room(), 4)
+    const wide = Array.from({ length: 3 }, () => inHand.take(message()))
+    for (const each of wide) inHand.weigh(each, 80)
+    assert.isUndefined(room())
+    inHand.setApart(wide[0] ?? inHand.take(message()))
+    assert.strictEqual(room(), 1)
+    for (const each of wide) inHand.release(each)
+    // For one that goes to more than there is room for, there is room while there is nothing else.
+    const widest = inHand.take(message())
+    inHand.weigh(widest, 100_000)
+    assert.isUndefined(room())
+    inHand.release(widest)
+    assert.strictEqual(room(), 1)
+  })
+
   it("counts what is given back twice only once", () => {
-    const inHand = new InHand({ messages: 10, bytes: megabyte })
+    const inHand = new InHand({ deliveries: 10, bytes: megabyte })
     const first = inHand.take(message())
     inHand.take(message())
     inHand.release(first)
@@ -64,7 +92,7 @@ describe("the room for more messages", () => {
   })
 
   it("does not count what was set apart, and not what is set apart when it has gone", () => {
-    const inHand = new InHand({ messages: 2, bytes: megabyte })
+    const inHand = new InHand({ deliveries: 2, bytes: megabyte })
     const first = inHand.take(message())
     const second = inHand.take(message())
     assert.isUndefined(inHand.room)
@@ -80,7 +108,7 @@ describe("the room for more messages", () => {
 
   it.live("is waited for while there is none", () =>
     Effect.gen(function* () {
-      const inHand = new InHand({ messages: 2, bytes: megabyte })
+      const inHand = new InHand({ deliveries: 2, bytes: megabyte })
       yield* inHand.roomy
       inHand.take(message())
       yield* inHand.roomy
@@ -99,7 +127,7 @@ describe("the room for more messages", () => {
 
 describe("the sign that work goes on", () => {
   it("is given for what has been in hand for long, and not for what has gone", () => {
-    const inHand = new InHand({ messages: 10, bytes: megabyte })
+    const inHand = new InHand({ deliveries: 10, bytes: megabyte })
     const [kept, gone] = [message(), message()]
     inHand.take(kept)
     const hand = inHand.take(gone)
@@ -113,7 +141,7 @@ describe("the sign that work goes on", () => {
   it.live("is given again and again, three times within the time that the broker waits", () =>
     Effect.scoped(
       Effect.gen(function* () {
-        const inHand = new InHand({ messages: 10, bytes: megabyte })
+        const inHand = new InHand({ deliveries: 10, bytes: megabyte })
         const kept = message()
         inHand.take(kept)
         yield* inHand.keepAlive(60)

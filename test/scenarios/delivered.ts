@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { endpoint, history, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 
-/** So many events were delivered, by a worker that has left since; one fact for each. */
+/** So many events were delivered, by a worker that has left since; one or two facts for each. */
 export const delivered = Effect.fnUntraced(function* (count: number) {
   const hook = yield* receiver()
   const told = yield* history

@@ -1,14 +1,13 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Deferred, Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { Facts } from "../../src/history/facts.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
-import { closedBooks, noRecords } from "../books.ts"
+import { closedBooks, idsForgotten, noRecords } from "../books.ts"
 import type { Installation } from "../engine.ts"
-import { endpoint, eventually, history, publish, queued, quickRetry, worker } from "../engine.ts"
+import { endpoint, history, publish, queued, quickRetry, worker } from "../engine.ts"
 import { attempts } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
@@ -57,15 +56,6 @@ const recordWriters = Effect.gen(function* () {
   const flush = Effect.promise(() => connection.flush())
   yield* flush
   return Effect.as(flush, writers)
-})
-
-/** Waits until the history takes a fact under an id a second time that it takes now. */
-const idsForgotten = Effect.gen(function* () {
-  const { append } = yield* Facts
-  const at = yield* Clock.currentTimeMillis
-  const fact: Fact = { v: 1, kind: "endpoint-enabled", at, tenant: "acme", endpoint: "other" }
-  yield* append(fact, "once")
-  yield* eventually(append(fact, "once"), ({ duplicate }) => !duplicate)
 })
 
 describe.concurrent("a worker that was frozen until another had its place", () => {

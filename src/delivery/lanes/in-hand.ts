@@ -12,17 +12,21 @@ export interface Hand extends Linked<Hand> {
   readonly message: Handed
   /** ms of the monotonic clock */
   readonly since: number
+  /** Deliveries that it stands for. */
+  parts: number
   /** It is counted elsewhere. */
   isApart: boolean
 }
 
-/** What may be in hand at the same time: messages, and bytes of their bodies. */
+/** What may be in hand at the same time: deliveries, and bytes of messages' bodies. */
 export interface Capacity {
-  readonly messages: number
+  readonly deliveries: number
   readonly bytes: number
+  /** How many deliveries a message may turn out to stand for, as long as nobody knows. (Default: 1) */
+  readonly usualParts?: number
 }
 
-/** Messages that are worth a request of their own, and how long to wait for them, ms. */
+/** Deliveries that are worth a request of their own, and how long to wait for them, ms. */
 const worthwhile = 32
 const moment = 5
 
@@ -32,8 +36,11 @@ const moment = 5
  */
 export class InHand {
   readonly #hands = new Chain<Hand>()
-  #apart = 0
+  /** Of those that are counted here. */
+  #deliveries = 0
   #bytes = 0
+  /** Deliveries that a message stands for lately. */
+  #usualParts: number
   /** Bytes that were too few for the message that comes next. */
   #tooFew: number | undefined
   readonly #capacity: Capacity
@@ -41,6 +48,7 @@ export class InHand {
 
   constructor(capacity: Capacity) {
     this.#capacity = capacity
+    this.#usualParts = capacity.usualParts ?? 1
   }
 
   /**
@@ -48,12 +56,13 @@ export class InHand {
    * single message may be of any size: it could not come otherwise.
    */
   get room(): Wanted | undefined {
-    const counted = this.#hands.size - this.#apart
-    const messages = this.#capacity.messages - counted
+    const isEmpty = this.#deliveries === 0
+    const fitting = Math.floor(this.#free / this.#usualParts)
+    const messages = isEmpty ? Math.max(1, fitting) : fitting
     const bytes = this.#capacity.bytes - this.#bytes
     if (this.#tooFew === undefined)
       return messages > 0 && bytes > 0 ? { messages, bytes } : undefined
-    if (counted === 0) return { messages: 1 }
+    if (isEmpty) return { messages: 1 }
     return messages > 0 && bytes > this.#tooFew ? { messages, bytes } : undefined
   }
 
@@ -69,34 +78,53 @@ export class InHand {
 
   take(message: Handed): Hand {
     const since = performance.now()
-    const hand: Hand = { message, since, isApart: false, before: undefined, after: undefined }
+    const hand: Hand = {
+      message,
+      since,
+      parts: 1,
+      isApart: false,
+      before: undefined,
+      after: undefined
+    }
     this.#hands.add(hand)
+    this.#deliveries++
     this.#bytes += message.data.length
     this.#tooFew = undefined
     return hand
+  }
+
+  /** It turns out to stand for so many deliveries, 1 at least; to be told of each message, or of none. */
+  weigh(hand: Hand, deliveries: number): void {
+    const parts = Math.max(1, deliveries)
+    this.#usualParts += (parts - this.#usualParts) / 16
+    this.#deliveries += parts - hand.parts
+    hand.parts = parts
   }
 
   /** It stays in hand, and takes up no room here any more. */
   setApart(hand: Hand): void {
     if (hand.isApart || !this.#hands.has(hand)) return
     hand.isApart = true
-    this.#apart++
-    this.#makeRoom(hand.message)
+    this.#makeRoom(hand)
   }
 
   release(hand: Hand): void {
     if (!this.#hands.remove(hand)) return
-    if (hand.isApart) this.#apart--
-    else this.#makeRoom(hand.message)
+    if (!hand.isApart) this.#makeRoom(hand)
   }
 
-  #makeRoom({ data }: Handed): void {
-    this.#bytes -= data.length
+  #makeRoom({ message, parts }: Hand): void {
+    this.#deliveries -= parts
+    this.#bytes -= message.data.length
     if (this.#waiting !== undefined && this.#isWorthwhile) this.#waiting()
   }
 
+  get #free(): number {
+    return this.#capacity.deliveries - this.#deliveries
+  }
+
   get #isWorthwhile(): boolean {
-    return (this.room?.messages ?? 0) >= Math.min(worthwhile, this.#capacity.messages)
+    return this.room !== undefined && this.#free >= Math.min(worthwhile, this.#capacity.deliveries)
   }
 
   /**

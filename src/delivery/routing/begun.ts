@@ -247,7 +247,7 @@ const readBegun = Effect.fnUntraced(function* (partitions: number) {
       if (fact?.plan === undefined || fact.eventSeq === undefined) return
       if (fact.eventSeq <= floor) return
       const begun = found.get(fact.eventSeq) ?? nothing(fact.tenant)
-      begun.parts[fact.plan.part] = { plan: fact.plan, seq: message.seq }
+      begun.parts[fact.plan.part] ??= { plan: fact.plan, seq: message.seq }
       found.set(fact.eventSeq, begun)
     })
   )

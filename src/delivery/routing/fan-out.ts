@@ -25,7 +25,7 @@ const mostStraight = 768
  * missing are answers, and where some stand in line.
  */
 const moments = { answers: 20, line: 100 }
-/** How long the only delivery of an event may be attempted before its plan is told by itself, ms. */
+/** How long the only delivery of an event may last before its plan is told by itself, ms. */
 const untold = 1_000
 /** How often that is looked at while there are any, ms. */
 const tick = 10
@@ -224,7 +224,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       bytes -= message.data.length
       if (attempted !== undefined) young.remove(attempted)
       attempted = undefined
-      clearTimeout(tells)
+      clearInterval(tells)
     }
 
     const areBegun = () => inLine === 0
@@ -232,7 +232,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     const lasts = () => {
       attempted = undefined
       lasting = attempting
-      if (!telling.isTold) tells = setTimeout(() => tellPlan(advance), untold)
+      if (!telling.isTold) tells = setInterval(() => work.step(() => telling.tell()), untold)
       then.lasts()
       work.step(advance)
     }

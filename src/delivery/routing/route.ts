@@ -17,13 +17,14 @@ import { Directory } from "../endpoints/directory.ts"
 import { storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
 import { makeLook, nothing } from "./begun.ts"
-import type { SoFar, TakeStraight } from "./fan-out.ts"
+import type { SoFar, TakeStraight, Then } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
 import type { Candidate, StoredPart } from "./plan.ts"
 import { endOf, isSole, nextPart, readPart } from "./plan.ts"
 import { messageOf } from "./planned.ts"
+import { makePlans } from "./plans.ts"
 import { Routes } from "./routes.ts"
-import { makePlans, Telling } from "./telling.ts"
+import { Telling } from "./telling.ts"
 
 export interface RouteOptions {
   readonly worker: string
@@ -31,6 +32,12 @@ export interface RouteOptions {
   /** Bodies of events that are attempted at the same time, bytes. */
   readonly bytesStraight: number
   readonly takeStraight: TakeStraight
+}
+
+/** Who is told how the routing of an event goes. */
+export interface Told extends Pick<Then, "otherwise" | "lasts"> {
+  /** It is for so many endpoints, of which so many are dealt with at the same time. */
+  readonly goesTo: (deliveries: number) => void
 }
 
 /**
@@ -217,16 +224,12 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
 
   /**
    * The usual event, which nobody has begun and whose plan is one part, without fibers.
-   *
-   * @param otherwise called where something is not as usual: how far it has come.
-   * @param lasts called where it will be under way for longer than a moment.
    */
   const plainly = (
     message: StreamMessage,
     header: GetHeader,
     work: Plain<Broker>,
-    otherwise: (sofar: SoFar) => void,
-    lasts: () => void
+    { goesTo, lasts, otherwise }: Told
   ) =>
     work.step(() => {
       const began = performance.now()
@@ -236,13 +239,14 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const event = eventOf(message, header, subject)
       const plan = nextPart(event, all, 0, "")
       if (!plan.last) return fromStart()
+      goesTo(Math.min(plan.endpoints.length, fanOut))
       const telling = new Telling(plans, event, plan, began)
       const done = () => {
         acknowledge(message)
         work.done()
       }
       const send = () => sendAll({ message, telling, began }, work, { done, otherwise, lasts })
-      if (isSole(plan)) return send()
+      if (isSole(plan) && facts.isTaking()) return send()
       telling.ask(() =>
         work.step(() => {
           if (telling.isUnsure) return fromStart()

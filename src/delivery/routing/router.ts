@@ -11,8 +11,13 @@ import { makeBegun } from "./begun.ts"
 import type { TakeStraight } from "./fan-out.ts"
 import { makeRoute } from "./route.ts"
 
-/** Events in hand: those whose deliveries are attempted at once, and a wide fan-out leaves room for others. */
+/**
+ * Deliveries of the events in hand. More would wait for places in their endpoints' lines, and go
+ * through the queue at twice the cost (docs/performance.md).
+ */
 const mostInHand = 256
+/** For how many an event is taken before the first ones have been routed. */
+const usualParts = 8
 /** Pause before an event that could not be routed is tried again, ms. */
 const retryPause = 5_000
 
@@ -37,7 +42,7 @@ export interface RouterOptions {
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
   const { names } = yield* Broker
-  const inHand = new InHand({ messages: mostInHand, bytes: options.bytesInHand })
+  const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytesInHand, usualParts })
   yield* inHand.keepAlive(layout.ackWait)
   const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
   const route = yield* makeRoute(options)
@@ -58,13 +63,11 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       comeBackOnFailure(message, routed, begun.forget)
     if (begun.isNew(message.seq, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
-      route.plainly(
-        message,
-        header,
-        work,
-        (sofar) => work.goOn(careful(route.carefully(message, header, sofar))),
-        () => inHand.setApart(hand)
-      )
+      route.plainly(message, header, work, {
+        goesTo: (deliveries) => inHand.weigh(hand, deliveries),
+        otherwise: (sofar) => work.goOn(careful(route.carefully(message, header, sofar))),
+        lasts: () => inHand.setApart(hand)
+      })
     } else {
       const known = begun.of(message.seq, redelivered)
       const routed = Effect.flatMap(known, (known) => route.carefully(message, header, { known }))

@@ -1,91 +1,16 @@
-import { Clock, Effect, Option, Schedule, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Effect } from "effect"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
-import { readStream } from "../../broker/scan.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Plan } from "../../domain/fact.ts"
-import { nobody } from "../../domain/token.ts"
-import { decodeFact } from "../../history/fact-at.ts"
-import { Facts } from "../../history/facts.ts"
 import type { Untold } from "../straight.ts"
 import type { StoredPart } from "./plan.ts"
-import { routedFact } from "./plan.ts"
-
-/** Stores parts of plans, each once (inside the history's dedupe window). */
-export interface Plans {
-  /** Without a fiber: `settle` is called once, with nothing where that is not known to have worked. */
-  readonly tryStore: (
-    event: Event,
-    plan: Plan,
-    settle: (stored: PubAck | undefined) => void
-  ) => void
-  /** Waits until it is stored, however long that takes. */
-  readonly store: (event: Event, plan: Plan) => Effect.Effect<PubAck>
-  /** The same for at most `limit` ms. */
-  readonly storeWithin: (
-    limit: number,
-    event: Event,
-    plan: Plan
-  ) => Effect.Effect<PubAck, PublishError>
-  /** The event's plan as far as the history has one, however long ago it was stored. */
-  readonly find: (event: Event) => Effect.Effect<Array<StoredPart>>
-  /** For how long the history surely knows what it was told, ms. */
-  readonly patience: number
-}
-
-/** By how much the clocks of a cluster's nodes may differ, ms. */
-const clocksApart = 60_000
-const retryPause = Schedule.spaced("1 second")
-
-const factId = ({ seq }: Event, { part }: Plan): string => `routed.${seq}.${part}`
-
-/**
- * @param worker who plans.
- * @param patience half of the time for which the broker remembers ids, ms.
- */
-export const makePlans = Effect.fnUntraced(function* (worker: string, patience: number) {
-  const context = yield* Effect.context<Broker>()
-  const { names } = yield* Broker
-  const facts = yield* Facts
-  const clock = yield* Clock.Clock
-  const fact = (event: Event, plan: Plan) =>
-    routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
-  const find = Effect.fnUntraced(function* ({ at, seq, tenant }: Event) {
-    const parts: Array<StoredPart> = []
-    yield* readStream({
-      stream: names.history,
-      subjects: [
-        names.subjects.fact(tenant, nobody, "ok", "routed"),
-        names.subjects.fact(tenant, "*", "ok", "delivered")
-      ],
-      fromTime: Math.max(0, at - clocksApart)
-    }).pipe(
-      Stream.runForEach((message) =>
-        Effect.sync(() => {
-          const { eventSeq, plan } = Option.getOrUndefined(decodeFact(message.string())) ?? {}
-          if (eventSeq === seq && plan !== undefined)
-            parts[plan.part] ??= { plan, seq: message.seq }
-        })
-      )
-    )
-    return parts
-  })
-  const plans: Plans = {
-    patience,
-    find: (event) =>
-      find(event).pipe(Effect.retry(retryPause), Effect.orDie, Effect.provideContext(context)),
-    tryStore: (event, plan, settle) =>
-      facts.tryAppend(fact(event, plan), factId(event, plan), settle),
-    store: (event, plan) => facts.append(fact(event, plan), factId(event, plan)),
-    storeWithin: (limit, event, plan) =>
-      facts.appendWithin(limit, fact(event, plan), factId(event, plan))
-  }
-  return plans
-})
+import type { Plans } from "./plans.ts"
+import { factId } from "./plans.ts"
 
 /**
  * A plan of one part on its way to the history: stored by itself, or told in the fact of the only
- * delivery's end. Whichever comes first counts, for both have the same id.
+ * delivery's end. Whichever comes first counts, for both have the same id. Where the broker may have
+ * forgotten that id, it is looked for a plan before one is stored.
  */
 export class Telling implements Untold {
   readonly event: Event
@@ -96,8 +21,10 @@ export class Telling implements Untold {
   stored: StoredPart | undefined
   /** It may be another plan that counts. */
   isUnsure = false
-  isTold = false
-  #isAsked = false
+  /** Nobody is about to tell it. */
+  #isFree = true
+  /** Where the history has a plan of the event. */
+  #seq: number | undefined
 
   /** @param began when its routing was begun, ms of the monotonic clock. */
   constructor(plans: Plans, event: Event, plan: Plan, began: number) {
@@ -111,14 +38,18 @@ export class Telling implements Untold {
     return factId(this.event, this.plan)
   }
 
-  /** Tries to store it by itself; `then` is called once. */
+  get isTold(): boolean {
+    return this.stored !== undefined && !this.isUnsure
+  }
+
+  /** Tries to store it by itself; `then` is called once, and it is unsure where that did not work. */
   ask(then: () => void): void {
-    this.#isAsked = true
-    if (this.#isLate) {
-      this.isUnsure = true
+    if (!this.#isFree || this.patience <= 0) {
+      this.isUnsure = !this.isTold
       then()
       return
     }
+    this.#isFree = false
     this.#plans.tryStore(this.event, this.plan, (stored) => {
       if (stored === undefined) this.isUnsure = true
       else this.#take(stored)
@@ -126,36 +57,67 @@ export class Telling implements Untold {
     })
   }
 
-  withEnd(): Plan | undefined {
-    return this.#isAsked || this.#isLate ? undefined : this.plan
-  }
-
-  get told(): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      if (this.isTold) return Effect.void
-      const store = Effect.map(this.#plans.store(this.event, this.plan), (stored) =>
-        this.#take(stored)
-      )
-      if (!this.#isLate) return store
-      return Effect.flatMap(this.#plans.find(this.event), ({ length }) =>
-        length > 0 ? Effect.sync(() => this.anotherCounts()) : store
-      )
+  /** Stores it by itself meanwhile, unless somebody is about to; may be called again and again. */
+  tell(): void {
+    if (!this.#isFree || this.patience <= 0) return
+    this.#isFree = false
+    this.#plans.tryStore(this.event, this.plan, (stored) => {
+      if (stored === undefined) this.#isFree = true
+      else this.#take(stored)
     })
   }
 
-  /** Meanwhile somebody else may have planned it, and the broker have forgotten the id of that. */
-  get #isLate(): boolean {
-    return performance.now() - this.#began > this.#plans.patience
+  withEnd(): Plan | undefined {
+    if (!this.#isFree || this.patience <= 0) return undefined
+    this.#isFree = false
+    return this.plan
   }
 
-  anotherCounts(): void {
-    this.isTold = true
+  get patience(): number {
+    return this.#plans.patience - (performance.now() - this.#began)
+  }
+
+  get told(): Effect.Effect<number> {
+    return Effect.suspend(() => {
+      if (this.#seq !== undefined) return Effect.succeed(this.#seq)
+      return this.patience > 0
+        ? this.#store(this.patience)
+        : Effect.flatMap(this.#plans.find(this.event), ([first]) =>
+            first === undefined
+              ? this.#store(this.#plans.patience)
+              : Effect.sync(() => this.anotherCounts(first.seq))
+          )
+    })
+  }
+
+  anotherCounts(seq: number): number {
+    this.#seq = seq
     this.isUnsure = true
+    return seq
   }
 
-  #take({ duplicate, seq }: PubAck): void {
-    this.isTold = true
-    if (duplicate) this.isUnsure = true
-    else this.stored = { plan: this.plan, seq }
+  isOwn(): void {
+    this.isUnsure = false
+  }
+
+  #store(limit: number): Effect.Effect<number> {
+    const store: Effect.Effect<PubAck, PublishError> = this.#plans.storeWithin(
+      limit,
+      this.event,
+      this.plan
+    )
+    return store.pipe(
+      Effect.map((stored) => this.#take(stored)),
+      // Meanwhile it took too long: it may be there, or another.
+      Effect.catch(() => this.told)
+    )
+  }
+
+  #take({ duplicate, seq }: PubAck): number {
+    if (duplicate && this.stored?.seq !== seq) return this.anotherCounts(seq)
+    this.#seq = seq
+    this.isUnsure = false
+    this.stored = { plan: this.plan, seq }
+    return seq
   }
 }

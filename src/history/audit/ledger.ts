@@ -1,4 +1,5 @@
 import { firstRound } from "../../domain/delivery.ts"
+import { plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, untold } from "../fold/round.ts"
 import { Block, eventsPerBlock } from "./block.ts"
@@ -73,13 +74,18 @@ export class Ledger {
     const { tenant } = this.scope
     if (tenant !== undefined && about.tenant !== tenant) return undefined
     if (kind === "routed") return this.#plan(about, record, storedAt)
+    const isBeside = record.reason === plannedOtherwise
+    if (isBeside && kind === "attempt-failed") return undefined
     // An event for one endpoint alone that it took at once.
     const isWithPlan = kind === "delivered" && record.plan !== undefined
     const objection = isWithPlan ? this.#plan(about, record, storedAt) : undefined
     if (kind === "unroutable") {
       if (this.#isMeant(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
     } else if (step === undefined) this.raised.add(raisedName(about))
-    else this.#step(about, step, record, storedAt)
+    else {
+      if (isBeside) this.#step(about, "begun", record, storedAt)
+      this.#step(about, step, record, storedAt)
+    }
     return objection
   }
 

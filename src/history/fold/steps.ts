@@ -1,5 +1,6 @@
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
+import { plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "./round.ts"
 import { stepOfKind } from "./round.ts"
 
@@ -15,13 +16,19 @@ export interface DeliveryStep {
 
 /**
  * All that a fact says about deliveries, in its order. A plan begins one for each of its endpoints,
- * also where it is told with the end of the only one.
+ * also where it is told with the end of the only one. So does a success whose endpoint the plan that
+ * counts does not name; a failure of that kind was nobody's delivery.
  */
 export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
   const { deadline, endpoint, eventSeq, kind, plan, round = firstRound } = fact
   const step = stepOfKind.get(kind)
   if (step === undefined || eventSeq === undefined) return []
-  const begun = (plan?.endpoints ?? []).map(
+  if (kind === "attempt-failed" && fact.reason === plannedOtherwise) return []
+  const planned =
+    kind === "delivered" && fact.reason === plannedOtherwise
+      ? [{ id: endpoint, deadline }]
+      : (plan?.endpoints ?? [])
+  const begun = planned.map(
     ({ deadline, id }): DeliveryStep => ({
       step: "begun",
       endpoint: id,

@@ -1,4 +1,5 @@
 import type { Fact, FactKind } from "../../domain/fact.ts"
+import { plannedOtherwise } from "../../domain/fact.ts"
 
 /** What happened for a tenant within a period. Every fact counts, repeats too. */
 export interface Totals {
@@ -49,7 +50,7 @@ export const countedKinds = [
 ] as const satisfies ReadonlyArray<FactKind>
 
 /** As much of a fact as is counted. */
-export interface Countable extends Pick<Fact, "attempt"> {
+export interface Countable extends Pick<Fact, "attempt" | "reason"> {
   readonly kind: FactKind
   readonly plan?: {
     readonly part: number
@@ -81,7 +82,9 @@ export const afterCounting = (totals: Totals, fact: Countable): Totals => {
     case "replayed":
       return { ...totals, begun: totals.begun + 1 }
     case "delivered": {
-      const planned = fact.plan === undefined ? totals : afterPlan(totals, fact.plan)
+      const isBeside = fact.reason === plannedOtherwise
+      const begun = isBeside ? { ...totals, begun: totals.begun + 1 } : totals
+      const planned = fact.plan === undefined ? begun : afterPlan(begun, fact.plan)
       return {
         ...planned,
         delivered: planned.delivered + 1,

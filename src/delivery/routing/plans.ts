@@ -1,0 +1,122 @@
+import { Clock, Effect, Option, Schedule, Semaphore, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import { readStream } from "../../broker/scan.ts"
+import type { Event } from "../../domain/event.ts"
+import type { Plan } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import { decodeFact } from "../../history/fact-at.ts"
+import { Facts } from "../../history/facts.ts"
+import type { StoredPart } from "./plan.ts"
+import { routedFact } from "./plan.ts"
+
+/** Stores parts of plans, each once (inside the history's dedupe window), and finds them. */
+export interface Plans {
+  /** Without a fiber: `settle` is called once, with nothing where that is not known to have worked. */
+  readonly tryStore: (
+    event: Event,
+    plan: Plan,
+    settle: (stored: PubAck | undefined) => void
+  ) => void
+  /** Waits until it is stored; fails after `limit` ms. */
+  readonly storeWithin: (
+    limit: number,
+    event: Event,
+    plan: Plan
+  ) => Effect.Effect<PubAck, PublishError>
+  /** The event's plan as far as the history has one, however long ago it was stored. */
+  readonly find: (event: Event) => Effect.Effect<Array<StoredPart>>
+  /** For how long the history surely knows what it was told, ms. */
+  readonly patience: number
+}
+
+/** By how much the clocks of a cluster's nodes may differ, ms. */
+const clocksApart = 60_000
+const retryPause = Schedule.spaced("1 second")
+
+/** Under which the history takes a part of a plan once. */
+export const factId = ({ seq }: Event, { part }: Plan): string => `routed.${seq}.${part}`
+
+type Found = ReadonlyMap<number, Array<StoredPart>>
+
+/** Reads the plans of these events: whichever fact tells them, the first of each part counts. */
+const readPlans = Effect.fnUntraced(function* (events: ReadonlyMap<number, Event>) {
+  const { names } = yield* Broker
+  const found = new Map<number, Array<StoredPart>>()
+  let since = Number.POSITIVE_INFINITY
+  for (const { at } of events.values()) since = Math.min(since, at)
+  yield* readStream({
+    stream: names.history,
+    subjects: [
+      names.subjects.fact("*", nobody, "ok", "routed"),
+      names.subjects.fact("*", "*", "ok", "delivered")
+    ],
+    fromTime: Math.max(0, since - clocksApart)
+  }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const text = message.string()
+        if (!text.includes('"plan"')) return
+        const { eventSeq = 0, plan } = Option.getOrUndefined(decodeFact(text)) ?? {}
+        if (plan === undefined || !events.has(eventSeq)) return
+        const parts = found.get(eventSeq) ?? []
+        parts[plan.part] ??= { plan, seq: message.seq }
+        found.set(eventSeq, parts)
+      })
+    )
+  )
+  return found
+})
+
+/**
+ * Makes what finds the plan of an event. What is asked for while others are looked for is looked for
+ * together after that: a worker that has stood still asks for all that it has in hand.
+ */
+const makeFind = Effect.gen(function* () {
+  const context = yield* Effect.context<Broker>()
+  const one = yield* Semaphore.make(1)
+  let next:
+    | { readonly events: Map<number, Event>; readonly found: Effect.Effect<Found> }
+    | undefined
+
+  const begin = Effect.gen(function* () {
+    const events = new Map<number, Event>()
+    const read = Effect.suspend(() => {
+      if (next === search) next = undefined
+      return Effect.retry(readPlans(events), retryPause)
+    })
+    const found = yield* Effect.cached(
+      one.withPermit(read).pipe(Effect.orDie, Effect.provideContext(context))
+    )
+    const search = { events, found }
+    return search
+  })
+
+  return Effect.fnUntraced(function* (event: Event) {
+    const search = next ?? (yield* begin)
+    next = search
+    search.events.set(event.seq, event)
+    return (yield* search.found).get(event.seq) ?? []
+  })
+})
+
+/**
+ * @param worker who plans.
+ * @param patience half of the time for which the broker remembers ids, ms.
+ */
+export const makePlans = Effect.fnUntraced(function* (worker: string, patience: number) {
+  const facts = yield* Facts
+  const clock = yield* Clock.Clock
+  const find = yield* makeFind
+  const fact = (event: Event, plan: Plan) =>
+    routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
+  const plans: Plans = {
+    patience,
+    find,
+    tryStore: (event, plan, settle) =>
+      facts.tryAppend(fact(event, plan), factId(event, plan), settle),
+    storeWithin: (limit, event, plan) =>
+      facts.appendWithin(limit, fact(event, plan), factId(event, plan))
+  }
+  return plans
+})
