@@ -43,7 +43,7 @@ describe.concurrent("a delivery that kills its worker each time", () => {
         // The third trial is marked, so the fourth waits for more than one ack_wait of a second.
         Effect.sync(() => {
           assert.isAtLeast(second - first, 900)
-          assert.isAtLeast(fourth - third, 1_900)
+          assert.isAtLeast(fourth - third, 1_500)
         })
       )
     )
@@ -54,7 +54,7 @@ describe.concurrent("a delivery that kills its worker each time", () => {
       Effect.tap(([first, second, third]) =>
         Effect.sync(() => {
           assert.isAtLeast(second - first, 900)
-          assert.isAtLeast(third - second, 1_900)
+          assert.isAtLeast(third - second, 1_500)
         })
       )
     )
