@@ -172,7 +172,7 @@ const findLife = Effect.fnUntraced(function* (
   const [life, ...others] = lives
   if (life === undefined)
     return yield* new Refused({
-      message: `the history tells of no delivery ${text}: its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
+      message: `the history tells of no delivery ${text} (of one whose event has just been published within a second or two): its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
     })
   if (others.length > 0 && others.some((other) => other.tenant !== life.tenant))
     return yield* new Refused({

@@ -202,7 +202,11 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
    * stored. Where the history has had a plan of the event before, it is told without.
    */
   const appendWithPlan = Effect.fnUntraced(function* (fact: Fact, whole: Fact, untold: Untold) {
-    const stored = yield* Effect.option(facts.appendWithin(untold.patience, whole, untold.id))
+    const { patience } = untold
+    const stored =
+      patience > 0
+        ? yield* Effect.option(facts.appendWithin(patience, whole, untold.id))
+        : Option.none()
     if (Option.isSome(stored)) {
       if (!stored.value.duplicate) return stored.value
       untold.anotherCounts(stored.value.seq)
