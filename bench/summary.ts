@@ -78,7 +78,8 @@ const judge = (aim: Aim, lines: ReadonlyArray<Line>): ReadonlyArray<JudgedAim> =
   const line = lines.find(({ figure, of }) => figure === aim.figure && of === aim.of)
   if (line === undefined) return []
   const met =
-    line.median <= (aim.atMost ?? Number.POSITIVE_INFINITY) && line.median >= (aim.atLeast ?? 0)
+    line.median <= (aim.atMost ?? Number.POSITIVE_INFINITY) &&
+    line.median >= (aim.atLeast ?? Number.NEGATIVE_INFINITY)
   return [{ ...aim, median: line.median, met }]
 }
 
