@@ -122,7 +122,7 @@ describe.concurrent("an alert about an endpoint", () => {
       hook.answer({ status: 200 })
       yield* facts.until((all) => story(all, "circuit-opened").length === 2)
       const closed = nth(facts.of("circuit-closed"), 0)
-      assert.isAtLeast(told(facts.facts, "circuit-opened", "alert-cleared").at, closed.at + 800)
+      assert.isAtLeast(told(facts.facts, "circuit-opened", "alert-cleared").at, closed.at + 500)
     })
   )
 
@@ -302,6 +302,8 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         yield* publish("b")
         yield* facts.until((all) => story(all, "dead-letters", "ops").length === 2)
         yield* facts.until((all) => story(all, "dead-letters", "bad").length === 2)
+        // An alert is an event soon after it is told: a and b, and that the first is over.
+        yield* facts.count("dead-lettered", 3)
         yield* closedBooks
         const types = facts.plans().map(({ type }) => type)
         assert.deepStrictEqual(types.toSorted(), [
