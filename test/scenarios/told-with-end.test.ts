@@ -203,4 +203,45 @@ describe.concurrent("an event whose plan is told with the end of its only delive
       yield* isClean
     })
   )
+
+  scenario(
+    "is looked for together with all others, where their worker stood still for longer than the broker remembers",
+    (place) =>
+      Effect.gen(function* () {
+        const { connection, names } = yield* Broker
+        const count = 60
+        const gate = yield* Deferred.make<void>()
+        const late = () => Effect.runPromise(Effect.as(Deferred.await(gate), { status: 200 }))
+        const hook = yield* receiver({ answer: late })
+        yield* endpoint({ url: hook.url, types: ["a", "many"], maxInFlight: count })
+        yield* makePrime
+        const facts = yield* history
+        // A lease that outlives the standstill: nobody is to do it instead.
+        const process = yield* workerProcess(place, { id: "w1", leaseTtl: 60_000 })
+        yield* process.delivering
+        yield* publish("prime")
+        yield* facts.count("delivered", 1)
+        yield* publishMany(count, "many")
+        yield* hook.received(count)
+        yield* process.freeze
+        let readings = 0
+        const made = connection.subscribe(
+          `$JS.EVENT.ADVISORY.CONSUMER.CREATED.${names.history}.>`,
+          {
+            callback: () => {
+              readings++
+            }
+          }
+        )
+        yield* Effect.addFinalizer(() => Effect.sync(() => made.unsubscribe()))
+        yield* idsForgotten
+        yield* Deferred.succeed(gate, undefined)
+        yield* process.resume
+        yield* facts.count("delivered", 1 + count)
+        yield* closedBooks
+        assert.lengthOf(hook.requests, count)
+        assert.isBelow(readings, 20)
+      }),
+    { moveDedupe: 1_000 }
+  )
 })
