@@ -24,7 +24,7 @@ const change = Effect.flatMap(Broker, ({ names }) =>
   writeValue(names.buckets.workers, layoutKey, JSON.stringify(changed))
 )
 
-/** Stores as any other, and calls `then` with the subject of each message that was stored. */
+/** A publisher that tells of the subject of each message once it is stored. */
 class Watched extends Publisher {
   readonly #then: (subject: string) => Effect.Effect<unknown>
 

@@ -8,6 +8,7 @@ import { nobody } from "../../domain/token.ts"
 import { TypeIndex } from "../../domain/type-filter.ts"
 import { claimKey } from "../../history/claims.ts"
 import { decodeFact } from "../../history/fact-at.ts"
+import { readPlans } from "../../history/plans.ts"
 
 /** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
 export interface ReplayQuery {
@@ -142,21 +143,9 @@ const routedNow = Effect.fnUntraced(function* (tenant: string) {
     jsm.streams.getMessage(names.events, { seq })
   )
   const since = first?.time.getTime() ?? Date.parse(state.first_ts)
-  yield* readStream({
-    stream: names.history,
-    subjects: [
-      names.subjects.fact(tenant, nobody, "ok", "routed"),
-      names.subjects.fact(tenant, "*", "ok", "delivered")
-    ],
-    fromTime: Math.max(0, since - clocksApart)
-  }).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const { eventSeq, plan } = factIn(message) ?? {}
-        if (eventSeq !== undefined && plan?.last === true) planned.add(eventSeq)
-      })
-    )
-  )
+  yield* readPlans(tenant, since - clocksApart, ({ eventSeq, plan }) => {
+    if (plan.last) planned.add(eventSeq)
+  })
   return isRouted
 })
 

@@ -7,8 +7,8 @@ import { firstRound } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { nobody } from "../../domain/token.ts"
 import { decodeFact } from "../../history/fact-at.ts"
+import { readPlans } from "../../history/plans.ts"
 import { progressFrom } from "../memory/straights.ts"
 import type { StoredPart } from "./plan.ts"
 
@@ -234,23 +234,12 @@ const readBegun = Effect.fnUntraced(function* (partitions: number) {
     jsm.streams.getMessage(names.events, { seq })
   )
   const fromTime = first?.time.getTime() ?? Date.parse(state.first_ts)
-  const subjects = [
-    names.subjects.fact("*", nobody, "ok", "routed"),
-    names.subjects.fact("*", "*", "ok", "delivered")
-  ]
-  yield* Stream.runForEach(readStream({ stream: names.history, subjects, fromTime }), (message) =>
-    Effect.sync(() => {
-      const text = message.string()
-      // Most have no plan.
-      if (!text.includes('"plan"')) return
-      const fact = Option.getOrUndefined(decodeFact(text))
-      if (fact?.plan === undefined || fact.eventSeq === undefined) return
-      if (fact.eventSeq <= floor) return
-      const begun = found.get(fact.eventSeq) ?? nothing(fact.tenant)
-      begun.parts[fact.plan.part] ??= { plan: fact.plan, seq: message.seq }
-      found.set(fact.eventSeq, begun)
-    })
-  )
+  yield* readPlans("*", fromTime, ({ eventSeq, plan, seq, tenant }) => {
+    if (eventSeq <= floor) return
+    const begun = found.get(eventSeq) ?? nothing(tenant)
+    begun.parts[plan.part] ??= { plan, seq }
+    found.set(eventSeq, begun)
+  })
   yield* findSent(found, partitions)
   return found
 })

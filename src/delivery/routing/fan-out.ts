@@ -142,14 +142,6 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       else then.otherwise(soFar())
     }
 
-    const tellPlan = (then: () => void) =>
-      telling.ask(() =>
-        work.step(() => {
-          if (telling.isTold) reached("plan-stored")
-          then()
-        })
-      )
-
     /** Nothing is stored that rests upon a plan which the history does not have. */
     const storeUntried = (planned: Planned) => {
       if (telling.isTold) {
@@ -157,12 +149,17 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
         return
       }
       storing++
-      tellPlan(() => {
-        storing--
-        if (telling.isUnsure) lack(planned, "unknown")
-        else store(planned, untried)
-        advance()
-      })
+      telling.ask(() =>
+        work.step(() => {
+          storing--
+          if (telling.isUnsure) lack(planned, "unknown")
+          else {
+            reached("plan-stored")
+            store(planned, untried)
+          }
+          advance()
+        })
+      )
     }
 
     const attempt = (planned: Planned): boolean => {

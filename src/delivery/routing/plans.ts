@@ -1,12 +1,10 @@
-import { Clock, Effect, Option, Schedule, Semaphore, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Clock, Effect, Schedule, Semaphore } from "effect"
+import type { Broker } from "../../broker/connection.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
-import { readStream } from "../../broker/scan.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Plan } from "../../domain/fact.ts"
-import { nobody } from "../../domain/token.ts"
-import { decodeFact } from "../../history/fact-at.ts"
 import { Facts } from "../../history/facts.ts"
+import { readPlans } from "../../history/plans.ts"
 import type { StoredPart } from "./plan.ts"
 import { routedFact } from "./plan.ts"
 
@@ -39,32 +37,17 @@ export const factId = ({ seq }: Event, { part }: Plan): string => `routed.${seq}
 
 type Found = ReadonlyMap<number, Array<StoredPart>>
 
-/** Reads the plans of these events: whichever fact tells them, the first of each part counts. */
-const readPlans = Effect.fnUntraced(function* (events: ReadonlyMap<number, Event>) {
-  const { names } = yield* Broker
+/** The plans of these events: of each part the one that was told first counts. */
+const readAll = Effect.fnUntraced(function* (events: ReadonlyMap<number, Event>) {
   const found = new Map<number, Array<StoredPart>>()
   let since = Number.POSITIVE_INFINITY
   for (const { at } of events.values()) since = Math.min(since, at)
-  yield* readStream({
-    stream: names.history,
-    subjects: [
-      names.subjects.fact("*", nobody, "ok", "routed"),
-      names.subjects.fact("*", "*", "ok", "delivered")
-    ],
-    fromTime: Math.max(0, since - clocksApart)
-  }).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const text = message.string()
-        if (!text.includes('"plan"')) return
-        const { eventSeq = 0, plan } = Option.getOrUndefined(decodeFact(text)) ?? {}
-        if (plan === undefined || !events.has(eventSeq)) return
-        const parts = found.get(eventSeq) ?? []
-        parts[plan.part] ??= { plan, seq: message.seq }
-        found.set(eventSeq, parts)
-      })
-    )
-  )
+  yield* readPlans("*", since - clocksApart, ({ eventSeq, plan, seq }) => {
+    if (!events.has(eventSeq)) return
+    const parts = found.get(eventSeq) ?? []
+    parts[plan.part] ??= { plan, seq }
+    found.set(eventSeq, parts)
+  })
   return found
 })
 
@@ -83,7 +66,7 @@ const makeFind = Effect.gen(function* () {
     const events = new Map<number, Event>()
     const read = Effect.suspend(() => {
       if (next === search) next = undefined
-      return Effect.retry(readPlans(events), retryPause)
+      return Effect.retry(readAll(events), retryPause)
     })
     const found = yield* Effect.cached(
       one.withPermit(read).pipe(Effect.orDie, Effect.provideContext(context))

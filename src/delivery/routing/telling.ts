@@ -49,10 +49,8 @@ export class Telling implements Untold {
       then()
       return
     }
-    this.#isFree = false
-    this.#plans.tryStore(this.event, this.plan, (stored) => {
-      if (stored === undefined) this.isUnsure = true
-      else this.#take(stored)
+    this.#try(() => {
+      this.isUnsure ||= this.#seq === undefined
       then()
     })
   }
@@ -60,10 +58,8 @@ export class Telling implements Untold {
   /** Stores it by itself meanwhile, unless somebody is about to; may be called again and again. */
   tell(): void {
     if (!this.#isFree || this.patience <= 0) return
-    this.#isFree = false
-    this.#plans.tryStore(this.event, this.plan, (stored) => {
-      if (stored === undefined) this.#isFree = true
-      else this.#take(stored)
+    this.#try(() => {
+      this.#isFree = this.#seq === undefined
     })
   }
 
@@ -98,6 +94,14 @@ export class Telling implements Untold {
 
   isOwn(): void {
     this.isUnsure = false
+  }
+
+  #try(then: () => void): void {
+    this.#isFree = false
+    this.#plans.tryStore(this.event, this.plan, (stored) => {
+      if (stored !== undefined) this.#take(stored)
+      then()
+    })
   }
 
   #store(limit: number): Effect.Effect<number> {
