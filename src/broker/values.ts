@@ -23,6 +23,13 @@ export const readValue = Effect.fnUntraced(function* (bucket: KV, key: string) {
   return entry === null || entry.operation !== "PUT" ? undefined : entry
 })
 
+/** What the marker says under a key whose value was removed, from the leader; undefined where there is none. */
+export const readNote = Effect.fnUntraced(function* (bucket: KV, key: string) {
+  const { ask } = yield* Broker
+  const entry = yield* ask(`read ${key}`, () => bucket.get(key))
+  return entry?.operation === "PURGE" ? entry.string() : undefined
+})
+
 /** A value of a bucket, with its revision there. */
 export interface StoredValue {
   readonly key: string
@@ -86,16 +93,18 @@ const eraseHeaders: HeaderList = [
  * Removes a value; the marker that says so ends by itself after a minute.
  *
  * @param expected the revision that is meant. (Default: whichever is there)
+ * @param note what the marker says besides.
  */
 export const eraseValue = Effect.fnUntraced(function* (
   bucket: string,
   key: string,
-  expected?: number
+  expected?: number,
+  note = ""
 ) {
   const { publisher } = yield* Broker
   const headers: HeaderList =
     expected === undefined
       ? eraseHeaders
       : [...eraseHeaders, ["Nats-Expected-Last-Subject-Sequence", String(expected)]]
-  return yield* publisher.publish(`$KV.${bucket}.${key}`, "", headers)
+  return yield* publisher.publish(`$KV.${bucket}.${key}`, note, headers)
 })

@@ -12,7 +12,7 @@ import { Directory } from "./endpoints/directory.ts"
 import { disableWhereGone } from "./failed-attempt.ts"
 import type { Held } from "./lanes/held.ts"
 import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
-import { isOf, readRecord } from "./memory/retry-record.ts"
+import { isErased, isOf, readRecord } from "./memory/retry-record.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Plain, Underway } from "./underway.ts"
 
@@ -20,6 +20,8 @@ import type { Plain, Underway } from "./underway.ts"
 const patience = 1_000
 /** Pause before an endpoint that only the leader knows is looked for again, ms. */
 const unknownPause = 250
+/** Stands for what was decided about a message that has ended: the broker forgot that it was told. */
+const gone = "gone"
 /** A delivery that is early by no more than this is made at once, ms. */
 const early = 1
 
@@ -69,7 +71,9 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const recallFormer = Effect.fnUntraced(function* (held: Held) {
     const { seq, stream } = held.place
     const record = yield* readRecord(stream, seq)
+    const isGone = record === undefined && (yield* isErased(stream, seq, held.delivery))
     memory.recorded.delete(seq)
+    if (isGone) return gone
     if (record === undefined || !isOf(record, held.delivery)) return undefined
     const told = memory.told.has(seq, record)
     const waiting: Waiting = { record, told }
@@ -140,6 +144,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     instead?: (progress: Progress) => Effect.Effect<void>
   ) {
     const waiting = yield* recall(held)
+    if (waiting === gone) return yield* settlement.finish(held)
     if (waiting !== undefined && !isDue(waiting, yield* Clock.currentTimeMillis))
       return yield* settlement.resume(held, waiting)
     if (!settlement.isOpen()) yield* settlement.ready
@@ -193,6 +198,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
 
   const end = Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
     const waiting = yield* recall(held)
+    if (waiting === gone) return yield* settlement.finish(held)
     const progress = waiting?.record.progress ?? held.delivery.progress
     yield* settlement.end(held, progress, progress.ends ?? reason)
   })

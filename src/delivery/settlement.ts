@@ -87,7 +87,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     const known = memory.waiting.delete(seq)
     const recorded = memory.recorded.delete(seq)
     const erase = known || recorded
-    return held.ack(erase ? Effect.provideContext(eraseRecord(stream, seq), context) : Effect.void)
+    return held.ack(
+      erase ? Effect.provideContext(eraseRecord(stream, seq, held.delivery), context) : Effect.void
+    )
   }
 
   const release = (held: Held, fact: Fact, seq: number) => {
@@ -245,6 +247,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     succeeded,
     succeedPlainly,
     failed,
+    /** Lets go of a message once more that has ended, or lies elsewhere. */
+    finish,
     /** Writes down that a delivery is tried with caution, and how often that was done. */
     mark: (held: Held, progress: Progress, times: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>

@@ -3,7 +3,7 @@ import { Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
 import type { Decision, RetryRecord } from "../../src/delivery/memory/retry-record.ts"
-import { readRecord, writeRecord } from "../../src/delivery/memory/retry-record.ts"
+import { eraseRecord, readRecord, writeRecord } from "../../src/delivery/memory/retry-record.ts"
 import type { Delivery, Progress } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind, Place } from "../../src/domain/fact.ts"
@@ -122,6 +122,9 @@ export const fill = Effect.fnUntraced(function* (endpoint: string) {
   const endedThere = delivery(endpoint, 10)
   const there = yield* put("backlog", endedThere)
   yield* facts.append(factOf("dead-lettered", endedThere, there), `ended-there.${endpoint}`)
+  const forgotten = delivery(endpoint, 11)
+  const { seq, stream } = yield* put("deliveries", forgotten)
+  yield* eraseRecord(stream, seq, forgotten)
 })
 
 /** All that waits, as text: where, for whom, and what is known of it. */

@@ -3,6 +3,8 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Step } from "../../src/delivery/checkpoint.ts"
 import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import { eraseRecord } from "../../src/delivery/memory/retry-record.ts"
+import { firstRound } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { closedBooks, noRecords, quiet } from "../books.ts"
 import { crashBroker } from "../broker-crash.ts"
@@ -55,26 +57,35 @@ describe("when the broker dies too", () => {
       })
   )
 
-  scenario(
-    "a delivery that became a schedule, which has fired since, is not moved again",
-    (place, server) =>
-      Effect.gen(function* () {
-        const { names } = yield* Broker
-        const partition = partitionOf("acme", "hook", 2)
-        const { requests, url } = yield* receiver({ answer: byAttempt(503, 200) })
-        yield* endpoint({ url, retry: quickRetry() })
-        yield* publish("invoice.paid")
-        yield* crashAt(place, "moved", 1, { maxWaiting: 0 })
-        yield* eventually(
-          queued(partition, names.subjects.deliveriesOf(partition)),
-          (messages) => messages.length === 2
-        )
-        yield* crashBroker(server)
-        yield* takeOver(0)
-        yield* closedBooks
-        assert.lengthOf(requests, 2)
-      })
-  )
+  for (const left of ["", ", though its worker was done with it"])
+    scenario(
+      `a delivery that became a schedule, which has fired since, is not moved again${left}`,
+      (place, server) =>
+        Effect.gen(function* () {
+          const { names } = yield* Broker
+          const partition = partitionOf("acme", "hook", 2)
+          const { requests, url } = yield* receiver({ answer: byAttempt(503, 200) })
+          yield* endpoint({ url, retry: quickRetry() })
+          yield* publish("invoice.paid")
+          yield* crashAt(place, "moved", 1, { maxWaiting: 0 })
+          yield* eventually(
+            queued(partition, names.subjects.deliveriesOf(partition)),
+            (messages) => messages.length === 2
+          )
+          // As if it had acknowledged the message before that, and the broker had forgotten it.
+          if (left !== "")
+            yield* eraseRecord(names.deliveries(partition), 1, {
+              tenant: "acme",
+              endpoint: "hook",
+              eventSeq: 1,
+              round: firstRound
+            })
+          yield* crashBroker(server)
+          yield* takeOver(0)
+          yield* closedBooks
+          assert.lengthOf(requests, 2)
+        })
+    )
 
   for (const way of ["out of its queue", "from its event"] as const)
     scenario(

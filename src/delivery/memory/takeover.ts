@@ -189,7 +189,7 @@ const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: 
     yield* ask("remove a delivery that has ended", () =>
       jsm.streams.deleteMessage(stream, seq, false)
     ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.void))
-    yield* eraseRecord(stream, seq)
+    yield* eraseRecord(stream, seq, record)
   })
   const ended = [...recorded].filter((seq) => settled.mayHave(seq))
   yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })

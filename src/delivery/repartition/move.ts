@@ -177,8 +177,11 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
       })
     reached("released")
     yield* Effect.forEach(
-      all.filter(({ seq }) => recorded.has(seq)),
-      ({ seq }) => eraseRecord(stream, seq),
+      all,
+      ({ delivery, seq }) =>
+        delivery !== undefined && recorded.has(seq)
+          ? eraseRecord(stream, seq, delivery)
+          : Effect.void,
       { concurrency: atOnce, discard: true }
     )
     const ended = all.filter(({ relocation }) => relocation === undefined).length

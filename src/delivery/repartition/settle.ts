@@ -8,7 +8,7 @@ import { parseDelivery } from "../../domain/delivery.ts"
 import { Facts } from "../../history/facts.ts"
 import type { Held } from "../lanes/held.ts"
 import type { PartitionMemory, StreamMemory } from "../memory/partition-memory.ts"
-import { eraseRecord, isOf, readRecord } from "../memory/retry-record.ts"
+import { eraseRecord, isErased, isOf, readRecord } from "../memory/retry-record.ts"
 import { isTold } from "../memory/search.ts"
 import { makeSettlement } from "../settlement.ts"
 import { removeMessage } from "./release.ts"
@@ -65,16 +65,24 @@ export const settleDecisions = Effect.fnUntraced(function* (
         // Whoever delivers it deals with it, wherever it lies then.
         Effect.catchTag("SchemaError", () => Effect.undefined)
       )
-      if (record === undefined) return
       const message = yield* ask("read a waiting delivery", () =>
         jsm.streams.getMessage(stream, { seq })
       ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-      if (message === null) return yield* eraseRecord(stream, seq)
+      if (message === null)
+        return yield* record === undefined ? Effect.void : eraseRecord(stream, seq, record)
       const delivery = parseDelivery(
         message.subject,
         (name) => message.header.get(name) || undefined
       )
-      if (delivery === undefined || !isOf(record, delivery)) return
+      if (delivery === undefined) return
+      const isGone =
+        settled.has(seq, delivery) ||
+        (record === undefined && (yield* isErased(stream, seq, delivery)))
+      if (isGone) {
+        yield* remove(stream, seq)
+        return yield* eraseRecord(stream, seq, delivery)
+      }
+      if (record === undefined || !isOf(record, delivery)) return
       const held: Held = {
         place: { stream, seq },
         delivery,
@@ -84,10 +92,6 @@ export const settleDecisions = Effect.fnUntraced(function* (
         nak: () => {
           undone++
         }
-      }
-      if (settled.has(seq, delivery)) {
-        yield* remove(stream, seq)
-        return yield* eraseRecord(stream, seq)
       }
       const { decision, outcome } = record
       const told = memory.told.has(seq, record)
