@@ -128,7 +128,7 @@ describe.concurrent("a change of the number of partitions", () => {
           moves.reduce((all, move) => all + move[what], 0)
         assert.deepStrictEqual(
           [sum("queue"), sum("schedules"), sum("backlog")],
-          [5 * moving.length, moving.length, 4 * moving.length]
+          [6 * moving.length, moving.length, 4 * moving.length]
         )
         assert.deepStrictEqual(yield* inventory(from), before)
       }),
