@@ -112,7 +112,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     (publisher) => Effect.sync(() => publisher.close())
   )
   const listeners = yield* watchStatus(connection, options.url)
-  listeners.add(() => publisher.outbound.flush())
+  listeners.add(() => publisher.reconnected())
   const kvm = new Kvm(connection)
   return Broker.of({
     connection,

@@ -133,6 +133,15 @@ export class Publisher {
     }
   }
 
+  /**
+   * To be called when there is a connection again. What has waited for too long fails before the
+   * broker takes anything: else whoever counts failures would hear of them after its recovery.
+   */
+  reconnected(): void {
+    this.#expire()
+    this.outbound.flush()
+  }
+
   /** Stops listening. What is outstanding fails as closed. */
   close(): void {
     this.outbound.flush()

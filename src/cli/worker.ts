@@ -7,7 +7,7 @@ import type { WorkerOptions } from "../delivery/worker.ts"
 import { isToken } from "../domain/token.ts"
 import { parseNetwork } from "../policy/address.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
-import { allocateYoung } from "./collector.ts"
+import { allocateYoung, giveBackMemory } from "./collector.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { repeated } from "./endpoint-flags.ts"
 import { connected, report } from "./frame.ts"
@@ -50,6 +50,7 @@ const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
   const { id, roles } = options
   const worker = yield* startWorker(options)
+  giveBackMemory()
   const delivers = roles.includes("deliver")
   const does = delivers ? "" : ": it routes events and delivers none"
   yield* Effect.ignore(

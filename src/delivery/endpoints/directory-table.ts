@@ -36,6 +36,8 @@ const mostIndexed = 10_000
 export class DirectoryTable {
   readonly #rows = new Map<string, Row>()
   readonly #tenants = new Map<string, Set<Row>>()
+  /** Keys of those that are disabled: each partition asks for them, and to look for them takes long. */
+  readonly #disabled = new Set<string>()
   readonly #removed = new Map<string, number>()
   /** By tenant, ids of endpoints of which no readable configuration was ever seen. */
   readonly #unreadable = new Map<string, Set<string>>()
@@ -69,7 +71,7 @@ export class DirectoryTable {
   }
 
   disabled(): ReadonlyArray<string> {
-    return [...this.#rows].flatMap(([key, { isDisabled }]) => (isDisabled ? [key] : []))
+    return [...this.#disabled]
   }
 
   unreadable(tenant: string): ReadonlyArray<string> {
@@ -99,6 +101,7 @@ export class DirectoryTable {
       text
     }
     this.#rows.set(key, row)
+    if (row.isDisabled) this.#disabled.add(key)
     this.#removed.delete(key)
     const rows = this.#tenants.get(tenant)
     if (rows === undefined) this.#tenants.set(tenant, new Set([row]))
@@ -126,6 +129,7 @@ export class DirectoryTable {
     const row = this.#rows.get(key)
     if (row === undefined) return
     this.#rows.delete(key)
+    this.#disabled.delete(key)
     this.#ready.delete(key)
     this.#indexes.get(tenant)?.remove(filtersOf(row), row)
     const rows = this.#tenants.get(tenant)
