@@ -10,7 +10,7 @@ import { readInstalled } from "../broker/installed.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
-import { allocateYoung } from "./collector.ts"
+import { setCollector } from "./collector.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import { petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
@@ -80,7 +80,7 @@ const serve = Effect.fnUntraced(function* (
   server: EmbeddedBroker
 ) {
   // The engine is loaded by commands that run it only: the others answer sooner.
-  allocateYoung()
+  setCollector()
   const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker

@@ -7,7 +7,7 @@ import type { WorkerOptions } from "../delivery/worker.ts"
 import { isToken } from "../domain/token.ts"
 import { parseNetwork } from "../policy/address.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
-import { allocateYoung, giveBackMemory } from "./collector.ts"
+import { setCollector, giveBackMemory } from "./collector.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { repeated } from "./endpoint-flags.ts"
 import { connected, report } from "./frame.ts"
@@ -46,7 +46,7 @@ const shareText = (id: string, partitions: ReadonlyArray<number>): string =>
  * of it, and when it first delivers all that is its share.
  */
 const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
-  allocateYoung()
+  setCollector()
   const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
   const { id, roles } = options
   const worker = yield* startWorker(options)
