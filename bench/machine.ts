@@ -62,5 +62,21 @@ export const watch = (processes: Watched) => {
   }
 }
 
+/** Of several times of the same length, how much there was of each on average. */
+export const meanUse = (uses: ReadonlyArray<MachineUse>): MachineUse => {
+  const mean = (of: (use: MachineUse) => number) => sum(uses.map(of)) / uses.length
+  return {
+    seconds: sum(uses.map(({ seconds }) => seconds)),
+    processes: Object.fromEntries(
+      Object.keys(uses[0]?.processes ?? {}).map((name) => [
+        name,
+        mean(({ processes }) => processes[name] ?? 0)
+      ])
+    ),
+    others: mean(({ others }) => others),
+    idle: mean(({ idle }) => idle)
+  }
+}
+
 /** Cores that this process may use. */
 export const cores = availableParallelism()

@@ -16,16 +16,22 @@ export interface Timed extends ReturnType<ReturnType<typeof watchPetrel>> {
   readonly late: Latency
 }
 
-/** Petrel's part; so many of the events arrive at the receiver that is asked. */
+/**
+ * Petrel's part.
+ *
+ * @param arriving so many of the events arrive at the receiver that is asked.
+ * @param before as many as it has counted already, where this goes on with a part that was begun.
+ */
 export const timePetrel = async (
   ground: Ground,
   publishing: Publishing & { readonly perSecond: number },
-  arriving: number
+  arriving: number,
+  before = 0
 ): Promise<Timed> => {
-  await ground.receiver.reset()
+  if (before === 0) await ground.receiver.reset()
   const watched = watchPetrel(ground)
   const [counted, { late }] = await Promise.all([
-    ground.receiver.received(arriving),
+    ground.receiver.received(before + arriving),
     ground.publisher.publish(publishing)
   ])
   return { ...watched(), counted, late }

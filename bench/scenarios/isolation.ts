@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { addTyped, type Ground, prepare, typeSubjects } from "../ground.ts"
+import { meanUse } from "../machine.ts"
 import { type CurvePoint, curveOf, curves, latencyFigures, timePetrel } from "../open-loop.ts"
 import { startReceiver } from "../processes.ts"
 import type { Scenario } from "../scenario.ts"
@@ -8,6 +9,8 @@ import { untilWaiting } from "../waiting.ts"
 const endpoints = 10
 const bytes = 1024
 const perSecond = 1_000
+/** Parts of a round, of one side and the other in turn: a machine that is slow for a while is so for both. */
+const turns = 5
 /** Where nothing listens. */
 const nowhere = "http://127.0.0.1:1"
 
@@ -40,13 +43,14 @@ export const isolation: Scenario = {
     const waiting = quick ? 10_000 : 100_000
     const count = perSecond * (quick ? 2 : 12)
     const measured = count - count / endpoints
-    const receiver = yield* startReceiver()
     const tenth = yield* startReceiver()
-    const on = (first: string) =>
-      prepare(
+    const on = Effect.fnUntraced(function* (first: string) {
+      const receiver = yield* startReceiver()
+      return yield* prepare(
         receiver,
         addTyped(endpoints, (number) => `${number === 0 ? first : receiver.url}/${number}`)
       )
+    })
     const well = yield* on(tenth.url)
     const troubled = yield* on(nowhere)
     yield* Effect.promise(() =>
@@ -57,24 +61,39 @@ export const isolation: Scenario = {
     )
     yield* untilWaiting(troubled, waiting)
 
-    const time = (ground: Ground) =>
+    const time = (ground: Ground, turn: number) =>
       Effect.promise(() =>
         timePetrel(
           ground,
-          { subject: typeSubjects, subjects: endpoints, count, bytes, perSecond },
-          measured
+          { subject: typeSubjects, subjects: endpoints, count: count / turns, bytes, perSecond },
+          measured / turns,
+          (turn * measured) / turns
         )
       )
+    /** One side and the other in turn; what the receiver has counted by the last turn is of all of them. */
+    const timeBoth = Effect.fnUntraced(function* () {
+      let [quiet, down] = [yield* time(well, 0), yield* time(troubled, 0)]
+      const uses = { quiet: [quiet.use], down: [down.use] }
+      for (let turn = 1; turn < turns; turn++) {
+        quiet = yield* time(well, turn)
+        uses.quiet.push(quiet.use)
+        down = yield* time(troubled, turn)
+        uses.down.push(down.use)
+      }
+      return {
+        quiet: { latency: quiet.counted.latency, use: meanUse(uses.quiet) },
+        down: { latency: down.counted.latency, use: meanUse(uses.down) }
+      }
+    })
     const of = `one of ${endpoints} down, ${waiting.toLocaleString("en")} waiting`
     const points: Array<CurvePoint> = []
     // The first one warms up compilers and caches.
     for (let round = 0; round <= rounds; round++) {
-      const quiet = yield* time(well)
-      const down = yield* time(troubled)
+      const { down, quiet } = yield* timeBoth()
       if (round === 0) continue
-      const { max, p50, p99, p999 } = down.counted.latency
-      const calm = quiet.counted.latency
-      points.push(...curveOf("petrel", round, down.counted.latency))
+      const { max, p50, p99, p999 } = down.latency
+      const calm = quiet.latency
+      points.push(...curveOf("petrel", round, down.latency))
       points.push(...curveOf("limit", round, calm))
       row({
         of,
@@ -89,7 +108,15 @@ export const isolation: Scenario = {
       })
     }
     return {
-      settings: { waiting, "events a round": count, perSecond, bytes, endpoints, rounds },
+      settings: {
+        waiting,
+        "events a round": count,
+        "turns a round": turns,
+        perSecond,
+        bytes,
+        endpoints,
+        rounds
+      },
       notes: [
         ...(quick ? ["10,000 wait instead of 100,000: a quick run"] : []),
         "the endpoint that is down gets its tenth of the events all the while, and they join what waits"
