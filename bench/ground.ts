@@ -42,8 +42,8 @@ export const addTyped = (count: number, urlOf: (number: number) => string) =>
 /** What a publisher publishes to for them, one after the other. */
 export const typeSubjects = "events.bench.type*"
 
-/** Below so much of a core, a process is idle. */
-const atRest = 0.05
+/** Below so much of a core, a process is idle; a worker may look for deadlines for a tenth of its time. */
+const atRest = 0.15
 /** It must be so for as long, ms. */
 const restFor = 1_000
 /** And is waited for at most so long, ms. */

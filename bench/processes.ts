@@ -23,7 +23,7 @@ const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       // As a worker does: what is next to it is to have what it has.
-      const execArgv = ["--no-allocation-site-pretenuring", "--heap-growing-percent=50"]
+      const execArgv = ["--no-allocation-site-pretenuring", "--heap-growing-percent=100"]
       const child = fork(pathOf(`programs/${name}`), args, { execArgv })
       const answer = <A>(question?: object) =>
         new Promise<A>((resolve, reject) => {

@@ -10,12 +10,12 @@ import { runInNewContext } from "node:vm"
  * chance, and what a delivery consists of refers to one another: all of it then becomes old with its
  * first part, and a worker takes up to a third more CPU for as long as it lives.
  *
- * The old generation may grow by half before it is collected. Left to itself, V8 lets it grow several
+ * The old generation may double before it is collected. Left to itself, V8 lets it grow several
  * times over, and the worker's memory rises and falls by 100 MiB and more.
  */
 export const setCollector = (): void => {
   setFlagsFromString("--no-allocation-site-pretenuring")
-  setFlagsFromString("--heap-growing-percent=50")
+  setFlagsFromString("--heap-growing-percent=100")
 }
 
 /**

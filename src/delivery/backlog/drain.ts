@@ -6,6 +6,7 @@ import type { Held } from "../lanes/held.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import type { Addressee } from "./backlog.ts"
 import { DrainWindow } from "./drain-window.ts"
+import type { Look } from "./expiry.ts"
 
 /** Stands for how often a message of which a former owner may have died was handed out: nobody counts it. */
 const perhapsDeadly = 100
@@ -24,6 +25,8 @@ export class Drain {
   suspects = 0
   /** Before it no deadline passes of what was there at the last look for such, ms since the epoch. */
   nextDeadline = 0
+  /** The look for such that is under way. */
+  look: Look | undefined
   /** The first deadline of what was stored or given back since the last look for such, ms since the epoch. */
   nextStored = Number.POSITIVE_INFINITY
   /** Taken out one by one, and not purged past. */

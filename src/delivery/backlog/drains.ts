@@ -139,7 +139,7 @@ export const makeDrains = (options: DrainsOptions) => {
       if (window.room === 0) yield* thin(drain)
       yield* expiry.look(drain, () => wanted(key, drain) > 0)
       options.awaitRoom(key)
-      return wanted(key, drain) > 0 ? "at once" : lookAgain
+      return wanted(key, drain) > 0 ? "at once" : expiry.pause(drain, lookAgain)
     }
     const from = window.next
     const reserved = options.reserve(key, batch.bytes)

@@ -23,22 +23,39 @@ export interface ExpiryOptions {
   readonly rest: Rest
 }
 
-/** Looking through backlogs has its cost: nothing is read for deadlines until then, ms since the epoch. */
+/**
+ * Looking through backlogs has its cost: nothing is read for deadlines until then, ms since the epoch.
+ */
 export interface Rest {
   until: number
 }
 
+/** A look through a backlog that has come so far. */
+export interface Look {
+  /** The sequence where it goes on. */
+  readonly from: number
+  /** The first deadline that it has seen and that has not passed, ms since the epoch. */
+  readonly first: number
+}
+
+/** How much longer than a reading the rest after it is: a tenth of a worker's time goes into them. */
+const restFor = 9
+/** How long a reading may take before another one begins beside it, ms. */
+const readingTime = 1_000
+
 /**
  * What passes its deadline in a backlog ends though its endpoint takes nothing: nobody waits for
- * those in front. All that waits is read for it when the first deadline has passed, for at most a
- * tenth of a worker's time, and no longer once the endpoint takes something.
+ * those in front. All that waits is read for it when the first deadline has passed, or none is known,
+ * a piece at a time and one backlog's after the other's: for at most a tenth of a worker's time, and
+ * not while the endpoint takes something.
  */
 export const makeExpiry = (options: ExpiryOptions) => {
   const { backlog, batch, clock, memory, rest } = options
 
-  const isDue = (drain: Drain): boolean =>
-    clock.currentTimeMillisUnsafe() >=
-    Math.max(rest.until, Math.min(drain.nextDeadline, drain.nextStored))
+  const isDue = (drain: Drain): boolean => {
+    const next = drain.look === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
+    return clock.currentTimeMillisUnsafe() >= Math.max(rest.until, next)
+  }
 
   /** Its place is given up by itself: what is in front of it stays. False where it could not be ended. */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
@@ -66,40 +83,49 @@ export const makeExpiry = (options: ExpiryOptions) => {
   })
 
   /**
-   * Ends what has passed its deadline in a backlog, where it is time to look.
+   * Ends what has passed its deadline in the next piece of a backlog, where it is time to look.
    *
    * @param isWanted true once its endpoint takes something.
    */
   const look = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
-    if (!isDue(drain)) return
+    if (!isDue(drain) || isWanted()) return
     const now = clock.currentTimeMillisUnsafe()
-    drain.nextStored = Number.POSITIVE_INFINITY
-    drain.nextDeadline = 0
-    let first = Number.POSITIVE_INFINITY
-    let from = drain.window.below
-    const consider = (message: StoredMsg) => {
+    rest.until = now + readingTime
+    if (drain.look === undefined) drain.nextStored = Number.POSITIVE_INFINITY
+    let { first, from } = drain.look ?? { first: Number.POSITIVE_INFINITY, from: 0 }
+    from = Math.max(from, drain.window.below)
+    drain.look = { first, from }
+    const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
+    const over: Array<readonly [StoredMsg, Delivery]> = []
+    for (const message of messages) {
+      from = message.seq + 1
       const delivery = deliveryIn(message)
-      if (delivery === undefined || drain.window.has(message.seq) || isWanted()) return Effect.void
-      if (delivery.deadline > now) {
-        first = Math.min(first, delivery.deadline)
-        return Effect.void
-      }
-      return Effect.map(end(drain, message, delivery), (isGone) => {
-        if (!isGone) first = Math.min(first, now + endPause)
-      })
+      if (delivery === undefined || drain.window.has(message.seq)) continue
+      if (delivery.deadline > now) first = Math.min(first, delivery.deadline)
+      else over.push([message, delivery])
     }
-    while (!isWanted()) {
-      const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
-      const last = messages.at(-1)
-      if (last === undefined) {
-        drain.nextDeadline = first
-        break
-      }
-      from = last.seq + 1
-      yield* Effect.forEach(messages, consider, { concurrency: 16, discard: true })
-    }
+    const endOne = ([message, delivery]: readonly [StoredMsg, Delivery]) =>
+      isWanted()
+        ? Effect.sync(() => {
+            first = now
+          })
+        : Effect.map(end(drain, message, delivery), (isGone) => {
+            if (!isGone) first = Math.min(first, now + endPause)
+          })
+    yield* Effect.forEach(over, endOne, { concurrency: 16, discard: true })
+    if (messages.length === 0) drain.nextDeadline = first
+    drain.look = messages.length === 0 ? undefined : { first, from }
     const done = clock.currentTimeMillisUnsafe()
-    rest.until = done + 10 * (done - now)
+    rest.until = done + restFor * (done - now)
   })
-  return { isDue, look }
+
+  return {
+    isDue,
+    look,
+    /** How long until it is worth asking again, ms. */
+    pause: ({ look }: Drain, usual: number): number =>
+      look === undefined
+        ? usual
+        : Math.max(1, Math.min(usual, rest.until - clock.currentTimeMillisUnsafe()))
+  }
 }
