@@ -248,12 +248,18 @@ export const makeDrains = (options: DrainsOptions) => {
     wake,
 
     /** What time does: to be called again and again. */
-    tick: () =>
+    tick: () => {
+      // One may look at a time: the others need not be woken to find that out.
+      let looks = false
       rota.tick((key) => {
         const drain = drains.get(key)
         if (drain === undefined) return true
-        return wanted(key, drain) > 0 || drain.window.finishedCount > 0 || expiry.isDue(drain)
-      }, lookAgain),
+        if (wanted(key, drain) > 0 || drain.window.finishedCount > 0) return true
+        if (looks || !expiry.isDue(drain)) return false
+        looks = true
+        return true
+      }, lookAgain)
+    },
 
     /** A delivery that was read has no place in its lane any more. */
     handBack: (key: string, held: Held) => {

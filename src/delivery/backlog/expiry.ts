@@ -113,8 +113,9 @@ export const makeExpiry = (options: ExpiryOptions) => {
             if (!isGone) first = Math.min(first, now + endPause)
           })
     yield* Effect.forEach(over, endOne, { concurrency: 16, discard: true })
-    if (messages.length === 0) drain.nextDeadline = first
-    drain.look = messages.length === 0 ? undefined : { first, from }
+    const isWhole = (messages.at(-1)?.header.get("Nats-Num-Pending") ?? "0") === "0"
+    if (isWhole) drain.nextDeadline = first
+    drain.look = isWhole ? undefined : { first, from }
     const done = clock.currentTimeMillisUnsafe()
     rest.until = done + restFor * (done - now)
   })
