@@ -12,8 +12,8 @@ import { deliveryIn } from "./drain.ts"
 const endPause = 30_000
 
 export interface ExpiryOptions {
-  readonly backlog: Backlog
-  readonly memory: StreamMemory
+  readonly backlog: Pick<Backlog, "read" | "remove">
+  readonly memory: Pick<StreamMemory, "settled">
   readonly clock: Clock.Clock
   /** Ends a delivery whose time is over; it was read and is not begun. */
   readonly expire: (held: Held) => Effect.Effect<void>
