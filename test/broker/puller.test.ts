@@ -5,6 +5,7 @@ import type { Ended, Take, Wanted } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
 import type { GetHeader } from "../../src/domain/event.ts"
+import { eventually } from "../engine.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
@@ -154,15 +155,24 @@ describe("a message that was handed out", () => {
 
   scenario("takes one answer only", () =>
     Effect.gen(function* () {
-      const { ask: request, jsm, names, connection } = yield* Broker
+      const { ask: request, connection } = yield* Broker
+      const answers: Array<string> = []
+      const heard = connection.subscribe("$JS.ACK.>", {
+        callback: (_, message) => void answers.push(message.string())
+      })
       yield* store("a")
       const { ask, taken } = yield* pulling(60_000)
       yield* ask({ messages: 1 })
       taken[0]?.ack()
       taken[0]?.nak(1)
+      yield* eventually(
+        Effect.sync(() => answers.length),
+        (count) => count > 0
+      )
+      // A second one would have gone out with the first.
       yield* request("flush", () => connection.flush())
-      const { state } = yield* request("info", () => jsm.streams.info(names.deliveries(0)))
-      assert.strictEqual(state.messages, 0)
+      heard.unsubscribe()
+      assert.deepStrictEqual(answers, ["+ACK"])
     })
   )
 })

@@ -140,7 +140,8 @@ describe("who sends something again", () => {
       const waiting = yield* Effect.forkChild(safe)
       yield* Effect.promise(server.restart)
       yield* Fiber.join(waiting)
-      assert.strictEqual(looks, 2)
+      // Once for each time that it was missed, which may be again while the broker starts.
+      assert.isAtLeast(looks, 2)
       assert.lengthOf(yield* readSenders, 1)
     })
   )
