@@ -6,10 +6,17 @@ import type { Held } from "../lanes/held.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import type { Addressee } from "./backlog.ts"
 import { DrainWindow } from "./drain-window.ts"
-import type { Look } from "./expiry.ts"
 
 /** Stands for how often a message of which a former owner may have died was handed out: nobody counts it. */
 const perhapsDeadly = 100
+
+/** A look for deadlines that has come so far. */
+export interface Look {
+  /** The sequence where it goes on. */
+  readonly from: number
+  /** The first deadline that it has seen and that has not passed, ms since the epoch. */
+  readonly first: number
+}
 
 /** One endpoint's backlog, from the first message stored there until it is empty. */
 export class Drain {

@@ -30,14 +30,6 @@ export interface Rest {
   until: number
 }
 
-/** A look through a backlog that has come so far. */
-export interface Look {
-  /** The sequence where it goes on. */
-  readonly from: number
-  /** The first deadline that it has seen and that has not passed, ms since the epoch. */
-  readonly first: number
-}
-
 /** How much longer than a reading the rest after it is: a tenth of a worker's time goes into them. */
 const restFor = 9
 /** How long a reading may take before another one begins beside it, ms. */
