@@ -31,7 +31,7 @@ export class Puller {
   #inbox: Inbox | undefined
 
   /**
-   * @param outbound through which messages are answered.
+   * @param outbound through which messages are asked for and answered.
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(
@@ -59,7 +59,8 @@ export class Puller {
       ...(bytes === undefined ? {} : { max_bytes: Math.floor(bytes) })
     }
     const reply = this.#inbox.open(messages, ended)
-    this.#connection.publish(this.#subject, JSON.stringify(request), { reply })
+    const until = performance.now() + this.#expires
+    this.#outbound.publish(this.#subject, reply, "", JSON.stringify(request), until)
   }
 
   /**

@@ -73,7 +73,7 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
       return
     }
-    yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
+    yield* inHand.roomy
     if (mayAttempt()) return inHand.room
     yield* Effect.sleep(notOwnerPause)
     return

@@ -44,7 +44,8 @@ export interface Delivery {
 
 /** `<event id>.<endpoint id>`: how a delivery is shown. */
 export const deliveryId = (delivery: Pick<Delivery, "event" | "endpoint">): string =>
-  `${delivery.event}.${delivery.endpoint}`
+  // Joined it is in one piece; V8 takes twice as long to write a fact that holds a text in parts.
+  [delivery.event, delivery.endpoint].join(".")
 
 /** The round that routing begins. */
 export const firstRound = "0"

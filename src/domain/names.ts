@@ -55,13 +55,15 @@ export interface Names {
 export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
   const lower = prefix.toLowerCase()
   const root = lower.replace(/_+$/, "")
+  // In one piece, as each fact names one: see deliveryId.
+  const stream = (name: string) => [prefix, name].join("")
   return {
     eventRoot,
-    events: `${prefix}EVENTS`,
-    history: `${prefix}HISTORY`,
-    dead: `${prefix}DEAD`,
-    deliveries: (partition) => `${prefix}DELIVERIES_${partition}`,
-    backlog: (partition) => `${prefix}BACKLOG_${partition}`,
+    events: stream("EVENTS"),
+    history: stream("HISTORY"),
+    dead: stream("DEAD"),
+    deliveries: (partition) => stream(`DELIVERIES_${partition}`),
+    backlog: (partition) => stream(`BACKLOG_${partition}`),
     buckets: {
       endpoints: `${lower}endpoints`,
       health: `${lower}health`,
@@ -100,8 +102,11 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
  * The partition an endpoint lives in: FNV-1a (32 bit) of `tenant.endpoint`, modulo P.
  * Part of the stored layout: changing it strands what waits.
  */
-export const partitionOf = (tenant: string, endpoint: string, partitions: number): number => {
-  const key = `${tenant}.${endpoint}`
+export const partitionOf = (tenant: string, endpoint: string, partitions: number): number =>
+  partitionOfKey(`${tenant}.${endpoint}`, partitions)
+
+/** The same of an endpoint's key, `<tenant>.<endpoint>`. */
+export const partitionOfKey = (key: string, partitions: number): number => {
   let hash = 0x811c9dc5
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
   return (hash >>> 0) % partitions

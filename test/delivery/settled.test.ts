@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import type { Mark } from "../../src/delivery/memory/settled.ts"
 import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
 
 describe("what an owner remembers of messages that have ended", () => {
@@ -58,8 +59,8 @@ describe("the floor of the history", () => {
     [Schema.Array(Step).check(Schema.isMinLength(30))],
     ([steps]) => {
       const settled = new Settled(new Horizon(0))
-      const begun: Array<number> = []
-      const stored: Array<{ readonly mark: number; readonly seq: number }> = []
+      const begun: Array<Mark> = []
+      const stored: Array<{ readonly mark: Mark; readonly seq: number }> = []
       const released: Array<{ readonly seq: number; readonly wait: number }> = []
       let seq = 0
       let wait = 0

@@ -4,6 +4,7 @@ import type { Delivery } from "../../domain/delivery.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import type { Held } from "../lanes/held.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
+import type { Mark } from "../memory/settled.ts"
 import type { Addressee } from "./backlog.ts"
 import { DrainWindow } from "./drain-window.ts"
 
@@ -39,7 +40,7 @@ export class Drain {
   /** Taken out one by one, and not purged past. */
   thinned: ReadonlyArray<number> = []
   readonly #memory: StreamMemory
-  readonly #marks = new Map<number, number>()
+  readonly #marks = new Map<number, Mark>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
 
   /** Told when there may be something to do. */

@@ -9,6 +9,8 @@ import { Recent } from "./recent.ts"
 /** What routing needs to know of an endpoint. */
 export interface ListedEndpoint {
   readonly id: string
+  /** Of its configuration. */
+  readonly key: string
   readonly generation: string
   readonly revision: number
   readonly isDisabled: boolean
@@ -93,6 +95,7 @@ export class DirectoryTable {
     this.#drop(key)
     const row: Row = {
       id,
+      key,
       generation,
       revision,
       isDisabled: config.disabled !== undefined,

@@ -26,9 +26,11 @@ export interface Capacity {
   readonly usualParts?: number
 }
 
-/** Deliveries that are worth a request of their own, and how long to wait for them, ms. */
-const worthwhile = 32
+/** The part of its capacity that is worth a request, and how long to wait for it, ms. */
+const worthwhile = 1 / 2
 const moment = 5
+/** How long it is waited for room at all, ms. */
+const longest = 1_000
 
 /**
  * The messages a process has taken and not settled. The broker would hand them to somebody else
@@ -124,24 +126,26 @@ export class InHand {
   }
 
   get #isWorthwhile(): boolean {
-    return this.room !== undefined && this.#free >= Math.min(worthwhile, this.#capacity.deliveries)
+    return this.room !== undefined && this.#free >= worthwhile * this.#capacity.deliveries
   }
 
   /**
    * Waits until enough room has come together for a batch that is worth a request, or for any at
-   * all where that takes longer than a moment.
+   * all where that takes longer than a moment; for a second at most.
    */
   readonly roomy: Effect.Effect<void> = Effect.callback((resume) => {
+    if (this.#isWorthwhile) return resume(Effect.void)
+    let left = longest / moment
     const done = () => {
       clearInterval(timer)
       this.#waiting = undefined
       resume(Effect.void)
     }
     const timer = setInterval(() => {
-      if (this.room !== undefined) done()
+      left--
+      if (this.room !== undefined || left === 0) done()
     }, moment)
     this.#waiting = done
-    if (this.#isWorthwhile) done()
     return Effect.sync(() => clearInterval(timer))
   })
 

@@ -1,6 +1,6 @@
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import type { Take, Wanted } from "../../broker/puller.ts"
+import type { Ended, Take, Wanted } from "../../broker/puller.ts"
 import { Puller } from "../../broker/puller.ts"
 
 /**
@@ -42,10 +42,7 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
   while (!options.stopping()) {
     const wanted = yield* options.room
     if (wanted === undefined) continue
-    // Without a broker a request never ends by itself.
-    const ended = Option.getOrUndefined(
-      yield* Effect.timeoutOption(request(puller, wanted), longest)
-    )
+    const ended = yield* request(puller, wanted)
     if (ended === undefined) continue
     if (typeof ended === "object") {
       if (!failing)
@@ -60,8 +57,23 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
   }
 }, Effect.scoped)
 
+/**
+ * How it came to its end; undefined where it did not, as without a broker. With a timer of its own:
+ * there is a request for every few deliveries, and Effect's way takes two fibers.
+ */
 const request = (puller: Puller, wanted: Wanted) =>
-  Effect.callback<"done" | "too-large" | { readonly message: string }>((resume) => {
-    puller.request(wanted, (how) => resume(Effect.succeed(how)))
-    return Effect.sync(() => puller.abandon())
+  Effect.callback<Ended | undefined>((resume) => {
+    const abandon = () => {
+      clearTimeout(timer)
+      puller.abandon()
+    }
+    const timer = setTimeout(() => {
+      abandon()
+      resume(Effect.succeed(undefined))
+    }, longest)
+    puller.request(wanted, (how) => {
+      clearTimeout(timer)
+      resume(Effect.succeed(how))
+    })
+    return Effect.sync(abandon)
   })

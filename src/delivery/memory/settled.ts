@@ -1,5 +1,7 @@
 import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
+import type { Linked } from "../lanes/chain.ts"
+import { Chain } from "../lanes/chain.ts"
 
 /** What tells the deliveries of one endpoint from each other: an event may come to it in several rounds. */
 export type Identity = Pick<Delivery, "eventSeq" | "round">
@@ -7,6 +9,12 @@ export type Identity = Pick<Delivery, "eventSeq" | "round">
 /** Nearly all are of the first round, and a number takes less memory than a text. */
 const nameOf = ({ eventSeq, round }: Identity): number | string =>
   round === firstRound ? eventSeq : `${eventSeq}.${round}`
+
+/** A fact that is about to be appended. */
+export interface Mark extends Linked<Mark> {
+  /** It will be stored beyond this sequence of HISTORY. */
+  readonly floor: number
+}
 
 /** Generations kept besides the present one. */
 const kept = 2
@@ -17,7 +25,6 @@ const kept = 2
  */
 export class Horizon {
   #seq: number
-  #mark = 0
 
   constructor(seq: number) {
     this.#seq = seq
@@ -25,11 +32,6 @@ export class Horizon {
 
   get seq(): number {
     return this.#seq
-  }
-
-  /** A number that is given once. */
-  nextMark(): number {
-    return this.#mark++
   }
 
   /** A fact was stored at this sequence. */
@@ -49,10 +51,11 @@ export class Horizon {
 export class Settled {
   readonly #generations: Array<Map<number, number | string>> = [new Map()]
   readonly #floors: Array<number> = []
-  readonly #open: Map<number, number>
+  /** In the order of their floors, for the horizon only ever widens. */
+  readonly #open: Chain<Mark>
   readonly #horizon: Horizon
 
-  constructor(horizon: Horizon, open = new Map<number, number>()) {
+  constructor(horizon: Horizon, open = new Chain<Mark>()) {
     this.#horizon = horizon
     this.#open = open
   }
@@ -94,9 +97,9 @@ export class Settled {
    * Marks that a fact is about to be appended; `close` it when its message has been released.
    * Until then the floor stays below it.
    */
-  open(): number {
-    const mark = this.#horizon.nextMark()
-    this.#open.set(mark, this.#horizon.seq)
+  open(): Mark {
+    const mark = { floor: this.#horizon.seq, before: undefined, after: undefined }
+    this.#open.add(mark)
     return mark
   }
 
@@ -105,8 +108,8 @@ export class Settled {
     this.#horizon.stored(seq)
   }
 
-  close(mark: number): void {
-    this.#open.delete(mark)
+  close(mark: Mark): void {
+    this.#open.remove(mark)
   }
 
   /**
@@ -117,7 +120,7 @@ export class Settled {
    */
   rotate(): number | undefined {
     this.#generations.unshift(new Map())
-    this.#floors.unshift(Math.min(this.#horizon.seq, ...this.#open.values()))
+    this.#floors.unshift(this.#open.first?.floor ?? this.#horizon.seq)
     if (this.#generations.length <= kept + 1) return undefined
     this.#generations.pop()
     return this.#floors.pop()

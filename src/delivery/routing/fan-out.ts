@@ -5,15 +5,15 @@ import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Planned } from "../../domain/fact.ts"
+import { partitionOfKey } from "../../domain/names.ts"
 import { Checkpoint } from "../checkpoint.ts"
-import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
 import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight } from "../straight.ts"
 import type { Plain } from "../underway.ts"
 import type { Begun } from "./begun.ts"
-import { deliveryOf, messageOf, partitionFor } from "./planned.ts"
+import { deliveryOf, messageOf } from "./planned.ts"
 import type { Telling } from "./telling.ts"
 
 /** Deliveries of one event that await their acknowledgement at the same time. */
@@ -50,6 +50,8 @@ export interface SoFar {
 export interface Routed {
   readonly message: StreamMessage
   readonly telling: Telling
+  /** Of the endpoints of its plan, one after the other. */
+  readonly keys: ReadonlyArray<string>
   /** ms of the monotonic clock */
   readonly began: number
 }
@@ -111,7 +113,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   }
   yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(timer)))
 
-  return ({ began, message, telling }: Routed, work: Plain<Broker>, then: Then) => {
+  return ({ began, keys, message, telling }: Routed, work: Plain<Broker>, then: Then) => {
     const { event } = telling
     const { endpoints } = telling.plan
     /** Those that have no delivery, as far as is known; made when there is one. */
@@ -133,9 +135,11 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
 
     const advance = (): void => {
       while (isAsUsual() && storing + attempting - lasting < fanOut) {
-        const planned = endpoints[next++]
-        if (planned === undefined) break
-        if (!attempt(planned)) storeUntried(planned)
+        const planned = endpoints[next]
+        const key = keys[next]
+        if (planned === undefined || key === undefined) break
+        next++
+        if (!attempt(planned, key)) storeUntried(planned)
       }
       if (storing + attempting > 0) return
       if (isAsUsual()) then.done()
@@ -162,12 +166,12 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       )
     }
 
-    const attempt = (planned: Planned): boolean => {
+    const attempt = (planned: Planned, key: string): boolean => {
       if (straights >= mostStraight || bytes >= options.bytes) return false
       let isBegun = false
       const straight: Straight = {
         delivery: deliveryOf(event, planned, untried),
-        key: endpointKey(event.tenant, planned.id),
+        key,
         body: message.data,
         untold: telling.isTold ? undefined : telling,
         begun: () => {
@@ -193,7 +197,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
       let isTaken = false
       begin()
       try {
-        isTaken = takeStraight(partitionFor(event, planned, partitions), straight)
+        isTaken = takeStraight(partitionOfKey(key, partitions), straight)
       } finally {
         if (!isTaken) {
           inLine--

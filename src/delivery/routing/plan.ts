@@ -37,26 +37,38 @@ export const candidates = (
     ...unreadable.map((id) => ({ id }))
   ].sort((a, b) => (a.id < b.id ? -1 : 1))
 
+/** A part of a plan that was made now. */
+export interface Part {
+  readonly plan: Plan
+  /**
+   * Of its endpoints, one after the other. They are the very texts that the directory has: others
+   * that say the same take longer wherever they are looked up.
+   */
+  readonly keys: ReadonlyArray<string>
+}
+
 /** The next part of an event's plan: candidates whose ids come after `after`, in their order. */
 export const nextPart = (
   event: Event,
   all: ReadonlyArray<Candidate>,
   part: number,
   after: string
-): Plan => {
+): Part => {
   const rest = after === "" ? all : all.filter(({ id }) => id > after)
   const now = rest.length <= partSize ? rest : rest.slice(0, partSize)
   const endpoints: Array<Planned> = []
+  const keys: Array<string> = []
   const skipped: Array<{ readonly id: string; readonly reason: string }> = []
   for (const { endpoint, id } of now) {
     if (endpoint === undefined) skipped.push({ id, reason: "endpoint-unreadable" })
     else if (endpoint.isDisabled) skipped.push({ id, reason: "endpoint-disabled" })
     else {
-      const { generation, revision, window } = endpoint
+      const { generation, key, revision, window } = endpoint
       endpoints.push({ id, generation, revision, deadline: event.at + window })
+      keys.push(key)
     }
   }
-  return { part, last: now.length === rest.length, endpoints, skipped }
+  return { plan: { part, last: now.length === rest.length, endpoints, skipped }, keys }
 }
 
 /** True where it is about one endpoint and nobody else. */

@@ -21,10 +21,6 @@ export const deliveryOf = (event: Event, planned: Planned, progress: Progress): 
   progress
 })
 
-/** The partition of its endpoint. */
-export const partitionFor = ({ tenant }: Event, { id }: Planned, partitions: number): number =>
-  partitionOf(tenant, id, partitions)
-
 /** The message that it is in its partition's queue: its subject and its headers. */
 export const messageOf = (
   names: Names,
@@ -34,7 +30,7 @@ export const messageOf = (
   progress: Progress
 ) => {
   const delivery = deliveryOf(event, planned, progress)
-  const partition = partitionFor(event, planned, partitions)
+  const partition = partitionOf(event.tenant, planned.id, partitions)
   const subject = names.subjects.delivery(partition, event.tenant, planned.id)
   const messageId = `${event.seq}.${firstRound}.${planned.id}`
   return { subject, headers: deliveryHeaders(delivery, messageId) }

@@ -143,7 +143,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const earlier = known?.parts[part]
       const planned =
         earlier === undefined
-          ? storePart(event, nextPart(event, all, part, after))
+          ? storePart(event, nextPart(event, all, part, after).plan)
           : Effect.succeed({ stored: earlier, isNew: false })
       return Effect.flatMap(planned, ({ isNew, stored }) => {
         reached("plan-stored")
@@ -237,7 +237,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const { all, subject } = routes.of(message.subject)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
-      const plan = nextPart(event, all, 0, "")
+      const { keys, plan } = nextPart(event, all, 0, "")
       if (!plan.last) return fromStart()
       goesTo(Math.min(plan.endpoints.length, fanOut))
       const telling = new Telling(plans, event, plan, began)
@@ -245,7 +245,8 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         acknowledge(message)
         work.done()
       }
-      const send = () => sendAll({ message, telling, began }, work, { done, otherwise, lasts })
+      const send = () =>
+        sendAll({ message, telling, keys, began }, work, { done, otherwise, lasts })
       if (isSole(plan) && facts.isTaking()) return send()
       telling.ask(() =>
         work.step(() => {

@@ -90,7 +90,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         yield* Effect.sleep("1 second")
         return
       }
-      yield* Effect.raceFirst(inHand.roomy, Effect.sleep("1 second"))
+      yield* inHand.roomy
       return inHand.room
     })
   })
