@@ -1,17 +1,31 @@
 import { Effect } from "effect"
 import type { Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
-import type { Fact, FactKind } from "../domain/fact.ts"
+import type { Fact, FactKind, Plan } from "../domain/fact.ts"
 import type { AttemptResult } from "../domain/outcome.ts"
 import type { Sent } from "./attempt/sender.ts"
 import type { Held } from "./lanes/held.ts"
 
-/** A fact about a delivery, with all that is known of it before an attempt. */
+/** An attempt that was made, and what came of it. */
+export interface Made {
+  /** Its number within the round, from 1. */
+  readonly attempt: number
+  readonly result: AttemptResult
+}
+
+/**
+ * A fact about a delivery: what was known of it before an attempt, and what came of one. In one piece,
+ * for there is one for each delivery, and to copy it costs more than to make it.
+ *
+ * @param plan of its event, where no other fact tells it.
+ */
 export const deliveryFact = (
   { delivery, place }: Pick<Held, "delivery" | "place">,
   kind: FactKind,
   at: number,
-  worker: string
+  worker: string,
+  made?: Made,
+  plan?: Plan
 ): Fact => ({
   v: 1,
   kind,
@@ -24,20 +38,18 @@ export const deliveryFact = (
   delivery: deliveryId(delivery),
   round: delivery.round,
   from: place,
-  ...(delivery.origin === undefined ? {} : { origin: delivery.origin }),
+  origin: delivery.origin,
   deadline: delivery.deadline,
   worker,
-  ...(delivery.content.traceparent === undefined ? {} : { trace: delivery.content.traceparent })
-})
-
-/** What a fact tells of an attempt. */
-export const attemptFields = (result: AttemptResult): Partial<Fact> => ({
-  durationMs: result.durationMs,
-  ...(result.status === undefined ? {} : { status: result.status }),
-  ...(result.error === undefined ? {} : { error: result.error }),
-  ...(result.connectMs === undefined ? {} : { connectMs: result.connectMs }),
-  ...(result.firstByteMs === undefined ? {} : { firstByteMs: result.firstByteMs }),
-  ...(result.response === undefined ? {} : { response: result.response })
+  trace: delivery.content.traceparent,
+  attempt: made?.attempt,
+  durationMs: made?.result.durationMs,
+  status: made?.result.status,
+  error: made?.result.error,
+  connectMs: made?.result.connectMs,
+  firstByteMs: made?.result.firstByteMs,
+  response: made?.result.response,
+  plan
 })
 
 /** The fact of an attempt that succeeded. */
@@ -45,12 +57,10 @@ export const deliveredFact = (
   held: Pick<Held, "delivery" | "place">,
   progress: Progress,
   { at, result }: Sent,
-  worker: string
-): Fact => ({
-  ...deliveryFact(held, "delivered", at, worker),
-  attempt: progress.attempts + 1,
-  ...attemptFields(result)
-})
+  worker: string,
+  plan?: Plan
+): Fact =>
+  deliveryFact(held, "delivered", at, worker, { attempt: progress.attempts + 1, result }, plan)
 
 /**
  * One line per outcome, with neither bodies nor headers. What was delivered is for the history to

@@ -4,7 +4,7 @@ import type { Fact } from "../domain/fact.ts"
 import type { NextStep } from "../policy/next-step.ts"
 import { nextStep } from "../policy/next-step.ts"
 import type { Sent } from "./attempt/sender.ts"
-import { attemptFields, deliveryFact } from "./delivery-fact.ts"
+import { deliveryFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { disableEndpoint } from "./endpoints/endpoint-store.ts"
 import type { Held } from "./lanes/held.ts"
@@ -40,9 +40,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
   const failed: FailedAttempt = {
     step,
     fact: {
-      ...deliveryFact(held, "attempt-failed", at, worker),
-      attempt: attempts,
-      ...attemptFields(result),
+      ...deliveryFact(held, "attempt-failed", at, worker, { attempt: attempts, result }),
       ...next
     },
     progress: {

@@ -197,10 +197,11 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       reason,
       dead,
       attempt: attempts,
-      ...(lastStatus === undefined ? {} : { status: lastStatus }),
-      ...(lastErrorClass === undefined
-        ? {}
-        : { error: { class: lastErrorClass, message: lastError ?? "" } })
+      status: lastStatus,
+      error:
+        lastErrorClass === undefined
+          ? undefined
+          : { class: lastErrorClass, message: lastError ?? "" }
     }
     yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
     reached("end-stored")

@@ -158,7 +158,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
     )
 
     const succeed = (sent: Sent) => {
-      const fact = deliveredFact(held, untried, sent, worker)
+      const tell = (plan?: Plan) => deliveredFact(held, untried, sent, worker, plan)
       const stored = (fact: Fact, seq: number) => {
         settled.stored(seq)
         straights.add(endpoint.key, delivery.eventSeq, delivery.began)
@@ -168,12 +168,13 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
       }
       const plan = untold?.withEnd()
       if (untold !== undefined && plan !== undefined) {
-        const whole = { ...fact, plan }
-        const again = () => appendWithPlan(fact, whole, untold)
+        const whole = tell(plan)
+        const again = () => appendWithPlan(tell(), whole, untold)
         appendPlainly(facts, settled, work, { fact: whole, id: untold.id, again, stored })
       } else if (untold === undefined || untold.isTold)
-        appendPlainly(facts, settled, work, { fact, id: nextId(), stored })
+        appendPlainly(facts, settled, work, { fact: tell(), id: nextId(), stored })
       else {
+        const fact = tell()
         const mark = settled.open()
         work.goOn(
           Effect.ensuring(

@@ -14,9 +14,70 @@ export interface Plain<R> {
   readonly stopBy: (stop: () => void) => void
 }
 
-/** How work without a fiber is cut off. */
-interface Cut extends Linked<Cut> {
-  readonly off: () => void
+/** All work of one place, and what its parts need of each other. */
+interface Account<R> {
+  readonly plain: Chain<PlainWork<R>>
+  readonly run: Underway<R>["run"]
+  /** Called when there is no work without a fiber any more. */
+  readonly isEmpty: () => void
+}
+
+type Ended = (finished: boolean) => void
+type AfterDefect<R> = (defect: unknown) => Effect.Effect<void, unknown, R>
+
+/** A class, and not closures as elsewhere: it is made twice for each delivery. */
+class PlainWork<R> implements Plain<R>, Linked<PlainWork<R>> {
+  before: PlainWork<R> | undefined
+  after: PlainWork<R> | undefined
+  readonly #account: Account<R>
+  readonly #ended: Ended
+  readonly #afterDefect: AfterDefect<R>
+  #stop: (() => void) | undefined
+  #isOpen = true
+
+  constructor(account: Account<R>, ended: Ended, afterDefect: AfterDefect<R>) {
+    this.#account = account
+    this.#ended = ended
+    this.#afterDefect = afterDefect
+  }
+
+  step(part: () => void): void {
+    if (!this.#isOpen) return
+    try {
+      part()
+    } catch (defect) {
+      this.goOn(this.#afterDefect(defect))
+    }
+  }
+
+  done(): void {
+    if (this.#leave()) this.#ended(true)
+  }
+
+  goOn(work: Effect.Effect<void, unknown, R>): void {
+    if (!this.#isOpen) return
+    this.#account.run(work, this.#ended)
+    this.#leave()
+  }
+
+  stopBy(stop: () => void): void {
+    this.#stop = stop
+  }
+
+  cutOff(): void {
+    if (!this.#leave()) return
+    this.#stop?.()
+    this.#ended(false)
+  }
+
+  #leave(): boolean {
+    if (!this.#isOpen) return false
+    this.#isOpen = false
+    const { isEmpty, plain } = this.#account
+    plain.remove(this)
+    if (plain.size === 0) isEmpty()
+    return true
+  }
 }
 
 /** What is to be done with the messages in hand, as fibers and without. */
@@ -45,54 +106,23 @@ export interface Underway<R> {
 export const makeUnderway = Effect.fnUntraced(function* <R>() {
   const fibers = yield* FiberSet.make<void>()
   const fork = yield* FiberSet.runtime(fibers)<R>()
-  const plain = new Chain<Cut>()
+  const plain = new Chain<PlainWork<R>>()
   let waiting: Array<() => void> = []
 
   const run: Underway<R>["run"] = (work, ended) =>
     fork(work).addObserver((exit) => ended(exit._tag === "Success"))
 
+  const isEmpty = () => {
+    const those = waiting
+    waiting = []
+    for (const resume of those) resume()
+  }
+  const account: Account<R> = { plain, run, isEmpty }
+
   const begin: Underway<R>["begin"] = (ended, afterDefect) => {
-    let stop: (() => void) | undefined
-    let isOpen = true
-    const leave = () => {
-      if (!isOpen) return false
-      isOpen = false
-      plain.remove(cut)
-      if (plain.size === 0 && waiting.length > 0) {
-        for (const resume of waiting) resume()
-        waiting = []
-      }
-      return true
-    }
-    const off = () => {
-      if (!leave()) return
-      stop?.()
-      ended(false)
-    }
-    const cut: Cut = { off, before: undefined, after: undefined }
-    const goOn: Plain<R>["goOn"] = (work) => {
-      if (!isOpen) return
-      run(work, ended)
-      leave()
-    }
-    plain.add(cut)
-    return {
-      step: (part) => {
-        if (!isOpen) return
-        try {
-          part()
-        } catch (defect) {
-          goOn(afterDefect(defect))
-        }
-      },
-      done: () => {
-        if (leave()) ended(true)
-      },
-      goOn,
-      stopBy: (how) => {
-        stop = how
-      }
-    }
+    const work = new PlainWork(account, ended, afterDefect)
+    plain.add(work)
+    return work
   }
 
   const noPlain = Effect.callback<void>((resume) => {
@@ -107,7 +137,7 @@ export const makeUnderway = Effect.fnUntraced(function* <R>() {
   )
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const { off } of [...plain]) off()
+      for (const work of [...plain]) work.cutOff()
     })
   )
   const underway: Underway<R> = {

@@ -62,7 +62,10 @@ export const Plan = Schema.Struct({
 })
 export type Plan = typeof Plan.Type
 
-/** One record of the history stream. Times in ms since the epoch, durations in ms. */
+/**
+ * One record of the history stream. Times in ms since the epoch, durations in ms. What is undefined
+ * is not written.
+ */
 export const Fact = Schema.Struct({
   v: Schema.Literal(1),
   kind: Schema.Literals(factKinds),
@@ -71,46 +74,46 @@ export const Fact = Schema.Struct({
   /** `_` where no endpoint is meant. */
   endpoint: Schema.String,
   /** The event's id, a label. */
-  event: Schema.optionalKey(Schema.String),
+  event: Schema.optional(Schema.String),
   /** The event's sequence in EVENTS, its identity. */
-  eventSeq: Schema.optionalKey(Schema.Int),
-  type: Schema.optionalKey(Schema.String),
+  eventSeq: Schema.optional(Schema.Int),
+  type: Schema.optional(Schema.String),
   /** `<event id>.<endpoint id>` */
-  delivery: Schema.optionalKey(Schema.String),
+  delivery: Schema.optional(Schema.String),
   /** In `redelivered` and `replayed` the one that begins, in `discarded` the one that had ended. */
-  round: Schema.optionalKey(Schema.String),
-  attempt: Schema.optionalKey(Schema.Int),
+  round: Schema.optional(Schema.String),
+  attempt: Schema.optional(Schema.Int),
   /** The message that this fact settles, or whose attempt it tells of. */
-  from: Schema.optionalKey(Place),
+  from: Schema.optional(Place),
   /** Where that message was moved from: `<stream>:<sequence>`. */
-  origin: Schema.optionalKey(Schema.String),
-  status: Schema.optionalKey(Schema.Int),
-  error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
-  durationMs: Schema.optionalKey(Schema.Number),
-  connectMs: Schema.optionalKey(Schema.Number),
-  firstByteMs: Schema.optionalKey(Schema.Number),
-  response: Schema.optionalKey(Response),
-  nextAttemptAt: Schema.optionalKey(Schema.Number),
+  origin: Schema.optional(Schema.String),
+  status: Schema.optional(Schema.Int),
+  error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
+  durationMs: Schema.optional(Schema.Number),
+  connectMs: Schema.optional(Schema.Number),
+  firstByteMs: Schema.optional(Schema.Number),
+  response: Schema.optional(Response),
+  nextAttemptAt: Schema.optional(Schema.Number),
   /**
    * How a retry waits: as a NAK of the same message, or as a schedule of the broker. Not told where
    * the attempt was made from the event: that is decided in the queue.
    */
-  wait: Schema.optionalKey(Schema.Literals(["nak", "schedule"])),
-  deadline: Schema.optionalKey(Schema.Number),
-  reason: Schema.optionalKey(Schema.Union([DeadReason, Schema.String])),
+  wait: Schema.optional(Schema.Literals(["nak", "schedule"])),
+  deadline: Schema.optional(Schema.Number),
+  reason: Schema.optional(Schema.Union([DeadReason, Schema.String])),
   /** Sequence of the dead letter in DEAD: what an end left, or what is sent again or discarded. */
-  dead: Schema.optionalKey(Schema.Int),
+  dead: Schema.optional(Schema.Int),
   /**
    * In `routed`; in the `delivered` of an event that goes to one endpoint alone, and was taken at
    * once, so that no fact told of its plan before.
    */
-  plan: Schema.optionalKey(Plan),
+  plan: Schema.optional(Plan),
   /** In `alert-raised` and `alert-cleared`. */
-  alert: Schema.optionalKey(Alert),
-  worker: Schema.optionalKey(Schema.String),
+  alert: Schema.optional(Alert),
+  worker: Schema.optional(Schema.String),
   /** Who asked for it: `user@host`, or what was given. */
-  by: Schema.optionalKey(Schema.String),
+  by: Schema.optional(Schema.String),
   /** The event's traceparent. */
-  trace: Schema.optionalKey(Schema.String)
+  trace: Schema.optional(Schema.String)
 })
 export type Fact = typeof Fact.Type

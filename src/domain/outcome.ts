@@ -34,14 +34,14 @@ export type Response = typeof Response.Type
 
 /** How one attempt went, before anybody judges it. Times in ms. */
 export interface AttemptResult {
-  readonly status?: number
-  readonly error?: { readonly class: ErrorClass; readonly message: string }
-  readonly response?: Response
+  readonly status?: number | undefined
+  readonly error?: { readonly class: ErrorClass; readonly message: string } | undefined
+  readonly response?: Response | undefined
   /** The Retry-After header as it came. */
-  readonly retryAfter?: string
+  readonly retryAfter?: string | undefined
   readonly durationMs: number
-  readonly connectMs?: number
-  readonly firstByteMs?: number
+  readonly connectMs?: number | undefined
+  readonly firstByteMs?: number | undefined
 }
 
 /** Why a delivery ended without success. */

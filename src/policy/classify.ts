@@ -50,7 +50,10 @@ const ofStatus = (status: number, statuses: Readonly<Record<string, Verdict>>): 
  * @param statuses the policy's overrides; an exact status beats a class, a class beats the table.
  */
 export const classify = (
-  result: { readonly status?: number; readonly error?: { readonly class: ErrorClass } },
+  result: {
+    readonly status?: number | undefined
+    readonly error?: { readonly class: ErrorClass } | undefined
+  },
   statuses: Readonly<Record<string, Verdict>> = {}
 ): { readonly verdict: Verdict; readonly gone: boolean } => {
   const { error, status } = result

@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Result } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { WorkerOptions } from "../../src/delivery/worker.ts"
+import type { Fact } from "../../src/domain/fact.ts"
 import { counting } from "../counting.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
@@ -47,7 +48,7 @@ const mortalWorker = (place: Installation, options: Partial<WorkerOptions>) =>
     return Effect.andThen(Deferred.succeed(ends, undefined), Deferred.await(dead))
   })
 
-const workers = (facts: ReadonlyArray<{ readonly worker?: string }>) =>
+const workers = (facts: ReadonlyArray<Pick<Fact, "worker">>) =>
   new Set(facts.map(({ worker }) => worker))
 
 describe.concurrent("a second worker", () => {

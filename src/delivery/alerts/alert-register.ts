@@ -187,7 +187,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
       endpoint,
       alert,
       worker: options.worker,
-      ...(reason === undefined ? {} : { reason })
+      reason
     }
     return { ...record, untold } satisfies AlertRecord
   }

@@ -50,6 +50,8 @@ const abandoned = new Error("the attempt is over")
 
 const tenths = (ms: number): number => Math.round(ms * 10) / 10
 
+const tenthsOf = (ms: number | undefined) => (ms === undefined ? undefined : tenths(ms))
+
 const headerOf = (headers: Headers, name: string): string | undefined => {
   const value = headers[name]
   const text = typeof value === "string" ? value : value?.join(", ")
@@ -240,16 +242,15 @@ class Attempt implements Running {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#timer)
-    const retryAfter = headerOf(exchange.headers, "retry-after")
+    const hasAnswer = exchange.status !== 0
     const result: AttemptResult = {
-      ...(exchange.status === 0
-        ? undefined
-        : { status: exchange.status, response: exchange.response }),
-      ...(error === undefined ? undefined : { error }),
-      ...(retryAfter === undefined ? undefined : { retryAfter }),
+      status: hasAnswer ? exchange.status : undefined,
+      error,
+      response: hasAnswer ? exchange.response : undefined,
+      retryAfter: headerOf(exchange.headers, "retry-after"),
       durationMs: tenths(performance.now() - this.#startedAt),
-      ...(this.#connectMs === undefined ? undefined : { connectMs: tenths(this.#connectMs) }),
-      ...(this.#firstByteMs === undefined ? undefined : { firstByteMs: tenths(this.#firstByteMs) })
+      connectMs: tenthsOf(this.#connectMs),
+      firstByteMs: tenthsOf(this.#firstByteMs)
     }
     afterParsing(() => this.#done(result))
   }

@@ -259,7 +259,7 @@ const tell = Effect.fnUntraced(function* (
       tenant,
       endpoint: id,
       worker: by,
-      ...(reason === undefined ? {} : { reason })
+      reason
     },
     `${kind}.${endpointKey(tenant, id)}.${revision}`
   )

@@ -113,9 +113,9 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
       delivery: deliveryId(delivery),
       round,
       deadline,
-      ...(dead === undefined ? {} : { dead }),
+      dead,
       by,
-      ...(content.traceparent === undefined ? {} : { trace: content.traceparent })
+      trace: content.traceparent
     } satisfies Partial<Fact>
   }
 

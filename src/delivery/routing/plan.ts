@@ -91,7 +91,7 @@ export const routedFact = (event: Event, plan: Plan, at: number, worker: string)
   type: event.type,
   plan,
   worker,
-  ...(event.content.traceparent === undefined ? {} : { trace: event.content.traceparent })
+  trace: event.content.traceparent
 })
 
 /** The part that the history holds at a sequence, from its leader. */

@@ -52,11 +52,13 @@ export const countedKinds = [
 /** As much of a fact as is counted. */
 export interface Countable extends Pick<Fact, "attempt" | "reason"> {
   readonly kind: FactKind
-  readonly plan?: {
-    readonly part: number
-    readonly endpoints: ReadonlyArray<unknown>
-    readonly skipped: ReadonlyArray<unknown>
-  }
+  readonly plan?:
+    | {
+        readonly part: number
+        readonly endpoints: ReadonlyArray<unknown>
+        readonly skipped: ReadonlyArray<unknown>
+      }
+    | undefined
 }
 
 const again = (attempt: number): number => (attempt > 1 ? 1 : 0)
