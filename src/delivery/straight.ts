@@ -60,9 +60,9 @@ export interface Straight {
   /** Where no plan was stored before. */
   readonly untold?: Untold | undefined
   /** Told when its request goes out; before that it stands in line. */
-  readonly begun: () => void
+  begun(): void
   /** Told once what became of it. */
-  readonly ended: (end: StraightEnd) => void
+  ended(end: StraightEnd): void
 }
 
 export interface StraightOptions {
@@ -104,7 +104,7 @@ const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
     : { ...fact, reason: plannedOtherwise }
 
 /** Gives it back without a request. */
-export const leaveUntried = ({ ended }: Straight) => ended(untriedEnd)
+export const leaveUntried = (straight: Straight) => straight.ended(untriedEnd)
 
 /**
  * Makes what attempts a delivery from its event, once: what succeeds needs no message in a queue,
@@ -133,7 +133,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
    * @param left told, before that, that it is not under way any more.
    */
   const attempt = (straight: Straight, underway: Underway<Broker | Facts>, left: () => void) => {
-    const { body, delivery, ended, untold } = straight
+    const { body, delivery, untold } = straight
     const endpoint = readyFor(straight)
     if (endpoint === undefined) {
       left()
@@ -147,7 +147,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
       () => {
         straights.leave(attempted)
         left()
-        ended(end)
+        straight.ended(end)
       },
       (defect) =>
         Effect.logError("a delivery met a defect as its event was routed", {

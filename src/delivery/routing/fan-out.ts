@@ -1,18 +1,21 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import type { Publisher } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
-import type { Progress } from "../../domain/delivery.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Planned } from "../../domain/fact.ts"
+import type { Names } from "../../domain/names.ts"
 import { partitionOfKey } from "../../domain/names.ts"
+import type { Step } from "../checkpoint.ts"
 import { Checkpoint } from "../checkpoint.ts"
-import type { Linked } from "../lanes/chain.ts"
-import { Chain } from "../lanes/chain.ts"
 import { mayBeStored } from "../memory/store-once.ts"
-import type { Straight } from "../straight.ts"
+import type { Straight, StraightEnd } from "../straight.ts"
 import type { Plain } from "../underway.ts"
 import type { Begun } from "./begun.ts"
+import type { Momentary } from "./moments.ts"
+import { Moments } from "./moments.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
 import type { Telling } from "./telling.ts"
 
@@ -20,15 +23,8 @@ import type { Telling } from "./telling.ts"
 export const fanOut = 64
 /** Deliveries that are attempted from their events at the same time, or stand in line for it. */
 const mostStraight = 768
-/**
- * How long an event may have such ones before it no longer counts as in hand, ms: where all that is
- * missing are answers, and where some stand in line.
- */
-const moments = { answers: 20, line: 100 }
 /** How long the only delivery of an event may last before its plan is told by itself, ms. */
 const untold = 1_000
-/** How often that is looked at while there are any, ms. */
-const tick = 10
 
 /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
 export type TakeStraight = (partition: number, straight: Straight) => boolean
@@ -66,15 +62,6 @@ export interface FanOutOptions {
   readonly takeStraight: TakeStraight
 }
 
-/** An event of which deliveries are attempted. */
-interface Attempting extends Linked<Attempting> {
-  /** ms of the monotonic clock */
-  readonly since: number
-  /** True where none of them stands in line. */
-  readonly areBegun: () => boolean
-  readonly lasts: () => void
-}
-
 /** What follows a fan-out. */
 export interface Then {
   /** Each delivery is stored, or has ended. */
@@ -85,187 +72,238 @@ export interface Then {
   readonly lasts: () => void
 }
 
+/** What the fan-outs of all events have in common. */
+interface Common {
+  readonly options: FanOutOptions
+  readonly names: Names
+  readonly publisher: Publisher
+  readonly reached: (step: Step) => void
+  readonly moments: Moments
+  /** Deliveries that are attempted, and bytes of their events' bodies. */
+  readonly attempted: { deliveries: number; bytes: number }
+}
+
+/** The way of one event to the endpoints of its plan. A class, for there is one for each event. */
+class FanOut implements Momentary {
+  before: Momentary | undefined
+  after: Momentary | undefined
+  since = 0
+  readonly #common: Common
+  readonly #routed: Routed
+  readonly #work: Plain<Broker>
+  readonly #then: Then
+  /** Those that have no delivery, as far as is known; made when there is one. */
+  #without: Map<string, PublishError | "unknown"> | undefined
+  #failed: Map<string, Progress> | undefined
+  #next = 0
+  #storing = 0
+  #attempting = 0
+  #inLine = 0
+  /** Of those that are attempted: they no longer stand in the way of others. */
+  #lasting = 0
+  /** While some are attempted that have not lasted yet. */
+  #isYoung = false
+  /** While the plan is not told although the only delivery lasts. */
+  #tells: NodeJS.Timeout | undefined
+  #isLate = false
+
+  constructor(common: Common, routed: Routed, work: Plain<Broker>, then: Then) {
+    this.#common = common
+    this.#routed = routed
+    this.#work = work
+    this.#then = then
+  }
+
+  /** Goes on with it, as far as may be done now. */
+  advance(): void {
+    const { keys, telling } = this.#routed
+    while (this.#isAsUsual && this.#storing + this.#attempting - this.#lasting < fanOut) {
+      const planned = telling.plan.endpoints[this.#next]
+      const key = keys[this.#next]
+      if (planned === undefined || key === undefined) break
+      this.#next++
+      if (!this.#attempt(planned, key)) this.#storeUntried(planned)
+    }
+    if (this.#storing + this.#attempting > 0) return
+    if (this.#isAsUsual) this.#then.done()
+    else this.#then.otherwise(this.#soFar())
+  }
+
+  get areBegun(): boolean {
+    return this.#inLine === 0
+  }
+
+  lasts(): void {
+    const { telling } = this.#routed
+    this.#isYoung = false
+    this.#lasting = this.#attempting
+    if (!telling.isTold)
+      this.#tells = setInterval(() => this.#work.step(() => telling.tell()), untold)
+    this.#then.lasts()
+    this.#work.step(() => this.advance())
+  }
+
+  /** The request of one that is attempted goes out. */
+  goesOut(): void {
+    this.#inLine--
+  }
+
+  /** One that was attempted has come to an end. */
+  ended(planned: Planned, end: StraightEnd, wentOut: boolean): void {
+    const { began, telling } = this.#routed
+    this.#leave(wentOut)
+    this.#work.step(() => {
+      // Meanwhile another router may have stored it, and the broker have forgotten that.
+      const isUnsure =
+        end._tag === "Failed" && performance.now() - began > this.#common.options.patience
+      if (end._tag === "Unknown" || isUnsure || telling.isUnsure) this.#lack(planned, "unknown")
+      else if (end._tag === "Failed") {
+        this.#failed ??= new Map()
+        this.#failed.set(planned.id, end.progress)
+        this.#store(planned, end.progress)
+      } else if (end._tag === "Untried") this.#storeUntried(planned)
+      this.advance()
+    })
+  }
+
+  get #isAsUsual(): boolean {
+    return this.#without === undefined && !this.#isLate && !this.#routed.telling.isUnsure
+  }
+
+  /** Nothing is stored that rests upon a plan which the history does not have. */
+  #storeUntried(planned: Planned): void {
+    const { telling } = this.#routed
+    if (telling.isTold) {
+      this.#store(planned, untried)
+      return
+    }
+    this.#storing++
+    telling.ask(() =>
+      this.#work.step(() => {
+        this.#storing--
+        if (telling.isUnsure) this.#lack(planned, "unknown")
+        else {
+          this.#common.reached("plan-stored")
+          this.#store(planned, untried)
+        }
+        this.advance()
+      })
+    )
+  }
+
+  #attempt(planned: Planned, key: string): boolean {
+    const { attempted, options } = this.#common
+    if (attempted.deliveries >= mostStraight || attempted.bytes >= options.bytes) return false
+    let isTaken = false
+    this.#begin()
+    try {
+      const straight = new FromEvent(this, this.#routed, planned, key)
+      isTaken = options.takeStraight(partitionOfKey(key, options.partitions), straight)
+    } finally {
+      if (!isTaken) this.#leave(false)
+    }
+    return isTaken
+  }
+
+  #begin(): void {
+    const { attempted, moments } = this.#common
+    attempted.deliveries++
+    this.#inLine++
+    if (this.#attempting++ === 0) attempted.bytes += this.#routed.message.data.length
+    if (this.#isYoung) return
+    this.#isYoung = true
+    moments.add(this)
+  }
+
+  #leave(wentOut: boolean): void {
+    const { attempted, moments } = this.#common
+    if (!wentOut) this.#inLine--
+    attempted.deliveries--
+    this.#attempting--
+    this.#lasting = Math.min(this.#lasting, this.#attempting)
+    if (this.#attempting > 0) return
+    attempted.bytes -= this.#routed.message.data.length
+    if (this.#isYoung) moments.remove(this)
+    this.#isYoung = false
+    clearInterval(this.#tells)
+  }
+
+  #store(planned: Planned, progress: Progress): void {
+    const { names, options, publisher, reached } = this.#common
+    const { began, message, telling } = this.#routed
+    const { partitions, patience } = options
+    const { headers, subject } = messageOf(names, partitions, telling.event, planned, progress)
+    this.#storing++
+    publisher.send(subject, message.data, headers, (result) =>
+      this.#work.step(() => {
+        this.#storing--
+        if (result instanceof PublishError) this.#lack(planned, result)
+        else reached("delivery-stored")
+        this.#isLate ||= performance.now() - began > patience
+        this.advance()
+      })
+    )
+  }
+
+  #lack({ id }: Planned, why: PublishError | "unknown"): void {
+    this.#without ??= new Map()
+    this.#without.set(id, why)
+  }
+
+  #soFar(): SoFar {
+    const { began, telling } = this.#routed
+    const { event, plan, stored } = telling
+    if (stored === undefined) return { known: undefined, began }
+    const ids = plan.endpoints.slice(0, this.#next).map(({ id }) => id)
+    const without = [...(this.#without ?? [])]
+    const sent = new Set(ids.filter((id) => this.#without?.has(id) !== true))
+    const unsure = without.filter(([, why]) => why === "unknown" || mayBeStored(why))
+    const failed = this.#failed ?? new Map()
+    const known = { tenant: event.tenant, parts: [stored], sent, failed }
+    return { known, tried: new Set(unsure.map(([id]) => id)), began }
+  }
+}
+
+/** The delivery of an event to one endpoint, attempted from the event. */
+class FromEvent implements Straight {
+  readonly delivery: Delivery
+  readonly key: string
+  readonly body: Uint8Array
+  readonly untold: Telling | undefined
+  readonly #of: FanOut
+  readonly #planned: Planned
+  #isBegun = false
+
+  constructor(of: FanOut, { message, telling }: Routed, planned: Planned, key: string) {
+    this.#of = of
+    this.#planned = planned
+    this.delivery = deliveryOf(telling.event, planned, untried)
+    this.key = key
+    this.body = message.data
+    this.untold = telling.isTold ? undefined : telling
+  }
+
+  begun(): void {
+    this.#isBegun = true
+    this.#of.goesOut()
+  }
+
+  ended(end: StraightEnd): void {
+    this.#of.ended(this.#planned, end, this.#isBegun)
+  }
+}
+
 /**
  * Makes what brings an event to the endpoints of its plan without fibers: where this worker may do
  * that in a moment it attempts the delivery itself, else it stores it in its partition's queue.
  */
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
-  const { partitions, patience, takeStraight } = options
   const { names, publisher } = yield* Broker
   const reached = yield* Checkpoint
-  /** Of all events: deliveries that are attempted, and bytes of the events' bodies. */
-  let straights = 0
-  let bytes = 0
-  /** Those that are so for a moment only so far. */
-  const young = new Chain<Attempting>()
-  let timer: NodeJS.Timeout | undefined
-  const noteLasting = () => {
-    timer = undefined
-    const now = performance.now()
-    for (const event of young) {
-      const age = now - event.since
-      if (age < moments.answers) break
-      if (age < moments.line && !event.areBegun()) continue
-      young.remove(event)
-      event.lasts()
-    }
-    if (young.size > 0) timer ??= setTimeout(noteLasting, tick)
-  }
-  yield* Effect.addFinalizer(() => Effect.sync(() => clearTimeout(timer)))
-
-  return ({ began, keys, message, telling }: Routed, work: Plain<Broker>, then: Then) => {
-    const { event } = telling
-    const { endpoints } = telling.plan
-    /** Those that have no delivery, as far as is known; made when there is one. */
-    let without: Map<string, PublishError | "unknown"> | undefined
-    let failed: Map<string, Progress> | undefined
-    let next = 0
-    let storing = 0
-    let attempting = 0
-    let inLine = 0
-    /** Of those that are attempted: they no longer stand in the way of others. */
-    let lasting = 0
-    /** While some are attempted that have not lasted yet. */
-    let attempted: Attempting | undefined
-    /** While the plan is not told although the only delivery lasts. */
-    let tells: NodeJS.Timeout | undefined
-    let isLate = false
-
-    const isAsUsual = () => without === undefined && !isLate && !telling.isUnsure
-
-    const advance = (): void => {
-      while (isAsUsual() && storing + attempting - lasting < fanOut) {
-        const planned = endpoints[next]
-        const key = keys[next]
-        if (planned === undefined || key === undefined) break
-        next++
-        if (!attempt(planned, key)) storeUntried(planned)
-      }
-      if (storing + attempting > 0) return
-      if (isAsUsual()) then.done()
-      else then.otherwise(soFar())
-    }
-
-    /** Nothing is stored that rests upon a plan which the history does not have. */
-    const storeUntried = (planned: Planned) => {
-      if (telling.isTold) {
-        store(planned, untried)
-        return
-      }
-      storing++
-      telling.ask(() =>
-        work.step(() => {
-          storing--
-          if (telling.isUnsure) lack(planned, "unknown")
-          else {
-            reached("plan-stored")
-            store(planned, untried)
-          }
-          advance()
-        })
-      )
-    }
-
-    const attempt = (planned: Planned, key: string): boolean => {
-      if (straights >= mostStraight || bytes >= options.bytes) return false
-      let isBegun = false
-      const straight: Straight = {
-        delivery: deliveryOf(event, planned, untried),
-        key,
-        body: message.data,
-        untold: telling.isTold ? undefined : telling,
-        begun: () => {
-          inLine--
-          isBegun = true
-        },
-        ended: (end) => {
-          if (!isBegun) inLine--
-          leave()
-          work.step(() => {
-            // Meanwhile another router may have stored it, and the broker have forgotten that.
-            const isUnsure = end._tag === "Failed" && performance.now() - began > patience
-            if (end._tag === "Unknown" || isUnsure || telling.isUnsure) lack(planned, "unknown")
-            else if (end._tag === "Failed") {
-              failed ??= new Map()
-              failed.set(planned.id, end.progress)
-              store(planned, end.progress)
-            } else if (end._tag === "Untried") storeUntried(planned)
-            advance()
-          })
-        }
-      }
-      let isTaken = false
-      begin()
-      try {
-        isTaken = takeStraight(partitionOfKey(key, partitions), straight)
-      } finally {
-        if (!isTaken) {
-          inLine--
-          leave()
-        }
-      }
-      return isTaken
-    }
-
-    const begin = () => {
-      straights++
-      inLine++
-      if (attempting++ === 0) bytes += message.data.length
-      if (attempted !== undefined) return
-      attempted = { since: performance.now(), areBegun, lasts, before: undefined, after: undefined }
-      young.add(attempted)
-      timer ??= setTimeout(noteLasting, tick)
-    }
-
-    const leave = () => {
-      straights--
-      attempting--
-      lasting = Math.min(lasting, attempting)
-      if (attempting > 0) return
-      bytes -= message.data.length
-      if (attempted !== undefined) young.remove(attempted)
-      attempted = undefined
-      clearInterval(tells)
-    }
-
-    const areBegun = () => inLine === 0
-
-    const lasts = () => {
-      attempted = undefined
-      lasting = attempting
-      if (!telling.isTold) tells = setInterval(() => work.step(() => telling.tell()), untold)
-      then.lasts()
-      work.step(advance)
-    }
-
-    const store = (planned: Planned, progress: Progress) => {
-      storing++
-      const { headers, subject } = messageOf(names, partitions, event, planned, progress)
-      publisher.send(subject, message.data, headers, (result) =>
-        work.step(() => {
-          storing--
-          if (result instanceof PublishError) lack(planned, result)
-          else reached("delivery-stored")
-          isLate ||= performance.now() - began > patience
-          advance()
-        })
-      )
-    }
-
-    const lack = ({ id }: Planned, why: PublishError | "unknown") => {
-      without ??= new Map()
-      without.set(id, why)
-    }
-
-    const soFar = (): SoFar => {
-      const { stored } = telling
-      if (stored === undefined) return { known: undefined, began }
-      const ids = endpoints.slice(0, next).map(({ id }) => id)
-      const sent = new Set(ids.filter((id) => without?.has(id) !== true))
-      const unsure = [...(without ?? [])].filter(([, why]) => why === "unknown" || mayBeStored(why))
-      const known = { tenant: event.tenant, parts: [stored], sent, failed: failed ?? new Map() }
-      return { known, tried: new Set(unsure.map(([id]) => id)), began }
-    }
-    advance()
-  }
+  const moments = new Moments()
+  yield* Effect.addFinalizer(() => Effect.sync(() => moments.close()))
+  const attempted = { deliveries: 0, bytes: 0 }
+  const common: Common = { options, names, publisher, reached, moments, attempted }
+  return (routed: Routed, work: Plain<Broker>, then: Then) =>
+    new FanOut(common, routed, work, then).advance()
 })
