@@ -1,4 +1,4 @@
-import { setFlagsFromString } from "node:v8"
+import { getHeapStatistics, setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 
 /**
@@ -18,13 +18,21 @@ export const setCollector = (): void => {
   setFlagsFromString("--heap-growing-percent=100")
 }
 
+/** By how much the old generation may grow at the least, as far as that does not double it, bytes. */
+const growth = 40 * 1024 * 1024
+
 /**
  * Gives back what only the start of the process needed. To read 100,000 endpoints makes V8's young
  * generation as large as it may be, and leaves gaps in the old one; without load it would keep both.
  * That takes 130 ms then, and 20 ms with few endpoints.
+ *
+ * With many of them the old generation may not double any more: it would have as much room for
+ * garbage as they take, where a delivery needs no more of it than with few.
  */
 export const giveBackMemory = (): void => {
   setFlagsFromString("--expose-gc")
   const collect: NodeJS.GCFunction = runInNewContext("gc")
   collect({ type: "major", execution: "sync", flavor: "last-resort" })
+  const percent = Math.ceil((100 * growth) / getHeapStatistics().used_heap_size)
+  setFlagsFromString(`--heap-growing-percent=${Math.min(100, percent)}`)
 }

@@ -34,17 +34,37 @@ export const TypeFilter = Schema.String.check(
   })
 )
 
-/** Empty collections are left out: of many small trees they would be most of the memory. */
+/** One, or several: most filters are those of one endpoint, and a Set for it takes 230 bytes. */
+type Some<A> = A | Set<A>
+
+const withOne = <A>(some: Some<A> | undefined, value: A): Some<A> => {
+  if (some === undefined || some === value) return value
+  return some instanceof Set ? some.add(value) : new Set([some, value])
+}
+
+const withoutOne = <A>(some: Some<A> | undefined, value: A): Some<A> | undefined => {
+  if (!(some instanceof Set)) return some === value ? undefined : some
+  some.delete(value)
+  return some.size === 0 ? undefined : some
+}
+
+const addAll = <A>(some: Some<A> | undefined, to: Set<A>): void => {
+  if (some instanceof Set) for (const value of some) to.add(value)
+  else if (some !== undefined) to.add(some)
+}
+
+/** What is empty is left out: of many small trees it would be most of the memory. */
 interface Node<A> {
   children?: Map<string, Node<A>>
   /** Those whose filter ends at this node. */
-  here?: Set<A>
+  here?: Some<A> | undefined
   /** Those whose filter ends in `>` below this node. */
-  below?: Set<A>
+  below?: Some<A> | undefined
 }
 
 /**
- * Which of many filters match a type, without looking at each: a tree of their tokens.
+ * Which of many filters match a type, without looking at each: a tree of their tokens. Values are
+ * told apart as a Set does, and are no Sets.
  * Cost of a look-up: the tokens of the type times the wildcards on the way, not the number of filters.
  */
 export class TypeIndex<A> {
@@ -62,9 +82,7 @@ export class TypeIndex<A> {
         }
         node = childOf(node, token)
       }
-      const values = node[end]
-      if (values === undefined) node[end] = new Set([value])
-      else values.add(value)
+      node[end] = withOne(node[end], value)
     }
   }
 
@@ -99,7 +117,7 @@ const childOf = <A>(node: Node<A>, token: string): Node<A> => {
 }
 
 const isEmpty = <A>({ below, children, here }: Node<A>): boolean =>
-  (children?.size ?? 0) + (here?.size ?? 0) + (below?.size ?? 0) === 0
+  (children?.size ?? 0) === 0 && here === undefined && below === undefined
 
 const removeFrom = <A>(
   node: Node<A>,
@@ -108,8 +126,8 @@ const removeFrom = <A>(
   value: A
 ): void => {
   const token = tokens[at]
-  if (token === undefined) node.here?.delete(value)
-  else if (token === ">") node.below?.delete(value)
+  if (token === undefined) node.here = withoutOne(node.here, value)
+  else if (token === ">") node.below = withoutOne(node.below, value)
   else {
     const child = node.children?.get(token)
     if (child === undefined) return
@@ -126,10 +144,10 @@ const collect = <A>(
 ): void => {
   const token = tokens[at]
   if (token === undefined) {
-    for (const value of node.here ?? []) found.add(value)
+    addAll(node.here, found)
     return
   }
-  for (const value of node.below ?? []) found.add(value)
+  addAll(node.below, found)
   const exact = node.children?.get(token)
   if (exact !== undefined) collect(exact, tokens, at + 1, found)
   const any = node.children?.get("*")

@@ -27,12 +27,37 @@ const counted = ["tried", "retried", "refused", "delivered", "pending", "attempt
 
 type Sums = { -readonly [K in (typeof counted)[number]]: number }
 
-interface Slice extends Sums {
+/** A class, so that all of it is in one piece: of endpoints with little to do there are many. */
+class Slice implements Sums {
   /** Which one it is, counted since the epoch. */
   readonly number: number
+  tried = 0
+  retried = 0
+  refused = 0
+  delivered = 0
+  pending = 0
+  attempts = 0
+  dead = 0
   /** Step and count in turn: most endpoints take about the same time each time. */
-  readonly times: Array<number>
+  times: Array<number> = none
+
+  constructor(number: number) {
+    this.number = number
+  }
+
+  countTime(step: number): void {
+    const { times } = this
+    for (let place = 0; place < times.length; place += 2)
+      if (times[place] === step) {
+        times[place + 1] = (times[place + 1] ?? 0) + 1
+        return
+      }
+    // Put together it has no room for more; a list that is pushed to, or spread, has it for 16.
+    this.times = times.concat(step, 1)
+  }
 }
+
+const none: Array<number> = []
 
 const noSums: Sums = {
   tried: 0,
@@ -65,8 +90,8 @@ export interface AlertAttempt {
 export class AlertWindow {
   /** The window's length, ms. */
   readonly over: number
-  readonly #ring: Array<Slice | undefined> = []
-  #newest = 0
+  /** Those that something happened in, in no order but for the last one that was begun. */
+  #slices: ReadonlyArray<Slice> = []
 
   constructor(over: number) {
     this.over = over
@@ -80,7 +105,7 @@ export class AlertWindow {
       slice.delivered++
       slice.attempts += attempt
       this.#ended(firstAt)
-      if (took !== undefined) countTime(slice.times, stepOf(took))
+      if (took !== undefined) slice.countTime(stepOf(took))
       return
     }
     if (isFirst) slice.pending++
@@ -103,8 +128,8 @@ export class AlertWindow {
     const now = this.#numberAt(at)
     const sums = { ...noSums }
     const times: Array<number> = []
-    for (const slice of this.#ring) {
-      if (slice === undefined || slice.number > now || slice.number <= now - slices) continue
+    for (const slice of this.#slices) {
+      if (slice.number > now || slice.number <= now - slices) continue
       for (const name of counted) sums[name] += slice[name]
       for (let place = 0; place < slice.times.length; place += 2) {
         const step = slice.times[place] ?? 0
@@ -117,39 +142,36 @@ export class AlertWindow {
 
   /** True once all of it is too long ago. */
   isOver(at: number): boolean {
-    return this.#newest <= this.#numberAt(at) - slices
+    const oldest = this.#numberAt(at) - slices
+    return this.#slices.every(({ number }) => number <= oldest)
   }
 
   /** How it ended counts from now on, and no more that it failed at first. */
   #ended(firstAt: number | undefined): void {
     if (firstAt === undefined) return
     const number = this.#numberAt(firstAt)
-    const slice = this.#ring[number % slices]
+    const slice = this.#find(number)
     // What a former owner tried first was never counted here.
-    if (slice?.number === number && slice.pending > 0) slice.pending--
+    if (slice !== undefined && slice.pending > 0) slice.pending--
   }
 
   #sliceAt(at: number): Slice {
     const number = this.#numberAt(at)
-    const place = number % slices
-    const known = this.#ring[place]
-    if (known !== undefined && known.number === number) return known
-    const slice: Slice = { number, ...noSums, times: [] }
-    this.#ring[place] = slice
-    this.#newest = Math.max(this.#newest, number)
+    const known = this.#find(number)
+    if (known !== undefined) return known
+    const slice = new Slice(number)
+    // One has a place for each remainder, so that a clock that is put back leaves no more of them.
+    const others = this.#slices.filter((other) => (other.number - number) % slices !== 0)
+    this.#slices = others.concat(slice)
     return slice
+  }
+
+  #find(number: number): Slice | undefined {
+    const last = this.#slices.at(-1)
+    return last?.number === number ? last : this.#slices.find((slice) => slice.number === number)
   }
 
   #numberAt(at: number): number {
     return Math.floor((at * slices) / this.over)
   }
-}
-
-const countTime = (times: Array<number>, step: number): void => {
-  for (let place = 0; place < times.length; place += 2)
-    if (times[place] === step) {
-      times[place + 1] = (times[place + 1] ?? 0) + 1
-      return
-    }
-  times.push(step, 1)
 }

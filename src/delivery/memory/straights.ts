@@ -5,6 +5,7 @@ import { DeadReason } from "../../domain/outcome.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
+import { EndedTable } from "./ended-table.ts"
 
 /** The clocks of a cluster's nodes differ by less than this, or what is repeated is sent again, ms. */
 const clocksApart = 1_000
@@ -49,9 +50,8 @@ const nameOf = ({ endpoint, eventSeq, tenant }: Identity): string =>
  */
 export class Straights {
   readonly #underway = new Chain<Attempted>()
-  /** By endpoint and event: when the event was stored at the latest, ms since the first of all. */
-  readonly #ended: Array<Map<string, Map<number, number>>> = [new Map()]
-  #first: number | undefined
+  /** When each one's event was stored at the latest. */
+  readonly #ended = [new EndedTable()]
   /** By name: what is known of those that did not succeed. */
   readonly #failed: Array<Map<string, Progress>> = [new Map()]
 
@@ -82,24 +82,19 @@ export class Straights {
    * One has ended.
    *
    * @param key of the endpoint.
-   * @param at when its event was stored, or something later of which only it can be the reason.
+   * @param at when its event was stored, or something later of which only it can be the reason, ms
+   *   since the epoch.
    */
   add(key: string, eventSeq: number, at: number): void {
-    const [present] = this.#ended
-    const events = present?.get(key) ?? new Map<number, number>()
-    // Small numbers take no memory of their own, those since the epoch do.
-    this.#first ??= at
-    if (events.size === 0) present?.set(key, events)
-    events.set(eventSeq, Math.floor(at - this.#first))
+    this.#ended[0]?.set(key, eventSeq, at)
   }
 
   /** Whether it has ended. A stream that lost its end gives the sequences of events to later ones. */
   hasEnded(delivery: Identity & Pick<Delivery, "began">): boolean {
     const key = endpointKey(delivery.tenant, delivery.endpoint)
-    const began = delivery.began - (this.#first ?? 0)
     return this.#ended.some((generation) => {
-      const at = generation.get(key)?.get(delivery.eventSeq)
-      return at !== undefined && began <= at + clocksApart
+      const at = generation.get(key, delivery.eventSeq)
+      return at !== undefined && delivery.began <= at + clocksApart
     })
   }
 
@@ -116,7 +111,7 @@ export class Straights {
 
   /** Forgets the oldest generation of what has ended or failed. */
   rotate(): void {
-    this.#ended.unshift(new Map())
+    this.#ended.unshift(new EndedTable(this.#ended[0]?.size))
     this.#failed.unshift(new Map())
     if (this.#ended.length <= kept + 1) return
     this.#ended.pop()

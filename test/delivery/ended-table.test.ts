@@ -1,0 +1,47 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { EndedTable } from "../../src/delivery/memory/ended-table.ts"
+
+const Entry = Schema.Struct({
+  key: Schema.Literals(["acme.a", "acme.b", "zeta.a"]),
+  eventSeq: Schema.Literals([1, 2, 64, 65, 129, 2 ** 32 + 1, 2 ** 53 - 1]),
+  at: Schema.Int
+})
+
+describe("the table of deliveries that have ended", () => {
+  it.prop(
+    "knows each one's time as a Map would",
+    [Schema.Array(Entry), Schema.Array(Entry)],
+    ([entries, asked]) => {
+      const table = new EndedTable()
+      const model = new Map<string, number>()
+      for (const { at, eventSeq, key } of entries) {
+        table.set(key, eventSeq, at)
+        model.set(`${key} ${eventSeq}`, at)
+      }
+      assert.strictEqual(table.size, model.size)
+      for (const { eventSeq, key } of [...entries, ...asked])
+        assert.strictEqual(table.get(key, eventSeq), model.get(`${key} ${eventSeq}`))
+    }
+  )
+
+  it("keeps as many as come, for few endpoints and for many", () => {
+    for (const endpoints of [1, 7, 5_000]) {
+      const table = new EndedTable(100)
+      for (let seq = 1; seq <= 10_000; seq++) table.set(`acme.${seq % endpoints}`, seq, -seq)
+      assert.strictEqual(table.size, 10_000)
+      for (let seq = 1; seq <= 10_000; seq++) {
+        assert.strictEqual(table.get(`acme.${seq % endpoints}`, seq), -seq)
+        assert.isUndefined(table.get(`acme.${seq % endpoints}`, seq + 10_000))
+        assert.isUndefined(table.get(`acme.${(seq % endpoints) + 1}`, seq))
+      }
+    }
+  })
+
+  it("keeps one event's deliveries to many endpoints apart", () => {
+    const table = new EndedTable()
+    for (let number = 0; number < 10_000; number += 2) table.set(`acme.${number}`, 7, number)
+    for (let number = 0; number < 10_000; number++)
+      assert.strictEqual(table.get(`acme.${number}`, 7), number % 2 === 0 ? number : undefined)
+  })
+})
