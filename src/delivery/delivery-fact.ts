@@ -7,7 +7,7 @@ import type { Sent } from "./attempt/sender.ts"
 import type { Held } from "./lanes/held.ts"
 
 /** An attempt that was made, and what came of it. */
-export interface Made {
+interface Made {
   /** Its number within the round, from 1. */
   readonly attempt: number
   readonly result: AttemptResult

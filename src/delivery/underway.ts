@@ -19,7 +19,7 @@ interface Account<R> {
   readonly plain: Chain<PlainWork<R>>
   readonly run: Underway<R>["run"]
   /** Called when there is no work without a fiber any more. */
-  readonly isEmpty: () => void
+  readonly emptied: () => void
 }
 
 type Ended = (finished: boolean) => void
@@ -73,9 +73,9 @@ class PlainWork<R> implements Plain<R>, Linked<PlainWork<R>> {
   #leave(): boolean {
     if (!this.#isOpen) return false
     this.#isOpen = false
-    const { isEmpty, plain } = this.#account
+    const { emptied, plain } = this.#account
     plain.remove(this)
-    if (plain.size === 0) isEmpty()
+    if (plain.size === 0) emptied()
     return true
   }
 }
@@ -112,12 +112,12 @@ export const makeUnderway = Effect.fnUntraced(function* <R>() {
   const run: Underway<R>["run"] = (work, ended) =>
     fork(work).addObserver((exit) => ended(exit._tag === "Success"))
 
-  const isEmpty = () => {
+  const emptied = () => {
     const those = waiting
     waiting = []
     for (const resume of those) resume()
   }
-  const account: Account<R> = { plain, run, isEmpty }
+  const account: Account<R> = { plain, run, emptied }
 
   const begin: Underway<R>["begin"] = (ended, afterDefect) => {
     const work = new PlainWork(account, ended, afterDefect)

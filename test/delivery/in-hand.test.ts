@@ -106,27 +106,50 @@ describe("the room for more messages", () => {
     assert.deepStrictEqual(inHand.room, { messages: 2, bytes: megabyte })
   })
 
-  it.live("is waited for while there is none", () =>
+  /** As many in hand as there may be, and somebody who waits for room; time stands still. */
+  const crowded = Effect.gen(function* () {
+    vi.useFakeTimers({ toFake: ["setInterval", "performance"] })
+    yield* Effect.addFinalizer(() => Effect.sync(() => vi.useRealTimers()))
+    const inHand = new InHand({ deliveries: 5, bytes: megabyte })
+    yield* inHand.roomy
+    const hands = Array.from({ length: 5 }, () => inHand.take(message()))
+    const waiter = yield* Effect.forkChild(inHand.roomy, { startImmediately: true })
+    const release = (count: number) => {
+      for (const hand of hands.splice(0, count)) inHand.release(hand)
+    }
+    return { inHand, release, waiter }
+  })
+
+  it.live("is waited for until half of it is free", () =>
     Effect.gen(function* () {
-      const inHand = new InHand({ deliveries: 2, bytes: megabyte })
-      yield* inHand.roomy
-      inHand.take(message())
-      yield* inHand.roomy
-      const second = inHand.take(message())
-      vi.useFakeTimers({ toFake: ["setInterval"] })
-      const waiter = yield* Effect.forkChild(inHand.roomy, { startImmediately: true })
-      vi.advanceTimersByTime(999)
+      const { inHand, release, waiter } = yield* crowded
+      release(3)
+      yield* Fiber.join(waiter)
+      assert.strictEqual(inHand.room?.messages, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is waited for until any is free, where half is not within a moment", () =>
+    Effect.gen(function* () {
+      const { inHand, release, waiter } = yield* crowded
+      vi.advanceTimersByTime(500)
+      release(1)
       assert.isUndefined(waiter.pollUnsafe())
-      inHand.release(second)
-      vi.advanceTimersByTime(999)
+      vi.advanceTimersByTime(5)
       yield* Fiber.join(waiter)
       assert.strictEqual(inHand.room?.messages, 1)
-      inHand.take(message())
-      const inVain = yield* Effect.forkChild(inHand.roomy, { startImmediately: true })
-      vi.advanceTimersByTime(1_000)
-      yield* Fiber.join(inVain)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is waited for no longer than a second, so that whoever asks can look around", () =>
+    Effect.gen(function* () {
+      const { inHand, waiter } = yield* crowded
+      vi.advanceTimersByTime(999)
+      assert.isUndefined(waiter.pollUnsafe())
+      vi.advanceTimersByTime(1)
+      yield* Fiber.join(waiter)
       assert.isUndefined(inHand.room)
-    }).pipe(Effect.ensuring(Effect.sync(() => vi.useRealTimers())))
+    }).pipe(Effect.scoped)
   )
 })
 

@@ -98,6 +98,16 @@ describe.concurrent("a replay", () => {
         Effect.sync(() => told),
         (all) => all.some((waiting) => waiting >= 10)
       )
+      const looks = (count: number) =>
+        eventually(
+          Effect.sync(() => told.length),
+          (length) => length >= count
+        )
+      const first = told.length
+      yield* looks(first + 2)
+      const held = facts.of("replayed").length
+      yield* looks(first + 4)
+      assert.strictEqual(facts.of("replayed").length, held)
       // Besides, there are those under way when it looks.
       assert.isBelow(facts.of("replayed").length, 40)
       yield* resumeEndpoint({ tenant: "acme", endpoint: "slow" }, "cli")

@@ -14,6 +14,8 @@ import { Rota } from "./rota.ts"
 
 /** What is read at a time; bytes are those of bodies. */
 const batch = { messages: 256, bytes: 1024 * 1024 }
+/** The same where it is for deadlines only: nothing waits for it, and deliveries wait while it is read. */
+const piece = { messages: 32, bytes: 128 * 1024 }
 /** Unfinished at the head of a backlog, as many as may have been under way when its owner died. */
 const atOnce = 32
 /** How often it is asked whether a deadline has passed while an endpoint takes nothing, ms. */
@@ -71,7 +73,7 @@ export const makeDrains = (options: DrainsOptions) => {
   const drains = new Map<string, Drain>()
   /** Where to read on in backlogs that were empty: a copy that is behind may still show what was in them. */
   const floors = new Map<string, { readonly from: number; readonly at: number }>()
-  const expiry = makeExpiry({ ...options, batch })
+  const expiry = makeExpiry({ ...options, batch: piece })
 
   const take = (key: string, drain: Drain, message: StoredMsg) => {
     const { seq } = message

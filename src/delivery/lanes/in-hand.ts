@@ -135,15 +135,14 @@ export class InHand {
    */
   readonly roomy: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#isWorthwhile) return resume(Effect.void)
-    let left = longest / moment
+    const until = performance.now() + longest
     const done = () => {
       clearInterval(timer)
       this.#waiting = undefined
       resume(Effect.void)
     }
     const timer = setInterval(() => {
-      left--
-      if (this.room !== undefined || left === 0) done()
+      if (this.room !== undefined || performance.now() >= until) done()
     }, moment)
     this.#waiting = done
     return Effect.sync(() => clearInterval(timer))

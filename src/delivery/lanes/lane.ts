@@ -265,7 +265,6 @@ export class Lanes<A> {
   #beginNext(lane: Lane<A>, most: number): void {
     const { admit, limit, putOff, room } = this.#options
     const { key } = lane
-    if (lane.line.size === 0) return
     const allowed = limit(key)
     if (allowed === 0) for (const place of lane.line.takeAll()) putOff(this.#free(place))
     for (let begun = 0; lane.inFlight < allowed; begun++) {

@@ -67,13 +67,13 @@ const request = (puller: Puller, wanted: Wanted) =>
       clearTimeout(timer)
       puller.abandon()
     }
-    const timer = setTimeout(() => {
-      abandon()
-      resume(Effect.succeed(undefined))
-    }, longest)
     puller.request(wanted, (how) => {
       clearTimeout(timer)
       resume(Effect.succeed(how))
     })
+    const timer = setTimeout(() => {
+      abandon()
+      resume(Effect.succeed(undefined))
+    }, longest)
     return Effect.sync(abandon)
   })

@@ -83,7 +83,7 @@ export const takeOver = Effect.fnUntraced(function* (
           const straights = memories.find(({ index }) => index === partition)?.straights
           const failed = progressFrom(fact, names.events)
           if (failed !== undefined) straights?.failed({ ...fact, eventSeq }, failed)
-          else if (fact.kind === "delivered")
+          else if (fact.kind === "delivered" && fact.eventSeq !== undefined)
             straights?.add(endpointKey(fact.tenant, fact.endpoint), eventSeq, at)
         }
         const memory = byStream.get(fact.from.stream)

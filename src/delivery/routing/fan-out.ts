@@ -10,6 +10,7 @@ import type { Names } from "../../domain/names.ts"
 import { partitionOfKey } from "../../domain/names.ts"
 import type { Step } from "../checkpoint.ts"
 import { Checkpoint } from "../checkpoint.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight, StraightEnd } from "../straight.ts"
 import type { Plain } from "../underway.ts"
@@ -117,11 +118,11 @@ class FanOut implements Momentary {
   /** Goes on with it, as far as may be done now. */
   advance(): void {
     const { keys, telling } = this.#routed
+    const { event, plan } = telling
     while (this.#isAsUsual && this.#storing + this.#attempting - this.#lasting < fanOut) {
-      const planned = telling.plan.endpoints[this.#next]
-      const key = keys[this.#next]
-      if (planned === undefined || key === undefined) break
-      this.#next++
+      const planned = plan.endpoints[this.#next]
+      if (planned === undefined) break
+      const key = keys[this.#next++] ?? endpointKey(event.tenant, planned.id)
       if (!this.#attempt(planned, key)) this.#storeUntried(planned)
     }
     if (this.#storing + this.#attempting > 0) return
