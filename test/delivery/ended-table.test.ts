@@ -38,6 +38,20 @@ describe("the table of deliveries that have ended", () => {
     }
   })
 
+  it("is empty once it was emptied, and is used again where it has the size for it", () => {
+    const table = new EndedTable(1_000)
+    for (let seq = 1; seq <= 1_000; seq++) table.set("acme.a", seq, seq)
+    const again = table.emptied(900)
+    assert.strictEqual(again, table)
+    assert.strictEqual(again.size, 0)
+    for (let seq = 1; seq <= 1_000; seq++) assert.isUndefined(again.get("acme.a", seq))
+    again.set("acme.b", 1, 7)
+    assert.strictEqual(again.get("acme.b", 1), 7)
+    assert.isUndefined(again.get("acme.a", 1))
+    assert.notStrictEqual(table.emptied(100), table)
+    assert.notStrictEqual(table.emptied(10_000), table)
+  })
+
   it("keeps one event's deliveries to many endpoints apart", () => {
     const table = new EndedTable()
     for (let number = 0; number < 10_000; number += 2) table.set(`acme.${number}`, 7, number)

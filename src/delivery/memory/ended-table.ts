@@ -2,6 +2,14 @@
 const least = 64
 /** The part of its slots that a table uses at most. */
 const mostUsed = 3 / 4
+/** A table that has so many times the slots that it needs is not used again. */
+const muchMore = 4
+
+const slotsFor = (expected: number): number => {
+  let slots = least
+  while (slots * mostUsed < expected) slots *= 2
+  return slots
+}
 
 /**
  * When deliveries ended, by their endpoint and the sequence of their event. A hash table of numbers
@@ -20,8 +28,7 @@ export class EndedTable {
 
   /** @param expected how many it is made for; it grows where there are more. */
   constructor(expected = 0) {
-    let slots = least
-    while (slots * mostUsed < expected) slots *= 2
+    const slots = slotsFor(expected)
     this.#seqs = new Float64Array(slots)
     this.#owners = new Uint32Array(slots)
     this.#times = new Float64Array(slots)
@@ -29,6 +36,20 @@ export class EndedTable {
 
   get size(): number {
     return this.#size
+  }
+
+  /**
+   * An empty table for so many: this one, unless it is much too large or too small. To give megabytes
+   * back to the system and ask for them again each time leaves gaps, and a process that grows.
+   */
+  emptied(expected: number): EndedTable {
+    const slots = slotsFor(expected)
+    if (this.#seqs.length < slots || this.#seqs.length > muchMore * slots)
+      return new EndedTable(expected)
+    this.#endpoints.clear()
+    this.#seqs.fill(0)
+    this.#size = 0
+    return this
   }
 
   /**

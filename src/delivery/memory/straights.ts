@@ -111,10 +111,10 @@ export class Straights {
 
   /** Forgets the oldest generation of what has ended or failed. */
   rotate(): void {
-    this.#ended.unshift(new EndedTable(this.#ended[0]?.size))
+    const expected = this.#ended[0]?.size ?? 0
+    const oldest = this.#ended.length > kept ? this.#ended.pop() : undefined
+    this.#ended.unshift(oldest?.emptied(expected) ?? new EndedTable(expected))
     this.#failed.unshift(new Map())
-    if (this.#ended.length <= kept + 1) return
-    this.#ended.pop()
-    this.#failed.pop()
+    if (this.#failed.length > kept + 1) this.#failed.pop()
   }
 }
