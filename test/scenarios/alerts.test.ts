@@ -47,9 +47,15 @@ const story = (facts: ReadonlyArray<Fact>, name: AlertName, id = "hook") =>
     .filter(({ alert, endpoint }) => alert?.name === name && endpoint === id)
     .map(({ kind }) => kind.replace("alert-", ""))
 
-const told = (facts: ReadonlyArray<Fact>, name: AlertName, kind: Fact["kind"] = "alert-raised") =>
+/** The first that was told of an endpoint's alert; there may be one of the same name about its tenant. */
+const told = (
+  facts: ReadonlyArray<Fact>,
+  name: AlertName,
+  kind: Fact["kind"] = "alert-raised",
+  id = "hook"
+) =>
   nth(
-    facts.filter((fact) => fact.alert?.name === name && fact.kind === kind),
+    facts.filter((fact) => fact.alert?.name === name && fact.kind === kind && fact.endpoint === id),
     0
   )
 
