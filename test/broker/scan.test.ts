@@ -93,11 +93,13 @@ describe.concurrent("reading a stream", () => {
 
   scenario("begins at a sequence or a time", () =>
     Effect.gen(function* () {
-      const { names } = yield* Broker
+      const { jsm, names } = yield* Broker
       const subject = names.subjects.dead("acme", "hook")
       yield* store(subject, ["1", "2"])
-      const between = yield* Effect.delay(Clock.currentTimeMillis, "20 millis")
-      yield* Effect.delay(store(subject, ["3"]), "20 millis")
+      const second = yield* Effect.promise(() => jsm.streams.getMessage(names.dead, { seq: 2 }))
+      const after = (second?.time.getTime() ?? 0) + 1
+      const between = yield* eventually(Clock.currentTimeMillis, (now) => now > after)
+      yield* store(subject, ["3"])
       const range = { stream: names.dead, subjects: [names.subjects.allDead] }
       const read = (from: { readonly fromSeq?: number; readonly fromTime?: number }) =>
         Stream.runCollect(

@@ -16,6 +16,12 @@ const message = (bytes = 100) => {
 
 const megabyte = 1024 * 1024
 
+/** Until the scope closes. */
+const timeStandsStill = Effect.acquireRelease(
+  Effect.sync(() => vi.useFakeTimers({ toFake: ["setInterval", "performance"] })),
+  () => Effect.sync(() => vi.useRealTimers())
+)
+
 describe("the room for more messages", () => {
   it("is what is left of the places and of the bytes", () => {
     const inHand = new InHand({ deliveries: 200, bytes: 10_000 })
@@ -108,8 +114,7 @@ describe("the room for more messages", () => {
 
   /** As many in hand as there may be, and somebody who waits for room; time stands still. */
   const crowded = Effect.gen(function* () {
-    vi.useFakeTimers({ toFake: ["setInterval", "performance"] })
-    yield* Effect.addFinalizer(() => Effect.sync(() => vi.useRealTimers()))
+    yield* timeStandsStill
     const inHand = new InHand({ deliveries: 5, bytes: megabyte })
     yield* inHand.roomy
     const hands = Array.from({ length: 5 }, () => inHand.take(message()))
@@ -167,14 +172,14 @@ describe("the sign that work goes on", () => {
   })
 
   it.live("is given again and again, three times within the time that the broker waits", () =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const inHand = new InHand({ deliveries: 10, bytes: megabyte })
-        const kept = message()
-        inHand.take(kept)
-        yield* inHand.keepAlive(60)
-        while (kept.signs < 3) yield* Effect.sleep("10 millis")
-      })
-    )
+    Effect.gen(function* () {
+      yield* timeStandsStill
+      const inHand = new InHand({ deliveries: 10, bytes: megabyte })
+      const kept = message()
+      inHand.take(kept)
+      yield* inHand.keepAlive(60)
+      vi.advanceTimersByTime(60)
+      assert.strictEqual(kept.signs, 3)
+    }).pipe(Effect.scoped)
   )
 })
