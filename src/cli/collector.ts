@@ -18,7 +18,7 @@ export const setCollector = (): void => {
   setFlagsFromString("--heap-growing-percent=100")
 }
 
-/** By how much the old generation may grow at the least, as far as that does not double it, bytes. */
+/** By how much the old generation may grow, in bytes; less where that would more than double it. */
 const growth = 40 * 1024 * 1024
 
 /**

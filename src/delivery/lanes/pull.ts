@@ -59,7 +59,7 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
 
 /**
  * How it came to its end; undefined where it did not, as without a broker. With a timer of its own:
- * there is a request for every few deliveries, and Effect's way takes two fibers.
+ * there is a request for every hundred deliveries, and Effect's way takes two fibers each.
  */
 const request = (puller: Puller, wanted: Wanted) =>
   Effect.callback<Ended | undefined>((resume) => {
