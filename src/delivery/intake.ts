@@ -57,11 +57,13 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       return message.ack()
     }
     let progress: Progress | undefined
-    // Its event was handed out again while it was attempted from there.
+    // Its event was handed out again while it was taken from there.
     if (delivery.round === firstRound) {
-      if (memory.straights.hasEnded(delivery)) return message.ack()
+      // Else it comes from the backlog, where it was attempted.
+      const isUntried = delivery.progress.attempts === 0
+      if (isUntried && memory.straights.isDone(delivery)) return message.ack()
       if (memory.straights.isUnderway(delivery)) return message.nak(underwayPause)
-      if (delivery.progress.attempts === 0) progress = memory.straights.progressOf(delivery)
+      if (isUntried) progress = memory.straights.progressOf(delivery)
     }
     working.add(seq)
     const known = progress === undefined ? delivery : { ...delivery, progress }

@@ -1,5 +1,5 @@
 import { Effect, FiberSet } from "effect"
-import type { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Facts } from "../history/facts.ts"
@@ -8,6 +8,8 @@ import type { Sender, Sent } from "./attempt/sender.ts"
 import { makeBacklog } from "./backlog/backlog.ts"
 import { makeDrains } from "./backlog/drains.ts"
 import type { Rest } from "./backlog/expiry.ts"
+import type { Kept } from "./backlog/keeping.ts"
+import { makeKeeping } from "./backlog/keeping.ts"
 import { makeLeaving } from "./backlog/leaving.ts"
 import { watchTail } from "./backlog/tail-watch.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
@@ -19,12 +21,12 @@ import { answerInquiries } from "./inquiry/inquiry-answer.ts"
 import { TallyBook } from "./inquiry/tally-book.ts"
 import { makeIntake } from "./intake.ts"
 import type { Held } from "./lanes/held.ts"
-import { readPlace } from "./lanes/held.ts"
 import type { Job } from "./lanes/job.ts"
 import { deliveryOf, giveBackTo } from "./lanes/job.ts"
 import { Lanes } from "./lanes/lane.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
+import { noteLeft } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Straight } from "./straight.ts"
 import { leaveUntried, makeStraights } from "./straight.ts"
@@ -86,10 +88,12 @@ export interface PartitionOptions {
  */
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
   const { memory, room } = options
+  const { names } = yield* Broker
   let over = false
   /** Its endpoints may be given what comes straight from events. */
   let isReady = false
   const stopping = () => over || options.stopping()
+  const takesFromEvents = () => isReady && !stopping() && mayAttempt()
   const backlog = yield* makeBacklog(memory.index)
   const queueSettlement = yield* options.settle(memory)
   // What fails there waits as a schedule, so that the backlog goes on.
@@ -165,13 +169,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     run: (told) => underway.run(told, () => undefined)
   })
 
+  const waiting = { memory, backlog, health, underway }
   const leaving = makeLeaving({
-    memory,
+    ...waiting,
     queue,
-    backlog,
     drains: () => drains,
-    health,
-    underway,
     letGo: (held) => intake.letGo(held)
   })
 
@@ -222,10 +224,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       const use = lanes.reserve(key, most)
       return { bytes: use.bytes, giveBack: () => room.give(use) }
     },
-    left: (delivery) => {
-      const place = delivery.origin === undefined ? undefined : readPlace(delivery.origin)
-      if (place?.stream === memory.stream) memory.settled.add(place.seq, delivery)
-    },
+    left: (delivery) => noteLeft(memory, names.events, delivery),
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
     clock: sender.clock,
     begin: (key, held) => lanes.refill(key, { key, held, isFromBacklog: true }),
@@ -235,6 +234,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     run: runInBackground
   })
   const tail = yield* watchTail(memory.backlog.stream, drains.highest)
+
+  const keep = yield* makeKeeping({ ...waiting, settlement: queueSettlement, drains })
 
   const toNextOwner = giveBackTo({
     queue: (_, held) => {
@@ -317,14 +318,15 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
      * well and quick, and not many are before it. False where it is to go into the queue.
      */
     takeStraight: (straight: Straight): boolean => {
-      if (!isReady || stopping() || !mayAttempt()) return false
       const { key } = straight
-      if (!health.isClosed(key) || !lanes.isQuick(key, mostStraight)) return false
+      const isQuick = () => health.isClosed(key) && lanes.isQuick(key, mostStraight)
       // It may turn out to last, and its body is counted then.
-      if (room.bytesFor("quick") === 0) return false
-      lanes.enter(key, { key, straight })
-      return true
+      const isTaken = takesFromEvents() && isQuick() && room.bytesFor("quick") > 0
+      if (isTaken) lanes.enter(key, { key, straight })
+      return isTaken
     },
+    /** Stores a delivery that is in no queue in the backlog, where it would have to wait. False where not. */
+    keep: (kept: Kept): boolean => takesFromEvents() && keep(kept),
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
     load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
     /** Whether a request for messages has come to its end since this was asked last. */

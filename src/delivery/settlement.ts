@@ -210,6 +210,14 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     yield* logFact(fact)
   })
 
+  /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */
+  const elsewhere = (store: Effect.Effect<PubAck, PublishError>) =>
+    Effect.gen(function* () {
+      yield* options.asOwner
+      yield* records.within(options.layout.moveDedupe / 2, store)
+      reached("moved")
+    })
+
   /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
   const patiently =
     (held: Held) =>
@@ -284,14 +292,13 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         patiently(held),
         Effect.provideContext(context)
       ),
+    elsewhere,
     /** Lets a delivery go that is stored elsewhere as it is, by `store`, which may be repeated. */
     moved: (held: Held, store: Effect.Effect<PubAck, PublishError>) =>
-      Effect.gen(function* () {
-        yield* options.asOwner
-        yield* records.within(options.layout.moveDedupe / 2, store)
-        reached("moved")
-        yield* finish(held)
-      }).pipe(unsettled, patiently(held)),
+      Effect.andThen(
+        elsewhere(store),
+        Effect.suspend(() => finish(held))
+      ).pipe(unsettled, patiently(held)),
     /** Passes while what is decided is decided by the owner. */
     asOwner: options.asOwner,
     isOpen: () => facts.isOpen() && records.isOpen(),

@@ -197,7 +197,10 @@ const route = ({ layout, options, owned, stopping }: Node) =>
     bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     bytesStraight: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
-    takeStraight: (partition, straight) => owned.get(partition)?.takeStraight(straight) === true
+    owned: {
+      attempt: (partition, straight) => owned.get(partition)?.takeStraight(straight) === true,
+      keep: (partition, kept) => owned.get(partition)?.keep(kept) === true
+    }
   })
 
 /** Delivers in the partitions that are its share, whichever those are. */

@@ -44,7 +44,7 @@ describe("a delivery that is attempted from its event", () => {
   it("has not ended because it is not under way any more", () => {
     const straights = new Straights()
     straights.leave(straights.begin(delivery))
-    assert.isFalse(straights.hasEnded(delivery))
+    assert.isFalse(straights.isDone(delivery))
   })
 
   it("stays under way for as long as it takes", () => {
@@ -59,48 +59,48 @@ describe("a delivery that has ended from its event", () => {
   it("is known for two whole waits after the one in which it ended, and not for ever", () => {
     const straights = new Straights()
     straights.rotate()
-    assert.isFalse(straights.hasEnded(delivery))
+    assert.isFalse(straights.isDone(delivery))
     end(straights, delivery, began)
     straights.rotate()
     straights.rotate()
-    assert.isTrue(straights.hasEnded(delivery))
+    assert.isTrue(straights.isDone(delivery))
     straights.rotate()
-    assert.isFalse(straights.hasEnded(delivery))
+    assert.isFalse(straights.isDone(delivery))
   })
 
   it("is not another endpoint's, nor another event's", () => {
     const straights = new Straights()
     end(straights, delivery, began)
-    for (const other of others) assert.isFalse(straights.hasEnded(other))
+    for (const other of others) assert.isFalse(straights.isDone(other))
     straights.rotate()
     for (const other of others) {
       end(straights, other, began)
-      assert.isTrue(straights.hasEnded(other))
+      assert.isTrue(straights.isDone(other))
     }
-    assert.isTrue(straights.hasEnded(delivery))
+    assert.isTrue(straights.isDone(delivery))
   })
 
   it("is not that of an event which has its sequence because the stream lost its end", () => {
     const straights = new Straights()
     end(straights, delivery, began)
     // The clocks of two nodes may differ by a second.
-    assert.isTrue(straights.hasEnded({ ...delivery, began: began + 900 }))
-    assert.isFalse(straights.hasEnded({ ...delivery, began: began + 1_100 }))
+    assert.isTrue(straights.isDone({ ...delivery, began: began + 900 }))
+    assert.isFalse(straights.isDone({ ...delivery, began: began + 1_100 }))
   })
 
   it("is known by its end, too, which was stored later than its event", () => {
     const straights = new Straights()
     end(straights, delivery, began + 60_000)
-    assert.isTrue(straights.hasEnded(delivery))
-    assert.isFalse(straights.hasEnded({ ...delivery, began: began + 62_000 }))
+    assert.isTrue(straights.isDone(delivery))
+    assert.isFalse(straights.isDone({ ...delivery, began: began + 62_000 }))
   })
 
   it("is known though its event was stored before all that have ended until then", () => {
     const straights = new Straights()
     end(straights, { ...delivery, eventSeq: 8 }, began + 60_000)
     end(straights, delivery, began)
-    assert.isTrue(straights.hasEnded(delivery))
-    assert.isFalse(straights.hasEnded({ ...delivery, began: began + 1_100 }))
+    assert.isTrue(straights.isDone(delivery))
+    assert.isFalse(straights.isDone({ ...delivery, began: began + 1_100 }))
   })
 
   it("is known besides the one that had its sequence before it", () => {
@@ -109,9 +109,9 @@ describe("a delivery that has ended from its event", () => {
     end(straights, delivery, began)
     straights.rotate()
     end(straights, later, later.began)
-    assert.isTrue(straights.hasEnded(later))
+    assert.isTrue(straights.isDone(later))
     straights.rotate()
     straights.rotate()
-    assert.isTrue(straights.hasEnded(later))
+    assert.isTrue(straights.isDone(later))
   })
 })

@@ -44,14 +44,20 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
      * @param after a sequence that is older than any earlier try.
      * @param hasLeft true where it is known to be stored by what came of it.
      */
-    store: (held: Held, progress: Progress, after: number, hasLeft: () => boolean) => {
-      const { seq, stream: from } = held.place
-      const origin = placeName(held.place)
-      const subject = subjectOf(held.delivery)
+    store: (
+      { body, delivery, place }: Pick<Held, "body" | "delivery" | "place">,
+      progress: Progress,
+      after: number,
+      hasLeft: () => boolean
+    ) => {
+      const origin = placeName(place)
+      const subject = subjectOf(delivery)
+      // An event may come to several endpoints; a stream that lost its end gives a sequence again.
+      const messageId = `${place.stream}.${place.seq}.${delivery.began}.${delivery.endpoint}`
       const publish = publisher.publish(
         subject,
-        held.body,
-        deliveryHeaders({ ...held.delivery, progress, origin }, `${from}.${seq}.backlog`)
+        body,
+        deliveryHeaders({ ...delivery, progress, origin }, messageId)
       )
       const find = scanQueue(stream, subject, after + 1).pipe(
         Stream.filter((message) => message.header.get("petrel-origin") === origin),

@@ -1,3 +1,6 @@
+import type { Delivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../endpoints/endpoint-store.ts"
+import { readPlace } from "../lanes/held.ts"
 import type { RetryRecord } from "./retry-record.ts"
 import type { Settled } from "./settled.ts"
 import type { Straights } from "./straights.ts"
@@ -29,4 +32,17 @@ export interface StreamMemory {
 export interface PartitionMemory extends StreamMemory {
   readonly backlog: StreamMemory
   readonly straights: Straights
+}
+
+/**
+ * Notes that a delivery that waits in the backlog has left the place that it was moved from.
+ *
+ * @param events the stream of events.
+ */
+export const noteLeft = (memory: PartitionMemory, events: string, delivery: Delivery): void => {
+  const { began, endpoint, origin, tenant } = delivery
+  const place = origin === undefined ? undefined : readPlace(origin)
+  if (place?.stream === memory.stream) memory.settled.add(place.seq, delivery)
+  else if (place?.stream === events)
+    memory.straights.add(endpointKey(tenant, endpoint), place.seq, began)
 }

@@ -6,6 +6,9 @@ import { PublishError } from "../../broker/publisher.ts"
 /** Stands for the acknowledgement of a message that was found to be stored. */
 const found: PubAck = { stream: "", seq: 0, duplicate: true }
 
+/** Why something is not known to be stored. */
+export type Lack = PublishError | "unknown"
+
 /** True where a message that could not be published may have been stored nonetheless. */
 export const mayBeStored = ({ reason }: PublishError): boolean =>
   reason === "timeout" || reason === "closed"

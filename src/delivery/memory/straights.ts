@@ -36,8 +36,8 @@ export const progressFrom = (fact: Fact, events: string): Progress | undefined =
   }
 }
 
-/** One that is attempted. */
-interface Attempted extends Linked<Attempted> {
+/** One that is attempted, or being stored in the backlog. */
+interface Taken extends Linked<Taken> {
   readonly delivery: Identity
 }
 
@@ -45,28 +45,29 @@ const nameOf = ({ endpoint, eventSeq, tenant }: Identity): string =>
   `${eventSeq}.${endpointKey(tenant, endpoint)}`
 
 /**
- * What a partition's owner remembers of first rounds that it attempts from their events, or has ended
- * so: where the broker hands such an event to another router, that may put the same into the queue.
+ * What a partition's owner remembers of first rounds that it takes from their events: which are under
+ * way, and which have ended or wait in the backlog. Where the broker hands such an event to another
+ * router, that may put the same into the queue.
  */
 export class Straights {
-  readonly #underway = new Chain<Attempted>()
+  readonly #underway = new Chain<Taken>()
   /** When each one's event was stored at the latest. */
-  readonly #ended = [new EndedTable()]
+  readonly #done = [new EndedTable()]
   /** By name: what is known of those that did not succeed. */
   readonly #failed: Array<Map<string, Progress>> = [new Map()]
 
-  /** It is attempted from now on, until it is left. */
-  begin(delivery: Identity): Attempted {
-    const attempted: Attempted = { delivery, before: undefined, after: undefined }
-    this.#underway.add(attempted)
-    return attempted
+  /** It is under way from now on, until it is left. */
+  begin(delivery: Identity): Taken {
+    const taken: Taken = { delivery, before: undefined, after: undefined }
+    this.#underway.add(taken)
+    return taken
   }
 
-  leave(attempted: Attempted): void {
-    this.#underway.remove(attempted)
+  leave(taken: Taken): void {
+    this.#underway.remove(taken)
   }
 
-  /** Whether it is attempted at the moment. */
+  /** Whether it is attempted, or being stored in the backlog, at the moment. */
   isUnderway({ endpoint, eventSeq, tenant }: Identity): boolean {
     for (const { delivery } of this.#underway)
       if (
@@ -79,20 +80,20 @@ export class Straights {
   }
 
   /**
-   * One has ended.
+   * One needs no queue: it has ended, or waits in the backlog.
    *
    * @param key of the endpoint.
    * @param at when its event was stored, or something later of which only it can be the reason, ms
    *   since the epoch.
    */
   add(key: string, eventSeq: number, at: number): void {
-    this.#ended[0]?.set(key, eventSeq, at)
+    this.#done[0]?.set(key, eventSeq, at)
   }
 
-  /** Whether it has ended. A stream that lost its end gives the sequences of events to later ones. */
-  hasEnded(delivery: Identity & Pick<Delivery, "began">): boolean {
+  /** Whether it needs no queue. A stream that lost its end gives the sequences of events to later ones. */
+  isDone(delivery: Identity & Pick<Delivery, "began">): boolean {
     const key = endpointKey(delivery.tenant, delivery.endpoint)
-    return this.#ended.some((generation) => {
+    return this.#done.some((generation) => {
       const at = generation.get(key, delivery.eventSeq)
       return at !== undefined && delivery.began <= at + clocksApart
     })
@@ -109,11 +110,11 @@ export class Straights {
     return this.#failed.find((generation) => generation.has(name))?.get(name)
   }
 
-  /** Forgets the oldest generation of what has ended or failed. */
+  /** Forgets the oldest generation of what is done or has failed. */
   rotate(): void {
-    const expected = this.#ended[0]?.size ?? 0
-    const oldest = this.#ended.length > kept ? this.#ended.pop() : undefined
-    this.#ended.unshift(oldest?.emptied(expected) ?? new EndedTable(expected))
+    const expected = this.#done[0]?.size ?? 0
+    const oldest = this.#done.length > kept ? this.#done.pop() : undefined
+    this.#done.unshift(oldest?.emptied(expected) ?? new EndedTable(expected))
     this.#failed.unshift(new Map())
     if (this.#failed.length > kept + 1) this.#failed.pop()
   }

@@ -3,6 +3,7 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
+import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { Fact } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
@@ -60,6 +61,11 @@ export const takeOver = Effect.fnUntraced(function* (
   const byStream = new Map(
     memories.flatMap((memory) => [memory, memory.backlog]).map((memory) => [memory.stream, memory])
   )
+  const straightsOf = (tenant: string, endpoint: string) => {
+    const partition = partitionOf(tenant, endpoint, partitions)
+    return memories.find(({ index }) => index === partition)?.straights
+  }
+  const left = whatHasLeft(byStream, straightsOf, names.events)
   const floor = Math.min(...(yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })))
   const { subjects } = names
   yield* readStream({
@@ -76,15 +82,14 @@ export const takeOver = Effect.fnUntraced(function* (
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         if (fact?.from === undefined) return
         const at = storedAt(message)
-        const { eventSeq = 0, round = firstRound } = fact
-        hasLeft(byStream, fact.origin, { eventSeq, round }, at)
+        const { endpoint, eventSeq = 0, round = firstRound, tenant } = fact
+        left(fact.origin, { tenant, endpoint, eventSeq, round }, at)
         if (fact.from.stream === names.events) {
-          const partition = partitionOf(fact.tenant, fact.endpoint, partitions)
-          const straights = memories.find(({ index }) => index === partition)?.straights
+          const straights = straightsOf(tenant, endpoint)
           const failed = progressFrom(fact, names.events)
           if (failed !== undefined) straights?.failed({ ...fact, eventSeq }, failed)
           else if (fact.kind === "delivered" && fact.eventSeq !== undefined)
-            straights?.add(endpointKey(fact.tenant, fact.endpoint), eventSeq, at)
+            straights?.add(endpointKey(tenant, endpoint), eventSeq, at)
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
@@ -94,7 +99,7 @@ export const takeOver = Effect.fnUntraced(function* (
     )
   )
   const since = yield* storedSince(floor)
-  yield* Effect.forEach(memories, ({ backlog }) => readMoves(byStream, backlog.stream, since), {
+  yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog.stream, since), {
     discard: true
   })
   yield* Effect.forEach(memories, removeEnded, { discard: true })
@@ -120,18 +125,29 @@ const streamMemory = Effect.fnUntraced(function* (
   }
 })
 
-/** What has been moved elsewhere has left its old place, though the broker may hand it out again. */
-const hasLeft = (
-  byStream: ReadonlyMap<string, Remembered>,
+/** Notes that a delivery has left the place that it was moved from, at a time (ms since the epoch). */
+type Left = (
   origin: string | undefined,
-  of: Identity,
+  of: Identity & Pick<Delivery, "tenant" | "endpoint">,
   at: number
-) => {
-  const place = origin === undefined ? undefined : readPlace(origin)
-  const memory = byStream.get(place?.stream ?? "")
-  if (place !== undefined && memory?.isOurs(place.seq, at) === true)
-    memory.settled.add(place.seq, of)
-}
+) => void
+
+/** What has been moved elsewhere has left its old place, though the broker may hand it out again. */
+const whatHasLeft =
+  (
+    byStream: ReadonlyMap<string, Remembered>,
+    straightsOf: (tenant: string, endpoint: string) => Straights | undefined,
+    events: string
+  ): Left =>
+  (origin, of, at) => {
+    const place = origin === undefined ? undefined : readPlace(origin)
+    if (place === undefined) return
+    const { endpoint, tenant } = of
+    if (place.stream === events)
+      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), place.seq, at)
+    const memory = byStream.get(place.stream)
+    if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
+  }
 
 /** When the first fact beyond a floor was stored, ms since the epoch; 0 where that is not known. */
 const storedSince = Effect.fnUntraced(function* (floor: number) {
@@ -144,14 +160,15 @@ const storedSince = Effect.fnUntraced(function* (floor: number) {
 })
 
 /** Reads what was moved to a backlog lately. */
-const readMoves = (byStream: ReadonlyMap<string, Remembered>, stream: string, since: number) =>
+const readMoves = (left: Left, stream: string, since: number) =>
   readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
         const header = (name: string) => message.headers?.get(name)
         const eventSeq = Number(header("petrel-event-seq"))
         const round = header("petrel-round") || firstRound
-        hasLeft(byStream, header("petrel-origin"), { eventSeq, round }, storedAt(message))
+        const [tenant = "", endpoint = ""] = message.subject.split(".").slice(-2)
+        left(header("petrel-origin"), { tenant, endpoint, eventSeq, round }, storedAt(message))
       })
     )
   )

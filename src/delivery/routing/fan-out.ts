@@ -7,10 +7,12 @@ import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Planned } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
-import { partitionOfKey } from "../../domain/names.ts"
+import { partitionOf, partitionOfKey } from "../../domain/names.ts"
+import type { Kept } from "../backlog/keeping.ts"
 import type { Step } from "../checkpoint.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
+import type { Lack } from "../memory/store-once.ts"
 import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight, StraightEnd } from "../straight.ts"
 import type { Plain } from "../underway.ts"
@@ -27,8 +29,13 @@ const mostStraight = 768
 /** How long the only delivery of an event may last before its plan is told by itself, ms. */
 const untold = 1_000
 
-/** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
-export type TakeStraight = (partition: number, straight: Straight) => boolean
+/** What this worker's own partitions spare an event. */
+export interface Owned {
+  /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
+  readonly attempt: (partition: number, straight: Straight) => boolean
+  /** Stores a delivery in its endpoint's backlog where it would have to wait there; else says false. */
+  readonly keep: (partition: number, kept: Kept) => boolean
+}
 
 /** What is known of an event's routing when it is gone on with. */
 export interface SoFar {
@@ -60,7 +67,7 @@ export interface FanOutOptions {
   readonly patience: number
   /** Bodies of events that are attempted at the same time, bytes. */
   readonly bytes: number
-  readonly takeStraight: TakeStraight
+  readonly owned: Owned
 }
 
 /** What follows a fan-out. */
@@ -94,7 +101,7 @@ class FanOut implements Momentary {
   readonly #work: Plain<Broker>
   readonly #then: Then
   /** Those that have no delivery, as far as is known; made when there is one. */
-  #without: Map<string, PublishError | "unknown"> | undefined
+  #without: Map<string, Lack> | undefined
   #failed: Map<string, Progress> | undefined
   #next = 0
   #storing = 0
@@ -199,7 +206,7 @@ class FanOut implements Momentary {
     this.#begin()
     try {
       const straight = new FromEvent(this, this.#routed, planned, key)
-      isTaken = options.takeStraight(partitionOfKey(key, options.partitions), straight)
+      isTaken = options.owned.attempt(partitionOfKey(key, options.partitions), straight)
     } finally {
       if (!isTaken) this.#leave(false)
     }
@@ -230,23 +237,32 @@ class FanOut implements Momentary {
   }
 
   #store(planned: Planned, progress: Progress): void {
-    const { names, options, publisher, reached } = this.#common
-    const { began, message, telling } = this.#routed
-    const { partitions, patience } = options
-    const { headers, subject } = messageOf(names, partitions, telling.event, planned, progress)
+    const { names, options, publisher } = this.#common
+    const { message, telling } = this.#routed
+    const delivery = deliveryOf(telling.event, planned, progress)
+    const partition = partitionOf(delivery.tenant, delivery.endpoint, options.partitions)
     this.#storing++
+    const ended = (why?: Lack) => this.#stored(planned, why)
+    const kept = { delivery, body: message.data, ended }
+    if (progress === untried && options.owned.keep(partition, kept)) return
+    const { headers, subject } = messageOf(names, partition, delivery)
     publisher.send(subject, message.data, headers, (result) =>
-      this.#work.step(() => {
-        this.#storing--
-        if (result instanceof PublishError) this.#lack(planned, result)
-        else reached("delivery-stored")
-        this.#isLate ||= performance.now() - began > patience
-        this.advance()
-      })
+      ended(result instanceof PublishError ? result : undefined)
     )
   }
 
-  #lack({ id }: Planned, why: PublishError | "unknown"): void {
+  #stored(planned: Planned, why: Lack | undefined): void {
+    const { options, reached } = this.#common
+    this.#work.step(() => {
+      this.#storing--
+      if (why !== undefined) this.#lack(planned, why)
+      else reached("delivery-stored")
+      this.#isLate ||= performance.now() - this.#routed.began > options.patience
+      this.advance()
+    })
+  }
+
+  #lack({ id }: Planned, why: Lack): void {
     this.#without ??= new Map()
     this.#without.set(id, why)
   }

@@ -3,7 +3,6 @@ import { deliveryHeaders, firstRound } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
-import { partitionOf } from "../../domain/names.ts"
 
 /** The delivery that a plan leads to. */
 export const deliveryOf = (event: Event, planned: Planned, progress: Progress): Delivery => ({
@@ -21,17 +20,12 @@ export const deliveryOf = (event: Event, planned: Planned, progress: Progress): 
   progress
 })
 
-/** The message that it is in its partition's queue: its subject and its headers. */
-export const messageOf = (
-  names: Names,
-  partitions: number,
-  event: Event,
-  planned: Planned,
-  progress: Progress
-) => {
-  const delivery = deliveryOf(event, planned, progress)
-  const partition = partitionOf(event.tenant, planned.id, partitions)
-  const subject = names.subjects.delivery(partition, event.tenant, planned.id)
-  const messageId = `${event.seq}.${firstRound}.${planned.id}`
-  return { subject, headers: deliveryHeaders(delivery, messageId) }
+/** The message that a first round is in its partition's queue: its subject and its headers. */
+export const messageOf = (names: Names, partition: number, delivery: Delivery) => {
+  const { endpoint, eventSeq, tenant } = delivery
+  const messageId = `${eventSeq}.${firstRound}.${endpoint}`
+  return {
+    subject: names.subjects.delivery(partition, tenant, endpoint),
+    headers: deliveryHeaders(delivery, messageId)
+  }
 }

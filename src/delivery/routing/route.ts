@@ -10,6 +10,7 @@ import { untried } from "../../domain/delivery.ts"
 import type { Event, GetHeader } from "../../domain/event.ts"
 import { contentOf, eventId } from "../../domain/event.ts"
 import type { Plan, Planned } from "../../domain/fact.ts"
+import { partitionOf } from "../../domain/names.ts"
 import { nobody } from "../../domain/token.ts"
 import { Facts } from "../../history/facts.ts"
 import { Checkpoint } from "../checkpoint.ts"
@@ -17,11 +18,11 @@ import { Directory } from "../endpoints/directory.ts"
 import { storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
 import { makeLook, nothing } from "./begun.ts"
-import type { SoFar, TakeStraight, Then } from "./fan-out.ts"
+import type { Owned, SoFar, Then } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
 import type { Candidate, StoredPart } from "./plan.ts"
 import { endOf, isSole, nextPart, readPart } from "./plan.ts"
-import { messageOf } from "./planned.ts"
+import { deliveryOf, messageOf } from "./planned.ts"
 import { makePlans } from "./plans.ts"
 import { Routes } from "./routes.ts"
 import { Telling } from "./telling.ts"
@@ -31,7 +32,7 @@ export interface RouteOptions {
   readonly layout: Layout
   /** Bodies of events that are attempted at the same time, bytes. */
   readonly bytesStraight: number
-  readonly takeStraight: TakeStraight
+  readonly owned: Owned
 }
 
 /** Who is told how the routing of an event goes. */
@@ -73,7 +74,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     partitions: layout.partitions,
     patience,
     bytes: options.bytesStraight,
-    takeStraight: options.takeStraight
+    owned: options.owned
   })
 
   /**
@@ -90,7 +91,9 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   ) => {
     let progress = before
     const publish = Effect.suspend(() => {
-      const { headers, subject } = messageOf(names, layout.partitions, event, planned, progress)
+      const delivery = deliveryOf(event, planned, progress)
+      const partition = partitionOf(event.tenant, planned.id, layout.partitions)
+      const { headers, subject } = messageOf(names, partition, delivery)
       return publisher.publish(subject, body, headers)
     })
     const find = Effect.map(

@@ -8,7 +8,7 @@ import { InHand } from "../lanes/in-hand.ts"
 import { pull } from "../lanes/pull.ts"
 import { makeUnderway } from "../underway.ts"
 import { makeBegun } from "./begun.ts"
-import type { TakeStraight } from "./fan-out.ts"
+import type { Owned } from "./fan-out.ts"
 import { makeRoute } from "./route.ts"
 
 /**
@@ -28,7 +28,7 @@ export interface RouterOptions {
   readonly bytesInHand: number
   /** Of those that are attempted, whether they count as in hand or not. */
   readonly bytesStraight: number
-  readonly takeStraight: TakeStraight
+  readonly owned: Owned
   readonly stopping: () => boolean
 }
 

@@ -1,0 +1,248 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { deliveryHeaders, parseDelivery } from "../../src/domain/delivery.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { closedBooks, noRecords, quiet } from "../books.ts"
+import { everQueued, handOutEventsAgain } from "../consumers.ts"
+import type { Installation } from "../engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publish,
+  publishMany,
+  quickRetry,
+  worker
+} from "../engine.ts"
+import { attempts } from "../outcomes.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, onServer } from "../scenario.ts"
+import { crashAt } from "../worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const hook = { tenant: "acme", endpoint: "hook" }
+const paused = { at: 1, by: "test" }
+const resume = resumeEndpoint(hook, "test")
+
+const isClean = Effect.gen(function* () {
+  const { judgement } = yield* audit({})
+  assert.deepStrictEqual(judgement.problems.list, [])
+  assert.strictEqual(judgement.verdict, "clean")
+})
+
+/** Puts what waits in the backlog into the queue as well, as a router does that knows nothing of it. */
+const queueToo = Effect.gen(function* () {
+  const { ask, jsm, names, publisher } = yield* Broker
+  const partition = partitionOf("acme", "hook", 2)
+  const message = yield* ask("read", () =>
+    jsm.streams.getMessage(names.backlog(partition), { seq: 1 })
+  )
+  assert(message !== null)
+  const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
+  assert(delivery !== undefined)
+  const { origin: _, ...routed } = delivery
+  const subject = names.subjects.delivery(partition, "acme", "hook")
+  yield* publisher.publish(subject, message.data, deliveryHeaders(routed, "by another"))
+})
+
+describe.concurrent("an endpoint that takes nothing, and whose owner routes its events", () => {
+  scenario("gets them from its backlog, and none comes to the queue", () =>
+    Effect.gen(function* () {
+      const { url, requests } = yield* receiver()
+      yield* endpoint({ url, paused })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(30)
+      yield* eventually(backlogged, (count) => count === 30)
+      assert.strictEqual(yield* everQueued, 0)
+      yield* isClean
+      yield* resume
+      yield* facts.count("delivered", 30)
+      yield* closedBooks
+      assert.strictEqual(requests.length, 30)
+      assert.strictEqual(yield* everQueued, 0)
+      yield* isClean
+    })
+  )
+
+  scenario("stands alone: of the same event's endpoints the others have it at once", () =>
+    Effect.gen(function* () {
+      const held = yield* receiver()
+      const well = yield* receiver()
+      yield* endpoint({ url: held.url, paused })
+      yield* endpoint({ id: "well", url: well.url })
+      const facts = yield* history
+      yield* worker()
+      for (let event = 1; event <= 5; event++) {
+        yield* publish("a")
+        yield* facts.count("delivered", event)
+      }
+      yield* eventually(backlogged, (count) => count === 5)
+      assert.strictEqual(well.requests.length, 5)
+      assert.strictEqual(yield* everQueued, 0)
+      yield* resume
+      yield* closedBooks
+      assert.strictEqual(held.requests.length, 5)
+    })
+  )
+
+  scenario("gets those again that fail when they come from there", () =>
+    Effect.gen(function* () {
+      const failing = yield* receiver({ answer: byAttempt(503, 503, 200) })
+      yield* endpoint({ url: failing.url, paused, retry: quickRetry() })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a")
+      yield* eventually(backlogged, (count) => count === 1)
+      yield* resume
+      yield* facts.count("delivered", 1)
+      yield* closedBooks
+      yield* noRecords
+      assert.deepStrictEqual(attempts(failing), [1, 2, 3])
+      yield* isClean
+    })
+  )
+})
+
+describe.concurrent("a delivery that went from its event into the backlog", () => {
+  for (const [who, changes] of [
+    ["the same owner", false],
+    ["the next owner", true]
+  ] as const)
+    scenario(`is not made once more by a copy that comes to the queue of ${who}`, () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        const held = yield* receiver()
+        yield* endpoint({ url: held.url, paused })
+        const facts = yield* history
+        const first = yield* worker()
+        yield* publish("a")
+        yield* eventually(backlogged, (count) => count === 1)
+        if (changes) {
+          yield* first.stop
+          yield* Effect.flatMap(worker({ id: "next" }), ({ delivering }) => delivering)
+        }
+        yield* queueToo
+        const queue = names.deliveries(partitionOf("acme", "hook", 2))
+        yield* eventually(
+          ask("look", () => jsm.streams.info(queue)),
+          ({ state }) => state.last_seq === 1 && state.messages === 0
+        )
+        yield* resume
+        yield* facts.count("delivered", 1)
+        yield* quiet
+        yield* closedBooks
+        assert.deepStrictEqual(attempts(held), [1])
+      })
+    )
+
+  for (const [memory, topology] of [
+    ["still knows its id", {}],
+    ["has forgotten its id", { moveDedupe: 200 }]
+  ] as const)
+    scenario(
+      `is there once though its router dies before it says so, and the broker ${memory}`,
+      (place: Installation) =>
+        Effect.gen(function* () {
+          const held = yield* receiver()
+          yield* endpoint({ url: held.url, paused })
+          yield* crashAt(place, "moved", 1, {}, publish("a"))
+          assert.strictEqual(yield* backlogged, 1)
+          const second = yield* worker({ id: "second" })
+          yield* second.delivering
+          yield* handOutEventsAgain
+          yield* quietEvents
+          assert.strictEqual(yield* backlogged, 1)
+          yield* resume
+          yield* quiet
+          yield* closedBooks
+          assert.deepStrictEqual(attempts(held), [1])
+        }),
+      topology
+    )
+})
+
+/** Waits until all events are routed. */
+const quietEvents = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  yield* eventually(
+    ask("look at the router", () => jsm.consumers.info(names.events, names.routerConsumer)),
+    ({ ack_floor }) => ack_floor.stream_seq === 1
+  )
+})
+
+describe.concurrent("an endpoint whose circuit is open", () => {
+  scenario("has what comes in its backlog, behind what waits, until it is well", () =>
+    Effect.gen(function* () {
+      const failing = yield* receiver({ answer: () => ({ status: 503 }) })
+      yield* endpoint({
+        url: failing.url,
+        circuit: { failures: 1, rate: "none", coolDown: "2 seconds" },
+        retry: quickRetry()
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a")
+      yield* facts.count("circuit-opened", 1)
+      const before = yield* everQueued
+      yield* publishMany(20)
+      yield* eventually(backlogged, (count) => count >= 20)
+      assert.isAtMost(yield* everQueued, before + 1)
+      failing.answer(() => ({ status: 200 }))
+      yield* facts.count("delivered", 21)
+      yield* closedBooks
+      yield* isClean
+    })
+  )
+
+  scenario("has dead letters instead, where it asks for that", () =>
+    Effect.gen(function* () {
+      const failing = yield* receiver({ answer: () => ({ status: 503 }) })
+      yield* endpoint({
+        url: failing.url,
+        circuit: { failures: 1, rate: "none", coolDown: "1 minute", onOpen: "dead-letter" },
+        retry: quickRetry({ maxAttempts: 1 })
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a")
+      yield* facts.count("circuit-opened", 1)
+      yield* publishMany(5)
+      yield* facts.count("dead-lettered", 6)
+      assert.strictEqual(yield* backlogged, 0)
+      assert.strictEqual(
+        facts.of("dead-lettered").filter((f) => f.reason === "circuit-open").length,
+        5
+      )
+    })
+  )
+})
+
+describe.concurrent("an endpoint that is paused as a worker stops", () => {
+  scenario("loses nothing of what comes meanwhile", () =>
+    Effect.gen(function* () {
+      const { url, requests } = yield* receiver()
+      yield* endpoint({ url })
+      const facts = yield* history
+      const first = yield* worker()
+      yield* publishMany(20)
+      yield* pauseEndpoint(hook, undefined, "test")
+      yield* publishMany(40, "during")
+      yield* Effect.all([first.stop, publishMany(40, "after")], { concurrency: 2 })
+      yield* worker({ id: "next" })
+      yield* resume
+      yield* facts.count("delivered", 100)
+      yield* closedBooks
+      assert.strictEqual(requests.length, 100)
+      yield* isClean
+    })
+  )
+})
