@@ -212,11 +212,10 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */
   const elsewhere = (store: Effect.Effect<PubAck, PublishError>) =>
-    Effect.gen(function* () {
-      yield* options.asOwner
-      yield* records.within(options.layout.moveDedupe / 2, store)
-      reached("moved")
-    })
+    options.asOwner.pipe(
+      Effect.andThen(records.within(options.layout.moveDedupe / 2, store)),
+      Effect.map(() => reached("moved"))
+    )
 
   /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
   const patiently =
@@ -252,6 +251,20 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     }).pipe(patiently(held), Effect.provideContext(context))
   })
 
+  const end = Effect.fnUntraced(function* (held: Held, progress: Progress, reason: DeadReason) {
+    const known = memory.waiting.get(held.place.seq)
+    const waiting = known !== undefined && isOf(known.record, held.delivery) ? known : undefined
+    const decision = waiting?.record.decision
+    if (waiting !== undefined) {
+      if (decision?._tag === "Dead") return yield* carryOut(held, waiting, true)
+      yield* tell(held, waiting, true)
+      if (decision?._tag === "Schedule" && (yield* findMoved(held, memory.index, waiting.record)))
+        return yield* finish(held)
+    }
+    const decidedAt = yield* Clock.currentTimeMillis
+    yield* decide(held, { decision: { _tag: "Dead", reason }, decidedAt, progress })
+  })
+
   return {
     succeeded,
     succeedPlainly,
@@ -270,22 +283,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       ).pipe(patiently(held), Effect.provideContext(context)),
     /** Ends a delivery without an attempt; what was begun earlier stands. */
     end: (held: Held, progress: Progress, reason: DeadReason) =>
-      Effect.gen(function* () {
-        const known = memory.waiting.get(held.place.seq)
-        const waiting = known !== undefined && isOf(known.record, held.delivery) ? known : undefined
-        const decision = waiting?.record.decision
-        if (waiting !== undefined) {
-          if (decision?._tag === "Dead") return yield* carryOut(held, waiting, true)
-          yield* tell(held, waiting, true)
-          if (
-            decision?._tag === "Schedule" &&
-            (yield* findMoved(held, memory.index, waiting.record))
-          )
-            return yield* finish(held)
-        }
-        const decidedAt = yield* Clock.currentTimeMillis
-        yield* decide(held, { decision: { _tag: "Dead", reason }, decidedAt, progress })
-      }).pipe(unsettled, patiently(held), Effect.provideContext(context)),
+      end(held, progress, reason).pipe(unsettled, patiently(held), Effect.provideContext(context)),
     /** Goes on with what was decided earlier. */
     resume: (held: Held, waiting: Waiting) =>
       unsettled(carryOut(held, waiting, true)).pipe(

@@ -35,6 +35,15 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     })
   const withBroker = Effect.provideService(Broker, broker)
 
+  /** Whether a subject has a message from an origin beyond a sequence. */
+  const find = (subject: string, after: number, origin: string) =>
+    scanQueue(stream, subject, after + 1).pipe(
+      Stream.filter((message) => message.header.get("petrel-origin") === origin),
+      Stream.runHead,
+      Effect.map(Option.isSome),
+      withBroker
+    )
+
   return {
     stream,
 
@@ -59,15 +68,9 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         body,
         deliveryHeaders({ ...delivery, progress, origin }, messageId)
       )
-      const find = scanQueue(stream, subject, after + 1).pipe(
-        Stream.filter((message) => message.header.get("petrel-origin") === origin),
-        Stream.runHead,
-        Effect.map(Option.isSome),
-        withBroker
-      )
       return storeOnce(
         publish,
-        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find))
+        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find(subject, after, origin)))
       )
     },
 
