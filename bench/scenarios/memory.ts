@@ -34,7 +34,8 @@ const course = (rows: ReadonlyArray<Row>, perRound: number): TopLevelSpec => ({
 /** Three million deliveries by one process, with a look at its memory after each round. */
 export const memory: Scenario = {
   name: "memory",
-  measures: "Whether the memory of worker and broker grows over 2 million deliveries, after a million.",
+  measures:
+    "Whether the memory of worker and broker grows over 2 million deliveries, after a million.",
   limit: "The limit is no growth; a signing and POSTing loop runs in between as everywhere.",
   onlyNamed: true,
   figures: {

@@ -143,7 +143,7 @@ export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> 
     return [
       {
         by: "event",
-        says: "with its event, which a router has in hand: it is attempted from there, or comes to its queue next",
+        says: "with its event, which a router has in hand: it is attempted from there, or comes to its queue or backlog next",
         freedBy: "time alone, or a running worker"
       }
     ]

@@ -1,18 +1,18 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Take } from "../broker/puller.ts"
-import type { Progress } from "../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../domain/delivery.ts"
 import type { Held } from "./lanes/held.ts"
 import { holdMessage } from "./lanes/held.ts"
 import { InHand } from "./lanes/in-hand.ts"
 import { pull } from "./lanes/pull.ts"
 import type { PartitionMemory } from "./memory/partition-memory.ts"
+import { needsNoQueue } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
 const mostInHand = 128
-/** Pause before a delivery is looked at again that is attempted from its event, ms. */
+/** Pause before a delivery is looked at again that is being taken from its event, ms. */
 const underwayPause = 1_000
 /** Pause before it is asked again whether an attempt may begin, ms. */
 const notOwnerPause = 250
@@ -56,15 +56,13 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       options.hasEnded(seq)
       return message.ack()
     }
-    let progress: Progress | undefined
     // Its event was handed out again while it was taken from there.
-    if (delivery.round === firstRound) {
-      // Else it comes from the backlog, where it was attempted.
-      const isUntried = delivery.progress.attempts === 0
-      if (isUntried && memory.straights.isDone(delivery)) return message.ack()
-      if (memory.straights.isUnderway(delivery)) return message.nak(underwayPause)
-      if (isUntried) progress = memory.straights.progressOf(delivery)
-    }
+    if (needsNoQueue(memory, delivery)) return message.ack()
+    const { progress: sofar, round } = delivery
+    const isFirst = round === firstRound
+    if (isFirst && memory.straights.isUnderway(delivery)) return message.nak(underwayPause)
+    const isUntried = isFirst && sofar.attempts === 0
+    const progress = isUntried ? memory.straights.progressOf(delivery) : undefined
     working.add(seq)
     const known = progress === undefined ? delivery : { ...delivery, progress }
     options.enter(holdMessage(stream, message, known, inHand.take(message)))

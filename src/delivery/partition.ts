@@ -26,7 +26,7 @@ import { deliveryOf, giveBackTo } from "./lanes/job.ts"
 import { Lanes } from "./lanes/lane.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
-import { noteLeft } from "./memory/partition-memory.ts"
+import { needsNoQueue, noteLeft } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Straight } from "./straight.ts"
 import { leaveUntried, makeStraights } from "./straight.ts"
@@ -325,7 +325,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       if (isTaken) lanes.enter(key, { key, straight })
       return isTaken
     },
-    /** Stores a delivery that is in no queue in the backlog, where it would have to wait. False where not. */
+    /** Stores a delivery that is in no queue in the backlog, where it must wait there; else says false. */
     keep: (kept: Kept): boolean => takesFromEvents() && keep(kept),
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
     load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
@@ -333,8 +333,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     hasAsked: intake.hasAsked,
     /** Ends a waiting delivery that was found in the queue, unless it is in hand. */
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
-      const { seq } = held.place
-      if (memory.settled.has(seq, held.delivery)) return
+      const { delivery, place } = held
+      const { seq } = place
+      if (memory.settled.has(seq, delivery) || needsNoQueue(memory, delivery)) return
       if (!intake.takeWaiting(seq)) return held.nak(patience)
       yield* Effect.ensuring(
         queue.end(held, reason),

@@ -212,9 +212,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */
   const elsewhere = (store: Effect.Effect<PubAck, PublishError>) =>
-    options.asOwner.pipe(
-      Effect.andThen(records.within(options.layout.moveDedupe / 2, store)),
-      Effect.map(() => reached("moved"))
+    Effect.map(
+      records.within(options.layout.moveDedupe / 2, Effect.andThen(options.asOwner, store)),
+      () => reached("moved")
     )
 
   /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */

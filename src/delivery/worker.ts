@@ -189,7 +189,7 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
   })
 }
 
-/** Routes events; what goes to its own partitions it may attempt at once. */
+/** Routes events; what goes to its own partitions it may attempt, or keep back, at once. */
 const route = ({ layout, options, owned, stopping }: Node) =>
   runRouter({
     worker: options.id,

@@ -1,8 +1,9 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
 import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
-import type { Progress } from "../../domain/delivery.ts"
-import { deliveryHeaders } from "../../domain/delivery.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { deliveryHeaders, firstRound } from "../../domain/delivery.ts"
 import type { Held } from "../lanes/held.ts"
 import { placeName } from "../lanes/held.ts"
 import { storeOnce } from "../memory/store-once.ts"
@@ -15,6 +16,17 @@ export interface Addressee {
   readonly tenant: string
   readonly endpoint: string
 }
+
+const cameFrom = (origin: string) => (message: StoredMsg) =>
+  message.header.get("petrel-origin") === origin
+
+/** A first round of which nothing has been attempted: no other message in a backlog is of its event. */
+const isFirstOf =
+  ({ began, eventSeq }: Delivery) =>
+  ({ header }: StoredMsg) =>
+    Number(header.get("petrel-event-seq")) === eventSeq &&
+    Number(header.get("petrel-began")) === began &&
+    header.get("petrel-round") === firstRound
 
 /**
  * The durable waiting rooms of a partition's endpoints. No consumer reads them: the partition's
@@ -35,10 +47,10 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     })
   const withBroker = Effect.provideService(Broker, broker)
 
-  /** Whether a subject has a message from an origin beyond a sequence. */
-  const find = (subject: string, after: number, origin: string) =>
+  /** Whether a subject has a certain message beyond a sequence. */
+  const find = (subject: string, after: number, isIt: (message: StoredMsg) => boolean) =>
     scanQueue(stream, subject, after + 1).pipe(
-      Stream.filter((message) => message.header.get("petrel-origin") === origin),
+      Stream.filter(isIt),
       Stream.runHead,
       Effect.map(Option.isSome),
       withBroker
@@ -48,7 +60,8 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     stream,
 
     /**
-     * Stores a delivery at the tail of its endpoint's backlog, once however often it is tried.
+     * Stores a delivery at the tail of its endpoint's backlog, once however often it is tried; an
+     * untried first round also where it comes there from its event and by the queue.
      *
      * @param after a sequence that is older than any earlier try.
      * @param hasLeft true where it is known to be stored by what came of it.
@@ -61,16 +74,21 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     ) => {
       const origin = placeName(place)
       const subject = subjectOf(delivery)
+      const isFirst = delivery.round === firstRound && progress.attempts === 0
+      const source = isFirst
+        ? `${names.events}.${delivery.eventSeq}`
+        : `${place.stream}.${place.seq}`
       // An event may come to several endpoints; a stream that lost its end gives a sequence again.
-      const messageId = `${place.stream}.${place.seq}.${delivery.began}.${delivery.endpoint}`
+      const messageId = `${source}.${delivery.began}.${delivery.endpoint}`
       const publish = publisher.publish(
         subject,
         body,
         deliveryHeaders({ ...delivery, progress, origin }, messageId)
       )
+      const isIt = isFirst ? isFirstOf(delivery) : cameFrom(origin)
       return storeOnce(
         publish,
-        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find(subject, after, origin)))
+        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find(subject, after, isIt)))
       )
     },
 
@@ -100,16 +118,18 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         Effect.asVoid
       ),
 
-    /** Endpoints for which something waits, with the number of messages. */
+    /** Endpoints for which something waits, with the number of messages, and the last sequence of all. */
     list: Effect.map(
       ask(`list what waits in ${stream}`, () =>
         jsm.streams.info(stream, { subjects_filter: names.subjects.backlogOf(index) })
       ),
-      ({ state }) =>
-        Object.entries(state.subjects ?? {}).map(([subject, count]) => {
+      ({ state }) => ({
+        last: state.last_seq,
+        waiting: Object.entries(state.subjects ?? {}).map(([subject, count]) => {
           const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
           return { tenant, endpoint, count }
         })
+      })
     )
   }
 })

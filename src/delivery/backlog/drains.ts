@@ -269,13 +269,14 @@ export const makeDrains = (options: DrainsOptions) => {
     },
 
     /** Finds what waited when this owner began, and what a former one has stored since. */
-    find: Effect.map(backlog.list, (found) => {
+    find: Effect.map(backlog.list, ({ last, waiting }) => {
       for (const [key, { at }] of floors) if (performance.now() - at > staleFor) floors.delete(key)
-      for (const to of found) {
+      for (const to of waiting) {
         if (drains.has(endpointKey(to.tenant, to.endpoint))) continue
         const drain = open(to)
         drain.suspects = atOnce
         drain.count = to.count
+        drain.last = Math.max(drain.last, last)
       }
     })
   }

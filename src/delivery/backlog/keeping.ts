@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Cause, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
@@ -13,7 +13,7 @@ import type { Underway } from "../underway.ts"
 import type { Backlog } from "./backlog.ts"
 import type { Drains } from "./drains.ts"
 
-/** A delivery that is in no queue and cannot be attempted now: its event is in hand until it is stored. */
+/** An untried delivery that is in no queue: its event is in hand until it is stored. */
 export interface Kept {
   readonly delivery: Delivery
   readonly body: Uint8Array
@@ -32,7 +32,7 @@ export interface KeepingOptions {
 
 /**
  * Makes what stores a delivery of an event in its endpoint's backlog, where the queue would only bring
- * it there: an endpoint that is down costs two stored messages less for each of its events so.
+ * it there: an event for an endpoint that is down is stored once less so, and handed out once less.
  */
 export const makeKeeping = Effect.fnUntraced(function* (options: KeepingOptions) {
   const { backlog, drains, health, settlement, underway } = options
@@ -59,15 +59,25 @@ export const makeKeeping = Effect.fnUntraced(function* (options: KeepingOptions)
     const store = drains.storing(delivery, (after) =>
       backlog.store({ body, delivery, place }, untried, after, hasLeft)
     )
-    const stored = Effect.match(settlement.elsewhere(store), {
-      onFailure: (error) => {
-        why = error
-      },
-      onSuccess: () => {
-        straights.add(key, eventSeq, began)
-        why = undefined
-      }
-    })
+    const stored = settlement.elsewhere(store).pipe(
+      Effect.match({
+        onFailure: (error) => {
+          why = error
+        },
+        onSuccess: () => {
+          straights.add(key, eventSeq, began)
+          why = undefined
+        }
+      }),
+      Effect.tapCauseIf(
+        (cause) => !Cause.hasInterrupts(cause),
+        (cause) =>
+          Effect.logError("a delivery met a defect on its way to the backlog", cause, {
+            seq: eventSeq,
+            endpoint
+          })
+      )
+    )
     underway.run(stored, () => {
       straights.leave(taken)
       ended(why)

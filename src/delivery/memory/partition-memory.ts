@@ -1,4 +1,5 @@
 import type { Delivery } from "../../domain/delivery.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { readPlace } from "../lanes/held.ts"
 import type { RetryRecord } from "./retry-record.ts"
@@ -46,3 +47,13 @@ export const noteLeft = (memory: PartitionMemory, events: string, delivery: Deli
   else if (place?.stream === events)
     memory.straights.add(endpointKey(tenant, endpoint), place.seq, began)
 }
+
+/**
+ * True where a delivery that is found in a queue has ended or waits in the backlog since it was taken
+ * from its event. One that was attempted since comes to the queue for its retry.
+ */
+export const needsNoQueue = (
+  { straights }: Pick<PartitionMemory, "straights">,
+  delivery: Delivery
+): boolean =>
+  delivery.round === firstRound && delivery.progress.attempts === 0 && straights.isDone(delivery)

@@ -5,7 +5,7 @@ import { DeadReason } from "../../domain/outcome.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
-import { EndedTable } from "./ended-table.ts"
+import { DoneTable } from "./done-table.ts"
 
 /** The clocks of a cluster's nodes differ by less than this, or what is repeated is sent again, ms. */
 const clocksApart = 1_000
@@ -52,7 +52,7 @@ const nameOf = ({ endpoint, eventSeq, tenant }: Identity): string =>
 export class Straights {
   readonly #underway = new Chain<Taken>()
   /** When each one's event was stored at the latest. */
-  readonly #done = [new EndedTable()]
+  readonly #done = [new DoneTable()]
   /** By name: what is known of those that did not succeed. */
   readonly #failed: Array<Map<string, Progress>> = [new Map()]
 
@@ -114,7 +114,7 @@ export class Straights {
   rotate(): void {
     const expected = this.#done[0]?.size ?? 0
     const oldest = this.#done.length > kept ? this.#done.pop() : undefined
-    this.#done.unshift(oldest?.emptied(expected) ?? new EndedTable(expected))
+    this.#done.unshift(oldest?.emptied(expected) ?? new DoneTable(expected))
     this.#failed.unshift(new Map())
     if (this.#failed.length > kept + 1) this.#failed.pop()
   }

@@ -128,7 +128,7 @@ const streamMemory = Effect.fnUntraced(function* (
 /** Notes that a delivery has left the place that it was moved from, at a time (ms since the epoch). */
 type Left = (
   origin: string | undefined,
-  of: Identity & Pick<Delivery, "tenant" | "endpoint">,
+  of: Identity & Pick<Delivery, "tenant" | "endpoint"> & Partial<Pick<Delivery, "began">>,
   at: number
 ) => void
 
@@ -144,7 +144,7 @@ const whatHasLeft =
     if (place === undefined) return
     const { endpoint, tenant } = of
     if (place.stream === events)
-      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), place.seq, at)
+      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), place.seq, of.began ?? at)
     const memory = byStream.get(place.stream)
     if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
   }
@@ -168,7 +168,9 @@ const readMoves = (left: Left, stream: string, since: number) =>
         const eventSeq = Number(header("petrel-event-seq"))
         const round = header("petrel-round") || firstRound
         const [tenant = "", endpoint = ""] = message.subject.split(".").slice(-2)
-        left(header("petrel-origin"), { tenant, endpoint, eventSeq, round }, storedAt(message))
+        const began = Number(header("petrel-began"))
+        const of = { tenant, endpoint, eventSeq, round, began }
+        left(header("petrel-origin"), of, storedAt(message))
       })
     )
   )

@@ -9,9 +9,11 @@ import type { Delivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
+import { needsNoQueue } from "../memory/partition-memory.ts"
 import type { RetryRecord } from "../memory/retry-record.ts"
 import { copyRecord, eraseRecord, isOf, readRecord } from "../memory/retry-record.ts"
 import { storeOnce } from "../memory/store-once.ts"
+import type { Straights } from "../memory/straights.ts"
 import type { Arrivals } from "./arrivals.ts"
 import { deliveryOf, identityOf } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
@@ -48,6 +50,8 @@ export interface Moving {
 /** Messages under one subject that belong into another partition. */
 export interface Misplaced {
   readonly memory: StreamMemory
+  /** Of its partition, where it is in the queue. */
+  readonly straights: Straights | undefined
   readonly kind: "queue" | "backlog"
   readonly subject: string
   readonly tenant: string
@@ -103,7 +107,7 @@ interface Considered {
 export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Misplaced) {
   const { ask, jsm, names } = yield* Broker
   const reached = yield* Checkpoint
-  const { kind, memory, subject, to } = from
+  const { kind, memory, straights, subject, to } = from
   const { index, recorded, settled, stream } = memory
   const arrived = yield* moving.arrivals.of(to, from)
 
@@ -128,7 +132,8 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     const delivery = own ? { ...found, progress: record.progress } : found
     const there = arrived.get(identityOf(delivery))
     if (there !== undefined) return { seq, delivery, there, takesRecord }
-    if (settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
+    const isElsewhere = straights !== undefined && needsNoQueue({ straights }, delivery)
+    if (isElsewhere || settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
       return { seq, delivery, takesRecord: false }
     const at = yield* waitsUntil(delivery, own ? record : undefined)
     const relocation = relocated(

@@ -252,7 +252,12 @@ const emptyOut = Effect.fnUntraced(function* (memory: PartitionMemory, to: numbe
     yield* Effect.forEach(
       endpoints,
       (stray) =>
-        moveSubject(now, { ...stray, memory: stray.kind === "queue" ? memory : memory.backlog }),
+        moveSubject(
+          now,
+          stray.kind === "queue"
+            ? { ...stray, memory, straights: memory.straights }
+            : { ...stray, memory: memory.backlog, straights: undefined }
+        ),
       { concurrency: atOnce, discard: true }
     )
     if (pass > 0) yield* Effect.sleep(pause)

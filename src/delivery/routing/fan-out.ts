@@ -29,7 +29,7 @@ const mostStraight = 768
 /** How long the only delivery of an event may last before its plan is told by itself, ms. */
 const untold = 1_000
 
-/** What this worker's own partitions spare an event. */
+/** What this worker's own partitions do with a delivery that is in no queue. */
 export interface Owned {
   /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
   readonly attempt: (partition: number, straight: Straight) => boolean
@@ -312,7 +312,8 @@ class FromEvent implements Straight {
 
 /**
  * Makes what brings an event to the endpoints of its plan without fibers: where this worker may do
- * that in a moment it attempts the delivery itself, else it stores it in its partition's queue.
+ * that in a moment it attempts the delivery itself; else it stores it in its endpoint's backlog, where
+ * it must wait there, or in its partition's queue.
  */
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const { names, publisher } = yield* Broker

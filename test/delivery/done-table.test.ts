@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { EndedTable } from "../../src/delivery/memory/ended-table.ts"
+import { DoneTable } from "../../src/delivery/memory/done-table.ts"
 
 const Entry = Schema.Struct({
   key: Schema.Literals(["acme.a", "acme.b", "zeta.a"]),
@@ -13,7 +13,7 @@ describe("the table of deliveries that have ended", () => {
     "knows each one's time as a Map would",
     [Schema.Array(Entry), Schema.Array(Entry)],
     ([entries, asked]) => {
-      const table = new EndedTable()
+      const table = new DoneTable()
       const model = new Map<string, number>()
       for (const { at, eventSeq, key } of entries) {
         table.set(key, eventSeq, at)
@@ -27,7 +27,7 @@ describe("the table of deliveries that have ended", () => {
 
   it("keeps as many as come, for few endpoints and for many", () => {
     for (const endpoints of [1, 7, 5_000]) {
-      const table = new EndedTable(100)
+      const table = new DoneTable(100)
       for (let seq = 1; seq <= 10_000; seq++) table.set(`acme.${seq % endpoints}`, seq, -seq)
       assert.strictEqual(table.size, 10_000)
       for (let seq = 1; seq <= 10_000; seq++) {
@@ -39,7 +39,7 @@ describe("the table of deliveries that have ended", () => {
   })
 
   it("is empty once it was emptied, and is used again where it has the size for it", () => {
-    const table = new EndedTable(1_000)
+    const table = new DoneTable(1_000)
     for (let seq = 1; seq <= 1_000; seq++) table.set("acme.a", seq, seq)
     const again = table.emptied(900)
     assert.strictEqual(again, table)
@@ -53,7 +53,7 @@ describe("the table of deliveries that have ended", () => {
   })
 
   it("keeps one event's deliveries to many endpoints apart", () => {
-    const table = new EndedTable()
+    const table = new DoneTable()
     for (let number = 0; number < 10_000; number += 2) table.set(`acme.${number}`, 7, number)
     for (let number = 0; number < 10_000; number++)
       assert.strictEqual(table.get(`acme.${number}`, 7), number % 2 === 0 ? number : undefined)

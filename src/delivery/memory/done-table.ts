@@ -12,11 +12,11 @@ const slotsFor = (expected: number): number => {
 }
 
 /**
- * When deliveries ended, by their endpoint and the sequence of their event. A hash table of numbers
- * outside of V8's heap, 20 bytes a slot: there are thousands more each second, and Maps of them would be
- * most of what the collector goes through.
+ * When deliveries ended or were kept back, by their endpoint and the sequence of their event. A hash
+ * table of numbers outside of V8's heap, 20 bytes a slot: there are thousands more each second, and
+ * Maps of them would be most of what the collector goes through.
  */
-export class EndedTable {
+export class DoneTable {
   /** Endpoints, counted from 0. */
   readonly #endpoints = new Map<string, number>()
   /** Of events; 0 in a slot that is free. */
@@ -42,10 +42,10 @@ export class EndedTable {
    * An empty table for so many: this one, unless it is much too large or too small. To give megabytes
    * back to the system and ask for them again each time leaves gaps, and a process that grows.
    */
-  emptied(expected: number): EndedTable {
+  emptied(expected: number): DoneTable {
     const slots = slotsFor(expected)
     if (this.#seqs.length < slots || this.#seqs.length > muchMore * slots)
-      return new EndedTable(expected)
+      return new DoneTable(expected)
     this.#endpoints.clear()
     this.#seqs.fill(0)
     this.#size = 0
