@@ -41,7 +41,7 @@ export const isolation: Scenario = {
     },
     waiting: { title: "waiting at the end", unit: "", digits: 0 }
   },
-  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 10 }, row) {
+  run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 8 }, row) {
     const waiting = quick ? 10_000 : 100_000
     const count = perSecond * (quick ? 2 : 5)
     const measured = count - count / endpoints
