@@ -1,8 +1,10 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { makeBacklog } from "../../src/delivery/backlog/backlog.ts"
+import type { Step } from "../../src/delivery/checkpoint.ts"
+import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, parseDelivery, untried } from "../../src/domain/delivery.ts"
@@ -22,8 +24,10 @@ import {
   worker
 } from "../engine.ts"
 import { attempts } from "../outcomes.ts"
+import { lease } from "../owners.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
+import { tcpProxy } from "../tcp-proxy.ts"
 import { crashAt } from "../worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
@@ -163,6 +167,40 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
       yield* closedBooks
       assert.deepStrictEqual(attempts(held), [1])
     })
+  )
+
+  scenario(
+    "is there once though its owner was cut off, and another has put it there",
+    (place, server) =>
+      Effect.gen(function* () {
+        const leaseTtl = 2_000
+        const held = yield* receiver()
+        yield* endpoint({ url: held.url, paused })
+        const proxy = yield* tcpProxy(server.port)
+        let isCut = false
+        const cuts = Effect.provideService(Checkpoint, (step: Step) => {
+          if (step !== "plan-stored" || isCut) return
+          isCut = true
+          Effect.runSync(proxy.cut)
+        })
+        const url = `nats://127.0.0.1:${proxy.port}`
+        const ownBroker = yield* Layer.build(
+          Layer.fresh(Broker.layer({ ...place, url, publishTimeoutMs: 200 }))
+        )
+        yield* Effect.provideContext(cuts(worker({ leaseTtl })), ownBroker)
+        yield* publish("a")
+        yield* worker({ id: "w2", leaseTtl })
+        yield* eventually(backlogged, (count) => count === 1)
+        assert.isTrue(isCut)
+        assert.strictEqual((yield* lease(0)).worker, "w2")
+        yield* proxy.join
+        // It has its share again once it is through with what it had begun in the other.
+        yield* eventually(lease(1), (owner) => owner.worker === "w1")
+        yield* resume
+        yield* quiet
+        yield* closedBooks
+        assert.deepStrictEqual(attempts(held), [1])
+      })
   )
 
   scenario("is the same to the backlog when it comes there by the queue", () =>
