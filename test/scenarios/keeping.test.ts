@@ -187,15 +187,17 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
         const ownBroker = yield* Layer.build(
           Layer.fresh(Broker.layer({ ...place, url, publishTimeoutMs: 200 }))
         )
-        yield* Effect.provideContext(cuts(worker({ leaseTtl })), ownBroker)
+        const first = yield* Effect.provideContext(cuts(worker({ leaseTtl })), ownBroker)
         yield* publish("a")
         yield* worker({ id: "w2", leaseTtl })
         yield* eventually(backlogged, (count) => count === 1)
         assert.isTrue(isCut)
         assert.strictEqual((yield* lease(0)).worker, "w2")
         yield* proxy.join
-        // It has its share again once it is through with what it had begun in the other.
         yield* eventually(lease(1), (owner) => owner.worker === "w1")
+        // It is through then with what it had begun.
+        yield* first.stop
+        assert.strictEqual(yield* backlogged, 1)
         yield* resume
         yield* quiet
         yield* closedBooks
