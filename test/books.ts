@@ -4,6 +4,7 @@ import { Broker } from "../src/broker/connection.ts"
 import { readStream } from "../src/broker/scan.ts"
 import type { Fact } from "../src/domain/fact.ts"
 import { Fact as FactSchema } from "../src/domain/fact.ts"
+import { audit } from "../src/history/audit/audit.ts"
 import { Facts } from "../src/history/facts.ts"
 import { deadLetters, eventually, waitingMessages } from "./engine.ts"
 
@@ -139,4 +140,12 @@ export const idsForgotten = Effect.gen(function* () {
   const fact: Fact = { v: 1, kind: "endpoint-enabled", at, tenant: "acme", endpoint: "other" }
   yield* append(fact, "once")
   yield* eventually(append(fact, "once"), ({ duplicate }) => !duplicate)
+})
+
+/** Fails unless the audit is clean; gives what it counted. */
+export const isClean = Effect.gen(function* () {
+  const { judgement } = yield* audit({})
+  assert.deepStrictEqual(judgement.problems.list, [])
+  assert.strictEqual(judgement.verdict, "clean")
+  return judgement.tally
 })

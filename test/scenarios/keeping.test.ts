@@ -9,8 +9,7 @@ import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endp
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, parseDelivery, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks, noRecords, quiet } from "../books.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
 import { everQueued, handOutEventsAgain } from "../consumers.ts"
 import type { Installation } from "../engine.ts"
 import {
@@ -37,12 +36,6 @@ const { scenario } = onServer()
 const hook = { tenant: "acme", endpoint: "hook" }
 const paused = { at: 1, by: "test" }
 const resume = resumeEndpoint(hook, "test")
-
-const isClean = Effect.gen(function* () {
-  const { judgement } = yield* audit({})
-  assert.deepStrictEqual(judgement.problems.list, [])
-  assert.strictEqual(judgement.verdict, "clean")
-})
 
 /** Puts what waits in the backlog into the queue as well, as a router does that knows nothing of it. */
 const queueToo = Effect.gen(function* () {

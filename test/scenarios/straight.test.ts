@@ -5,8 +5,7 @@ import { Broker } from "../../src/broker/connection.ts"
 import { readRecord } from "../../src/delivery/memory/retry-record.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks, noRecords, quiet } from "../books.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
 import { everQueued, handedOut, recreateConsumers } from "../consumers.ts"
 import { counting } from "../counting.ts"
 import {
@@ -34,13 +33,6 @@ const { scenario } = onServer()
 
 /** From which streams the messages came that facts are about, each once. */
 const sources = (facts: ReadonlyArray<Fact>) => new Set(facts.map(({ from }) => from?.stream))
-
-const isClean = Effect.gen(function* () {
-  const { judgement } = yield* audit({})
-  assert.deepStrictEqual(judgement.problems.list, [])
-  assert.strictEqual(judgement.verdict, "clean")
-  return judgement.tally
-})
 
 describe.concurrent("a delivery whose worker routes its event and owns its endpoint", () => {
   scenario("comes to no queue where it succeeds", () =>
