@@ -43,7 +43,7 @@ export const isolation: Scenario = {
   },
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 2 : 8 }, row) {
     const waiting = quick ? 10_000 : 100_000
-    const count = perSecond * (quick ? 2 : 5)
+    const count = perSecond * (quick ? 1 : 5)
     const measured = count - count / endpoints
     const tenth = yield* startReceiver()
     const on = Effect.fnUntraced(function* (first: string) {
