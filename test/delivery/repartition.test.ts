@@ -8,7 +8,7 @@ import { planRepartition, repartition } from "../../src/delivery/repartition/rep
 import { makeBegun } from "../../src/delivery/routing/begun.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { allFacts } from "../books.ts"
+import { allFacts, idsForgotten } from "../books.ts"
 import { deadLetters, nth } from "../engine.ts"
 import { onServer } from "../scenario.ts"
 import {
@@ -47,8 +47,7 @@ const withCrashes = Effect.fnUntraced(function* (partitions: number, distance: n
     if (Exit.isSuccess(exit)) return crashes
     if (arrivals < distance) return yield* Effect.die(exit.cause)
     crashes++
-    // For longer than the broker knows the ids of messages.
-    yield* Effect.sleep("220 millis")
+    yield* idsForgotten
   }
 })
 

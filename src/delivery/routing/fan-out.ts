@@ -243,8 +243,8 @@ class FanOut implements Momentary {
     const partition = partitionOf(delivery.tenant, delivery.endpoint, options.partitions)
     this.#storing++
     const ended = (why?: Lack) => this.#stored(planned, why)
-    const kept = { delivery, body: message.data, ended }
-    if (progress === untried && options.owned.keep(partition, kept)) return
+    const keep = () => options.owned.keep(partition, { delivery, body: message.data, ended })
+    if (progress === untried && keep()) return
     const { headers, subject } = messageOf(names, partition, delivery)
     publisher.send(subject, message.data, headers, (result) =>
       ended(result instanceof PublishError ? result : undefined)

@@ -37,7 +37,8 @@ export interface RouterOptions {
  *
  * For each event: the plan is stored as a `routed` fact; then each delivery is attempted straight from
  * the event, where this worker may do that in a moment, stored in its endpoint's backlog, where it must
- * wait there, or stored in its partition's queue; then the event is acknowledged. Whoever takes over in between follows the stored plan.
+ * wait there, or stored in its partition's queue; then the event is acknowledged. Whoever takes over
+ * in between follows the stored plan.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
