@@ -1,6 +1,7 @@
 /* A history as a worker would leave it, made up: what an audit reads, without the requests. */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../src/broker/connection.ts"
+import { readStream, storedAt } from "../src/broker/scan.ts"
 import { storeAll } from "./rig.ts"
 
 const hour = 60 * 60 * 1000
@@ -14,7 +15,7 @@ export interface MadeUp {
 }
 
 /** Facts that there are of one event and its deliveries. */
-const factsOf = (seq: number, endpoints: ReadonlyArray<string>, at: number) => {
+const factsOf = (seq: number, eventAt: number, endpoints: ReadonlyArray<string>, at: number) => {
   const event = `bench.event-${seq}`
   const deadline = at + 72 * hour
   const about = {
@@ -23,6 +24,7 @@ const factsOf = (seq: number, endpoints: ReadonlyArray<string>, at: number) => {
     tenant: "bench",
     event,
     eventSeq: seq,
+    eventAt,
     type: "invoice.paid",
     worker: "b"
   }
@@ -35,7 +37,7 @@ const factsOf = (seq: number, endpoints: ReadonlyArray<string>, at: number) => {
   const ends = endpoints.flatMap((endpoint, index) => {
     const of = {
       ...{ delivery: `${event}.${endpoint}`, round: "0", deadline, durationMs: 12.5 },
-      from: { stream: `PETREL_DELIVERIES_${index % 8}`, seq }
+      from: { stream: `PETREL_DELIVERIES_${index % 8}`, seq, at }
     }
     const fails = ((seq - 1) * endpoints.length + index) % failing === 0
     const retried = { ...of, attempt: 1, status: 503, nextAttemptAt: at + 1_000, wait: "nak" }
@@ -57,13 +59,18 @@ export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: Mad
     ...{ subject: names.subjects.event("bench", "invoice.paid"), body },
     headers: [["Nats-Msg-Id", `bench.event-${number + 1}`]]
   }))
+  const times = new Map<number, number>()
+  yield* Stream.runForEach(
+    readStream({ stream: names.events, subjects: [names.subjects.allEvents], headersOnly: true }),
+    (message) => Effect.sync(() => times.set(message.seq, storedAt(message)))
+  )
   let seq = 0
   let facts: ReturnType<typeof factsOf> = []
   let used = 0
   const count = events * (1 + fanOut) + Math.ceil((events * fanOut) / failing)
   yield* storeAll(count, () => {
     if (used === facts.length) {
-      facts = factsOf(++seq, endpoints, at)
+      facts = factsOf(++seq, times.get(seq) ?? 0, endpoints, at)
       used = 0
     }
     const fact = facts[used++]

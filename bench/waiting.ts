@@ -35,7 +35,14 @@ export const storeWaiting = Effect.fnUntraced(function* (
   yield* storeAll(count, (number) => {
     const { endpoint, tenant } = choose(number)
     const delivery: Delivery = {
-      ...{ tenant, endpoint, event: `evt_${number}`, eventSeq: number + 1, type: "invoice.paid" },
+      ...{
+        tenant,
+        endpoint,
+        event: `evt_${number}`,
+        eventSeq: number + 1,
+        eventAt: 0,
+        type: "invoice.paid"
+      },
       ...{ round: firstRound, began, deadline: began + 3 * day, revision: 1 },
       ...{ generation: "bench", content: {}, progress: untried }
     }

@@ -127,6 +127,15 @@ export const publishTo = (
     return yield* ask("publish", () => js.publish(subject, body, { headers: list }))
   })
 
+/** When an event was stored, ms since the epoch: with its sequence its identity. */
+export const eventAt = Effect.fnUntraced(function* (seq: number) {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask("look at an event", () =>
+    jsm.streams.getMessage(names.events, { seq })
+  )
+  return message?.time.getTime() ?? 0
+})
+
 /**
  * Publishes so many events of a type, each with its number for its body and in its id.
  *

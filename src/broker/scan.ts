@@ -245,5 +245,6 @@ export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
   code !== undefined && noSuchMessage.has(code)
 
 /** When the broker stored a message, ms since the epoch. */
-export const storedAt = (message: JsMsg): number =>
-  Math.floor(message.info.timestampNanos / 1_000_000)
+export const storedAt = ({ timestampNanos }: Pick<JsMsg, "timestampNanos">): number =>
+  // Its `info` has them as a number, which is rounded, at times to another ms.
+  Number(timestampNanos / 1_000_000n)

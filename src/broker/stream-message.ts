@@ -1,6 +1,9 @@
 import type { Msg } from "@nats-io/transport-node"
 import type { Outbound } from "./outbound.ts"
 
+/** Whole ms of a number of nanoseconds, given as text: as a number it would be rounded. */
+export const millisOf = (nanoseconds: string): number => Number(nanoseconds.slice(0, -6))
+
 /**
  * A message of a stream as a consumer handed it out, and how it is answered.
  *
@@ -31,7 +34,7 @@ export class StreamMessage {
     const at = tokens.length === 9 ? 4 : 6
     this.handedOut = Number(tokens[at])
     this.seq = Number(tokens[at + 1])
-    this.storedAt = Math.floor(Number(tokens[at + 3]) / 1_000_000)
+    this.storedAt = millisOf(tokens[at + 3] ?? "")
   }
 
   /** It is done with: a work queue drops it. */

@@ -43,7 +43,7 @@ const attemptsOf = ({ delivery, storedAt }: WholeDeadLetter) =>
     since: delivery.began - clockSkew,
     until: storedAt + clockSkew
   }).pipe(
-    Stream.filter(({ fact }) => fact.round === delivery.round),
+    Stream.filter(({ fact }) => fact.round === delivery.round && fact.eventAt === delivery.eventAt),
     Stream.runCollect
   )
 

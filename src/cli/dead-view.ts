@@ -7,7 +7,8 @@ export const momentOf = (at: number, now: number): string =>
 
 /** What a dead letter says, as an object. */
 export const letterJson = ({ deadAt, delivery, id, reason }: DeadLetter, fate?: Fate) => {
-  const { deadline, endpoint, event, eventSeq, origin, progress, round, tenant, type } = delivery
+  const { deadline, endpoint, event, eventAt, eventSeq, origin, progress, round, tenant, type } =
+    delivery
   const { nextAttemptAt: _, ...attempted } = progress
   return {
     id,
@@ -15,6 +16,7 @@ export const letterJson = ({ deadAt, delivery, id, reason }: DeadLetter, fate?: 
     endpoint,
     event,
     eventSeq,
+    eventAt,
     type,
     round,
     reason,

@@ -56,7 +56,7 @@ const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
 })
 
 const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Round) {
-  const { endpoint: id, eventSeq, tenant } = life
+  const { endpoint: id, eventAt, eventSeq, tenant } = life
   const { partitions } = yield* readLayout
   const { ask, jsm, names } = yield* Broker
   // Before it is looked for: once the router is done with it, it is where it is looked for.
@@ -66,8 +66,8 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
   const isInRouter = round.round === firstRound && eventSeq > router.ack_floor.stream_seq
   let waiter: Waiter | undefined
   yield* lookFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {
-    if (found.eventSeq === eventSeq && found.round === round.round && found.endpoint === id)
-      waiter = found
+    const isIt = found.eventSeq === eventSeq && found.eventAt === eventAt
+    if (isIt && found.round === round.round && found.endpoint === id) waiter = found
   })
   const endpoint = yield* getEndpoint(tenant, id).pipe(
     Effect.map((stored) => stored.endpoint),

@@ -19,6 +19,7 @@ const columns = [
   "endpoint",
   "event",
   "eventSeq",
+  "eventAt",
   "type",
   "delivery",
   "round",
@@ -46,11 +47,12 @@ const moment = (at: number | undefined): string | undefined =>
   at === undefined ? undefined : new Date(at).toISOString()
 
 const rowOf = ({ fact, seq }: StoredFact): string => {
-  const { at, deadline, error, nextAttemptAt, ...rest } = fact
+  const { at, deadline, error, eventAt, nextAttemptAt, ...rest } = fact
   const row: Readonly<Record<string, unknown>> = {
     ...rest,
     seq,
     at: moment(at),
+    eventAt: moment(eventAt),
     deadline: moment(deadline),
     nextAttemptAt: moment(nextAttemptAt),
     errorClass: error?.class,

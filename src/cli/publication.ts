@@ -64,7 +64,7 @@ export const publication = (
     problems.push(`TYPE ${JSON.stringify(type)} must be one such as invoice.paid: ${typeProblem}`)
   const id = idOf(tenant, flags.id ?? madeId)
   // An id that is made is wrong only where the tenant is, which was said.
-  if (flags.id !== undefined && (flags.id === "" || eventId(id, 0) !== id))
+  if (flags.id !== undefined && (flags.id === "" || eventId(id, 0, 0) !== id))
     problems.push(
       `--id ${JSON.stringify(flags.id)} must be 1 to ${longestId - tenant.length - 1} ASCII characters without spaces`
     )

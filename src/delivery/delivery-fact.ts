@@ -34,6 +34,7 @@ export const deliveryFact = (
   endpoint: delivery.endpoint,
   event: delivery.event,
   eventSeq: delivery.eventSeq,
+  eventAt: delivery.eventAt,
   type: delivery.type,
   delivery: deliveryId(delivery),
   round: delivery.round,

@@ -185,7 +185,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
 
   const afterDefect = Effect.fnUntraced(function* (held: Held, cause: Cause.Cause<unknown>) {
     const { seq, stream } = held.place
-    const pause = suspicion.afterDefect(held)
+    const pause = suspicion.afterDefect(seq)
     yield* Effect.logError("a delivery met a defect and comes back later", cause, {
       stream,
       seq,

@@ -50,7 +50,7 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
     const delivery = parseDelivery(message.subject, header)
     if (delivery === undefined) {
       options.run(Effect.logError("a message that is no delivery", { stream, seq }))
-      return message.nak(memory.suspicion.afterDefect({ place: { stream, seq } }))
+      return message.nak(memory.suspicion.afterDefect(seq))
     }
     if (memory.settled.has(seq, delivery)) {
       options.hasEnded(seq)

@@ -6,6 +6,7 @@ import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
+import { placeName } from "../domain/fact.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
 import { waitBy } from "../policy/wait.ts"
@@ -122,9 +123,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   /** Writes down what was decided, so that it outlives this worker. */
   const remember = Effect.fnUntraced(function* (held: Held, decided: Decided) {
     yield* options.asOwner
-    const { endpoint, eventSeq, round, tenant } = held.delivery
-    const since = memory.settled.known
-    const record: RetryRecord = { v: 1, eventSeq, tenant, endpoint, round, since, ...decided }
+    const { endpoint, eventAt, eventSeq, round, tenant } = held.delivery
+    const of = { eventSeq, eventAt, tenant, endpoint, round }
+    const record: RetryRecord = { v: 1, ...of, ...decided }
     const { seq, stream } = held.place
     yield* records.through(
       Effect.provideContext(writeRecord(stream, seq, record, held.delivery.deadline), context)
@@ -203,7 +204,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
           ? undefined
           : { class: lastErrorClass, message: lastError ?? "" }
     }
-    yield* append(fact, `${held.place.stream}.${held.place.seq}.end`)
+    yield* append(fact, `${placeName(held.place)}.end`)
     reached("end-stored")
     options.buried?.(held.delivery, record.progress, fact.at)
     yield* finish(held)

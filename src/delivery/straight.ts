@@ -141,7 +141,11 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
     }
     straight.begun()
     let end: StraightEnd = unknown
-    const held = { delivery, body, place: { stream: names.events, seq: delivery.eventSeq } }
+    const held = {
+      delivery,
+      body,
+      place: { stream: names.events, seq: delivery.eventSeq, at: delivery.eventAt }
+    }
     const attempted = straights.begin(delivery)
     const work = underway.begin(
       () => {
@@ -161,7 +165,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
       const tell = (plan?: Plan) => deliveredFact(held, untried, sent, worker, plan)
       const stored = (fact: Fact, seq: number) => {
         settled.stored(seq)
-        straights.add(endpoint.key, delivery.eventSeq, delivery.began)
+        straights.add(endpoint.key, delivery)
         end = delivered
         reached("outcome-stored")
         return logsDeliveries ? logFact(fact) : Effect.void

@@ -130,7 +130,7 @@ const heldOf = Effect.fnUntraced(function* (
   const delivery = parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
   if (delivery === undefined) return undefined
   return {
-    place: { stream: memory.stream, seq },
+    place: { stream: memory.stream, seq, at: message.time.getTime() },
     delivery,
     body: message.data,
     handedOut: 1,

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
-import type { Content, GetHeader } from "./event.ts"
-import { contentOf } from "./event.ts"
+import type { Content, EventIdentity, GetHeader } from "./event.ts"
+import { contentOf, eventName, readEventName } from "./event.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
 
 /** What is known of a delivery from its attempts so far. Times in ms since the epoch. */
@@ -21,12 +21,11 @@ export type Progress = typeof Progress.Type
 export const untried: Progress = { attempts: 0 }
 
 /** One event for one endpoint, as a message carries it beside the event's bytes. */
-export interface Delivery {
+export interface Delivery extends EventIdentity {
   readonly tenant: string
   readonly endpoint: string
   /** The event's id. */
   readonly event: string
-  readonly eventSeq: number
   readonly type: string
   readonly round: string
   /** When the round began, ms since the epoch. */
@@ -38,7 +37,7 @@ export interface Delivery {
   readonly revision: number
   readonly content: Content
   readonly progress: Progress
-  /** Where it was moved from: `<stream>:<sequence>`. */
+  /** Where it was moved from: a `placeName`. */
   readonly origin?: string
 }
 
@@ -46,6 +45,26 @@ export interface Delivery {
 export const deliveryId = (delivery: Pick<Delivery, "event" | "endpoint">): string =>
   // Joined it is in one piece; V8 takes twice as long to write a fact that holds a text in parts.
   [delivery.event, delivery.endpoint].join(".")
+
+/** What tells the deliveries of one endpoint from each other: an event may come to it in several rounds. */
+export type RoundIdentity = Pick<Delivery, "eventSeq" | "eventAt" | "round">
+
+/** What a round is called among those of its endpoint, in ids and keys: `<sequence>@<ms>.<round>`. */
+export const roundKey = (of: RoundIdentity): string => `${eventName(of)}.${of.round}`
+
+/** The round that a {@link roundKey} stands for; undefined where it is none. */
+export const readRoundKey = (key: string): RoundIdentity | undefined => {
+  const dot = key.indexOf(".")
+  const event = readEventName(key.slice(0, dot))
+  return event === undefined ? undefined : { ...event, round: key.slice(dot + 1) }
+}
+
+/** The {@link eventName} of the event that a message's headers name. */
+export const eventNameIn = (get: GetHeader): string =>
+  `${get("petrel-event-seq")}@${get("petrel-event-at")}`
+
+/** The {@link roundKey} of the round that a message's headers name. */
+export const roundKeyIn = (get: GetHeader): string => `${eventNameIn(get)}.${get("petrel-round")}`
 
 /** The round that routing begins. */
 export const firstRound = "0"
@@ -58,6 +77,7 @@ export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pa
     ["Nats-Msg-Id", messageId],
     ["petrel-event", delivery.event],
     ["petrel-event-seq", String(delivery.eventSeq)],
+    ["petrel-event-at", String(delivery.eventAt)],
     ["petrel-type", delivery.type],
     ["petrel-round", delivery.round],
     ["petrel-began", String(delivery.began)],
@@ -90,13 +110,15 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
   const round = get("petrel-round")
   const generation = get("petrel-generation")
   const eventSeq = Number(get("petrel-event-seq"))
+  const eventAt = Number(get("petrel-event-at") ?? Number.NaN)
   const began = Number(get("petrel-began"))
   const deadline = Number(get("petrel-deadline"))
   const revision = Number(get("petrel-revision"))
   if (tenant === undefined || endpoint === undefined || event === undefined) return undefined
   if (type === undefined || round === undefined || generation === undefined) return undefined
   if (!Number.isSafeInteger(eventSeq) || !Number.isSafeInteger(revision)) return undefined
-  if (!Number.isFinite(began) || !Number.isFinite(deadline)) return undefined
+  if (!Number.isFinite(eventAt) || !Number.isFinite(began) || !Number.isFinite(deadline))
+    return undefined
   const stored = get("petrel-progress")
   const progress = stored === undefined ? untried : progressOf(stored)
   if (progress === undefined) return undefined
@@ -106,6 +128,7 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
     endpoint,
     event,
     eventSeq,
+    eventAt,
     type,
     round,
     began,

@@ -4,13 +4,35 @@ import { eventTypeProblem } from "./type-filter.ts"
 /** Looks up a message header by its lower-case name: the first value, or undefined where there is none or an empty one. */
 export type GetHeader = (name: string) => string | undefined
 
+/**
+ * What tells one event from all others: its sequence in EVENTS and when the broker stored it there, ms
+ * since the epoch. The sequence alone does not: a stream that loses its end gives it again.
+ */
+export interface EventIdentity {
+  readonly eventSeq: number
+  readonly eventAt: number
+}
+
+/** An event's identity as one word, for ids and keys: `<sequence>@<ms>`. */
+export const eventName = ({ eventAt, eventSeq }: EventIdentity): string => `${eventSeq}@${eventAt}`
+
+const eventNamePattern = /^(\d+)@(\d+)$/
+
+/** The identity that an {@link eventName} stands for; undefined where it is none. */
+export const readEventName = (name: string): EventIdentity | undefined => {
+  const [, seq, at] = eventNamePattern.exec(name) ?? []
+  return seq === undefined || at === undefined
+    ? undefined
+    : { eventSeq: Number(seq), eventAt: Number(at) }
+}
+
 /** An event as it lies in EVENTS, without its bytes. */
 export interface Event {
-  /** Sequence in EVENTS: its identity. */
+  /** Sequence in EVENTS; with `at` its identity. */
   readonly seq: number
   readonly tenant: string
   readonly type: string
-  /** Label for receivers: the publisher's `Nats-Msg-Id`, else `evt_` + sequence. */
+  /** Label for receivers: the publisher's `Nats-Msg-Id`, else one made by {@link eventId}. */
   readonly id: string
   /** When the broker stored it, ms since the epoch. */
   readonly at: number
@@ -45,9 +67,13 @@ export const parseEventSubject = (subject: string, root: string): EventSubject =
 
 const idPattern = /^[\x21-\x7e]{1,255}$/
 
-/** The id receivers see. One that HTTP could not carry as a header gives way to the sequence. */
-export const eventId = (messageId: string | undefined, seq: number): string =>
-  messageId !== undefined && idPattern.test(messageId) ? messageId : `evt_${seq}`
+/**
+ * The id receivers see. In place of one that HTTP could not carry as a header stands
+ * `evt_<sequence>_<time stored>`, the time in ms to the base of 36: a receiver that remembers ids
+ * must not take an event for another that had the sequence before.
+ */
+export const eventId = (messageId: string | undefined, seq: number, at: number): string =>
+  messageId !== undefined && idPattern.test(messageId) ? messageId : `evt_${seq}_${at.toString(36)}`
 
 const contentTypePattern = /^[\x20-\x7e]{1,255}$/
 const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/

@@ -36,9 +36,27 @@ export const moodOf = (kind: FactKind): "ok" | "failure" =>
 /** The reason of an attempt that was made while another plan came to count, which does not name the endpoint. */
 export const plannedOtherwise = "planned-otherwise"
 
-/** A message in a stream. */
-export const Place = Schema.Struct({ stream: Schema.String, seq: Schema.Int })
+/**
+ * A message in a stream. `at` is when it was stored, ms since the epoch: a stream that loses its end
+ * gives the sequence again.
+ */
+export const Place = Schema.Struct({
+  stream: Schema.String,
+  seq: Schema.Int,
+  at: Schema.Number
+})
 export type Place = typeof Place.Type
+
+/** `<stream>:<sequence>:<ms>`: a place as headers and ids of messages carry it. */
+export const placeName = ({ at, seq, stream }: Place): string => `${stream}:${seq}:${at}`
+
+const placePattern = /^(.+):(\d+):(\d+)$/
+
+/** The place that a header names, or undefined where it names none. */
+export const readPlace = (name: string): Place | undefined => {
+  const [, stream, seq, at] = placePattern.exec(name) ?? []
+  return stream === undefined ? undefined : { stream, seq: Number(seq), at: Number(at) }
+}
 
 /** An endpoint as a plan names it: which configuration the router saw. */
 export const Planned = Schema.Struct({
@@ -75,8 +93,10 @@ export const Fact = Schema.Struct({
   endpoint: Schema.String,
   /** The event's id, a label. */
   event: Schema.optional(Schema.String),
-  /** The event's sequence in EVENTS, its identity. */
+  /** The event's sequence in EVENTS. */
   eventSeq: Schema.optional(Schema.Int),
+  /** When the event was stored; with its sequence its identity. */
+  eventAt: Schema.optional(Schema.Number),
   type: Schema.optional(Schema.String),
   /** `<event id>.<endpoint id>` */
   delivery: Schema.optional(Schema.String),
@@ -85,7 +105,7 @@ export const Fact = Schema.Struct({
   attempt: Schema.optional(Schema.Int),
   /** The message that this fact settles, or whose attempt it tells of. */
   from: Schema.optional(Place),
-  /** Where that message was moved from: `<stream>:<sequence>`. */
+  /** Where that message was moved from: a {@link placeName}. */
   origin: Schema.optional(Schema.String),
   status: Schema.optional(Schema.Int),
   error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),

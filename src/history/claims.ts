@@ -3,7 +3,8 @@ import { Broker, type BrokerError } from "../broker/connection.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import { isNoSuchMessage, readStream } from "../broker/scan.ts"
 import { isConflict } from "../broker/values.ts"
-import type { Delivery } from "../domain/delivery.ts"
+import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
+import { roundKey } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { moodOf } from "../domain/fact.ts"
 import { parseFact } from "./read.ts"
@@ -17,16 +18,6 @@ export interface Claim {
   readonly seq: number
   readonly at: number
   readonly deadline: number
-}
-
-/** What a delivery's round is called among those of its endpoint. */
-export const claimKey = ({ eventSeq, round }: Pick<Delivery, "eventSeq" | "round">): string =>
-  `${eventSeq}.${round}`
-
-/** What such a name stands for. */
-export const claimNamed = (key: string): Pick<Delivery, "eventSeq" | "round"> => {
-  const dot = key.indexOf(".")
-  return { eventSeq: Number(key.slice(0, dot)), round: key.slice(dot + 1) }
 }
 
 /**
@@ -62,10 +53,10 @@ export const openClaims = Effect.fnUntraced(function* (
   const first = yield* newest
   let last = first?.seq ?? 0
 
-  const note = (seq: number, { at, deadline = at, eventSeq, round }: Fact) => {
+  const note = (seq: number, { at, deadline = at, eventAt, eventSeq, round }: Fact) => {
     last = Math.max(last, seq)
-    if (eventSeq !== undefined && round !== undefined)
-      known.set(claimKey({ eventSeq, round }), { seq, at, deadline })
+    if (eventSeq === undefined || eventAt === undefined || round === undefined) return
+    known.set(roundKey({ eventSeq, eventAt, round }), { seq, at, deadline })
   }
   const hear = (seq: number, text: string) => {
     const stored = parseFact(text, seq)
@@ -87,8 +78,13 @@ export const openClaims = Effect.fnUntraced(function* (
       if (next === null) break
       hear(next.seq, next.string())
     }
-    // The one that was the last may have become too old to be kept.
-    if ((yield* newest) === null) last = 0
+    // The one that was the last may have become too old to be kept, or the history have lost its end.
+    const end = (yield* newest)?.seq
+    if (end === undefined) last = 0
+    else if (end < last) {
+      last = end
+      for (const [key, { seq }] of known) if (seq > end) known.delete(key)
+    }
   })
 
   const append = (fact: Fact) =>
@@ -123,7 +119,7 @@ export const openClaims = Effect.fnUntraced(function* (
   })
 
   return {
-    /** Those there are, by `claimKey`. */
+    /** Those there are, by `roundKey`. */
     known: known as ReadonlyMap<string, Claim>,
     /** All that one of them says, from the leader; undefined where it is not kept any more. */
     read: ({ seq }: Claim) =>
@@ -136,13 +132,10 @@ export const openClaims = Effect.fnUntraced(function* (
         )
       ),
     /** Tells a fact, of now unless it says of when, unless one of its kind was told of this round before. */
-    claim: (
-      fact: Omit<Fact, "v" | "kind" | "at"> & Partial<Pick<Fact, "at">>,
-      of: Pick<Delivery, "eventSeq" | "round">
-    ) =>
+    claim: (fact: Omit<Fact, "v" | "kind" | "at"> & Partial<Pick<Fact, "at">>, of: RoundIdentity) =>
       one.withPermit(
         Effect.suspend(() =>
-          claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact }, claimKey(of))
+          claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact }, roundKey(of))
         )
       )
   }

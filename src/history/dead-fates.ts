@@ -1,8 +1,9 @@
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
+import { roundKey } from "../domain/delivery.ts"
+import type { EventIdentity } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
-import { claimKey } from "./claims.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
 import { parseFact } from "./read.ts"
 
@@ -19,9 +20,8 @@ export interface Fate {
 }
 
 /** A dead letter that was sent again, and what became of it. */
-export interface SentAgain extends Pick<Fact, "tenant" | "endpoint"> {
+export interface SentAgain extends Pick<Fact, "tenant" | "endpoint">, EventIdentity {
   readonly id: number
-  readonly eventSeq: number
   readonly fate: Fate
 }
 
@@ -38,9 +38,9 @@ const endsOf = Effect.fnUntraced(function* (
   const { subjects } = names
   let open = fates.size
   const note = (fact: Fact) => {
-    const { eventSeq, round } = fact
-    if (eventSeq === undefined || round === undefined) return
-    const fate = fates.get(`${fact.tenant}.${fact.endpoint}.${claimKey({ eventSeq, round })}`)
+    const { endpoint, eventAt, eventSeq, round, tenant } = fact
+    if (eventSeq === undefined || eventAt === undefined || round === undefined) return
+    const fate = fates.get(`${tenant}.${endpoint}.${roundKey({ eventSeq, eventAt, round })}`)
     if (fate === undefined || fate.outcome !== "waiting") return
     open--
     fate.outcome = fact.kind === "delivered" ? "delivered" : "dead-lettered"
@@ -85,13 +85,14 @@ const readSentAgain = Effect.fnUntraced(function* (
       Effect.sync(() => {
         const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
         if (stored === undefined) return
-        const { at, by, dead, endpoint, eventSeq, round, tenant } = stored.fact
-        if (dead === undefined || eventSeq === undefined || round === undefined) return
+        const { at, by, dead, endpoint, eventAt, eventSeq, round, tenant } = stored.fact
+        if (dead === undefined || round === undefined) return
+        if (eventSeq === undefined || eventAt === undefined) return
         const fate: Fate = { round, at, by, outcome: "waiting" }
         first = Math.min(first, message.seq)
         targets.set(`${tenant}.${endpoint}`, [tenant, endpoint])
-        byRound.set(`${tenant}.${endpoint}.${claimKey({ eventSeq, round })}`, fate)
-        all.push({ id: dead, tenant, endpoint, eventSeq, fate })
+        byRound.set(`${tenant}.${endpoint}.${roundKey({ eventSeq, eventAt, round })}`, fate)
+        all.push({ id: dead, tenant, endpoint, eventSeq, eventAt, fate })
       })
     )
   )

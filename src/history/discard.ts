@@ -41,13 +41,14 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
     yield* Effect.forEach(
       own,
       ({ delivery, id, reason }) => {
-        const { event, eventSeq, round, type } = delivery
+        const { event, eventAt, eventSeq, round, type } = delivery
         const told = claims.claim(
           {
             tenant,
             endpoint,
             event,
             eventSeq,
+            eventAt,
             type,
             delivery: deliveryId(delivery),
             round,

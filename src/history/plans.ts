@@ -1,15 +1,14 @@
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
+import type { EventIdentity } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
 import { decodeFact } from "./fact-at.ts"
 
 /** A part of an event's plan where the history tells it. */
-export interface ToldPlan {
+export interface ToldPlan extends EventIdentity {
   readonly tenant: string
-  /** Of the event. */
-  readonly eventSeq: number
   readonly plan: Plan
   /** In the history. */
   readonly seq: number
@@ -40,9 +39,11 @@ export const readPlans = Effect.fnUntraced(function* (
         const text = message.string()
         // Most successes tell none.
         if (!text.includes('"plan"')) return
-        const { eventSeq, plan, tenant } = Option.getOrUndefined(decodeFact(text)) ?? {}
-        if (tenant === undefined || eventSeq === undefined || plan === undefined) return
-        see({ tenant, eventSeq, plan, seq: message.seq })
+        const fact = Option.getOrUndefined(decodeFact(text))
+        const { eventAt, eventSeq, plan } = fact ?? {}
+        if (fact === undefined || plan === undefined) return
+        if (eventSeq === undefined || eventAt === undefined) return
+        see({ tenant: fact.tenant, eventSeq, eventAt, plan, seq: message.seq })
       })
     )
   )

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { acknowledgeEvents, nth, publishMany } from "../engine.ts"
+import { acknowledgeEvents, eventAt, nth, publishMany } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run, start } from "./running.ts"
 
@@ -38,9 +38,13 @@ const delivered = (count: number) =>
   Effect.gen(function* () {
     yield* publishMany(count)
     for (let eventSeq = 1; eventSeq <= count; eventSeq++) {
-      const event = `invoice.paid-${eventSeq - 1}`
-      yield* write({ kind: "routed", endpoint: "_", event, eventSeq, type: "invoice.paid", plan })
-      yield* write({ kind: "delivered", event, eventSeq, attempt: 1, status: 200 })
+      const about = {
+        event: `invoice.paid-${eventSeq - 1}`,
+        eventSeq,
+        eventAt: yield* eventAt(eventSeq)
+      }
+      yield* write({ kind: "routed", endpoint: "_", ...about, type: "invoice.paid", plan })
+      yield* write({ kind: "delivered", ...about, attempt: 1, status: 200 })
     }
     yield* acknowledgeEvents(count)
   })
@@ -160,7 +164,8 @@ describe("petrel audit", () => {
         yield* delivered(1)
         yield* publishMany(1, "invoice.sent")
         yield* acknowledgeEvents(1)
-        yield* write({ kind: "routed", endpoint: "_", event: "lost", eventSeq: 2, plan })
+        const about = { event: "lost", eventSeq: 2, eventAt: yield* eventAt(2) }
+        yield* write({ kind: "routed", endpoint: "_", ...about, plan })
         const watching = yield* start("audit", "--watch", "--every", "100ms", "--json", ...flags)
         yield* watching.until((out) => out.length > 0)
         assert.deepInclude(parse(nth(watching.out, 0)).missing, {

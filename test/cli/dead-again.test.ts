@@ -9,7 +9,7 @@ import { allFacts, closedBooks } from "../books.ts"
 import { deadLetters, endpoint, nth, worker } from "../engine.ts"
 import { sendsAllOnce } from "./broken-off.ts"
 import { installations, parse } from "./command-line.ts"
-import { bury } from "./dead-letters.ts"
+import { buriedAt, bury } from "./dead-letters.ts"
 import { run } from "./running.ts"
 
 const install = installations()
@@ -149,7 +149,7 @@ describe("petrel dead redeliver", () => {
       Effect.gen(function* () {
         yield* endpoint()
         const about = { tenant: "acme", endpoint: "hook" }
-        const round = { eventSeq: 7, round: "d1" }
+        const round = { eventSeq: 7, eventAt: buriedAt, round: "d1" }
         const claims = yield* openClaims("redelivered", about, 0)
         const hourAgo = (yield* Clock.currentTimeMillis) - 3_600_000
         yield* claims.claim({ ...about, ...round, dead: 1, at: hourAgo }, round)

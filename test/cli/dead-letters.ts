@@ -23,6 +23,7 @@ export const bury = ({ body = "{}", endpoint, event, eventSeq = 7, ...rest }: Bu
     for (const [name, value] of Object.entries({
       "petrel-event": event,
       "petrel-event-seq": String(eventSeq),
+      "petrel-event-at": String(buriedAt),
       "petrel-type": "invoice.paid",
       "petrel-round": "0",
       "petrel-began": String(buriedAt),

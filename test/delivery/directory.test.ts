@@ -24,6 +24,7 @@ const deliveryTo = ({ endpoint, revision }: StoredEndpoint): Delivery => ({
   endpoint: endpoint.id,
   event: "e",
   eventSeq: 1,
+  eventAt: 0,
   type: "a",
   round: "0",
   began: 0,

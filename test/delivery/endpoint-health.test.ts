@@ -18,6 +18,7 @@ const delivery: Delivery = {
   endpoint: "hook",
   event: "e",
   eventSeq: 1,
+  eventAt: 0,
   type: "a",
   round: "0",
   began: 0,

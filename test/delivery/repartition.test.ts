@@ -90,6 +90,7 @@ describe.concurrent("a change of the number of partitions", () => {
         const facts = yield* Facts
         const { ask, js, names } = yield* Broker
         yield* ask("publish", () => js.publish(`${names.eventRoot}.acme.a`, "{}"))
+        const event = { eventSeq: 1, eventAt: now }
         const planned = endpoints.map((id) => ({
           id,
           generation: "g",
@@ -98,7 +99,7 @@ describe.concurrent("a change of the number of partitions", () => {
         }))
         const plan = { part: 0, last: true, endpoints: planned, skipped: [] }
         yield* facts.append(
-          { v: 1, kind: "routed", at: now, tenant: "acme", endpoint: "_", eventSeq: 1, plan },
+          { v: 1, kind: "routed", at: now, tenant: "acme", endpoint: "_", ...event, plan },
           "routed.1.0"
         )
         const sent = endpoints.slice(0, 3)
@@ -107,7 +108,7 @@ describe.concurrent("a change of the number of partitions", () => {
         )
         yield* to(many)
         const begun = yield* makeBegun(many, 60_000)
-        const known = yield* begun.of(1, false)
+        const known = yield* begun.of(event, false)
         assert.deepStrictEqual([...(known?.sent ?? [])].sort(), sent)
       }),
     { partitions: from }

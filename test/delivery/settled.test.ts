@@ -3,27 +3,30 @@ import { Schema } from "effect"
 import type { Mark } from "../../src/delivery/memory/settled.ts"
 import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
 
+const eventAt = Date.UTC(2026, 2, 1)
+
 describe("what an owner remembers of messages that have ended", () => {
   it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
     const settled = new Settled(new Horizon(0))
-    const ended = { eventSeq: 70, round: "0" }
+    const ended = { eventSeq: 70, eventAt, round: "0" }
     settled.add(7, ended)
     settled.rotate()
     settled.rotate()
     assert.isTrue(settled.has(7, ended))
     assert.isFalse(settled.has(7, { ...ended, eventSeq: 71 }))
+    assert.isFalse(settled.has(7, { ...ended, eventAt: eventAt + 1 }))
     settled.rotate()
     assert.isFalse(settled.has(7, ended))
   })
 
   it("does not take a later round of the same event for one that has ended", () => {
     const settled = new Settled(new Horizon(0))
-    settled.add(7, { eventSeq: 70, round: "0" })
-    settled.add(8, { eventSeq: 71, round: "d3" })
-    assert.isFalse(settled.has(7, { eventSeq: 70, round: "d2" }))
-    assert.isTrue(settled.has(8, { eventSeq: 71, round: "d3" }))
-    assert.isFalse(settled.has(8, { eventSeq: 71, round: "0" }))
-    assert.isFalse(settled.has(8, { eventSeq: 71, round: "d4" }))
+    settled.add(7, { eventSeq: 70, eventAt, round: "0" })
+    settled.add(8, { eventSeq: 71, eventAt, round: "d3" })
+    assert.isFalse(settled.has(7, { eventSeq: 70, eventAt, round: "d2" }))
+    assert.isTrue(settled.has(8, { eventSeq: 71, eventAt, round: "d3" }))
+    assert.isFalse(settled.has(8, { eventSeq: 71, eventAt, round: "0" }))
+    assert.isFalse(settled.has(8, { eventSeq: 71, eventAt, round: "d4" }))
   })
 })
 

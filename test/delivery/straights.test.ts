@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Straights } from "../../src/delivery/memory/straights.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 
-const began = Date.UTC(2026, 2, 1)
+const eventAt = Date.UTC(2026, 2, 1)
 
-const delivery = { tenant: "acme", endpoint: "hook", eventSeq: 7, began }
+const delivery = { tenant: "acme", endpoint: "hook", eventSeq: 7, eventAt }
 
 /** The same event for others, and another for the same. */
 const others = [
@@ -13,11 +13,10 @@ const others = [
   { ...delivery, tenant: "globex" }
 ]
 
-const end = (
-  straights: Straights,
-  { endpoint, eventSeq, tenant }: Pick<Delivery, "endpoint" | "eventSeq" | "tenant">,
-  at: number
-) => straights.add(`${tenant}.${endpoint}`, eventSeq, at)
+const keyOf = ({ endpoint, tenant }: Pick<Delivery, "endpoint" | "tenant">) =>
+  `${tenant}.${endpoint}`
+const end = (straights: Straights, one: typeof delivery) => straights.add(keyOf(one), one)
+const isDone = (straights: Straights, one: typeof delivery) => straights.isDone(keyOf(one), one)
 
 describe("a delivery that is attempted from its event", () => {
   it("is under way until it is left, and no other is", () => {
@@ -44,7 +43,7 @@ describe("a delivery that is attempted from its event", () => {
   it("has not ended because it is not under way any more", () => {
     const straights = new Straights()
     straights.leave(straights.begin(delivery))
-    assert.isFalse(straights.isDone(delivery))
+    assert.isFalse(isDone(straights, delivery))
   })
 
   it("stays under way for as long as it takes", () => {
@@ -59,59 +58,48 @@ describe("a delivery that has ended from its event", () => {
   it("is known for two whole waits after the one in which it ended, and not for ever", () => {
     const straights = new Straights()
     straights.rotate()
-    assert.isFalse(straights.isDone(delivery))
-    end(straights, delivery, began)
+    assert.isFalse(isDone(straights, delivery))
+    end(straights, delivery)
     straights.rotate()
     straights.rotate()
-    assert.isTrue(straights.isDone(delivery))
+    assert.isTrue(isDone(straights, delivery))
     straights.rotate()
-    assert.isFalse(straights.isDone(delivery))
+    assert.isFalse(isDone(straights, delivery))
   })
 
   it("is not another endpoint's, nor another event's", () => {
     const straights = new Straights()
-    end(straights, delivery, began)
-    for (const other of others) assert.isFalse(straights.isDone(other))
+    end(straights, delivery)
+    for (const other of others) assert.isFalse(isDone(straights, other))
     straights.rotate()
     for (const other of others) {
-      end(straights, other, began)
-      assert.isTrue(straights.isDone(other))
+      end(straights, other)
+      assert.isTrue(isDone(straights, other))
     }
-    assert.isTrue(straights.isDone(delivery))
+    assert.isTrue(isDone(straights, delivery))
   })
 
   it("is not that of an event which has its sequence because the stream lost its end", () => {
     const straights = new Straights()
-    end(straights, delivery, began)
-    // The clocks of two nodes may differ by a second.
-    assert.isTrue(straights.isDone({ ...delivery, began: began + 900 }))
-    assert.isFalse(straights.isDone({ ...delivery, began: began + 1_100 }))
-  })
-
-  it("is known by its end, too, which was stored later than its event", () => {
-    const straights = new Straights()
-    end(straights, delivery, began + 60_000)
-    assert.isTrue(straights.isDone(delivery))
-    assert.isFalse(straights.isDone({ ...delivery, began: began + 62_000 }))
-  })
-
-  it("is known though its event was stored before all that have ended until then", () => {
-    const straights = new Straights()
-    end(straights, { ...delivery, eventSeq: 8 }, began + 60_000)
-    end(straights, delivery, began)
-    assert.isTrue(straights.isDone(delivery))
-    assert.isFalse(straights.isDone({ ...delivery, began: began + 1_100 }))
+    const attempted = straights.begin(delivery)
+    assert.isFalse(straights.isUnderway({ ...delivery, eventAt: eventAt + 1 }))
+    straights.leave(attempted)
+    end(straights, delivery)
+    straights.failed(delivery, { attempts: 1 })
+    assert.isFalse(isDone(straights, { ...delivery, eventAt: eventAt + 1 }))
+    assert.isUndefined(straights.progressOf({ ...delivery, eventAt: eventAt + 1 }))
+    assert.isDefined(straights.progressOf(delivery))
   })
 
   it("is known besides the one that had its sequence before it", () => {
     const straights = new Straights()
-    const later = { ...delivery, began: began + 60_000 }
-    end(straights, delivery, began)
+    const later = { ...delivery, eventAt: eventAt + 60_000 }
+    end(straights, delivery)
     straights.rotate()
-    end(straights, later, later.began)
-    assert.isTrue(straights.isDone(later))
+    end(straights, later)
+    assert.isTrue(isDone(straights, later))
     straights.rotate()
     straights.rotate()
-    assert.isTrue(straights.isDone(later))
+    assert.isTrue(isDone(straights, later))
   })
 })

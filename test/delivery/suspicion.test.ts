@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Suspicion } from "../../src/delivery/memory/suspicion.ts"
 
-const handed = (handedOut: number, seq = 1) => ({ handedOut, place: { stream: "S", seq } })
+const handed = (handedOut: number, seq = 1) => ({ handedOut, place: { stream: "S", seq, at: 0 } })
 
 describe("a message that comes again and again", () => {
   it("is watched when more hand-outs than attempts are known", () => {
@@ -30,7 +30,7 @@ describe("a message that comes again and again", () => {
   it("comes back later after each defect", () => {
     const suspicion = new Suspicion()
     assert.deepStrictEqual(
-      [1, 2, 3].map(() => suspicion.afterDefect(handed(1))),
+      [1, 2, 3].map(() => suspicion.afterDefect(1)),
       [1_000, 2_000, 4_000]
     )
   })

@@ -14,13 +14,15 @@ import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
 
+const eventAt = Date.UTC(2026, 2, 1)
+
 /** Tells of a message of the first partition. */
 const tell = (kind: FactKind, seq: number, attempt = 1) =>
   Effect.gen(function* () {
     const { names } = yield* Broker
     const facts = yield* Facts
-    const from = { stream: names.deliveries(0), seq }
-    const about = { tenant: "acme", endpoint: "hook", eventSeq: 1 }
+    const from = { stream: names.deliveries(0), seq, at: 0 }
+    const about = { tenant: "acme", endpoint: "hook", eventSeq: 1, eventAt }
     const fact: Fact = { v: 1, kind, at: 0, ...about, attempt, from }
     return yield* facts.append(fact, `${kind}.${seq}.${attempt}`)
   })
@@ -42,13 +44,13 @@ const record = (seq: number) =>
     const value: RetryRecord = {
       v: 1,
       eventSeq: 1,
+      eventAt,
       tenant: "acme",
       endpoint: "hook",
       round: "0",
       progress: { attempts: 1 },
       decision: { _tag: "Dead", reason: "permanent" },
-      decidedAt: Date.now(),
-      since: 0
+      decidedAt: Date.now()
     }
     yield* writeRecord(names.deliveries(0), seq, value, Date.now() + 60_000)
   })
@@ -68,13 +70,14 @@ describe.concurrent("a new owner", () => {
         [1, 2, 3, 4].map((seq) => settled.mayHave(seq)),
         [true, true, false, false]
       )
-      const about = { eventSeq: 1, round: "0", progress: { attempts: 2 } }
+      const about = { eventSeq: 1, eventAt, round: "0", progress: { attempts: 2 } }
       assert.isTrue(told.has(3, about))
       assert.isFalse(told.has(4, about))
       assert.isFalse(told.has(3, { ...about, progress: { attempts: 1 } }))
       // In a stream that lost its tail another message may have the sequence.
       assert.isFalse(told.has(3, { ...about, round: "d1" }))
       assert.isFalse(told.has(3, { ...about, eventSeq: 2 }))
+      assert.isFalse(told.has(3, { ...about, eventAt: eventAt + 1 }))
     })
   )
 

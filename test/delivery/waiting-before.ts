@@ -26,6 +26,7 @@ export const delivery = (
   endpoint,
   event: `acme-${eventSeq}`,
   eventSeq,
+  eventAt: now,
   type: "invoice.paid",
   round: "0",
   began: now,
@@ -63,7 +64,7 @@ export const put = Effect.fnUntraced(function* (
         ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
         ["Nats-Schedule-Target", target]
       ])
-  return { seq, stream } satisfies Place
+  return { seq, stream, at: now } satisfies Place
 })
 
 const factOf = (kind: FactKind, { endpoint, eventSeq }: Delivery, from: Place): Fact => ({
@@ -73,6 +74,7 @@ const factOf = (kind: FactKind, { endpoint, eventSeq }: Delivery, from: Place): 
   tenant: "acme",
   endpoint,
   eventSeq,
+  eventAt: now,
   round: "0",
   attempt: 3,
   from
@@ -88,13 +90,13 @@ const decide = Effect.fnUntraced(function* (
   const record: RetryRecord = {
     v: 1,
     eventSeq: it.eventSeq,
+    eventAt: it.eventAt,
     tenant: "acme",
     endpoint: it.endpoint,
     round: "0",
     progress: tried(decision._tag === "Nak" ? decision.at : now - hour),
     decision,
     decidedAt: Date.now(),
-    since: 0,
     ...(outcome === undefined ? {} : { outcome })
   }
   yield* writeRecord(stream, seq, record, it.deadline)

@@ -9,8 +9,8 @@ const { scenario } = onServer()
 
 const target = { tenant: "acme", endpoint: "hook" }
 const open = (since = 0) => openClaims("redelivered", target, since)
-const factOf = (eventSeq: number, by: string) => ({ ...target, eventSeq, round: "d1", by })
-const roundOf = (eventSeq: number) => ({ eventSeq, round: "d1" })
+const factOf = (eventSeq: number, by: string) => ({ ...target, ...roundOf(eventSeq), by })
+const roundOf = (eventSeq: number) => ({ eventSeq, eventAt: 5, round: "d1" })
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
 
 describe.concurrent("a claim", () => {
@@ -40,7 +40,7 @@ describe.concurrent("a claim", () => {
       const before = yield* open()
       assert.strictEqual(yield* (yield* open()).claim(factOf(1, "ana"), roundOf(1)), "mine")
       const later = yield* open()
-      const claim = later.known.get("1.d1")
+      const claim = later.known.get("1@5.d1")
       assert.strictEqual(claim && (yield* later.read(claim))?.by, "ana")
       assert.strictEqual(yield* later.claim(factOf(1, "bo"), roundOf(1)), "taken")
       assert.strictEqual(yield* before.claim(factOf(1, "cy"), roundOf(1)), "taken")
@@ -63,7 +63,7 @@ describe.concurrent("a claim", () => {
     Effect.gen(function* () {
       const claims = yield* open()
       yield* claims.claim(factOf(1, "ana"), roundOf(1))
-      const other = { eventSeq: 1, round: "d9" }
+      const other = { ...roundOf(1), round: "d9" }
       assert.strictEqual(yield* claims.claim({ ...target, ...other }, other), "mine")
       const discarded = yield* openClaims("discarded", target, 0)
       assert.strictEqual(yield* discarded.claim(factOf(1, "ana"), roundOf(1)), "mine")

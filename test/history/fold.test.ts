@@ -25,6 +25,7 @@ type Story = typeof Story.Type
 const stories = Schema.Array(Story).check(Schema.isMinLength(1), Schema.isMaxLength(6))
 
 const start = 1_700_000_000_000
+const eventAt = start - 1_000
 
 /** The facts of a delivery in their order; each delivery has an event and an endpoint of its own. */
 const factsOf = ({ isSole, rounds }: Story, index: number): ReadonlyArray<Fact> => {
@@ -37,7 +38,8 @@ const factsOf = ({ isSole, rounds }: Story, index: number): ReadonlyArray<Fact> 
     tenant: "acme",
     endpoint,
     event,
-    eventSeq
+    eventSeq,
+    eventAt
   })
   return rounds.flatMap(({ end, failures }, number): ReadonlyArray<Fact> => {
     const round = number === 0 ? "0" : `d${number}`
@@ -163,7 +165,10 @@ describe("a fold over the history", () => {
   it.prop("tells how each round went", { stories }, ({ stories }) => {
     const { deliveries } = viewOf(stories.flatMap(factsOf))
     for (const [index, { rounds }] of stories.entries()) {
-      const life = HashMap.getUnsafe(deliveries, deliveryKey(index + 1, "acme", `e${index}`))
+      const life = HashMap.getUnsafe(
+        deliveries,
+        deliveryKey({ eventSeq: index + 1, eventAt }, "acme", `e${index}`)
+      )
       assert.deepStrictEqual(
         life.rounds.map(({ attempts, end, state }) => [
           attempts.length,
@@ -212,6 +217,7 @@ describe("an endpoint's health from the facts", () => {
     tenant: "acme",
     endpoint: "hook",
     eventSeq: 1,
+    eventAt,
     round: "0",
     ...more
   })

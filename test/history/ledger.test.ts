@@ -15,6 +15,9 @@ import {
 const between = (minimum: number, maximum: number) =>
   Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
+/** When every event was stored; the facts are stored at 0, which clocks may differ by. */
+const eventAt = 1
+
 const scope: Scope = {
   firstEvent: 1,
   lastEvent: 1_000_000,
@@ -32,12 +35,12 @@ const plan = (...ids: ReadonlyArray<string>) => ({
 })
 
 const routed = (eventSeq: number, ...ids: ReadonlyArray<string>) => ({
-  ...{ kind: "routed", tenant: "acme", endpoint: "_", eventSeq },
+  ...{ kind: "routed", tenant: "acme", endpoint: "_", eventSeq, eventAt },
   plan: plan(...ids)
 })
 
 const delivered = (eventSeq: number, endpoint: string, attempt = 1) => ({
-  ...{ kind: "delivered", tenant: "acme", endpoint, eventSeq, round: "0", attempt }
+  ...{ kind: "delivered", tenant: "acme", endpoint, eventSeq, eventAt, round: "0", attempt }
 })
 
 const fill = (ledger: Ledger, facts: number) => {
@@ -113,12 +116,12 @@ describe("a ledger", () => {
 
   it("takes the plan of an event from the end of its only delivery", () => {
     const ledger = new Ledger(scope)
-    ledger.event(1)
-    ledger.event(2)
+    ledger.event(1, eventAt)
+    ledger.event(2, eventAt)
     const told = { ...delivered(1, "a"), plan: plan("a") }
     assert.isUndefined(ledger.fact(told, 0))
     assert.deepStrictEqual(ledger.unplanned(), [{ eventSeq: 2, isBegun: false }])
-    const about = { tenant: "acme", endpoint: "a", eventSeq: 1, round: "0" }
+    const about = { tenant: "acme", endpoint: "a", eventSeq: 1, eventAt, round: "0" }
     assert.isTrue(isSettled(ledger.stateOf(about)))
     // Another plan beside it, and what only looks like one.
     assert.strictEqual(ledger.fact(routed(1, "b"), 0), "plans-differ")
@@ -136,7 +139,7 @@ describe("a ledger", () => {
     )
     ledger.beginLooking()
     assert.isTrue(
-      ledger.found({ tenant: "acme", endpoint: "a", eventSeq: 1, round: "0" }),
+      ledger.found({ tenant: "acme", endpoint: "a", eventSeq: 1, eventAt, round: "0" }),
       "it waits"
     )
     assert.deepStrictEqual(
@@ -147,7 +150,7 @@ describe("a ledger", () => {
 
   it("does not call missing what is with an event that the router has in hand", () => {
     const ledger = new Ledger(scope)
-    const again = { tenant: "acme", endpoint: "a", round: "d1" }
+    const again = { tenant: "acme", endpoint: "a", eventAt, round: "d1" }
     for (const seq of [1, 2, 3]) {
       ledger.fact(routed(seq, "a", "b"), 0)
       ledger.fact(delivered(seq, "b"), 0)
@@ -168,7 +171,7 @@ describe("a ledger", () => {
       { found: 2, lost: ["1 0", "1 d1", "3 d1"] }
     )
     // It is counted once, though it was also seen in its queue.
-    ledger.found({ tenant: "acme", endpoint: "a", eventSeq: 2, round: "0" })
+    ledger.found({ tenant: "acme", endpoint: "a", eventSeq: 2, eventAt, round: "0" })
     assert.strictEqual(openWhere((eventSeq) => eventSeq > 1).found, 2)
     ledger.fact(delivered(2, "a"), 0)
     assert.strictEqual(openWhere((eventSeq) => eventSeq > 1).found, 1)
@@ -178,7 +181,7 @@ describe("a ledger", () => {
     const ledger = new Ledger({ ...scope, isWhole: true })
     const again = (eventSeq: number) => ({ ...delivered(eventSeq, "a"), round: "d1" })
     for (let seq = 1; seq <= 300; seq++) {
-      ledger.event(seq)
+      ledger.event(seq, eventAt)
       if (seq > 100) ledger.fact(routed(seq, "a"), 0)
       ledger.fact(delivered(seq, "a"), 0)
     }
@@ -202,7 +205,7 @@ describe("a ledger", () => {
   it("lets go of what ended well, and takes what is told of it later for what is over", () => {
     const ledger = new Ledger(scope)
     for (let seq = 1; seq < 3 * eventsPerBlock; seq++) {
-      ledger.event(seq)
+      ledger.event(seq, eventAt)
       ledger.fact(routed(seq, "a"), 0)
       if (seq < 2 * eventsPerBlock) ledger.fact(delivered(seq, "a"), 0)
     }
@@ -223,7 +226,7 @@ describe("a ledger", () => {
     const last = 6 * eventsPerBlock
     const [unplanned, wrong] = [eventsPerBlock + 5, 3 * eventsPerBlock + 5]
     for (let seq = 1; seq <= last; seq++) {
-      ledger.event(seq)
+      ledger.event(seq, eventAt)
       if (seq === unplanned) continue
       // Events of the third block are for nobody.
       const isForNobody = Math.floor(seq / eventsPerBlock) === 2
@@ -255,7 +258,7 @@ describe("a ledger", () => {
     const ledger = new Ledger(scope)
     const last = 2 * eventsPerBlock
     for (let seq = 1; seq <= last; seq++) {
-      ledger.event(seq)
+      ledger.event(seq, eventAt)
       ledger.fact(routed(seq, "a"), 0)
       const end = { ...delivered(seq, "a", 0), kind: "dead-lettered" }
       ledger.fact({ ...end, dead: 2 * seq }, 0)
@@ -270,13 +273,16 @@ describe("a ledger", () => {
     // The last event is in a block of which more may come.
     assert.strictEqual(ledger.lanes.size, 2)
     assert.deepStrictEqual(
-      [...ledger.deadEnds.entries()].map(([dead]) => dead),
+      [...ledger.deadEnds.all()].map(({ dead }) => dead),
       [2 * last + 1]
     )
-    assert.isFalse(ledger.deadEnds.isTaken(4))
-    assert.isTrue(ledger.deadEnds.isTaken(2 * last))
+    const lane = ledger.lanes.find("acme", "a", "0") ?? 0
+    const isTaken = (eventSeq: number) =>
+      ledger.deadEnds.isTaken({ dead: 2 * eventSeq, eventSeq, lane })
+    assert.isFalse(isTaken(2))
+    assert.isTrue(isTaken(last))
     // What is named anew has nothing to do with what had its number.
-    ledger.event(last + 1)
+    ledger.event(last + 1, eventAt)
     ledger.fact(routed(last + 1, "b"), 0)
     ledger.fact(routed(last + 2, "c"), 0)
     const named: Array<string> = []

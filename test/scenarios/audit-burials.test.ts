@@ -6,19 +6,21 @@ import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { publishMany } from "../engine.ts"
+import { eventAt, publishMany } from "../engine.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
 
 let written = 0
 const write = (fact: Partial<Fact> & Pick<Fact, "kind">) =>
-  Effect.flatMap(Facts, (facts) =>
-    facts.append(
-      { v: 1, at: Date.now(), tenant: "acme", endpoint: "_", eventSeq: 1, ...fact },
+  Effect.gen(function* () {
+    const facts = yield* Facts
+    const event = { eventSeq: 1, eventAt: yield* eventAt(1) }
+    yield* facts.append(
+      { v: 1, at: Date.now(), tenant: "acme", endpoint: "_", ...event, ...fact },
       `burial-${written++}`
     )
-  )
+  })
 
 /** Stores a dead letter of the first event. */
 const bury = Effect.fnUntraced(function* (endpoint: string, round: string) {
@@ -26,6 +28,7 @@ const bury = Effect.fnUntraced(function* (endpoint: string, round: string) {
   const now = Date.now()
   const delivery: Delivery = {
     ...{ tenant: "acme", endpoint, event: "e-1", eventSeq: 1, type: "paid", round },
+    eventAt: yield* eventAt(1),
     ...{ began: now, deadline: now + 60_000, generation: "g", revision: 1 },
     ...{ content: {}, progress: untried }
   }

@@ -237,7 +237,7 @@ describe("an audit", () => {
       const subject = names.subjects.fact("acme", "_", moodOf("routed"), "routed")
       const tell = (fact: Fact) => publisher.publish(subject, JSON.stringify(fact), [])
       // As it was before the broker lost its end, and gave the sequences to others.
-      yield* tell({ ...routed, event: "another" })
+      yield* tell({ ...routed, event: "another", eventAt: (routed.eventAt ?? 0) - 60_000 })
       yield* tell({ ...routed, event: "the-last", eventSeq: events + 3 })
       yield* ask("delete", () => jsm.streams.deleteMessage(names.events, 3))
       const { problems, verdict } = yield* found

@@ -13,6 +13,7 @@ import { makeConditions } from "../conditions.ts"
 import {
   acknowledgeEvents,
   endpoint,
+  eventAt,
   history,
   nth,
   publishMany,
@@ -138,8 +139,9 @@ describe.concurrent("a watch", () => {
       const { names, publisher } = yield* Broker
       yield* publishMany(3)
       yield* acknowledgeEvents(3)
-      const plan = (eventSeq: number) => ({
-        ...{ v: 1, kind: "routed", at: Date.now(), tenant: "acme", endpoint: "_", eventSeq },
+      const plan = (eventSeq: number, eventAt: number) => ({
+        ...{ v: 1, kind: "routed", at: Date.now(), tenant: "acme", endpoint: "_" },
+        ...{ eventSeq, eventAt },
         plan: { part: 0, last: true, endpoints: [{ id: "hook" }], skipped: [] }
       })
       const subject = names.subjects.fact("acme", "_", "ok", "routed")
@@ -148,7 +150,7 @@ describe.concurrent("a watch", () => {
         concurrency: 500,
         discard: true
       })
-      yield* tell(plan(2))
+      yield* tell(plan(2, yield* eventAt(2)))
       const watch = yield* watching
       yield* watch.looks(1)
       const kinds = watch.raised.map(({ eventSeq, reason }) => `${eventSeq} ${reason}`).sort()

@@ -10,6 +10,7 @@ import { closedBooks, noRecords, quiet } from "../books.ts"
 import { crashBroker } from "../broker-crash.ts"
 import {
   endpoint,
+  eventAt,
   eventually,
   history,
   publish,
@@ -78,6 +79,7 @@ describe("when the broker dies too", () => {
               tenant: "acme",
               endpoint: "hook",
               eventSeq: 1,
+              eventAt: yield* eventAt(1),
               round: firstRound
             })
           yield* crashBroker(server)

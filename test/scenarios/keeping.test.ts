@@ -203,12 +203,13 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
       const { names } = yield* Broker
       const backlog = yield* makeBacklog(0)
       const delivery: Delivery = {
-        ...{ ...hook, event: "a", eventSeq: 7, type: "paid", round: firstRound, began: 1 },
+        ...{ ...hook, event: "a", eventSeq: 7, eventAt: 1, type: "paid" },
+        ...{ round: firstRound, began: 1 },
         ...{ deadline: 2, generation: "g", revision: 1, content: {}, progress: untried }
       }
       const store = (stream: string, seq: number, of = delivery) =>
         backlog.store(
-          { delivery: of, body: new Uint8Array(), place: { stream, seq } },
+          { delivery: of, body: new Uint8Array(), place: { stream, seq, at: 1 } },
           of.progress,
           0,
           () => false
@@ -217,7 +218,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
       const { duplicate, seq } = yield* store(names.deliveries(0), 3)
       assert.deepStrictEqual([duplicate, seq], [true, before.seq])
       const others = [
-        { ...delivery, began: 2 },
+        { ...delivery, eventAt: 2 },
         { ...delivery, endpoint: "other" },
         { ...delivery, round: "r1" },
         { ...delivery, progress: { attempts: 1 } }

@@ -190,6 +190,7 @@ describe.concurrent("a delivery that the broker hands out too early", () => {
         endpoint: "hook",
         event: "e1",
         eventSeq: 1,
+        eventAt: now,
         type: "a",
         round: "0",
         began: now,

@@ -137,6 +137,7 @@ describe.concurrent("what waits for an endpoint", () => {
           endpoint: endpoint.id,
           event: "e1",
           eventSeq: 1,
+          eventAt: 0,
           type: "a",
           round: "0",
           began: 0,

@@ -3,9 +3,9 @@ import { Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
 import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
-import { deliveryHeaders, firstRound } from "../../domain/delivery.ts"
+import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
+import { placeName } from "../../domain/fact.ts"
 import type { Held } from "../lanes/held.ts"
-import { placeName } from "../lanes/held.ts"
 import { storeOnce } from "../memory/store-once.ts"
 
 /** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */
@@ -21,12 +21,10 @@ const cameFrom = (origin: string) => (message: StoredMsg) =>
   message.header.get("petrel-origin") === origin
 
 /** A first round of which nothing has been attempted: no other message in a backlog is of its event. */
-const isFirstOf =
-  ({ began, eventSeq }: Delivery) =>
-  ({ header }: StoredMsg) =>
-    Number(header.get("petrel-event-seq")) === eventSeq &&
-    Number(header.get("petrel-began")) === began &&
-    header.get("petrel-round") === firstRound
+const isFirstOf = (delivery: Delivery) => {
+  const key = roundKey(delivery)
+  return ({ header }: StoredMsg) => roundKeyIn((name) => header.get(name)) === key
+}
 
 /**
  * The durable waiting rooms of a partition's endpoints. No consumer reads them: the partition's
@@ -75,11 +73,8 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
       const origin = placeName(place)
       const subject = subjectOf(delivery)
       const isFirst = delivery.round === firstRound && progress.attempts === 0
-      const source = isFirst
-        ? `${names.events}.${delivery.eventSeq}`
-        : `${place.stream}.${place.seq}`
-      // An event may come to several endpoints; a stream that lost its end gives a sequence again.
-      const messageId = `${source}.${delivery.began}.${delivery.endpoint}`
+      // An event may come to several endpoints.
+      const messageId = `${isFirst ? roundKey(delivery) : origin}.${delivery.endpoint}`
       const publish = publisher.publish(
         subject,
         body,

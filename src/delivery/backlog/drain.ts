@@ -55,8 +55,8 @@ export class Drain {
   }
 
   /** A delivery that was read, to be finished, or given back after a while. */
-  hold({ data, seq }: StoredMsg, delivery: Delivery): Held {
-    const place = { stream: this.#memory.stream, seq }
+  hold({ data, seq, time }: StoredMsg, delivery: Delivery): Held {
+    const place = { stream: this.#memory.stream, seq, at: time.getTime() }
     this.#marks.set(seq, this.#memory.settled.open())
     let given = false
     return {

@@ -49,11 +49,11 @@ export const makeKeeping = Effect.fnUntraced(function* (options: KeepingOptions)
     directory.liveNow(delivery, key) !== undefined
 
   return ({ body, delivery, ended }: Kept): boolean => {
-    const { began, endpoint, eventSeq, tenant } = delivery
+    const { endpoint, eventAt, eventSeq, tenant } = delivery
     const key = endpointKey(tenant, endpoint)
     if (!waits(key, delivery)) return false
-    const place = { stream: names.events, seq: eventSeq }
-    const hasLeft = () => straights.isDone(delivery)
+    const place = { stream: names.events, seq: eventSeq, at: eventAt }
+    const hasLeft = () => straights.isDone(key, delivery)
     const taken = straights.begin(delivery)
     let why: Lack | undefined = "unknown"
     const store = drains.storing(delivery, (after) =>
@@ -65,7 +65,7 @@ export const makeKeeping = Effect.fnUntraced(function* (options: KeepingOptions)
           why = error
         },
         onSuccess: () => {
-          straights.add(key, eventSeq, began)
+          straights.add(key, delivery)
           why = undefined
         }
       }),

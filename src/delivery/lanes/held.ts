@@ -30,7 +30,7 @@ export const holdMessage = (
   delivery: Delivery,
   hand: Hand
 ): Held => ({
-  place: { stream, seq: message.seq },
+  place: { stream, seq: message.seq, at: message.storedAt },
   delivery,
   body: message.data,
   handedOut: message.handedOut,
@@ -41,13 +41,3 @@ export const holdMessage = (
   nak: (delayMs) => message.nak(delayMs),
   hand
 })
-
-/** `<stream>:<sequence>`: a place as headers carry it. */
-export const placeName = ({ seq, stream }: Place): string => `${stream}:${seq}`
-
-/** The place that a header names, or undefined where it names none. */
-export const readPlace = (name: string): Place | undefined => {
-  const at = name.lastIndexOf(":")
-  const seq = Number(name.slice(at + 1))
-  return at > 0 && Number.isSafeInteger(seq) ? { stream: name.slice(0, at), seq } : undefined
-}

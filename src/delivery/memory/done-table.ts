@@ -12,9 +12,9 @@ const slotsFor = (expected: number): number => {
 }
 
 /**
- * When deliveries ended or were kept back, by their endpoint and the sequence of their event. A hash
- * table of numbers outside of V8's heap, 20 bytes a slot: there are thousands more each second, and
- * Maps of them would be most of what the collector goes through.
+ * Deliveries that ended or were kept back: when their event was stored, by endpoint and the event's
+ * sequence. A hash table of numbers outside of V8's heap, 20 bytes a slot: there are thousands more
+ * each second, and Maps of them would be most of what the collector goes through.
  */
 export class DoneTable {
   /** Endpoints, counted from 0. */

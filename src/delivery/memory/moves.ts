@@ -1,9 +1,9 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
+import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Held } from "../lanes/held.ts"
-import { placeName } from "../lanes/held.ts"
 import type { SettlementOptions } from "../settlement.ts"
 import type { RetryRecord } from "./retry-record.ts"
 import { findDeadLetter, findMoved, laterId } from "./search.ts"
@@ -42,13 +42,12 @@ export const makeMoves = Effect.fnUntraced(function* ({
       at: number,
       begun: boolean
     ) {
-      const { seq, stream } = held.place
       const { endpoint, tenant } = held.delivery
       const publish = publisher.publish(
         names.subjects.later(memory.index, laterId(held.place, memory.index, names)),
         held.body,
         [
-          ...deliveryHeaders(movedFrom(held, record), `${stream}.${seq}.later`),
+          ...deliveryHeaders(movedFrom(held, record), `${placeName(held.place)}.later`),
           ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
           ["Nats-Schedule-Target", names.subjects.delivery(memory.index, tenant, endpoint)]
         ]
@@ -72,11 +71,10 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ? yield* findDeadLetter(held, record.decidedAt)
         : undefined
       if (before !== undefined) return before
-      const { seq, stream } = held.place
       const { endpoint, tenant } = held.delivery
       const subject = names.subjects.dead(tenant, endpoint)
       const publish = publisher.publish(subject, held.body, [
-        ...deliveryHeaders(movedFrom(held, record), `${stream}.${seq}.dead`),
+        ...deliveryHeaders(movedFrom(held, record), `${placeName(held.place)}.dead`),
         ["petrel-reason", reason],
         ["petrel-dead-at", String(record.decidedAt)]
       ])

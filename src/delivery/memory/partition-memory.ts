@@ -1,7 +1,9 @@
 import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import type { Place } from "../../domain/fact.ts"
+import { readPlace } from "../../domain/fact.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
-import { readPlace } from "../lanes/held.ts"
 import type { RetryRecord } from "./retry-record.ts"
 import type { Settled } from "./settled.ts"
 import type { Straights } from "./straights.ts"
@@ -41,12 +43,15 @@ export interface PartitionMemory extends StreamMemory {
  * @param events the stream of events.
  */
 export const noteLeft = (memory: PartitionMemory, events: string, delivery: Delivery): void => {
-  const { began, endpoint, origin, tenant } = delivery
+  const { endpoint, origin, tenant } = delivery
   const place = origin === undefined ? undefined : readPlace(origin)
   if (place?.stream === memory.stream) memory.settled.add(place.seq, delivery)
   else if (place?.stream === events)
-    memory.straights.add(endpointKey(tenant, endpoint), place.seq, began)
+    memory.straights.add(endpointKey(tenant, endpoint), eventAtPlace(place))
 }
+
+/** The event that a place in the stream of events stands for. */
+export const eventAtPlace = ({ at, seq }: Place): EventIdentity => ({ eventSeq: seq, eventAt: at })
 
 /**
  * True where a delivery that is found in a queue has ended or waits in the backlog since it was taken
@@ -56,4 +61,6 @@ export const needsNoQueue = (
   { straights }: Pick<PartitionMemory, "straights">,
   delivery: Delivery
 ): boolean =>
-  delivery.round === firstRound && delivery.progress.attempts === 0 && straights.isDone(delivery)
+  delivery.round === firstRound &&
+  delivery.progress.attempts === 0 &&
+  straights.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)

@@ -23,16 +23,15 @@ export type Decision = typeof Decision.Type
  */
 export const RetryRecord = Schema.Struct({
   v: Schema.Literal(1),
-  /** Whose record this is: checked on reading, for sequences begin anew with a new stream. */
+  /** Whose record this is: checked on reading, for a stream may give the sequence of its message again. */
   eventSeq: Schema.Int,
+  eventAt: Schema.Number,
   tenant: Schema.String,
   endpoint: Schema.String,
   round: Schema.String,
   progress: Progress,
   decision: Decision,
   decidedAt: Schema.Number,
-  /** A sequence of HISTORY: what is told of it from now on stands beyond. */
-  since: Schema.Int,
   /** The fact of the attempt that led here, and the id it is stored under. */
   outcome: Schema.optionalKey(Schema.Struct({ fact: Fact, id: Schema.String }))
 })
@@ -45,11 +44,12 @@ const afterlife = 24 * 60 * 60 * 1000
 
 const keyOf = (stream: string, seq: number) => `${stream}.${seq}`
 
-type Whose = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "round">
+type Whose = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt" | "round">
 
 /** True for a record of this very delivery and round. */
 export const isOf = (record: RetryRecord, delivery: Whose): boolean =>
   record.eventSeq === delivery.eventSeq &&
+  record.eventAt === delivery.eventAt &&
   record.round === delivery.round &&
   record.tenant === delivery.tenant &&
   record.endpoint === delivery.endpoint
@@ -83,7 +83,11 @@ export const readRecord = Effect.fnUntraced(function* (stream: string, seq: numb
  *
  * @param until when its delivery is given up, ms since the epoch.
  */
-export const copyRecord = Effect.fnUntraced(function* (from: Place, to: Place, until: number) {
+export const copyRecord = Effect.fnUntraced(function* (
+  from: Pick<Place, "seq" | "stream">,
+  to: Pick<Place, "seq" | "stream">,
+  until: number
+) {
   const entry = yield* readEntry(from.stream, from.seq)
   if (entry === undefined) return
   const now = yield* Clock.currentTimeMillis
@@ -93,8 +97,8 @@ export const copyRecord = Effect.fnUntraced(function* (from: Place, to: Place, u
   })
 })
 
-const noteOf = ({ endpoint, eventSeq, round, tenant }: Whose): string =>
-  JSON.stringify([eventSeq, tenant, endpoint, round])
+const noteOf = ({ endpoint, eventAt, eventSeq, round, tenant }: Whose): string =>
+  JSON.stringify([eventSeq, eventAt, tenant, endpoint, round])
 
 /**
  * Erases the record of a message that has ended. What fails here ends by its own time.

@@ -1,11 +1,12 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { readStream, scanQueue } from "../../broker/scan.ts"
+import { firstSince, readStream, scanQueue } from "../../broker/scan.ts"
+import type { RoundIdentity } from "../../domain/delivery.ts"
+import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact } from "../../domain/fact.ts"
+import { Fact, placeName } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import type { Held } from "../lanes/held.ts"
-import { placeName } from "../lanes/held.ts"
 import type { RetryRecord } from "./retry-record.ts"
 
 /*
@@ -19,22 +20,35 @@ const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 /** The clocks of the workers and the broker differ by less than this, ms. */
 const clockSkew = 5 * 60_000
 
+/**
+ * From when the history may tell of what was decided, ms since the epoch. Not a sequence of it that
+ * was known then: a history that loses its end gives that again.
+ */
+const toldSince = ({ decidedAt }: RetryRecord): number => decidedAt - clockSkew
+
+/** True for a fact about a round. */
+const isAbout = (of: RoundIdentity) => {
+  const key = roundKey(of)
+  return ({ eventAt = 0, eventSeq = 0, round = "" }: Fact): boolean =>
+    roundKey({ eventSeq, eventAt, round }) === key
+}
+
 /** True where the history has the fact of the attempt that a record is about, as its leader knows it. */
 export const isTold = Effect.fnUntraced(function* (held: Held, record: RetryRecord) {
   const { ask, jsm, names } = yield* Broker
-  const { endpoint, eventSeq, round, tenant } = held.delivery
+  const { endpoint, tenant } = held.delivery
   const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
-  const isIt = (fact: Fact) =>
-    fact.eventSeq === eventSeq && fact.round === round && fact.attempt === record.progress.attempts
-  let seq = record.since
+  const isOfRound = isAbout(held.delivery)
+  const isIt = (fact: Fact) => isOfRound(fact) && fact.attempt === record.progress.attempts
+  let seq = yield* firstSince(names.history, toldSince(record))
   while (true) {
-    const query = { seq: seq + 1, next_by_subj }
+    const query = { seq, next_by_subj }
     const next = yield* ask("look for an attempt", () =>
       jsm.streams.getMessage(names.history, query)
     )
     if (next === null) return false
     if (Option.exists(decodeFact(next.string()), isIt)) return true
-    seq = next.seq
+    seq = next.seq + 1
   }
 })
 
@@ -55,8 +69,8 @@ export const findDeadLetter = Effect.fnUntraced(function* (held: Held, decidedAt
 })
 
 /** What tells the schedule of a message from others: queue and backlog count each for itself. */
-export const laterId = ({ seq, stream }: Place, partition: number, names: Names): string =>
-  stream === names.backlog(partition) ? `backlog-${seq}` : String(seq)
+export const laterId = ({ at, seq, stream }: Place, partition: number, names: Names): string =>
+  stream === names.backlog(partition) ? `backlog-${seq}-${at}` : `${seq}-${at}`
 
 /**
  * True where the schedule that a message was to become exists, has fired, or has come to its end.
@@ -79,10 +93,9 @@ export const findMoved = Effect.fnUntraced(function* (
   )
   if (schedule !== null) return true
   // Fired, it may have moved on to the backlog: nothing but its delivery tells it then.
+  const key = roundKey(held.delivery)
   const isIt = (header: (name: string) => string | undefined) =>
-    Number(header("petrel-event-seq")) === record.eventSeq &&
-    header("petrel-round") === record.round &&
-    attemptsIn(header("petrel-progress")) >= record.progress.attempts
+    roundKeyIn(header) === key && attemptsIn(header("petrel-progress")) >= record.progress.attempts
   const fired = yield* scanQueue(stream, names.subjects.delivery(partition, tenant, endpoint)).pipe(
     Stream.filter((message) => message.seq !== queued && isIt((name) => message.header.get(name))),
     Stream.runHead
@@ -91,7 +104,7 @@ export const findMoved = Effect.fnUntraced(function* (
   const late = yield* readStream({
     stream: names.backlog(partition),
     subjects: [names.subjects.backlog(partition, tenant, endpoint)],
-    fromTime: record.decidedAt - clockSkew,
+    fromTime: toldSince(record),
     headersOnly: true
   }).pipe(
     Stream.filter((message) => message.seq !== kept && isIt((name) => message.headers?.get(name))),
@@ -114,10 +127,10 @@ const attemptsIn = (progress: string | undefined): number =>
 /** True where the history tells of a later attempt, or of the end, of the same round. */
 const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) {
   const { names } = yield* Broker
-  const { endpoint, eventSeq, round, tenant } = held.delivery
+  const { endpoint, tenant } = held.delivery
+  const isOfRound = isAbout(held.delivery)
   const goesOn = (fact: Fact) =>
-    fact.eventSeq === eventSeq &&
-    fact.round === round &&
+    isOfRound(fact) &&
     (fact.kind !== "attempt-failed" || (fact.attempt ?? 0) > record.progress.attempts)
   const found = yield* readStream({
     stream: names.history,
@@ -125,7 +138,7 @@ const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) 
       names.subjects.fact(tenant, endpoint, "ok", "delivered"),
       names.subjects.fact(tenant, endpoint, "failure", "*")
     ],
-    fromSeq: record.since + 1
+    fromTime: toldSince(record)
   }).pipe(
     Stream.filter((message) => Option.exists(decodeFact(message.string()), goesOn)),
     Stream.runHead

@@ -1,14 +1,14 @@
-import type { Delivery } from "../../domain/delivery.ts"
-import { firstRound } from "../../domain/delivery.ts"
+import type { RoundIdentity } from "../../domain/delivery.ts"
+import { firstRound, roundKey } from "../../domain/delivery.ts"
 import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
 
-/** What tells the deliveries of one endpoint from each other: an event may come to it in several rounds. */
-export type Identity = Pick<Delivery, "eventSeq" | "round">
+/** Events that are told from each other though they were stored in the same ms. */
+const mostInOneMs = 1_024
 
 /** Nearly all are of the first round, and a number takes less memory than a text. */
-const nameOf = ({ eventSeq, round }: Identity): number | string =>
-  round === firstRound ? eventSeq : `${eventSeq}.${round}`
+const nameOf = (of: RoundIdentity): number | string =>
+  of.round === firstRound ? of.eventAt * mostInOneMs + (of.eventSeq % mostInOneMs) : roundKey(of)
 
 /** A fact that is about to be appended. */
 export interface Mark extends Linked<Mark> {
@@ -70,16 +70,11 @@ export class Settled {
     for (const generation of this.#generations) generation.delete(seq)
   }
 
-  /** Facts that are appended from now on are stored beyond this sequence of HISTORY. */
-  get known(): number {
-    return this.#horizon.seq
-  }
-
   /**
    * True where the message at a sequence has ended. A stream that loses its tail in a crash counts
    * on from there, so the delivery and its round tell whether it is still the same message.
    */
-  has(seq: number, of: Identity): boolean {
+  has(seq: number, of: RoundIdentity): boolean {
     const name = nameOf(of)
     return this.#generations.some((generation) => generation.get(seq) === name)
   }
@@ -89,7 +84,7 @@ export class Settled {
     return this.#generations.some((generation) => generation.has(seq))
   }
 
-  add(seq: number, of: Identity): void {
+  add(seq: number, of: RoundIdentity): void {
     this.#generations[0]?.set(seq, nameOf(of))
   }
 

@@ -1,5 +1,7 @@
 import { Schema } from "effect"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import { eventName } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { DeadReason } from "../../domain/outcome.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
@@ -7,14 +9,12 @@ import type { Linked } from "../lanes/chain.ts"
 import { Chain } from "../lanes/chain.ts"
 import { DoneTable } from "./done-table.ts"
 
-/** The clocks of a cluster's nodes differ by less than this, or what is repeated is sent again, ms. */
-const clocksApart = 1_000
 /** Generations kept besides the present one. */
 const kept = 2
 
 const isDeadReason = Schema.is(DeadReason)
 
-type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq">
+type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt">
 
 /**
  * What a fact tells of a delivery whose attempt from its event did not succeed; undefined where it is
@@ -41,8 +41,7 @@ interface Taken extends Linked<Taken> {
   readonly delivery: Identity
 }
 
-const nameOf = ({ endpoint, eventSeq, tenant }: Identity): string =>
-  `${eventSeq}.${endpointKey(tenant, endpoint)}`
+const nameOf = (of: Identity): string => `${eventName(of)}.${endpointKey(of.tenant, of.endpoint)}`
 
 /**
  * What a partition's owner remembers of first rounds that it takes from their events: which are under
@@ -51,7 +50,7 @@ const nameOf = ({ endpoint, eventSeq, tenant }: Identity): string =>
  */
 export class Straights {
   readonly #underway = new Chain<Taken>()
-  /** When each one's event was stored at the latest. */
+  /** With the time at which each one's event was stored. */
   readonly #done = [new DoneTable()]
   /** By name: what is known of those that did not succeed. */
   readonly #failed: Array<Map<string, Progress>> = [new Map()]
@@ -68,10 +67,11 @@ export class Straights {
   }
 
   /** Whether it is attempted, or being stored in the backlog, at the moment. */
-  isUnderway({ endpoint, eventSeq, tenant }: Identity): boolean {
+  isUnderway({ endpoint, eventAt, eventSeq, tenant }: Identity): boolean {
     for (const { delivery } of this.#underway)
       if (
         delivery.eventSeq === eventSeq &&
+        delivery.eventAt === eventAt &&
         delivery.endpoint === endpoint &&
         delivery.tenant === tenant
       )
@@ -83,20 +83,19 @@ export class Straights {
    * One needs no queue: it has ended, or waits in the backlog.
    *
    * @param key of the endpoint.
-   * @param at when its event was stored, or something later of which only it can be the reason, ms
-   *   since the epoch.
    */
-  add(key: string, eventSeq: number, at: number): void {
-    this.#done[0]?.set(key, eventSeq, at)
+  add(key: string, { eventAt, eventSeq }: EventIdentity): void {
+    this.#done[0]?.set(key, eventSeq, eventAt)
   }
 
-  /** Whether it needs no queue. A stream that lost its end gives the sequences of events to later ones. */
-  isDone(delivery: Identity & Pick<Delivery, "began">): boolean {
-    const key = endpointKey(delivery.tenant, delivery.endpoint)
-    return this.#done.some((generation) => {
-      const at = generation.get(key, delivery.eventSeq)
-      return at !== undefined && delivery.began <= at + clocksApart
-    })
+  /**
+   * Whether it needs no queue.
+   *
+   * @param key of its endpoint.
+   */
+  isDone(key: string, { eventAt, eventSeq }: EventIdentity): boolean {
+    for (const generation of this.#done) if (generation.get(key, eventSeq) === eventAt) return true
+    return false
   }
 
   /** One did not succeed, and goes into the queue, where it may be already without what is known now. */

@@ -45,7 +45,7 @@ export class Suspicion {
   }
 
   /** Counts a defect met with a message, and says how long it should be put off, ms. */
-  afterDefect({ place: { seq } }: Named): number {
+  afterDefect(seq: number): number {
     const times = this.#defects.get(seq) ?? 0
     this.#defects.set(seq, times + 1)
     this.#cleared.add(seq)

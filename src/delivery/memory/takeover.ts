@@ -3,15 +3,15 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import { Fact } from "../../domain/fact.ts"
+import { Fact, readPlace } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
-import { readPlace } from "../lanes/held.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
+import { eventAtPlace } from "./partition-memory.ts"
 import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
-import type { Horizon, Identity } from "./settled.ts"
+import type { Horizon } from "./settled.ts"
 import { Settled } from "./settled.ts"
 import { progressFrom, Straights } from "./straights.ts"
 import { Suspicion } from "./suspicion.ts"
@@ -82,19 +82,19 @@ export const takeOver = Effect.fnUntraced(function* (
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         if (fact?.from === undefined) return
         const at = storedAt(message)
-        const { endpoint, eventSeq = 0, round = firstRound, tenant } = fact
-        left(fact.origin, { tenant, endpoint, eventSeq, round }, at)
+        const { endpoint, eventAt = 0, eventSeq = 0, round = firstRound, tenant } = fact
+        const of = { tenant, endpoint, eventSeq, eventAt, round }
+        left(fact.origin, of, at)
         if (fact.from.stream === names.events) {
           const straights = straightsOf(tenant, endpoint)
           const failed = progressFrom(fact, names.events)
-          if (failed !== undefined) straights?.failed({ ...fact, eventSeq }, failed)
-          else if (fact.kind === "delivered" && fact.eventSeq !== undefined)
-            straights?.add(endpointKey(tenant, endpoint), eventSeq, at)
+          if (failed !== undefined) straights?.failed(of, failed)
+          else if (fact.kind === "delivered") straights?.add(endpointKey(tenant, endpoint), of)
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
-        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, { eventSeq, round })
-        else memory.told.add(fact.from.seq, { eventSeq, round }, fact.attempt ?? 0)
+        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, of)
+        else memory.told.add(fact.from.seq, of, fact.attempt ?? 0)
       })
     )
   )
@@ -128,7 +128,7 @@ const streamMemory = Effect.fnUntraced(function* (
 /** Notes that a delivery has left the place that it was moved from, at a time (ms since the epoch). */
 type Left = (
   origin: string | undefined,
-  of: Identity & Pick<Delivery, "tenant" | "endpoint"> & Partial<Pick<Delivery, "began">>,
+  of: RoundIdentity & Pick<Delivery, "tenant" | "endpoint">,
   at: number
 ) => void
 
@@ -144,7 +144,7 @@ const whatHasLeft =
     if (place === undefined) return
     const { endpoint, tenant } = of
     if (place.stream === events)
-      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), place.seq, of.began ?? at)
+      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), eventAtPlace(place))
     const memory = byStream.get(place.stream)
     if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
   }
@@ -166,10 +166,10 @@ const readMoves = (left: Left, stream: string, since: number) =>
       Effect.sync(() => {
         const header = (name: string) => message.headers?.get(name)
         const eventSeq = Number(header("petrel-event-seq"))
+        const eventAt = Number(header("petrel-event-at"))
         const round = header("petrel-round") || firstRound
         const [tenant = "", endpoint = ""] = message.subject.split(".").slice(-2)
-        const began = Number(header("petrel-began"))
-        const of = { tenant, endpoint, eventSeq, round, began }
+        const of = { tenant, endpoint, eventSeq, eventAt, round }
         left(header("petrel-origin"), of, storedAt(message))
       })
     )

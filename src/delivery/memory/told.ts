@@ -1,5 +1,6 @@
+import type { RoundIdentity } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
 import type { RetryRecord } from "./retry-record.ts"
-import type { Identity } from "./settled.ts"
 
 /**
  * Of the messages of a stream, the last attempt that the history tells of. A stream that lost its
@@ -7,18 +8,15 @@ import type { Identity } from "./settled.ts"
  * event: so the delivery and its round are compared as well.
  */
 export class Told {
-  readonly #last = new Map<number, Identity & { readonly attempt: number }>()
+  readonly #last = new Map<number, { readonly of: string; readonly attempt: number }>()
 
-  add(seq: number, { eventSeq, round }: Identity, attempt: number): void {
-    this.#last.set(seq, { eventSeq, round, attempt })
+  add(seq: number, of: RoundIdentity, attempt: number): void {
+    this.#last.set(seq, { of: roundKey(of), attempt })
   }
 
   /** True where the attempt that a message's record is about is told of. */
-  has(
-    seq: number,
-    { eventSeq, progress, round }: Pick<RetryRecord, "eventSeq" | "progress" | "round">
-  ): boolean {
+  has(seq: number, record: RoundIdentity & Pick<RetryRecord, "progress">): boolean {
     const last = this.#last.get(seq)
-    return last?.eventSeq === eventSeq && last.round === round && last.attempt === progress.attempts
+    return last?.of === roundKey(record) && last.attempt === record.progress.attempts
   }
 }

@@ -4,15 +4,11 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { parseDelivery } from "../../domain/delivery.ts"
+import { parseDelivery, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 
-/** What a delivery is called among those of its endpoint. */
-export const identityOf = ({ eventSeq, round }: Pick<Delivery, "eventSeq" | "round">): string =>
-  `${eventSeq}.${round}`
-
-/** An endpoint's deliveries that lie in its new partition, by their identity. */
+/** An endpoint's deliveries that lie in its new partition, by their `roundKey`. */
 export type Arrived = ReadonlyMap<string, Place>
 
 /** The subject that a message is about: its own or, of a schedule, that of what it becomes. */
@@ -35,6 +31,12 @@ export interface Arrivals {
 }
 
 const nothing: Arrived = new Map()
+
+const placeOf = (stream: string, { seq, time }: StoredMsg): Place => ({
+  stream,
+  seq,
+  at: time.getTime()
+})
 
 /**
  * Looks for what an earlier run has moved. By event and round, since a schedule that has fired
@@ -60,7 +62,7 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
         if (delivery === undefined) return
         const key = endpointKey(delivery.tenant, delivery.endpoint)
         const own = found.get(key) ?? new Map<string, Place>()
-        own.set(identityOf(delivery), { stream, seq: message.seq })
+        own.set(roundKey(delivery), placeOf(stream, message))
         found.set(key, own)
       })
     )
@@ -86,7 +88,7 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
       yield* Stream.runForEach(scanQueue(stream, subject), (message) =>
         Effect.sync(() => {
           const delivery = deliveryOf(message)
-          if (delivery !== undefined) found.set(identityOf(delivery), { stream, seq: message.seq })
+          if (delivery !== undefined) found.set(roundKey(delivery), placeOf(stream, message))
         })
       )
     const arrived: Arrived = found

@@ -6,6 +6,7 @@ import type { Gate } from "../../broker/gate.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import { readBatch } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
@@ -15,7 +16,7 @@ import { copyRecord, eraseRecord, isOf, readRecord } from "../memory/retry-recor
 import { storeOnce } from "../memory/store-once.ts"
 import type { Straights } from "../memory/straights.ts"
 import type { Arrivals } from "./arrivals.ts"
-import { deliveryOf, identityOf } from "./arrivals.ts"
+import { deliveryOf } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
 import type { Relocation } from "./relocation.ts"
 import { relocated, relocatedRaw } from "./relocation.ts"
@@ -60,7 +61,7 @@ export interface Misplaced {
 }
 
 export const firedKey = (delivery: Delivery): string =>
-  `${delivery.tenant}.${delivery.endpoint}.${identityOf(delivery)}`
+  `${delivery.tenant}.${delivery.endpoint}.${roundKey(delivery)}`
 
 /**
  * Stores what a message becomes, once however often it is tried.
@@ -73,7 +74,7 @@ export const storeRelocation = Effect.fnUntraced(function* (
   { body, headers, subject }: Relocation,
   delivery: Delivery | undefined,
   to: number
-): Effect.fn.Return<Place, PublishError, Broker> {
+): Effect.fn.Return<Pick<Place, "seq" | "stream">, PublishError, Broker> {
   const broker = yield* Broker
   const reached = yield* Checkpoint
   let found: Place | undefined
@@ -81,7 +82,7 @@ export const storeRelocation = Effect.fnUntraced(function* (
     delivery === undefined
       ? Effect.succeed(false)
       : Effect.map(arrivals.now(to, delivery), (arrived) => {
-          found = arrived.get(identityOf(delivery))
+          found = arrived.get(roundKey(delivery))
           return found !== undefined
         }).pipe(Effect.provideService(Broker, broker))
   const { seq, stream }: PubAck = yield* gate.within(
@@ -115,7 +116,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     message: StoredMsg
   ): Effect.fn.Return<Considered, BrokerError, Broker> {
     const { seq } = message
-    const place = { stream, seq }
+    const place = { stream, seq, at: message.time.getTime() }
     const found = deliveryOf(message)
     if (found === undefined) {
       yield* Effect.logWarning("a message that is no delivery is moved as it is", { stream, seq })
@@ -130,7 +131,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     const own = record !== undefined && record !== "unreadable" && isOf(record, found)
     const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
     const delivery = own ? { ...found, progress: record.progress } : found
-    const there = arrived.get(identityOf(delivery))
+    const there = arrived.get(roundKey(delivery))
     if (there !== undefined) return { seq, delivery, there, takesRecord }
     const isElsewhere = straights !== undefined && needsNoQueue({ straights }, delivery)
     if (isElsewhere || settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))

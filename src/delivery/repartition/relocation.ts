@@ -3,8 +3,8 @@ import type { HeaderList } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import { placeName } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
-import { placeName } from "../lanes/held.ts"
 
 /** What a message becomes in another partition. */
 export interface Relocation {
@@ -13,10 +13,10 @@ export interface Relocation {
   readonly headers: HeaderList
 }
 
-const messageId = ({ seq, stream }: Place) => `${stream}.${seq}.moved`
+const messageId = (place: Place) => `${placeName(place)}.moved`
 
 /** Nobody can mistake it for one of the new partition's own: those are called by a sequence of theirs. */
-const laterId = ({ seq }: Place, from: number) => `from-${from}-${seq}`
+const laterId = ({ at, seq }: Place, from: number) => `from-${from}-${seq}-${at}`
 
 /** A subject of one partition as it is called in another. */
 const inPartition = (subject: string, from: number, to: number, { subjects }: Names): string => {

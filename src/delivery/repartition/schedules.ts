@@ -1,14 +1,14 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { scanQueue } from "../../broker/scan.ts"
+import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
 import { isConflict } from "../../broker/values.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { deliveryHeaders } from "../../domain/delivery.ts"
+import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
-import { deliveryOf, identityOf, targetOf } from "./arrivals.ts"
+import { deliveryOf, targetOf } from "./arrivals.ts"
 import type { Moving } from "./move.ts"
 import { firedKey, storeRelocation } from "./move.ts"
 import { removeMessage } from "./release.ts"
@@ -56,6 +56,15 @@ const postpone = Effect.fnUntraced(function* (
   return postponed
 })
 
+/** When the message at a sequence was stored, ms since the epoch; 0 where it is not there any more. */
+const storedAtSeq = Effect.fnUntraced(function* (stream: string, seq: number) {
+  const { ask, jsm } = yield* Broker
+  const message = yield* ask("look at a schedule", () =>
+    jsm.streams.getMessage(stream, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return message?.time.getTime() ?? 0
+})
+
 /** The time that a schedule is for, ms since the epoch; undefined where it cannot be read. */
 const dueOf = ({ header }: StoredMsg): number | undefined => {
   const stored = header.get(dueHeader)
@@ -81,8 +90,9 @@ export const moveSchedules = Effect.fnUntraced(function* (
 
   const moveRaw = Effect.fnUntraced(function* (message: StoredMsg, to: number) {
     const { seq } = message
+    const place = { stream, seq, at: message.time.getTime() }
     yield* Effect.logWarning("a schedule that is no delivery is moved as it is", { stream, seq })
-    const relocation = relocatedRaw(message, { stream, seq }, [index, to], names)
+    const relocation = relocatedRaw(message, place, [index, to], names)
     yield* storeRelocation(moving, relocation, undefined, to)
     yield* removeMessage(stream, seq)
   })
@@ -102,13 +112,13 @@ export const moveSchedules = Effect.fnUntraced(function* (
     const isPostponed = message.header.get(dueHeader) !== ""
     const seq = isPostponed ? message.seq : yield* postpone(message, delivery, due)
     if (seq === undefined) return
-    const there = (yield* moving.arrivals.of(to, delivery)).get(identityOf(delivery))
+    const there = (yield* moving.arrivals.of(to, delivery)).get(roundKey(delivery))
     if (there === undefined) {
       const now = yield* Clock.currentTimeMillis
       const relocation = relocated(
         message,
         delivery,
-        { stream, seq },
+        { stream, seq, at: yield* storedAtSeq(stream, seq) },
         [index, to],
         Math.max(due, now),
         names

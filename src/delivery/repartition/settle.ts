@@ -84,7 +84,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
       }
       if (record === undefined || !isOf(record, delivery)) return
       const held: Held = {
-        place: { stream, seq },
+        place: { stream, seq, at: message.time.getTime() },
         delivery,
         body: message.data,
         handedOut: 1,

@@ -1,10 +1,12 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import { placeName } from "../../domain/fact.ts"
 import type { SentAgain } from "../../history/dead-fates.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetter } from "../../history/dead-letters.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
-import { placeName } from "../lanes/held.ts"
 import type { PaceLimits } from "./pace.ts"
 import type { Begun, Contents, Round } from "./round.ts"
 import type { Rounds } from "./rounds.ts"
@@ -56,7 +58,7 @@ const readLetter = Effect.fnUntraced(function* ({ dead = 0 }: Round) {
   const letter = yield* getDeadLetter(dead)
   if (letter === undefined) return undefined
   const { content, event, type } = letter.delivery
-  const origin = placeName({ stream: names.dead, seq: dead })
+  const origin = placeName({ stream: names.dead, seq: dead, at: letter.storedAt })
   return { event, type, content, origin, body: letter.body } satisfies Contents
 })
 
@@ -71,17 +73,20 @@ interface Group {
 
 const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<SentAgain>) => {
   const groups = new Map<string, Group>()
-  const add = (tenant: string, endpoint: string, id: number, eventSeq: number, at: number) => {
+  const add = (
+    { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
+    id: number,
+    { eventAt, eventSeq }: EventIdentity,
+    at: number
+  ) => {
     const key = endpointKey(tenant, endpoint)
     const group = groups.get(key) ?? { tenant, endpoint, rounds: new Map(), since: at }
-    group.rounds.set(id, { eventSeq, round: redeliveryRound(id), dead: id })
+    group.rounds.set(id, { eventSeq, eventAt, round: redeliveryRound(id), dead: id })
     group.since = Math.min(group.since, at)
     groups.set(key, group)
   }
-  for (const { deadAt, delivery, id } of letters)
-    add(delivery.tenant, delivery.endpoint, id, delivery.eventSeq, deadAt)
-  for (const { endpoint, eventSeq, fate, id, tenant } of unended)
-    add(tenant, endpoint, id, eventSeq, fate.at)
+  for (const { deadAt, delivery, id } of letters) add(delivery, id, delivery, deadAt)
+  for (const sent of unended) add(sent, sent.id, sent, sent.fate.at)
   return [...groups.values()]
 }
 

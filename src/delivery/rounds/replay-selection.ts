@@ -2,11 +2,12 @@ import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
-import { parseEventSubject } from "../../domain/event.ts"
+import { firstRound, roundKey } from "../../domain/delivery.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import { eventName, parseEventSubject } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { TypeIndex } from "../../domain/type-filter.ts"
-import { claimKey } from "../../history/claims.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import { readPlans } from "../../history/plans.ts"
 
@@ -26,9 +27,8 @@ export interface ReplayQuery {
   readonly round: string
 }
 
-/** An event by its sequence in EVENTS. */
-export interface SelectedEvent {
-  readonly eventSeq: number
+/** An event that is to be sent again. */
+export interface SelectedEvent extends EventIdentity {
   readonly type: string
 }
 
@@ -66,11 +66,11 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
     headersOnly: true
   }).pipe(
     Stream.takeWhile(isUpTo(until)),
-    Stream.runForEach(({ seq, subject }) =>
+    Stream.runForEach((message) =>
       Effect.sync(() => {
-        const parsed = parseEventSubject(subject, names.eventRoot)
+        const parsed = parseEventSubject(message.subject, names.eventRoot)
         if (!("problem" in parsed) && matches(parsed.type))
-          found.push({ eventSeq: seq, type: parsed.type })
+          found.push({ eventSeq: message.seq, eventAt: storedAt(message), type: parsed.type })
       })
     )
   )
@@ -106,20 +106,21 @@ const factIn = (message: JsMsg): Fact | undefined =>
 const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { endpoint, since, types, until } = query
   const matches = matcher(types)
-  const found = new Map<number, SelectedEvent>()
+  const found = new Map<string, SelectedEvent>()
   const isLate = (message: JsMsg) => storedAt(message) > until + clocksApart
   yield* factsOf(query, [["ok", "replayed"]], true, since).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const { at, eventSeq, kind, plan, round, type = "" } = factIn(message) ?? {}
-        if (eventSeq === undefined || at === undefined) return
+        const { at, eventAt, eventSeq, kind, plan, round, type = "" } = factIn(message) ?? {}
+        if (eventSeq === undefined || eventAt === undefined || at === undefined) return
+        const name = eventName({ eventSeq, eventAt })
         if (kind === "replayed") {
-          if (round !== query.round) found.delete(eventSeq)
+          if (round !== query.round) found.delete(name)
           return
         }
         if (isLate(message) || at < since || at > until || !matches(type)) return
         if (plan?.skipped.some(({ id }) => id === endpoint) === true)
-          found.set(eventSeq, { eventSeq, type })
+          found.set(name, { eventSeq, eventAt, type })
       })
     )
   )
@@ -134,8 +135,9 @@ const routedNow = Effect.fnUntraced(function* (tenant: string) {
   )
   const floor = ack_floor.stream_seq
   const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
-  const planned = new Set<number>()
-  const isRouted = (eventSeq: number) => eventSeq <= floor || planned.has(eventSeq)
+  const planned = new Set<string>()
+  const isRouted = (event: EventIdentity) =>
+    event.eventSeq <= floor || planned.has(eventName(event))
   if (floor >= state.last_seq) return isRouted
 
   const seq = Math.max(floor + 1, state.first_seq)
@@ -143,8 +145,8 @@ const routedNow = Effect.fnUntraced(function* (tenant: string) {
     jsm.streams.getMessage(names.events, { seq })
   )
   const since = first?.time.getTime() ?? Date.parse(state.first_ts)
-  yield* readPlans(tenant, since - clocksApart, ({ eventSeq, plan }) => {
-    if (plan.last) planned.add(eventSeq)
+  yield* readPlans(tenant, since - clocksApart, ({ plan, ...event }) => {
+    if (plan.last) planned.add(eventName(event))
   })
   return isRouted
 })
@@ -154,23 +156,25 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { endpoint, since } = query
   // Before the facts are read: of what is planned up to now, they are all there.
   const isRouted = yield* routedNow(query.tenant)
-  const delivered = new Set<number>()
-  const open = new Map<string, number>()
-  const note = ({ eventSeq, kind, plan, round = "" }: Fact) => {
-    if (eventSeq === undefined) return
+  const delivered = new Set<string>()
+  const open = new Map<string, string>()
+  const note = ({ eventAt, eventSeq, kind, plan, round = "" }: Fact) => {
+    if (eventSeq === undefined || eventAt === undefined) return
+    const event = { eventSeq, eventAt }
+    const name = eventName(event)
     if (kind === "routed") {
       if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
-        open.set(claimKey({ eventSeq, round: "0" }), eventSeq)
+        open.set(roundKey({ ...event, round: firstRound }), name)
       return
     }
     if (round === query.round) return
-    const key = claimKey({ eventSeq, round })
+    const key = roundKey({ ...event, round })
     if (kind === "redelivered" || kind === "replayed") {
-      open.set(key, eventSeq)
+      open.set(key, name)
       return
     }
     open.delete(key)
-    if (kind === "delivered") delivered.add(eventSeq)
+    if (kind === "delivered") delivered.add(name)
   }
   yield* factsOf(
     query,
@@ -204,10 +208,11 @@ export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
   let delivered = 0
   let open = 0
   let unrouted = 0
-  const missing = events.filter(({ eventSeq }) => {
-    if (taken.delivered.has(eventSeq)) delivered++
-    else if (taken.open.has(eventSeq)) open++
-    else if (!taken.isRouted(eventSeq)) unrouted++
+  const missing = events.filter((event) => {
+    const name = eventName(event)
+    if (taken.delivered.has(name)) delivered++
+    else if (taken.open.has(name)) open++
+    else if (!taken.isRouted(event)) unrouted++
     else return true
     return false
   })

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
-import { contentOf, eventId, parseEventSubject } from "../../domain/event.ts"
+import { contentOf, eventId, eventName, parseEventSubject } from "../../domain/event.ts"
 import { headerOf } from "../messages.ts"
 import type { PaceLimits } from "./pace.ts"
 import type { ReplayWish } from "./replay-record.ts"
@@ -27,17 +27,18 @@ export interface ReplayOptions
 /** The round of a replay. */
 export const replayRound = (id: string): string => `r${id}`
 
-const readEvent = Effect.fnUntraced(function* ({ eventSeq }: Round) {
+const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
   const { ask, jsm, names } = yield* Broker
   const message = yield* ask(`read event ${eventSeq}`, () =>
     jsm.streams.getMessage(names.events, { seq: eventSeq })
   ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-  if (message === null) return undefined
+  // A stream that lost its end may have another event there.
+  if (message === null || message.time.getTime() !== eventAt) return undefined
   const subject = parseEventSubject(message.subject, names.eventRoot)
   if ("problem" in subject) return undefined
   const header = headerOf(message.header)
   return {
-    event: eventId(header("nats-msg-id"), eventSeq),
+    event: eventId(header("nats-msg-id"), eventSeq, eventAt),
     type: subject.type,
     content: contentOf(header),
     body: message.data
@@ -74,19 +75,19 @@ const plan = Effect.fnUntraced(function* (
     pace,
     held: (waiting) => held?.(waiting)
   })
-  const selected = events.map(({ eventSeq }): Round => ({ eventSeq, round }))
-  const known = new Set(selected.map(({ eventSeq }) => eventSeq))
+  const selected = events.map(({ eventAt, eventSeq }): Round => ({ eventSeq, eventAt, round }))
+  const known = new Set(selected.map(eventName))
   // What was claimed has its end, also where its event or its endpoint is gone.
-  const others = rounds.claimed().filter((one) => one.round === round && !known.has(one.eventSeq))
+  const others = rounds.claimed().filter((one) => one.round === round && !known.has(eventName(one)))
   const { before, finishing, fresh } = yield* rounds.plan([...others, ...selected])
   const todo = [...finishing, ...fresh]
-  const sending = new Set(todo.map(({ eventSeq }) => eventSeq))
+  const sending = new Set(todo.map(eventName))
   return {
     record,
     /** Where its endpoint takes nothing: what was claimed before is finished, and nothing begun. */
     unfit,
     /** What there is to send, in the order of the events. */
-    events: events.filter(({ eventSeq }): boolean => sending.has(eventSeq)),
+    events: events.filter((event): boolean => sending.has(eventName(event))),
     /** Sent by this replay before it was broken off. */
     before: before.length,
     delivered,

@@ -2,11 +2,11 @@ import { Effect, Option, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { claimKey } from "../../history/claims.ts"
+import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 
 /**
- * Which rounds of an endpoint's deliveries have a message, by `claimKey`: it waits in the queue or
+ * Which rounds of an endpoint's deliveries have a message, by their `roundKey`: it waits in the queue or
  * in the backlog, or the history tells of it. A retry that waits as a schedule has a fact, too.
  *
  * @param from a sequence of HISTORY: what is told of them stands beyond.
@@ -21,13 +21,11 @@ export const findRounds = Effect.fnUntraced(function* (
   const { subjects } = names
   const found = new Set<string>()
   const isComplete = () => found.size === wanted.size
-  const note = (eventSeq: number, round: string) => {
-    const key = claimKey({ eventSeq, round })
+  const note = (key: string) => {
     if (wanted.has(key)) found.add(key)
     return isComplete()
   }
-  const noteHeaders = (header: (name: string) => string | undefined) =>
-    note(Number(header("petrel-event-seq")), header("petrel-round") ?? "")
+  const noteHeaders = (header: (name: string) => string | undefined) => note(roundKeyIn(header))
 
   let next = from
   const readHistory = Effect.suspend(() =>
@@ -42,7 +40,8 @@ export const findRounds = Effect.fnUntraced(function* (
       Stream.takeUntil((message) => {
         next = message.seq + 1
         const fact = Option.getOrUndefined(decodeFact(message.string()))
-        return fact?.eventSeq !== undefined && note(fact.eventSeq, fact.round ?? "")
+        const { eventAt = 0, eventSeq = 0, round = "" } = fact ?? {}
+        return note(roundKey({ eventSeq, eventAt, round }))
       }),
       Stream.runDrain
     )

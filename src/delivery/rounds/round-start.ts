@@ -5,11 +5,10 @@ import { sayOnce } from "../../broker/gate.ts"
 import type { Layout, TopologyError } from "../../broker/installed.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { deliveryHeaders, deliveryId, untried } from "../../domain/delivery.ts"
+import { deliveryHeaders, deliveryId, roundKey, untried } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { moodOf } from "../../domain/fact.ts"
 import type { Claim, Claims } from "../../history/claims.ts"
-import { claimKey } from "../../history/claims.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import { storeOnce } from "../memory/store-once.ts"
 import type { Begun, Contents, Round, Target } from "./round.ts"
@@ -60,12 +59,12 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
   /** Whether a round has a message, or had one. */
   const find = (round: Round, { seq }: Pick<Claim, "seq">) =>
     Effect.map(
-      findRounds(target, partition, new Set([claimKey(round)]), seq),
+      findRounds(target, partition, new Set([roundKey(round)]), seq),
       (found) => found.size > 0
     ).pipe(Effect.provideService(Broker, broker))
 
   const deliveryOf = (
-    { eventSeq, round }: Round,
+    { eventAt, eventSeq, round }: Round,
     contents: Contents,
     began: number,
     deadline: number
@@ -76,6 +75,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
       tenant,
       endpoint,
       eventSeq,
+      eventAt,
       round,
       ...known,
       began,
@@ -94,7 +94,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     tried: boolean
   ) => {
     const subject = names.subjects.delivery(partition, tenant, endpoint)
-    const messageId = `${claimKey(delivery)}.${endpoint}`
+    const messageId = `${roundKey(delivery)}.${endpoint}`
     const publish = publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
     return Effect.map(insist(storeOnce(publish, find(delivery, claim), tried)), () =>
       reached("round-stored")
@@ -102,13 +102,14 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
   }
 
   const factOf = (delivery: Delivery, dead: number | undefined) => {
-    const { began, content, deadline, event, eventSeq, round, type } = delivery
+    const { began, content, deadline, event, eventAt, eventSeq, round, type } = delivery
     return {
       at: began,
       tenant,
       endpoint,
       event,
       eventSeq,
+      eventAt,
       type,
       delivery: deliveryId(delivery),
       round,
@@ -128,7 +129,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     if (claimed === "taken") return "before"
     reached("round-claimed")
     const isSure = claimed === "mine" && performance.now() - since < patience
-    const claim = claims.known.get(claimKey(delivery)) ?? { seq: 0 }
+    const claim = claims.known.get(roundKey(delivery)) ?? { seq: 0 }
     yield* store(delivery, contents.body, claim, !isSure)
     return "begun"
   })
@@ -154,7 +155,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     const append = publisher.publish(
       names.subjects.fact(tenant, endpoint, moodOf(kind), kind),
       JSON.stringify(fact),
-      [["Nats-Msg-Id", `${claimKey(round)}.${endpoint}.gone`]]
+      [["Nats-Msg-Id", `${roundKey(round)}.${endpoint}.gone`]]
     )
     yield* insist(storeOnce(append, find(round, claim)))
     return "gone"
@@ -162,7 +163,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
 
   /** @param contents undefined where they are gone. */
   return (round: Round, contents: Contents | undefined): Effect.Effect<Begun, Refusal, Broker> => {
-    const claim = claims.known.get(claimKey(round))
+    const claim = claims.known.get(roundKey(round))
     if (contents !== undefined)
       return claim === undefined ? begin(round, contents) : finish(round, contents, claim)
     return claim === undefined ? Effect.succeed("gone") : end(round, claim)

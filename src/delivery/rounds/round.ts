@@ -1,7 +1,7 @@
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
 
 /** What tells a further round of an endpoint's deliveries from others. */
-export interface Round extends Pick<Delivery, "eventSeq" | "round"> {
+export interface Round extends RoundIdentity {
   /** Sequence in DEAD of what is sent again. */
   readonly dead?: number
 }

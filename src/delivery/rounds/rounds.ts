@@ -1,9 +1,10 @@
 import { Effect, Schedule, Schema, Semaphore } from "effect"
 import type { Broker } from "../../broker/connection.ts"
 import { BrokerError } from "../../broker/connection.ts"
+import { readRoundKey, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { ClaimKind } from "../../history/claims.ts"
-import { claimKey, claimNamed, openClaims } from "../../history/claims.ts"
+import { openClaims } from "../../history/claims.ts"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
 import { stayKnown } from "../sharing/senders.ts"
 import type { PaceLimits } from "./pace.ts"
@@ -60,7 +61,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
 
   /** Of those claimed before, the ones that have no message. */
   const unfinished = Effect.fnUntraced(function* (rounds: ReadonlyArray<Round>) {
-    const claimed = rounds.map(claimKey).filter((key) => claims.known.has(key))
+    const claimed = rounds.map(roundKey).filter((key) => claims.known.has(key))
     if (claimed.length === 0) return new Set<string>()
     const first = claimed.reduce(
       (least, key) => Math.min(least, claims.known.get(key)?.seq ?? least),
@@ -95,7 +96,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       const finishing: Array<Round> = []
       const before: Array<Round> = []
       for (const round of rounds) {
-        const key = claimKey(round)
+        const key = roundKey(round)
         if (!claims.known.has(key)) fresh.push(round)
         else if (missing.has(key)) finishing.push(round)
         else before.push(round)
@@ -104,7 +105,8 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     }),
 
     /** Rounds that have been claimed, by whomever. */
-    claimed: (): ReadonlyArray<Round> => [...claims.known.keys()].map(claimNamed),
+    claimed: (): ReadonlyArray<Round> =>
+      [...claims.known.keys()].flatMap((key) => readRoundKey(key) ?? []),
 
     /** Begins rounds, or finishes beginning them, at their endpoint's pace. Stops between two of them. */
     beginAll: Effect.fnUntraced(function* (
@@ -141,7 +143,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
           Effect.andThen(
             turn.withPermit(
               Effect.suspend(() => {
-                isNew = !claims.known.has(claimKey(round))
+                isNew = !claims.known.has(roundKey(round))
                 return patiently(pace.next)
               })
             ),

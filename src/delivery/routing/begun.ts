@@ -1,10 +1,11 @@
 import { Effect, Option, Semaphore, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
-import { readStream, scanQueue, storedAt } from "../../broker/scan.ts"
+import { readStream, scanQueue } from "../../broker/scan.ts"
 import type { Progress } from "../../domain/delivery.ts"
-import { firstRound } from "../../domain/delivery.ts"
-import type { Event } from "../../domain/event.ts"
+import { eventNameIn, firstRound } from "../../domain/delivery.ts"
+import type { Event, EventIdentity } from "../../domain/event.ts"
+import { eventName } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { decodeFact } from "../../history/fact-at.ts"
@@ -15,8 +16,8 @@ import type { StoredPart } from "./plan.ts"
 /** An event whose routing was begun: its plan as far as it is stored, and who has a delivery of it. */
 export interface Begun {
   readonly tenant: string
-  /** When it was stored, ms since the epoch, where that is known: earlier facts are not about it. */
-  readonly at?: number
+  /** When it was stored, ms since the epoch. */
+  readonly at: number
   readonly parts: Array<StoredPart>
   readonly sent: Set<string>
   /** Who has none yet, and what is known from an attempt that was made from the event. */
@@ -24,8 +25,9 @@ export interface Begun {
 }
 
 /** Of an event whose plan is not stored. */
-export const nothing = (tenant: string): Begun => ({
+export const nothing = ({ at, tenant }: Pick<Event, "at" | "tenant">): Begun => ({
   tenant,
+  at,
   parts: [],
   sent: new Set(),
   failed: new Map()
@@ -43,13 +45,14 @@ export interface Found {
 const few = 8
 /** By how much the clocks of a cluster's nodes may differ, ms. */
 const clocksApart = 60_000
-/** The same where what is not recognised is sent again, ms. */
-const nodesApart = 1_000
 
 type Target = readonly [tenant: string, id: string]
 
+/** Events whose routing was begun, by their names. */
+type Events = ReadonlyMap<string, Begun>
+
 const findQueued = Effect.fnUntraced(function* (
-  events: ReadonlyMap<number, Begun>,
+  events: Events,
   wanted: ReadonlyArray<Target>,
   partitions: number
 ) {
@@ -62,7 +65,7 @@ const findQueued = Effect.fnUntraced(function* (
       return Stream.runForEach(scanQueue(names.deliveries(partition), subject), ({ header }) =>
         Effect.sync(() => {
           if (header.get("petrel-round") === firstRound)
-            events.get(Number(header.get("petrel-event-seq")))?.sent.add(id)
+            events.get(eventNameIn((name) => header.get(name)))?.sent.add(id)
         })
       )
     },
@@ -71,29 +74,44 @@ const findQueued = Effect.fnUntraced(function* (
 })
 
 /**
+ * From where the history may tell of what became of the plans: from the first of them on, where it is
+ * still where it was stored. A history that lost its end gives the sequence to another fact, and then
+ * the time of the events says so.
+ */
+const beginningOf = Effect.fnUntraced(function* (events: Events) {
+  const { ask, jsm, names } = yield* Broker
+  let seq = Number.POSITIVE_INFINITY
+  let at = Number.POSITIVE_INFINITY
+  for (const begun of events.values()) {
+    at = Math.min(at, begun.at)
+    for (const part of begun.parts) seq = Math.min(seq, part.seq)
+  }
+  const first = yield* ask("read a plan", () => jsm.streams.getMessage(names.history, { seq }))
+  const fact = first === null ? Option.none() : decodeFact(first.string())
+  const isPlan = Option.exists(
+    fact,
+    ({ eventAt = 0, eventSeq = 0, plan }) =>
+      plan !== undefined && events.has(eventName({ eventSeq, eventAt }))
+  )
+  const time = Math.max(0, (isPlan && first !== null ? first.time.getTime() : at) - clocksApart)
+  return { time, history: isPlan ? { fromSeq: seq } : { fromTime: time } }
+})
+
+/**
  * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
  * history tells of it. In this order, for that is how deliveries go.
  */
-const findSent = Effect.fnUntraced(function* (
-  events: ReadonlyMap<number, Begun>,
-  partitions: number
-) {
+const findSent = Effect.fnUntraced(function* (events: Events, partitions: number) {
   const { names } = yield* Broker
   const wanted = new Map<string, Target>()
-  let since = Number.POSITIVE_INFINITY
   for (const { parts, tenant } of events.values())
-    for (const { plan, seq } of parts) {
-      since = Math.min(since, seq)
+    for (const { plan } of parts)
       for (const { id } of plan.endpoints) wanted.set(`${tenant}.${id}`, [tenant, id])
-    }
   if (wanted.size === 0) return
 
   yield* findQueued(events, [...wanted.values()], partitions)
 
-  const { ask, jsm } = yield* Broker
-  const first = yield* ask("read a plan", () =>
-    jsm.streams.getMessage(names.history, { seq: since })
-  )
+  const beginning = yield* beginningOf(events)
   const byPartition = Map.groupBy(wanted.values(), ([tenant, id]) =>
     partitionOf(tenant, id, partitions)
   )
@@ -107,14 +125,14 @@ const findSent = Effect.fnUntraced(function* (
             those.length <= few
               ? those.map(([tenant, id]) => names.subjects.backlog(partition, tenant, id))
               : [names.subjects.backlogOf(partition)],
-          fromTime: (first?.time.getTime() ?? 0) - clocksApart,
+          fromTime: beginning.time,
           headersOnly: true
         }),
         ({ headers, subject }) =>
           Effect.sync(() => {
             if (headers?.get("petrel-round") !== firstRound) return
             const id = subject.slice(subject.lastIndexOf(".") + 1)
-            events.get(Number(headers.get("petrel-event-seq")))?.sent.add(id)
+            events.get(eventNameIn((name) => headers.get(name)))?.sent.add(id)
           })
       ),
     { concurrency: 4, discard: true }
@@ -130,14 +148,15 @@ const findSent = Effect.fnUntraced(function* (
         names.subjects.fact(tenant, id, "failure", "attempt-failed"),
         names.subjects.fact(tenant, id, "failure", "dead-lettered")
       ]),
-      fromSeq: since
+      ...beginning.history
     }),
     (message) =>
       Effect.sync(() => {
         const fact = Option.getOrUndefined(decodeFact(message.string()))
-        if (fact?.eventSeq === undefined || fact.round !== firstRound) return
-        const begun = events.get(fact.eventSeq)
-        if (begun === undefined || storedAt(message) < (begun.at ?? 0) - nodesApart) return
+        const { eventAt, eventSeq, round } = fact ?? {}
+        if (fact === undefined || eventSeq === undefined || eventAt === undefined) return
+        const begun = events.get(eventName({ eventSeq, eventAt }))
+        if (begun === undefined || round !== firstRound) return
         const failed = progressFrom(fact, names.events)
         if (failed === undefined) begun.sent.add(fact.endpoint)
         else begun.failed.set(fact.endpoint, failed)
@@ -147,10 +166,7 @@ const findSent = Effect.fnUntraced(function* (
 })
 
 /** Finds those that failed when they were attempted from their events and wait as schedules since. */
-const findPostponed = Effect.fnUntraced(function* (
-  events: ReadonlyMap<number, Begun>,
-  partitions: number
-) {
+const findPostponed = Effect.fnUntraced(function* (events: Events, partitions: number) {
   const { names } = yield* Broker
   const those: Array<Target> = []
   for (const { failed, sent, tenant } of events.values())
@@ -165,7 +181,7 @@ const findPostponed = Effect.fnUntraced(function* (
             if (header.get("petrel-round") !== firstRound) return
             const target = header.get("Nats-Schedule-Target")
             const id = target.slice(target.lastIndexOf(".") + 1)
-            events.get(Number(header.get("petrel-event-seq")))?.sent.add(id)
+            events.get(eventNameIn((name) => header.get(name)))?.sent.add(id)
           })
       ),
     { concurrency: 4, discard: true }
@@ -176,7 +192,7 @@ const findPostponed = Effect.fnUntraced(function* (
 
 /** Deliveries that are looked for together. */
 interface Search {
-  readonly events: Map<number, Begun>
+  readonly events: Map<string, Begun>
   readonly done: Effect.Effect<void, BrokerError>
 }
 
@@ -190,7 +206,7 @@ export const makeLook = Effect.fnUntraced(function* (partitions: number) {
   let next: Search | undefined
 
   const begin = Effect.gen(function* () {
-    const events = new Map<number, Begun>()
+    const events = new Map<string, Begun>()
     const find = Effect.suspend(() => {
       if (next === search) next = undefined
       return findSent(events, partitions)
@@ -201,15 +217,16 @@ export const makeLook = Effect.fnUntraced(function* (partitions: number) {
   })
 
   return Effect.fnUntraced(function* (
-    { at, seq: eventSeq, tenant }: Pick<Event, "at" | "seq" | "tenant">,
+    event: Pick<Event, "at" | "seq" | "tenant">,
     planned: Planned,
     { plan, seq }: StoredPart
   ) {
     const search = next ?? (yield* begin)
     next = search
-    const begun = search.events.get(eventSeq) ?? { ...nothing(tenant), at }
+    const name = eventName({ eventSeq: event.seq, eventAt: event.at })
+    const begun = search.events.get(name) ?? nothing(event)
     begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
-    search.events.set(eventSeq, begun)
+    search.events.set(name, begun)
     yield* search.done
     const found: Found = {
       isSent: begun.sent.has(planned.id),
@@ -222,7 +239,7 @@ export const makeLook = Effect.fnUntraced(function* (partitions: number) {
 /** The events that the router has not finished and whose plan is stored, however long ago. */
 const readBegun = Effect.fnUntraced(function* (partitions: number) {
   const { ask, jsm, names } = yield* Broker
-  const found = new Map<number, Begun>()
+  const found = new Map<string, Begun>()
   const consumer = yield* ask("look at the router", () =>
     jsm.consumers.info(names.events, names.routerConsumer)
   )
@@ -234,11 +251,12 @@ const readBegun = Effect.fnUntraced(function* (partitions: number) {
     jsm.streams.getMessage(names.events, { seq })
   )
   const fromTime = first?.time.getTime() ?? Date.parse(state.first_ts)
-  yield* readPlans("*", fromTime, ({ eventSeq, plan, seq, tenant }) => {
-    if (eventSeq <= floor) return
-    const begun = found.get(eventSeq) ?? nothing(tenant)
+  yield* readPlans("*", fromTime, ({ plan, seq, tenant, ...event }) => {
+    if (event.eventSeq <= floor) return
+    const name = eventName(event)
+    const begun = found.get(name) ?? nothing({ tenant, at: event.eventAt })
     begun.parts[plan.part] ??= { plan, seq }
-    found.set(eventSeq, begun)
+    found.set(name, begun)
   })
   yield* findSent(found, partitions)
   return found
@@ -256,7 +274,7 @@ export const makeBegun = Effect.fnUntraced(function* (partitions: number, patien
   const context = yield* Effect.context<Broker>()
   const { onReconnect } = yield* Broker
   const one = yield* Semaphore.make(1)
-  let known: { readonly at: number; readonly events: ReadonlyMap<number, Begun> } | undefined
+  let known: { readonly at: number; readonly events: Events } | undefined
   let epoch = 0
   const forget = () => {
     epoch++
@@ -287,13 +305,18 @@ export const makeBegun = Effect.fnUntraced(function* (partitions: number, patien
 
   return {
     /** True where it is known, without asking, that nobody has begun an event. */
-    isNew: (seq: number, redelivered: boolean) =>
-      !redelivered && known !== undefined && !known.events.has(seq),
+    isNew: (event: EventIdentity, redelivered: boolean) =>
+      !redelivered &&
+      known !== undefined &&
+      // Nearly always there is none, and a name costs more than all else here.
+      (known.events.size === 0 || !known.events.has(eventName(event))),
     /** Makes sure that there is a reading. */
     ready: Effect.asVoid(events(Number.POSITIVE_INFINITY)),
     /** What is known of an event that was handed out; undefined where nobody has begun it. */
-    of: (seq: number, redelivered: boolean) =>
-      Effect.map(events(redelivered ? patience : Number.POSITIVE_INFINITY), (all) => all.get(seq)),
+    of: (event: EventIdentity, redelivered: boolean) =>
+      Effect.map(events(redelivered ? patience : Number.POSITIVE_INFINITY), (all) =>
+        all.get(eventName(event))
+      ),
     /** An event was given back half-done: nothing is known until it is read again. */
     forget
   }

@@ -17,6 +17,7 @@ import { mayBeStored } from "../memory/store-once.ts"
 import type { Straight, StraightEnd } from "../straight.ts"
 import type { Plain } from "../underway.ts"
 import type { Begun } from "./begun.ts"
+import { nothing } from "./begun.ts"
 import type { Momentary } from "./moments.ts"
 import { Moments } from "./moments.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
@@ -276,7 +277,7 @@ class FanOut implements Momentary {
     const sent = new Set(ids.filter((id) => this.#without?.has(id) !== true))
     const unsure = without.filter(([, why]) => why === "unknown" || mayBeStored(why))
     const failed = this.#failed ?? new Map()
-    const known = { tenant: event.tenant, parts: [stored], sent, failed }
+    const known = { ...nothing(event), parts: [stored], sent, failed }
     return { known, tried: new Set(unsure.map(([id]) => id)), began }
   }
 }

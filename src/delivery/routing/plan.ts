@@ -88,15 +88,18 @@ export const routedFact = (event: Event, plan: Plan, at: number, worker: string)
   endpoint: nobody,
   event: event.id,
   eventSeq: event.seq,
+  eventAt: event.at,
   type: event.type,
   plan,
   worker,
   trace: event.content.traceparent
 })
 
-/** The part that the history holds at a sequence, from its leader. */
-export const readPart = Effect.fnUntraced(function* (seq: number) {
-  return Option.flatMap(yield* readFact(seq), ({ plan }) =>
-    plan === undefined ? Option.none() : Option.some<StoredPart>({ plan, seq })
+/** The part of an event's plan that the history holds at a sequence, from its leader; none where that is another's. */
+export const readPart = Effect.fnUntraced(function* (seq: number, event: Event) {
+  return Option.flatMap(yield* readFact(seq), ({ eventAt, eventSeq, plan }) =>
+    plan === undefined || eventSeq !== event.seq || eventAt !== event.at
+      ? Option.none()
+      : Option.some<StoredPart>({ plan, seq })
   )
 })

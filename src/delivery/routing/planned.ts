@@ -1,5 +1,5 @@
 import type { Delivery, Progress } from "../../domain/delivery.ts"
-import { deliveryHeaders, firstRound } from "../../domain/delivery.ts"
+import { deliveryHeaders, firstRound, roundKey } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
@@ -10,6 +10,7 @@ export const deliveryOf = (event: Event, planned: Planned, progress: Progress): 
   endpoint: planned.id,
   event: event.id,
   eventSeq: event.seq,
+  eventAt: event.at,
   type: event.type,
   round: firstRound,
   began: event.at,
@@ -22,8 +23,8 @@ export const deliveryOf = (event: Event, planned: Planned, progress: Progress): 
 
 /** The message that a first round is in its partition's queue: its subject and its headers. */
 export const messageOf = (names: Names, partition: number, delivery: Delivery) => {
-  const { endpoint, eventSeq, tenant } = delivery
-  const messageId = `${eventSeq}.${firstRound}.${endpoint}`
+  const { endpoint, tenant } = delivery
+  const messageId = `${roundKey(delivery)}.${endpoint}`
   return {
     subject: names.subjects.delivery(partition, tenant, endpoint),
     headers: deliveryHeaders(delivery, messageId)

@@ -2,6 +2,7 @@ import { Clock, Effect, Schedule, Semaphore } from "effect"
 import type { Broker } from "../../broker/connection.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Event } from "../../domain/event.ts"
+import { eventName } from "../../domain/event.ts"
 import type { Plan } from "../../domain/fact.ts"
 import { Facts } from "../../history/facts.ts"
 import { readPlans } from "../../history/plans.ts"
@@ -33,20 +34,24 @@ const clocksApart = 60_000
 const retryPause = Schedule.spaced("1 second")
 
 /** Under which the history takes a part of a plan once. */
-export const factId = ({ seq }: Event, { part }: Plan): string => `routed.${seq}.${part}`
+export const factId = (event: Event, { part }: Plan): string => `routed.${nameOf(event)}.${part}`
 
-type Found = ReadonlyMap<number, Array<StoredPart>>
+const nameOf = ({ at, seq }: Event): string => eventName({ eventSeq: seq, eventAt: at })
+
+/** By the events' names. */
+type Found = ReadonlyMap<string, Array<StoredPart>>
 
 /** The plans of these events: of each part the one that was told first counts. */
-const readAll = Effect.fnUntraced(function* (events: ReadonlyMap<number, Event>) {
-  const found = new Map<number, Array<StoredPart>>()
+const readAll = Effect.fnUntraced(function* (events: ReadonlyMap<string, Event>) {
+  const found = new Map<string, Array<StoredPart>>()
   let since = Number.POSITIVE_INFINITY
   for (const { at } of events.values()) since = Math.min(since, at)
-  yield* readPlans("*", since - clocksApart, ({ eventSeq, plan, seq }) => {
-    if (!events.has(eventSeq)) return
-    const parts = found.get(eventSeq) ?? []
+  yield* readPlans("*", since - clocksApart, ({ plan, seq, ...event }) => {
+    const name = eventName(event)
+    if (!events.has(name)) return
+    const parts = found.get(name) ?? []
     parts[plan.part] ??= { plan, seq }
-    found.set(eventSeq, parts)
+    found.set(name, parts)
   })
   return found
 })
@@ -59,11 +64,11 @@ const makeFind = Effect.gen(function* () {
   const context = yield* Effect.context<Broker>()
   const one = yield* Semaphore.make(1)
   let next:
-    | { readonly events: Map<number, Event>; readonly found: Effect.Effect<Found> }
+    | { readonly events: Map<string, Event>; readonly found: Effect.Effect<Found> }
     | undefined
 
   const begin = Effect.gen(function* () {
-    const events = new Map<number, Event>()
+    const events = new Map<string, Event>()
     const read = Effect.suspend(() => {
       if (next === search) next = undefined
       return Effect.retry(readAll(events), retryPause)
@@ -78,8 +83,9 @@ const makeFind = Effect.gen(function* () {
   return Effect.fnUntraced(function* (event: Event) {
     const search = next ?? (yield* begin)
     next = search
-    search.events.set(event.seq, event)
-    return (yield* search.found).get(event.seq) ?? []
+    const name = nameOf(event)
+    search.events.set(name, event)
+    return (yield* search.found).get(name) ?? []
   })
 })
 

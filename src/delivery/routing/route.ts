@@ -8,7 +8,7 @@ import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Event, GetHeader } from "../../domain/event.ts"
-import { contentOf, eventId } from "../../domain/event.ts"
+import { contentOf, eventId, eventName } from "../../domain/event.ts"
 import type { Plan, Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { nobody } from "../../domain/token.ts"
@@ -116,7 +116,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     )
 
   const readEarlier = Effect.fnUntraced(function* (event: Event, plan: Plan, seq: number) {
-    const stored = yield* readPart(seq)
+    const stored = yield* readPart(seq, event)
     if (Option.isSome(stored)) return stored.value
     return yield* Effect.die(
       new Error(`fact ${seq} should hold part ${plan.part} of the plan of event ${event.seq}`)
@@ -177,12 +177,13 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         at,
         tenant: tenant ?? nobody,
         endpoint: nobody,
-        event: eventId(header("nats-msg-id"), message.seq),
+        event: eventId(header("nats-msg-id"), message.seq, message.storedAt),
         eventSeq: message.seq,
+        eventAt: message.storedAt,
         reason,
         worker
       },
-      `unroutable.${message.seq}`
+      `unroutable.${eventName({ eventSeq: message.seq, eventAt: message.storedAt })}`
     )
   })
 
@@ -194,7 +195,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     seq: message.seq,
     tenant,
     type,
-    id: eventId(header("nats-msg-id"), message.seq),
+    id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
     at: message.storedAt,
     content: contentOf(header)
   })
@@ -209,7 +210,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     const { began = performance.now(), known } = sofar
     if (known !== undefined || performance.now() - began <= patience) return Effect.succeed(sofar)
     return Effect.map(plans.find(event), (parts) =>
-      parts.length === 0 ? sofar : { known: { ...nothing(event.tenant), parts } }
+      parts.length === 0 ? sofar : { known: { ...nothing(event), parts } }
     )
   }
 

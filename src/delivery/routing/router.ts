@@ -62,7 +62,8 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     const redelivered = message.handedOut > 1
     const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
       comeBackOnFailure(message, routed, begun.forget)
-    if (begun.isNew(message.seq, redelivered)) {
+    const event = { eventSeq: message.seq, eventAt: message.storedAt }
+    if (begun.isNew(event, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
       route.plainly(message, header, work, {
         goesTo: (deliveries) => inHand.weigh(hand, deliveries),
@@ -70,7 +71,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         lasts: () => inHand.setApart(hand)
       })
     } else {
-      const known = begun.of(message.seq, redelivered)
+      const known = begun.of(event, redelivered)
       const routed = Effect.flatMap(known, (known) => route.carefully(message, header, { known }))
       underway.run(careful(routed), ended)
     }

@@ -1,10 +1,9 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { eventId } from "../../domain/event.ts"
+import { millisOf } from "../../broker/stream-message.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { Digests } from "./digest.ts"
-import { EventIds } from "./event-ids.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
 import type { Problem } from "./problem.ts"
@@ -27,8 +26,6 @@ export interface Reading {
   last: Pick<Seen, "nanoseconds" | "seq"> | undefined
   readonly digests: Digests
 }
-
-const millisOf = (nanoseconds: string): number => Math.floor(Number(nanoseconds) / 1e6)
 
 /** Takes down how far the reading has come. */
 const note = (reading: Reading, seen: Seen) => {
@@ -67,7 +64,6 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   const endpoints = new Map<string, EndpointLife>()
   const objections: Array<Problem> = []
   let isGapless = false
-  const ids = new EventIds()
   const replaced = new Set<number>()
   let lastPlanned = 0
 
@@ -83,9 +79,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
       eventsGone(events.next, seen.seq - 1, "somebody removed them")
     note(events, seen)
-    const name = seen.message.headers?.get("Nats-Msg-Id") || undefined
-    ids.add(seen.seq, eventId(name, seen.seq))
-    ledger.event(seen.seq)
+    if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) isReplaced(seen.seq)
   }
 
   const seeFact = (seen: Seen) => {
@@ -105,9 +99,11 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     const record = readRecord(message.string())
     const objection =
       record === undefined ? "unreadable-fact" : ledger.fact(record, millisOf(nanoseconds))
-    if (objection !== undefined)
+    if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
+    else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
-    if (record !== undefined) seeWhich(record, seq)
+    if (record?.plan !== undefined && objection === undefined)
+      lastPlanned = Math.max(lastPlanned, numberIn(record.eventSeq) ?? 0)
     if (record !== undefined && circuitKinds.has(record.kind)) {
       const fact = strictly(record)
       if (fact === undefined) return
@@ -117,19 +113,17 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   }
 
   /** A broker that lost the end of the event stream gives its sequences to other events. */
-  const seeWhich = (record: Loose, seq: number) => {
-    const eventSeq = numberIn(record.eventSeq)
-    const event = textIn(record.event)
-    if (eventSeq === undefined) return
-    if (record.plan !== undefined) lastPlanned = Math.max(lastPlanned, eventSeq)
-    if (event === undefined || replaced.has(eventSeq) || !ids.isOther(eventSeq, event)) return
+  const isReplaced = (eventSeq: number, record?: Loose, seq?: number) => {
+    if (replaced.has(eventSeq)) return
     replaced.add(eventSeq)
+    const event = textIn(record?.event)
+    const told = seq === undefined ? "facts tell of" : `fact ${seq} is about`
     objections.push({
       kind: "event-replaced",
-      event,
       eventSeq,
-      seq,
-      says: `fact ${seq} is about event ${event}, and another one stands in its place: the broker lost the end of the event stream`
+      ...(event === undefined ? {} : { event }),
+      ...(seq === undefined ? {} : { seq }),
+      says: `${told} ${event === undefined ? "an event" : `event ${event}`} that had the sequence ${eventSeq}, and another one has it now: the broker lost the end of the event stream`
     })
   }
 
@@ -185,17 +179,23 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   })
 
   /** Lets go of what ended well long ago. */
-  const forgetSettled = () => {
-    ledger.forgetSettled()
-    ids.forgetBefore(ledger.scope.firstEvent)
-  }
+  const forgetSettled = () => ledger.forgetSettled()
 
   return { ledger, events, history, endpoints, objections, readEvents, readHistory, forgetSettled }
 }
 
 export type Books = ReturnType<typeof openBooks>
 
-const wordsFor = (objection: "unreadable-fact" | "plans-differ", seq: number): string =>
-  objection === "unreadable-fact"
-    ? `record ${seq} of the history is no fact that this version can read`
-    : `fact ${seq} plans an event anew that was planned otherwise before`
+const wordsFor = (
+  objection: "unreadable-fact" | "plans-differ" | "fact-before-event",
+  seq: number
+): string => {
+  switch (objection) {
+    case "unreadable-fact":
+      return `record ${seq} of the history is no fact that this version can read`
+    case "plans-differ":
+      return `fact ${seq} plans an event anew that was planned otherwise before`
+    case "fact-before-event":
+      return `fact ${seq} was stored before the event that it is about`
+  }
+}

@@ -3,20 +3,19 @@ import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { endOf, isBegun } from "../fold/round.ts"
-import type { DeadEnd } from "./dead-ends.ts"
+import type { DeadEnd, LetterOf } from "./dead-ends.ts"
+import { DeadEnds } from "./dead-ends.ts"
 import type { Ledger } from "./ledger.ts"
 import { readThrough } from "./reading.ts"
-import type { About } from "./record.ts"
+import type { RoundAt } from "./record.ts"
 
 /** A dead letter in DEAD that no fact names. */
-export interface Untold extends About {
+export interface Untold extends RoundAt {
   readonly dead: number
 }
 
 /** A dead letter that a fact names and that is not in DEAD. */
-export interface Unburied extends DeadEnd {
-  readonly dead: number
-}
+export type Unburied = DeadEnd
 
 /** Removed by age a little before its time: clocks differ, ms. */
 const margin = 5 * 60_000
@@ -31,7 +30,7 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
   const { config, state } = yield* ask("look at the dead letters", () =>
     jsm.streams.info(names.dead)
   )
-  const there = new Set<number>()
+  const there = new DeadEnds()
   const untold: Array<Untold> = []
   yield* readThrough(
     {
@@ -46,29 +45,29 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
         message.subject,
         (name) => message.headers?.get(name) || undefined
       )
-      if (about === undefined) return
-      if (isTold(about, seq, ledger)) there.add(seq)
-      else if (isBegun(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(seq))
+      if (about === undefined || ledger.isReplaced(about)) return
+      const letter = letterOf(about, seq, ledger)
+      if (ledger.deadEnds.has(letter)) there.add(letter, 0)
+      else if (isBegun(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(letter))
         untold.push({ ...about, dead: seq })
     }
   )
   const age = config.max_age / 1e6
   const unburied: Array<Unburied> = []
-  for (const [dead, end] of ledger.deadEnds.entries())
-    if (!there.has(dead) && (age === 0 || now - end.at < age - margin))
-      unburied.push({ ...end, dead })
+  for (const end of ledger.deadEnds.all())
+    if (!there.has(end) && (age === 0 || now - end.at < age - margin)) unburied.push(end)
   return { unburied, untold }
 })
 
-/** True where a fact names a dead letter as the end of this round, not of another one. */
-const isTold = ({ endpoint, eventSeq, round, tenant }: About, dead: number, ledger: Ledger) => {
-  const told = ledger.deadEnds.get(dead)
-  return (
-    told !== undefined &&
-    told.eventSeq === eventSeq &&
-    told.lane === ledger.lanes.find(tenant, endpoint, round)
-  )
-}
+/** The dead letter at a sequence of DEAD as the end of this round, not of another one. */
+const letterOf = (
+  { endpoint, eventSeq, round, tenant }: RoundAt,
+  dead: number,
+  ledger: Ledger
+): LetterOf => ({ dead, eventSeq, lane: ledger.lanes.find(tenant, endpoint, round) ?? 0 })
+
+const isSame = (one: LetterOf, other: LetterOf): boolean =>
+  one.dead === other.dead && one.eventSeq === other.eventSeq && one.lane === other.lane
 
 /** Those of which the leader knows no more either, and which nobody has discarded. */
 export const stillUnburied = Effect.fnUntraced(function* (
@@ -77,15 +76,18 @@ export const stillUnburied = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names } = yield* Broker
   return yield* Effect.filter(
-    unburied.filter(({ dead }) => ledger.deadEnds.get(dead) !== undefined),
-    ({ dead }) =>
-      ask("look for a dead letter", () => jsm.streams.getMessage(names.dead, { seq: dead })).pipe(
+    unburied.filter((end) => ledger.deadEnds.has(end)),
+    (end) =>
+      ask("look for a dead letter", () =>
+        jsm.streams.getMessage(names.dead, { seq: end.dead })
+      ).pipe(
         Effect.map((message) => {
           const about =
             message === null
               ? undefined
               : parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
-          return about === undefined || !isTold(about, dead, ledger)
+          if (about === undefined || ledger.isReplaced(about)) return true
+          return !isSame(letterOf(about, end.dead, ledger), end)
         }),
         Effect.catchIf(isNoSuchMessage, () => Effect.succeed(true))
       ),
@@ -97,9 +99,6 @@ export const stillUnburied = Effect.fnUntraced(function* (
 export const stillUntold = (untold: ReadonlyArray<Untold>, ledger: Ledger): ReadonlyArray<Untold> =>
   untold.filter((letter) => {
     const end = endOf(ledger.stateOf(letter))
-    return (
-      end !== "none" &&
-      !isTold(letter, letter.dead, ledger) &&
-      !ledger.deadEnds.isTaken(letter.dead)
-    )
+    const told = letterOf(letter, letter.dead, ledger)
+    return end !== "none" && !ledger.deadEnds.has(told) && !ledger.deadEnds.isTaken(told)
   })

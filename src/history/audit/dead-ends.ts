@@ -1,36 +1,48 @@
-/** Dead letters that facts tell of, by their sequences in DEAD. */
-export class DeadEnds {
-  readonly #ends = new Map<number, DeadEnd>()
-  /** Of those that were thrown away, what event they were of. */
-  readonly #taken = new Map<number, number>()
+/** What tells a dead letter from others: DEAD may lose its end, and give a sequence again. */
+export interface LetterOf {
+  /** Its sequence in DEAD. */
+  readonly dead: number
+  readonly eventSeq: number
+  readonly lane: number
+}
 
-  add(dead: number, eventSeq: number, lane: number, at: number): void {
-    if (!this.#taken.has(dead) && !this.#ends.has(dead))
-      this.#ends.set(dead, { eventSeq, lane, at })
+const nameOf = ({ dead, eventSeq, lane }: LetterOf): string => `${dead}.${eventSeq}.${lane}`
+
+/** Dead letters that facts tell of. */
+export class DeadEnds {
+  readonly #ends = new Map<string, DeadEnd>()
+  /** Those that were thrown away. */
+  readonly #taken = new Map<string, LetterOf>()
+
+  /** @param at when the fact was stored, ms since the epoch. */
+  add(letter: LetterOf, at: number): void {
+    const name = nameOf(letter)
+    if (!this.#taken.has(name) && !this.#ends.has(name)) this.#ends.set(name, { ...letter, at })
   }
 
   /** It was thrown away: it need not be there any more. */
-  take(dead: number, eventSeq: number): void {
-    this.#ends.delete(dead)
-    this.#taken.set(dead, eventSeq)
+  take(letter: LetterOf): void {
+    const name = nameOf(letter)
+    this.#ends.delete(name)
+    this.#taken.set(name, letter)
   }
 
   /** Forgets those of some events. */
   forget(isGone: (eventSeq: number) => boolean): void {
-    for (const [dead, { eventSeq }] of this.#ends) if (isGone(eventSeq)) this.#ends.delete(dead)
-    for (const [dead, eventSeq] of this.#taken) if (isGone(eventSeq)) this.#taken.delete(dead)
+    for (const [name, { eventSeq }] of this.#ends) if (isGone(eventSeq)) this.#ends.delete(name)
+    for (const [name, { eventSeq }] of this.#taken) if (isGone(eventSeq)) this.#taken.delete(name)
   }
 
-  isTaken(dead: number): boolean {
-    return this.#taken.has(dead)
+  isTaken(letter: LetterOf): boolean {
+    return this.#taken.has(nameOf(letter))
   }
 
-  get(dead: number): DeadEnd | undefined {
-    return this.#ends.get(dead)
+  has(letter: LetterOf): boolean {
+    return this.#ends.has(nameOf(letter))
   }
 
-  entries(): Iterable<[number, DeadEnd]> {
-    return this.#ends
+  all(): Iterable<DeadEnd> {
+    return this.#ends.values()
   }
 
   get size(): number {
@@ -38,9 +50,7 @@ export class DeadEnds {
   }
 }
 
-export interface DeadEnd {
-  readonly eventSeq: number
-  readonly lane: number
+export interface DeadEnd extends LetterOf {
   /** When the fact was stored, ms since the epoch. */
   readonly at: number
 }

@@ -217,7 +217,7 @@ const describing = Effect.gen(function* () {
     if (message === null) return {}
     const [tenant] = message.subject.slice(names.eventRoot.length + 1).split(".")
     return {
-      event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq),
+      event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq, message.time.getTime()),
       ...(tenant === undefined ? {} : { tenant })
     }
   })

@@ -1,25 +1,29 @@
 import { firstRound } from "../../domain/delivery.ts"
+import type { EventIdentity } from "../../domain/event.ts"
 import { plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, untold } from "../fold/round.ts"
 import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
+import { EventTimes } from "./event-times.ts"
 import { Lanes } from "./lanes.ts"
 import { afterPart, hasBegun, hasPart, isComplete, isPlanned, isThere } from "./plan-marks.ts"
-import type { About, Loose } from "./record.ts"
+import type { About, Loose, RoundAt } from "./record.ts"
 import { aboutOf, numberIn, planOf, raisedName, roundName, textIn } from "./record.ts"
 import type { Scope } from "./scope.ts"
 
 /** A mark of ours in a round's number. */
 const waits = 1 << 13
 
+/** The clocks of a cluster's nodes differ by less than this, ms. */
+const clocksApart = 5 * 60_000
 /** Facts between two looks for blocks that can be made small. */
 const pause = 1 << 16
 
 const isOpen = (state: number): boolean => isBegun(state) && !hasEnded(state)
 
 /** Something that a fact says and that cannot be. */
-export type Objection = "unreadable-fact" | "plans-differ"
+export type Objection = "unreadable-fact" | "plans-differ" | "event-replaced" | "fact-before-event"
 
 /**
  * The rounds of all deliveries within a scope, by event: what the facts say of each in some ten
@@ -29,6 +33,8 @@ export class Ledger {
   scope: Scope
   readonly lanes = new Lanes()
   readonly deadEnds = new DeadEnds()
+  /** Of events that were read or, before that, as facts name them. */
+  readonly times = new EventTimes()
   readonly #blocks = new Map<number, Block>()
   readonly #unpacked = new Set<Block>()
   #facts = 0
@@ -57,10 +63,24 @@ export class Ledger {
     this.#forgetFound()
   }
 
-  /** Takes in that an event is stored. */
-  event(seq: number): void {
+  /**
+   * Takes in that an event is stored.
+   *
+   * @param at when, ms since the epoch.
+   * @returns false where facts told of another one at its sequence, which counts no more.
+   */
+  event(seq: number, at: number): boolean {
+    const isOther = this.times.isOther(seq, at)
+    if (isOther) this.#forgetEvent(seq)
+    this.times.set(seq, at)
     this.#mark(seq, isThere)
     this.#lastRead = Math.max(this.#lastRead, seq)
+    return !isOther
+  }
+
+  /** True where it is about an event whose sequence another one has. */
+  isReplaced({ eventAt, eventSeq }: EventIdentity): boolean {
+    return this.times.isOther(eventSeq, eventAt)
   }
 
   /** Takes in a fact; says where it cannot be. */
@@ -73,6 +93,9 @@ export class Ledger {
     if (about === undefined) return "unreadable-fact"
     const { tenant } = this.scope
     if (tenant !== undefined && about.tenant !== tenant) return undefined
+    if (this.isReplaced(about)) return "event-replaced"
+    if (this.times.of(about.eventSeq) === 0) this.times.set(about.eventSeq, about.eventAt)
+    if (storedAt < about.eventAt - clocksApart) return "fact-before-event"
     if (kind === "routed") return this.#plan(about, record, storedAt)
     const isBeside = record.reason === plannedOtherwise
     if (isBeside && kind === "attempt-failed") return undefined
@@ -90,7 +113,9 @@ export class Ledger {
   }
 
   /** Takes in that a round waits in a stream; false where it has ended, or is not meant. */
-  found({ endpoint, eventSeq, round, tenant }: About): boolean {
+  found(about: About): boolean {
+    if (this.isReplaced(about)) return false
+    const { endpoint, eventSeq, round, tenant } = about
     const block = this.#blocks.get(blockOf(eventSeq))
     if (block === undefined || block.open === 0) return false
     const lane = this.lanes.find(tenant, endpoint, round)
@@ -103,7 +128,7 @@ export class Ledger {
   }
 
   /** Where a round stands. */
-  stateOf({ endpoint, eventSeq, round, tenant }: About): number {
+  stateOf({ endpoint, eventSeq, round, tenant }: RoundAt): number {
     const lane = this.lanes.find(tenant, endpoint, round)
     if (lane === undefined) return untold
     return this.#blocks.get(blockOf(eventSeq))?.get(eventSeq % eventsPerBlock, lane) ?? untold
@@ -121,9 +146,9 @@ export class Ledger {
    */
   open(isInHand: (eventSeq: number) => boolean): {
     readonly found: number
-    readonly lost: ReadonlyArray<About>
+    readonly lost: ReadonlyArray<RoundAt>
   } {
-    const lost: Array<About> = []
+    const lost: Array<RoundAt> = []
     let found = 0
     for (const [number, block] of this.#blocks) {
       if (block.open === 0) continue
@@ -192,6 +217,7 @@ export class Ledger {
     }
     if (gone.size === 0) return
     this.deadEnds.forget((eventSeq) => gone.has(blockOf(eventSeq)))
+    this.times.forgetBefore(firstEvent)
     this.scope = { ...this.scope, firstEvent, isWhole: false }
   }
 
@@ -232,8 +258,8 @@ export class Ledger {
     this.#change(block, eventSeq % eventsPerBlock, lane, step, attempt, textIn(record.reason))
     const dead = numberIn(record.dead)
     if (step === "dead-lettered" && dead !== undefined)
-      this.deadEnds.add(dead, eventSeq, lane, storedAt)
-    if (step === "discarded" && dead !== undefined) this.deadEnds.take(dead, eventSeq)
+      this.deadEnds.add({ dead, eventSeq, lane }, storedAt)
+    if (step === "discarded" && dead !== undefined) this.deadEnds.take({ dead, eventSeq, lane })
   }
 
   #change(
@@ -271,7 +297,7 @@ export class Ledger {
   }
 
   /** True where a step belongs to a round of the scope. */
-  #isKnown(about: About, step: Step, storedAt: number): boolean {
+  #isKnown(about: RoundAt, step: Step, storedAt: number): boolean {
     const { eventSeq, round } = about
     const { firstKept, isWhole, lastEvent, since, until } = this.scope
     if (round !== firstRound && step === "begun") return storedAt >= since && storedAt <= until
@@ -279,6 +305,19 @@ export class Ledger {
       return eventSeq <= lastEvent
     if (isWhole && eventSeq <= lastEvent && storedAt <= until) return true
     return this.stateOf(about) !== untold
+  }
+
+  /** What the facts said of an event's sequence was about another one. */
+  #forgetEvent(eventSeq: number): void {
+    const block = this.#block(eventSeq)
+    const at = eventSeq % eventsPerBlock
+    block.plans[at] = 0
+    block.open = 0
+    block.keep((offset, _, state) => {
+      if (offset === at) return false
+      if (isOpen(state)) block.open++
+      return true
+    })
   }
 
   #mark(eventSeq: number, mark: number): void {

@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
+import { millisOf } from "../../broker/stream-message.ts"
 import type { Problem } from "./problem.ts"
 import type { Seen } from "./reading.ts"
 
@@ -35,8 +36,6 @@ export interface Left {
 /** A leader that was just elected may take a moment to know all that it has, ms. */
 const pause = 1_000
 
-const millis = (nanoseconds: string): number => Number(nanoseconds.slice(0, -6))
-
 /**
  * Fails where a stream does not go on where it was left. A broker that lost the end of a stream
  * gives the same sequences to what comes next, which a reader that goes on would take for read.
@@ -52,7 +51,7 @@ export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", lef
     const message = yield* ask(`look where ${stream} was left`, () =>
       jsm.streams.getMessage(stream, { seq: last.seq })
     ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-    const isOther = message !== null && message.time.getTime() !== millis(last.nanoseconds)
+    const isOther = message !== null && message.time.getTime() !== millisOf(last.nanoseconds)
     return isOther ? last.seq : undefined
   })
   if ((yield* look) === undefined) return

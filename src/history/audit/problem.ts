@@ -12,6 +12,7 @@ export const problemKinds = [
   "history-gap",
   "event-gap",
   "event-replaced",
+  "fact-before-event",
   "unreadable-fact",
   "dead-letter-missing",
   "dead-letter-without-fact"

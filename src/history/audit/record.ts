@@ -9,6 +9,7 @@ export interface Loose {
   readonly endpoint?: unknown
   readonly event?: unknown
   readonly eventSeq?: unknown
+  readonly eventAt?: unknown
   readonly round?: unknown
   readonly attempt?: unknown
   readonly reason?: unknown
@@ -16,20 +17,25 @@ export interface Loose {
   readonly plan?: unknown
 }
 
-/** Who a fact about a delivery is about. */
-export interface About {
+/** A round of a delivery of the event that stands at a sequence. */
+export interface RoundAt {
   readonly tenant: string
   readonly endpoint: string
   readonly eventSeq: number
   readonly round: string
 }
 
+/** Who a fact about a delivery is about. */
+export interface About extends RoundAt {
+  readonly eventAt: number
+}
+
 /** A name for a round of a delivery. */
-export const roundName = ({ endpoint, eventSeq, round, tenant }: About): string =>
+export const roundName = ({ endpoint, eventSeq, round, tenant }: RoundAt): string =>
   `${eventSeq}.${tenant}.${endpoint}.${round}`
 
 /** A name for what a `missing` fact tells of: a round, or an event that reached nobody. */
-export const raisedName = ({ endpoint, ...about }: About): string =>
+export const raisedName = ({ endpoint, ...about }: RoundAt): string =>
   endpoint === nobody ? `${about.eventSeq}` : roundName({ endpoint, ...about })
 
 /** The bytes of a fact as an object; undefined where they are none. */
@@ -43,14 +49,21 @@ export const readRecord = (text: string): Loose | undefined => {
 }
 
 /** Undefined where it does not say which round of which delivery it is about. */
-export const aboutOf = ({ endpoint, eventSeq, round, tenant }: Loose): About | undefined =>
+export const aboutOf = ({
+  endpoint,
+  eventAt,
+  eventSeq,
+  round,
+  tenant
+}: Loose): About | undefined =>
   typeof tenant === "string" &&
   typeof endpoint === "string" &&
   typeof eventSeq === "number" &&
   Number.isSafeInteger(eventSeq) &&
   eventSeq > 0 &&
+  typeof eventAt === "number" &&
   (round === undefined || typeof round === "string")
-    ? { tenant, endpoint, eventSeq, round: round ?? "0" }
+    ? { tenant, endpoint, eventSeq, eventAt, round: round ?? "0" }
     : undefined
 
 export const numberIn = (value: unknown): number | undefined =>

@@ -4,7 +4,7 @@ import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { readThrough } from "./reading.ts"
-import type { About } from "./record.ts"
+import type { About, RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
 
 /** A delivery that waits in a stream. */
@@ -103,7 +103,7 @@ const lookIn = Effect.fnUntraced(function* (
  * that is shown is where it is as the leader knows it.
  */
 export const lookFor = Effect.fnUntraced(function* (
-  lost: ReadonlyArray<About>,
+  lost: ReadonlyArray<RoundAt>,
   partitions: number,
   see: See
 ) {

@@ -9,7 +9,7 @@ import { judge } from "./judgement.ts"
 import type { Problem } from "./problem.ts"
 import type { AuditRange } from "./reach.ts"
 import { readReach } from "./reach.ts"
-import type { About } from "./record.ts"
+import type { RoundAt } from "./record.ts"
 import { raisedName } from "./record.ts"
 
 /** Something that should long have ended, as it is told in the history. */
@@ -36,7 +36,7 @@ export interface WatchListener<E, R> {
 
 const raisable: ReadonlySet<string> = new Set(["missing", "overdue", "unrouted", "plan-incomplete"])
 
-const aboutOf = ({ endpoint, eventSeq, round, tenant }: Problem): About => ({
+const aboutOf = ({ endpoint, eventSeq, round, tenant }: Problem): RoundAt => ({
   tenant: tenant ?? nobody,
   endpoint: endpoint ?? nobody,
   eventSeq: eventSeq ?? 0,
@@ -49,7 +49,11 @@ const raisedOf = (problem: Problem): Raised => {
   return { ...about, event, ...(round === undefined ? {} : { round }), reason: says }
 }
 
-const factOf = ({ endpoint, event, eventSeq, round, ...raised }: Raised, at: number): Fact => ({
+const factOf = (
+  { endpoint, event, eventSeq, round, ...raised }: Raised,
+  eventAt: number,
+  at: number
+): Fact => ({
   v: 1,
   kind: "missing",
   at,
@@ -57,6 +61,7 @@ const factOf = ({ endpoint, event, eventSeq, round, ...raised }: Raised, at: num
   endpoint,
   event,
   eventSeq,
+  eventAt,
   ...(endpoint === nobody ? {} : { delivery: `${event}.${endpoint}` }),
   ...(round === undefined ? {} : { round }),
   worker: "audit"
@@ -102,7 +107,8 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       const raised = raisedOf(problem)
       const name = raisedName(aboutOf(problem))
       const at = yield* Clock.currentTimeMillis
-      yield* facts.append(factOf(raised, at), `missing.${name}`)
+      const eventAt = books.ledger.times.of(raised.eventSeq)
+      yield* facts.append(factOf(raised, eventAt, at), `missing.${eventAt}.${name}`)
       books.ledger.raised.add(name)
       yield* listener.raised(raised)
     })

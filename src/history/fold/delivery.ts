@@ -1,3 +1,4 @@
+import type { EventIdentity } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { afterStep, endOf, hasEnded, untold } from "./round.ts"
 import type { DeliveryStep } from "./steps.ts"
@@ -35,10 +36,9 @@ export interface Round {
 }
 
 /** All that the facts tell of one event for one endpoint. */
-export interface DeliveryLife {
+export interface DeliveryLife extends EventIdentity {
   readonly tenant: string
   readonly endpoint: string
-  readonly eventSeq: number
   readonly event?: string
   readonly type?: string
   /** In the order in which they are first told of. */
@@ -118,15 +118,16 @@ export const afterDeliveryStep = (
   life: DeliveryLife | undefined,
   taken: DeliveryStep
 ): DeliveryLife => {
-  const { fact, name } = taken
+  const { fact, of } = taken
   const known: DeliveryLife = life ?? {
     tenant: fact.tenant,
     endpoint: taken.endpoint,
-    eventSeq: name.eventSeq,
+    eventSeq: of.eventSeq,
+    eventAt: of.eventAt,
     rounds: []
   }
-  const before = known.rounds.find(({ round }) => round === name.round)
-  const after = roundAfter(before ?? freshRound(name.round), taken)
+  const before = known.rounds.find(({ round }) => round === of.round)
+  const after = roundAfter(before ?? freshRound(of.round), taken)
   return {
     ...known,
     ...(fact.event === undefined ? {} : { event: fact.event }),

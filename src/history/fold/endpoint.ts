@@ -1,3 +1,4 @@
+import { roundKey } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import type { Health } from "../../domain/health.ts"
 
@@ -32,7 +33,8 @@ export const newEndpoint: EndpointLife = {
   undecided: {}
 }
 
-const roundKey = ({ eventSeq, round }: Fact): string => `${eventSeq}.${round}`
+const roundOf = ({ eventAt = 0, eventSeq = 0, round = "" }: Fact): string =>
+  roundKey({ eventSeq, eventAt, round })
 
 const said = ({ at, reason }: Fact) => ({ at, ...(reason === undefined ? {} : { reason }) })
 
@@ -87,7 +89,7 @@ const afterPermanent = (life: EndpointLife, fact: Fact): EndpointLife => ({
 })
 
 const afterEnd = (life: EndpointLife, fact: Fact): EndpointLife => {
-  const key = roundKey(fact)
+  const key = roundOf(fact)
   const { [key]: attempt, ...undecided } = life.undecided
   if (attempt === undefined) return life
   const rest = { ...life, undecided }
@@ -101,7 +103,7 @@ export const afterEndpointFact = (life: EndpointLife, fact: Fact): EndpointLife 
       return afterSuccess(life, fact)
     case "attempt-failed":
       return fact.nextAttemptAt === undefined
-        ? { ...life, undecided: { ...life.undecided, [roundKey(fact)]: fact } }
+        ? { ...life, undecided: { ...life.undecided, [roundOf(fact)]: fact } }
         : afterTransient(life, fact)
     case "dead-lettered":
       return afterEnd(life, fact)

@@ -1,3 +1,4 @@
+import type { RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { plannedOtherwise } from "../../domain/fact.ts"
@@ -8,7 +9,7 @@ import { stepOfKind } from "./round.ts"
 export interface DeliveryStep {
   readonly step: Step
   readonly endpoint: string
-  readonly name: { readonly eventSeq: number; readonly round: string }
+  readonly of: RoundIdentity
   /** Give-up deadline, where the fact gives one, ms since the epoch. */
   readonly deadline: number | undefined
   readonly fact: Fact
@@ -20,9 +21,9 @@ export interface DeliveryStep {
  * counts does not name; a failure of that kind was nobody's delivery.
  */
 export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
-  const { deadline, endpoint, eventSeq, kind, plan, round = firstRound } = fact
+  const { deadline, endpoint, eventAt, eventSeq, kind, plan, round = firstRound } = fact
   const step = stepOfKind.get(kind)
-  if (step === undefined || eventSeq === undefined) return []
+  if (step === undefined || eventSeq === undefined || eventAt === undefined) return []
   if (kind === "attempt-failed" && fact.reason === plannedOtherwise) return []
   const planned =
     kind === "delivered" && fact.reason === plannedOtherwise
@@ -32,12 +33,12 @@ export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
     ({ deadline, id }): DeliveryStep => ({
       step: "begun",
       endpoint: id,
-      name: { eventSeq, round: firstRound },
+      of: { eventSeq, eventAt, round: firstRound },
       deadline,
       fact
     })
   )
   return kind === "routed"
     ? begun
-    : [...begun, { step, endpoint, name: { eventSeq, round }, deadline, fact }]
+    : [...begun, { step, endpoint, of: { eventSeq, eventAt, round }, deadline, fact }]
 }

@@ -1,4 +1,6 @@
 import { HashMap, Option } from "effect"
+import type { EventIdentity } from "../../domain/event.ts"
+import { eventName } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import type { DeliveryLife } from "./delivery.ts"
@@ -26,14 +28,14 @@ export const emptyView: View = {
 }
 
 /** A delivery's identity. */
-export const deliveryKey = (eventSeq: number, tenant: string, endpoint: string): string =>
-  `${eventSeq}.${tenant}.${endpoint}`
+export const deliveryKey = (event: EventIdentity, tenant: string, endpoint: string): string =>
+  `${eventName(event)}.${tenant}.${endpoint}`
 
 /** A view with one more fact. */
 export const afterFact = (view: View, fact: Fact): View => {
   let { deliveries, endpoints, totals } = view
   for (const taken of stepsOf(fact)) {
-    const key = deliveryKey(taken.name.eventSeq, fact.tenant, taken.endpoint)
+    const key = deliveryKey(taken.of, fact.tenant, taken.endpoint)
     const life = Option.getOrUndefined(HashMap.get(deliveries, key))
     deliveries = HashMap.set(deliveries, key, afterDeliveryStep(life, taken))
   }
