@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
-import { writeFloor } from "../src/delivery/memory/takeover.ts"
+import { readKnownFact, writeFloor } from "../src/delivery/memory/takeover.ts"
 import type { Delivery } from "../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../src/domain/delivery.ts"
 import { partitionOf } from "../src/domain/names.ts"
@@ -55,7 +55,8 @@ export const storeWaiting = Effect.fnUntraced(function* (
   const { endpoint, tenant } = choose(0)
   const fact = names.subjects.fact(tenant, endpoint, "ok", "endpoint-paused")
   const { seq } = yield* publisher.publish(fact, "{}", [])
-  for (let partition = 0; partition < partitions; partition++) yield* writeFloor(partition, seq)
+  const floor = yield* readKnownFact(seq)
+  for (let partition = 0; partition < partitions; partition++) yield* writeFloor(partition, floor)
 })
 
 /** Waits until so many, or almost, are in backlogs, and says how many there are. */

@@ -213,7 +213,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }
-  const takeOver = yield* makeTakeovers(layout.partitions)
+  const { horizon, takeOver } = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
     "the broker takes no retry records: nothing new is sent until it does",
@@ -281,7 +281,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       () => Effect.sync(() => owned.delete(index))
     )
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
-    yield* Effect.forkScoped(raiseFloor(partition, holds, layout.ackWait))
+    yield* Effect.forkScoped(raiseFloor(partition, horizon, holds, layout.ackWait))
     yield* partition.prepare
     // Somebody must look at all of it, and each partition has one owner.
     if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })

@@ -62,6 +62,7 @@ describe("petrel dead list", () => {
               endpoint: "billing",
               event: "acme-invoice-42",
               eventSeq: 7,
+              eventAt: buriedAt,
               type: "invoice.paid",
               round: "0",
               reason: "attempts",

@@ -24,7 +24,8 @@ const message = (endpoint: string, seq: number, deadline: number, left: number):
     subject: makeNames().subjects.backlog(0, "acme", endpoint),
     seq,
     header: { get },
-    data: new Uint8Array()
+    data: new Uint8Array(),
+    time: new Date(0)
   } as unknown as StoredMsg
 }
 

@@ -42,6 +42,26 @@ describe("the floor of the history", () => {
     assert.strictEqual(settled.rotate(), 20)
   })
 
+  it("falls back where the history may have lost its end, for what is open and for what waits", () => {
+    const horizon = new Horizon(10)
+    const settled = new Settled(horizon)
+    settled.stored(50)
+    const early = settled.open()
+    settled.rotate()
+    horizon.doubt()
+    settled.stored(60)
+    assert.strictEqual(horizon.floor.seq, 50)
+    horizon.fallBack(20)
+    settled.rotate()
+    settled.stored(21)
+    assert.strictEqual(settled.rotate(), 20)
+    assert.strictEqual(settled.rotate(), 20)
+    settled.close(early)
+    settled.rotate()
+    settled.rotate()
+    assert.strictEqual(settled.rotate(), 21)
+  })
+
   it("rises with what any of a worker's partitions has told", () => {
     const horizon = new Horizon(5)
     const busy = new Settled(horizon)

@@ -5,7 +5,7 @@ import { readValue } from "../../src/broker/values.ts"
 import type { RetryRecord } from "../../src/delivery/memory/retry-record.ts"
 import { readRecord, writeRecord } from "../../src/delivery/memory/retry-record.ts"
 import { Horizon } from "../../src/delivery/memory/settled.ts"
-import { takeOver, writeFloor } from "../../src/delivery/memory/takeover.ts"
+import { readKnownFact, takeOver, writeFloor } from "../../src/delivery/memory/takeover.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
@@ -87,13 +87,32 @@ describe.concurrent("a new owner", () => {
       yield* tell("delivered", 1)
       const { seq } = yield* tell("delivered", 2)
       yield* tell("delivered", 3)
-      yield* writeFloor(0, seq + 1)
-      yield* writeFloor(1, seq)
+      yield* writeFloor(0, yield* readKnownFact(seq + 1))
+      yield* writeFloor(1, yield* readKnownFact(seq))
       const { settled } = yield* firstMemory
       assert.deepStrictEqual(
         [1, 2, 3].map((one) => settled.mayHave(one)),
         [false, false, true]
       )
+    })
+  )
+
+  scenario("reads all since its floor where that lies beyond the end of the history", () =>
+    Effect.gen(function* () {
+      yield* store(3)
+      const { seq } = yield* tell("delivered", 1)
+      const { at } = yield* readKnownFact(seq)
+      // As it was before the history lost its end: beyond it, and at a sequence that was given again.
+      for (const lost of [
+        { seq: seq + 10, at },
+        { seq, at: at - 1 }
+      ]) {
+        yield* writeFloor(0, lost)
+        yield* writeFloor(1, lost)
+        assert.isTrue((yield* firstMemory).settled.mayHave(1))
+      }
+      yield* Effect.forEach([0, 1], (partition) => writeFloor(partition, { seq, at }))
+      assert.isFalse((yield* firstMemory).settled.mayHave(1))
     })
   )
 
@@ -165,7 +184,9 @@ describe("the floors of the history", () => {
         yield* facts.count("delivered", 1)
         const workers = yield* bucket(names.buckets.workers)
         const floors = Effect.forEach([0, 1], (partition) =>
-          Effect.map(readValue(workers, `floor.${partition}`), (entry) => Number(entry?.string()))
+          Effect.map(readValue(workers, `floor.${partition}`), (entry) =>
+            entry === undefined ? 0 : JSON.parse(entry.string()).seq
+          )
         )
         yield* eventually(floors, (both) => both.every((floor) => floor === facts.facts.length))
       }),

@@ -213,6 +213,7 @@ describe("an audit", () => {
           ...route4,
           "dead-letter-missing 5 bad",
           "contradiction 6 good",
+          "dead-letter-missing 6 good",
           "attempts-out-of-sequence 7 flaky",
           ...early,
           "outcome-without-route 9 nobody",

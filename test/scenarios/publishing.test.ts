@@ -2,10 +2,12 @@ import { randomBytes } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
+import { eventId } from "../../src/domain/event.ts"
 import { makeConditions } from "../conditions.ts"
 import {
   deadLetters,
   endpoint,
+  eventAt,
   eventually,
   history,
   nth,
@@ -223,10 +225,10 @@ describe.concurrent("what is published", () => {
       }
       for (const id of ["has a space", "bestellung-ü", "☃", "i".repeat(256)]) {
         const { seq } = yield* publish("a", id, { "Nats-Msg-Id": id })
-        expected.set(id, `evt_${seq}`)
+        expected.set(id, eventId(undefined, seq, yield* eventAt(seq)))
       }
       const { seq } = yield* publish("a", "no id")
-      expected.set("no id", `evt_${seq}`)
+      expected.set("no id", eventId(undefined, seq, yield* eventAt(seq)))
       yield* received(expected.size)
       assert.deepStrictEqual(
         new Map(requests.map(({ body, headers }) => [body.toString(), headers["webhook-id"]])),

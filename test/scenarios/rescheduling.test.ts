@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
+import { placeName } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { handedOut, recreateConsumers } from "../consumers.ts"
 import {
@@ -100,7 +101,7 @@ describe.concurrent("where too many wait already", () => {
         header("Nats-Schedule-Target"),
         names.subjects.delivery(partition, "acme", "hook")
       )
-      assert.strictEqual(header("petrel-origin"), `${from?.stream}:${from?.seq}`)
+      assert.strictEqual(header("petrel-origin"), from && placeName(from))
       assert.deepInclude(JSON.parse(header("petrel-progress")), {
         attempts: 1,
         lastStatus: 500,

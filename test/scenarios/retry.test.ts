@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
 import type { EndpointJson } from "../../src/domain/endpoint.ts"
+import { placeName } from "../../src/domain/fact.ts"
 import type { ErrorClass } from "../../src/domain/outcome.ts"
 import {
   deadLetters,
@@ -120,7 +121,7 @@ describe.concurrent("an attempt that fails for a while", () => {
       assert.strictEqual(header("petrel-event"), "acme-1")
       assert.strictEqual(header("petrel-event-seq"), String(seq))
       assert.strictEqual(header("petrel-type"), "invoice.paid")
-      assert.strictEqual(header("petrel-origin"), `${end.from?.stream}:${end.from?.seq}`)
+      assert.strictEqual(header("petrel-origin"), end.from && placeName(end.from))
       assert.deepInclude(JSON.parse(header("petrel-progress")), { attempts: 3, lastStatus: 500 })
       assert.strictEqual(
         nth(about(facts.of("dead-lettered"), "closed"), 0).error?.class,

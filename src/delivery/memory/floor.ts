@@ -1,17 +1,20 @@
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { Facts } from "../../history/facts.ts"
 import type { Partition } from "../partition.ts"
-import { writeFloor } from "./takeover.ts"
+import type { Horizon } from "./settled.ts"
+import { readKnownFact, writeFloor } from "./takeover.ts"
 
 /**
  * Lets what has ended be forgotten, and stores from where a new owner must read the history. Only
  * after whole ack_waits in which the broker was there, and was asked for what it may have missed.
  *
+ * @param horizon how far its worker knows the history.
  * @param ackWait ms
  */
 export const raiseFloor = Effect.fnUntraced(function* (
   { hasAsked, memory: { index, settled, straights } }: Partition,
+  horizon: Horizon,
   holds: () => boolean,
   ackWait: number
 ) {
@@ -28,11 +31,14 @@ export const raiseFloor = Effect.fnUntraced(function* (
       disturbed = false
       hasAsked()
       yield* Effect.sleep(ackWait)
-      if (disturbed || !facts.isOpen() || !holds() || !hasAsked()) return
+      if (disturbed || horizon.isDoubtful || !facts.isOpen() || !holds() || !hasAsked()) return
       straights.rotate()
       const floor = settled.rotate()
       if (floor === undefined || stored === floor) return
-      yield* Effect.ignore(writeFloor(index, floor))
+      const known = yield* Effect.option(readKnownFact(floor))
+      if (Option.isNone(known) || disturbed) return
+      if (floor > horizon.known.seq) horizon.known = known.value
+      yield* Effect.ignore(writeFloor(index, known.value))
       stored = floor
     })
   )

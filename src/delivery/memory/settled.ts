@@ -10,10 +10,23 @@ const mostInOneMs = 1_024
 const nameOf = (of: RoundIdentity): number | string =>
   of.round === firstRound ? of.eventAt * mostInOneMs + (of.eventSeq % mostInOneMs) : roundKey(of)
 
+/** What is stored from now on lies beyond a sequence of HISTORY. */
+export interface HistoryFloor {
+  readonly seq: number
+  /** How often the horizon had fallen back by then. */
+  readonly falls: number
+}
+
 /** A fact that is about to be appended. */
 export interface Mark extends Linked<Mark> {
-  /** It will be stored beyond this sequence of HISTORY. */
-  readonly floor: number
+  /** It will be stored beyond this. */
+  readonly floor: HistoryFloor
+}
+
+/** A fact of which it is known when it was stored, ms since the epoch; 0 where there is none at the sequence. */
+export interface KnownFact {
+  readonly seq: number
+  readonly at: number
 }
 
 /** Generations kept besides the present one. */
@@ -25,18 +38,47 @@ const kept = 2
  */
 export class Horizon {
   #seq: number
+  /** To which sequence it has fallen back, each time. */
+  readonly #falls: Array<number> = []
+  /** The last fact that was seen where it lies. */
+  known: KnownFact
+  #isDoubtful = false
 
-  constructor(seq: number) {
+  constructor(seq: number, at = 0) {
     this.#seq = seq
+    this.known = { seq, at }
   }
 
-  get seq(): number {
-    return this.#seq
+  /** What is stored from now on lies beyond it. */
+  get floor(): HistoryFloor {
+    return { seq: this.#seq, falls: this.#falls.length }
+  }
+
+  /** True from an interruption until the history is known to be what it was, or to have lost its end. */
+  get isDoubtful(): boolean {
+    return this.#isDoubtful
   }
 
   /** A fact was stored at this sequence. */
   stored(seq: number): void {
-    if (seq > this.#seq) this.#seq = seq
+    if (seq > this.#seq && !this.#isDoubtful) this.#seq = seq
+  }
+
+  /** The broker was away: it may have lost the end of the history, and give its sequences again. */
+  doubt(): void {
+    this.#isDoubtful = true
+  }
+
+  /** Beyond a sequence nothing is known any more. */
+  fallBack(seq: number): void {
+    this.#seq = Math.min(this.#seq, seq)
+    this.#falls.push(this.#seq)
+    this.#isDoubtful = false
+  }
+
+  /** A floor of earlier as it is now: what lay between may have been lost since. */
+  lowered({ falls, seq }: HistoryFloor): number {
+    return Math.min(seq, ...this.#falls.slice(falls))
   }
 }
 
@@ -50,8 +92,8 @@ export class Horizon {
  */
 export class Settled {
   readonly #generations: Array<Map<number, number | string>> = [new Map()]
-  readonly #floors: Array<number> = []
-  /** In the order of their floors, for the horizon only ever widens. */
+  readonly #floors: Array<HistoryFloor> = []
+  /** In the order of their floors: where the horizon falls back, theirs are lowered to it. */
   readonly #open: Chain<Mark>
   readonly #horizon: Horizon
 
@@ -93,7 +135,7 @@ export class Settled {
    * Until then the floor stays below it.
    */
   open(): Mark {
-    const mark = { floor: this.#horizon.seq, before: undefined, after: undefined }
+    const mark = { floor: this.#horizon.floor, before: undefined, after: undefined }
     this.#open.add(mark)
     return mark
   }
@@ -115,9 +157,10 @@ export class Settled {
    */
   rotate(): number | undefined {
     this.#generations.unshift(new Map())
-    this.#floors.unshift(this.#open.first?.floor ?? this.#horizon.seq)
+    this.#floors.unshift(this.#open.first?.floor ?? this.#horizon.floor)
     if (this.#generations.length <= kept + 1) return undefined
     this.#generations.pop()
-    return this.#floors.pop()
+    const floor = this.#floors.pop()
+    return floor === undefined ? undefined : this.#horizon.lowered(floor)
   }
 }

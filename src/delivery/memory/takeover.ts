@@ -1,7 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
+import { firstSince, isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
@@ -11,7 +11,7 @@ import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eventAtPlace } from "./partition-memory.ts"
 import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
-import type { Horizon } from "./settled.ts"
+import type { Horizon, KnownFact } from "./settled.ts"
 import { Settled } from "./settled.ts"
 import { progressFrom, Straights } from "./straights.ts"
 import { Suspicion } from "./suspicion.ts"
@@ -19,20 +19,59 @@ import { Told } from "./told.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
-/** Key of a partition's floor: the HISTORY sequence below which all of its facts are settled. */
+/** The clocks of a cluster's nodes differ by less than this, ms. */
+const clocksApart = 5 * 60_000
+
+/** Key of a partition's floor: the fact up to which all of its facts are settled. */
 export const floorKey = (partition: number) => `floor.${partition}`
 
+const decodeFloor = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ seq: Schema.Int, at: Schema.Number }))
+)
+
 /** Stores a partition's floor. Behind the truth it costs a new owner time; ahead it must never be. */
-export const writeFloor = Effect.fnUntraced(function* (partition: number, floor: number) {
+export const writeFloor = Effect.fnUntraced(function* (partition: number, floor: KnownFact) {
   const { names } = yield* Broker
-  yield* writeValue(names.buckets.workers, floorKey(partition), String(floor))
+  yield* writeValue(names.buckets.workers, floorKey(partition), JSON.stringify(floor))
 })
 
 const readFloor = Effect.fnUntraced(function* (partition: number) {
   const { bucket, names } = yield* Broker
   const entry = yield* readValue(yield* bucket(names.buckets.workers), floorKey(partition))
-  const floor = Number(entry?.string() ?? 0)
-  return Number.isSafeInteger(floor) ? floor : 0
+  const floor = Option.getOrUndefined(decodeFloor(entry?.string() ?? ""))
+  return floor ?? { seq: 0, at: 0 }
+})
+
+/** The fact at a sequence of the history, as its leader knows it. */
+export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
+  if (seq === 0) return { seq, at: 0 } satisfies KnownFact
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask("look at the history", () =>
+    jsm.streams.getMessage(names.history, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return { seq, at: message?.time.getTime() ?? 0 } satisfies KnownFact
+})
+
+/**
+ * The last sequence of the history that lies before what was stored since a fact was known: that of
+ * the fact, where it is still there or has grown too old. A history that has lost its end gives the
+ * sequences again, and then the time says it.
+ */
+export const settledUpTo = Effect.fnUntraced(function* (fact: KnownFact) {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  if (fact.seq <= state.last_seq) {
+    const { at } = yield* readKnownFact(fact.seq)
+    if (at === fact.at || (at === 0 && fact.seq < state.first_seq)) return fact.seq
+  }
+  yield* Effect.logWarning(
+    "the history has lost its end: what was stored there lately is read anew",
+    {
+      known: fact.seq,
+      last: state.last_seq
+    }
+  )
+  return (yield* firstSince(names.history, Math.max(0, fact.at - clocksApart))) - 1
 })
 
 /**
@@ -48,8 +87,10 @@ export const takeOver = Effect.fnUntraced(function* (
   partitions: number
 ) {
   const { ask, jsm, names } = yield* Broker
-  const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
-  horizon.stored(history.state.last_seq)
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  horizon.stored(state.last_seq)
+  if (state.last_seq > horizon.known.seq)
+    horizon.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
       const settled = new Settled(horizon)
@@ -66,7 +107,10 @@ export const takeOver = Effect.fnUntraced(function* (
     return memories.find(({ index }) => index === partition)?.straights
   }
   const left = whatHasLeft(byStream, straightsOf, names.events)
-  const floor = Math.min(...(yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })))
+  const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
+  // Most have the same one.
+  const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
+  const floor = Math.min(...(yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })))
   const { subjects } = names
   yield* readStream({
     stream: names.history,
@@ -98,7 +142,7 @@ export const takeOver = Effect.fnUntraced(function* (
       })
     )
   )
-  const since = yield* storedSince(floor)
+  const since = Math.min(...floors.map(({ at }) => at))
   yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog.stream, since), {
     discard: true
   })
@@ -148,16 +192,6 @@ const whatHasLeft =
     const memory = byStream.get(place.stream)
     if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
   }
-
-/** When the first fact beyond a floor was stored, ms since the epoch; 0 where that is not known. */
-const storedSince = Effect.fnUntraced(function* (floor: number) {
-  const { ask, jsm, names } = yield* Broker
-  if (floor === 0) return 0
-  const message = yield* ask("read the floor of the history", () =>
-    jsm.streams.getMessage(names.history, { seq: floor })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-  return message?.time.getTime() ?? 0
-})
 
 /** Reads what was moved to a backlog lately. */
 const readMoves = (left: Left, stream: string, since: number) =>

@@ -1,10 +1,11 @@
-import { Effect, Semaphore } from "effect"
+import { Effect, FiberSet, Schedule, Semaphore } from "effect"
+import { Broker } from "../../broker/connection.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import { listHealth } from "../endpoints/health-record.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 import { Horizon } from "./settled.ts"
-import { takeOver } from "./takeover.ts"
+import { settledUpTo, takeOver } from "./takeover.ts"
 
 /** What an owner begins with. */
 export interface Taken {
@@ -27,6 +28,7 @@ interface Wanted {
  */
 export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   const horizon = new Horizon(0)
+  yield* watchHistory(horizon)
   const one = yield* Semaphore.make(1)
   const waiting = new Set<Wanted>()
 
@@ -53,7 +55,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   })
 
   /** Undefined never: what it was asked for is among what it reads. */
-  return (index: number) =>
+  const takeOne = (index: number) =>
     Effect.suspend(() => {
       const wanted: Wanted = { index, taken: undefined }
       waiting.add(wanted)
@@ -67,4 +69,33 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
         Effect.sync(() => waiting.delete(wanted))
       )
     })
+  return { horizon, takeOver: takeOne }
+})
+
+/** Pause before the history is looked at again where that failed, ms. */
+const pause = 500
+
+/**
+ * Takes back after each interruption what the horizon cannot be sure of: the broker may have lost the
+ * end of the history, and have given its sequences to other facts since.
+ */
+const watchHistory = Effect.fnUntraced(function* (horizon: Horizon) {
+  const { onReconnect } = yield* Broker
+  const run = yield* FiberSet.makeRuntime<Broker>()
+  let checks = 0
+  const check = Effect.suspend(() => settledUpTo(horizon.known)).pipe(
+    Effect.retry(Schedule.spaced(pause)),
+    Effect.orDie
+  )
+  const forget = onReconnect(() => {
+    horizon.doubt()
+    const mine = ++checks
+    run(
+      Effect.map(check, (seq) => {
+        // A later interruption has a check of its own.
+        if (mine === checks) horizon.fallBack(seq)
+      })
+    )
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
 })

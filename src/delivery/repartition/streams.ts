@@ -81,7 +81,8 @@ export const removePartition = Effect.fnUntraced(function* (
 export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
-  yield* Effect.forEach(indexes, (index) => writeFloor(index, state.last_seq), {
+  const floor = { seq: state.last_seq, at: state.messages === 0 ? 0 : Date.parse(state.last_ts) }
+  yield* Effect.forEach(indexes, (index) => writeFloor(index, floor), {
     concurrency: 8,
     discard: true
   })
