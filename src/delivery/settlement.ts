@@ -21,7 +21,7 @@ import { makeMoves } from "./memory/moves.ts"
 import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
 import type { Decision, RetryRecord } from "./memory/retry-record.ts"
 import { eraseRecord, isOf, writeRecord } from "./memory/retry-record.ts"
-import { findMoved, isTold } from "./memory/search.ts"
+import { findMoved, isEndFact, isTold } from "./memory/search.ts"
 import type { Plain } from "./underway.ts"
 
 /** How long what the broker refuses (a dead letter where DEAD is full) waits before it is tried again, ms. */
@@ -67,8 +67,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const logsDeliveries = yield* LogLevel.isEnabled("Debug")
   const moves = yield* makeMoves(options)
   const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
-    const { seq } = yield* facts.append(fact, id)
-    memory.settled.stored(seq)
+    const stored = yield* facts.append(fact, id)
+    memory.settled.stored(stored.seq)
+    return stored
   })
 
   /** Keeps the floor of the history below the facts of `work` until it has let go of its message. */
@@ -204,7 +205,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
           ? undefined
           : { class: lastErrorClass, message: lastError ?? "" }
     }
-    yield* append(fact, `${placeName(held.place)}.end`)
+    const { duplicate, seq } = yield* append(fact, `${placeName(held.place)}.end`)
+    if (duplicate && !(yield* isEndFact(seq, held.delivery))) yield* append(fact, options.nextId())
     reached("end-stored")
     options.buried?.(held.delivery, record.progress, fact.at)
     yield* finish(held)

@@ -95,7 +95,8 @@ const isSame = (one: Fact, other: Fact): boolean =>
 
 /** A fact beside a plan, where that may not be the one by which the attempt was made. */
 const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
-  Option.exists(planned, ({ plan }) => {
+  Option.exists(planned, ({ eventAt, eventSeq, plan }) => {
+    if (eventSeq !== fact.eventSeq || eventAt !== fact.eventAt) return false
     // Whose parts are many may name it in another one.
     const names = plan?.endpoints.some(({ id }) => id === fact.endpoint) === true
     return names || plan?.last === false

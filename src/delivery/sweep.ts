@@ -3,7 +3,8 @@ import type { Schema } from "effect"
 import { Clock, Effect, Schedule, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { isNoSuchMessage, scanQueue } from "../broker/scan.ts"
+import { removeIf } from "../broker/removal.ts"
+import { scanQueue } from "../broker/scan.ts"
 import { isConflict } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryHeaders, parseDelivery } from "../domain/delivery.ts"
@@ -117,20 +118,23 @@ const heldOf = Effect.fnUntraced(function* (
   message: StoredMsg,
   later: () => void
 ) {
-  const { ask, jsm } = yield* Broker
   const { seq } = message
+  const at = message.time.getTime()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   // Not handed to us, so the stream forgets it instead of the consumer; it must, for it is settled.
-  const remove = ask("remove a delivery that has ended", () =>
-    jsm.streams.deleteMessage(memory.stream, seq, false)
+  const remove = removeIf(
+    "remove a delivery that has ended",
+    memory.stream,
+    seq,
+    ({ time }) => time.getTime() === at
   ).pipe(
-    Effect.catchIf(isNoSuchMessage, () => Effect.void),
-    Effect.retry(Schedule.spaced("1 second"))
+    Effect.retry(Schedule.spaced("1 second")),
+    Effect.provideContext(yield* Effect.context<Broker>())
   )
   const delivery = parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
   if (delivery === undefined) return undefined
   return {
-    place: { stream: memory.stream, seq, at: message.time.getTime() },
+    place: { stream: memory.stream, seq, at },
     delivery,
     body: message.data,
     handedOut: 1,

@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { isNoSuchMessage } from "../broker/scan.ts"
-import { deliveryId } from "../domain/delivery.ts"
+import { removeIf } from "../broker/removal.ts"
+import { deliveryId, roundKey } from "../domain/delivery.ts"
 import { openClaims } from "./claims.ts"
 import type { DeadLetter } from "./dead-letters.ts"
+import { parseDeadLetter } from "./dead-letters.ts"
 
 /** Dead letters that are removed at the same time. */
 const atOnce = 16
@@ -22,11 +23,12 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
   by: string,
   done: () => void
 ) {
-  const { ask, jsm, names } = yield* Broker
-  const remove = (id: number) =>
-    ask(`remove dead letter ${id}`, () => jsm.streams.deleteMessage(names.dead, id, false)).pipe(
-      Effect.catchIf(isNoSuchMessage, () => Effect.void)
-    )
+  const { names } = yield* Broker
+  const remove = ({ delivery, id }: DeadLetter) =>
+    removeIf(`remove dead letter ${id}`, names.dead, id, ({ header, seq, subject }) => {
+      const letter = parseDeadLetter({ headers: header, seq, subject })
+      return letter !== undefined && roundKey(letter.delivery) === roundKey(delivery)
+    })
   const groups = Map.groupBy(
     letters,
     ({ delivery }) => `${delivery.tenant}.${delivery.endpoint}`
@@ -40,7 +42,8 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
     const claims = yield* openClaims("discarded", { tenant, endpoint }, since - clockSkew)
     yield* Effect.forEach(
       own,
-      ({ delivery, id, reason }) => {
+      (letter) => {
+        const { delivery, id, reason } = letter
         const { event, eventAt, eventSeq, round, type } = delivery
         const told = claims.claim(
           {
@@ -59,7 +62,7 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
           delivery
         )
         return told.pipe(
-          Effect.andThen(remove(id)),
+          Effect.andThen(remove(letter)),
           Effect.andThen(Effect.sync(done)),
           Effect.uninterruptible
         )

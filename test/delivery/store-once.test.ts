@@ -51,6 +51,23 @@ describe("a message to be stored once", () => {
     })
   )
 
+  it.effect(
+    "is looked at where the broker calls it a duplicate, and tried again where it is not there",
+    () =>
+      Effect.gen(function* () {
+        const duplicate = { stream: "S", seq: 7, duplicate: true }
+        const publish = Effect.succeed(duplicate)
+        const nowhere = Effect.succeed(false)
+        const refused = yield* Effect.flip(storeOnce(publish, nowhere))
+        assert.strictEqual(refused.reason, "rejected")
+        assert.deepStrictEqual(yield* storeOnce(publish, Effect.succeed(true)), duplicate)
+        const looked: Array<number> = []
+        const isAt = ({ seq }: PubAck) => Effect.sync(() => looked.push(seq) > 0)
+        assert.deepStrictEqual(yield* storeOnce(publish, nowhere, { isAt }), duplicate)
+        assert.deepStrictEqual(looked, [7])
+      })
+  )
+
   it.effect("is published again at once where it was refused", () =>
     Effect.gen(function* () {
       const { find, publish, said } = stream("rejected", "no-stream", "stored")
@@ -62,7 +79,7 @@ describe("a message to be stored once", () => {
   it.effect("is looked for first where somebody may have tried before", () =>
     Effect.gen(function* () {
       const { find, publish, said } = stream("stored")
-      yield* storeOnce(publish, find, true)
+      yield* storeOnce(publish, find, { tried: true })
       assert.deepStrictEqual(said, ["find", "publish"])
     })
   )

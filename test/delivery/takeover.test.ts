@@ -6,6 +6,8 @@ import type { RetryRecord } from "../../src/delivery/memory/retry-record.ts"
 import { readRecord, writeRecord } from "../../src/delivery/memory/retry-record.ts"
 import { Horizon } from "../../src/delivery/memory/settled.ts"
 import { readKnownFact, takeOver, writeFloor } from "../../src/delivery/memory/takeover.ts"
+import type { Delivery } from "../../src/domain/delivery.ts"
+import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
@@ -32,8 +34,13 @@ const store = (count: number) =>
   Effect.gen(function* () {
     const { names, publisher } = yield* Broker
     const subject = names.subjects.delivery(0, "acme", "hook")
+    const delivery: Delivery = {
+      ...{ tenant: "acme", endpoint: "hook", event: "a", eventSeq: 1, eventAt, type: "paid" },
+      ...{ round: "0", began: 0, deadline: 0, generation: "g", revision: 1 },
+      ...{ content: {}, progress: untried }
+    }
     const acks = yield* Effect.forEach(Array.from({ length: count }), () =>
-      publisher.publish(subject, "{}", [])
+      publisher.publish(subject, "{}", deliveryHeaders(delivery, crypto.randomUUID()))
     )
     return acks.map(({ seq }) => seq)
   })

@@ -1,7 +1,5 @@
-import { cpSync, rmSync } from "node:fs"
-import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
@@ -15,38 +13,12 @@ import {
   quickRetry,
   worker
 } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
 import { attempts } from "../outcomes.ts"
+import { powerCut } from "../power-cut.ts"
 import { receiver } from "../receiver.ts"
 import { outage } from "../scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
-
-/**
- * Lets the machine of a broker lose its power: what a stream has stored since `remember` was not on
- * the disk.
- */
-const powerCut = Effect.fnUntraced(function* (server: TestServer, stream: string) {
-  const { onReconnect } = yield* Broker
-  const directory = join(server.storeDir, "jetstream", "$G", "streams", stream)
-  const copy = join(server.storeDir, "..", "remembered")
-  const restart = Effect.fnUntraced(function* (meanwhile: () => void) {
-    const back = yield* Deferred.make<void>()
-    const forget = onReconnect(() => Deferred.doneUnsafe(back, Effect.void))
-    yield* Effect.promise(server.kill9)
-    meanwhile()
-    yield* Effect.promise(server.restart)
-    yield* Deferred.await(back)
-    forget()
-  })
-  return {
-    remember: restart(() => cpSync(directory, copy, { recursive: true })),
-    cut: restart(() => {
-      rmSync(directory, { recursive: true })
-      cpSync(copy, directory, { recursive: true })
-    })
-  }
-})
 
 const named = { tenant: "acme", endpoint: "hook" }
 

@@ -115,7 +115,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     const append = facts.appendWithin(options.dedupe / 2, untold, factId(untold))
     const find = Effect.provideContext(isTold(untold), context)
     const told = yield* Effect.result(
-      Effect.andThen(storeOnce(append, find, tried), publish(untold))
+      Effect.andThen(storeOnce(append, find, { tried: tried }), publish(untold))
     )
     if (told._tag === "Failure") {
       yield* Effect.logDebug("an alert could not be told yet", { why: told.failure.message })

@@ -1,6 +1,8 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
+import type { PubAck } from "../../broker/publisher.ts"
+import { removeIf } from "../../broker/removal.ts"
 import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
@@ -81,9 +83,16 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         deliveryHeaders({ ...delivery, progress, origin }, messageId)
       )
       const isIt = isFirst ? isFirstOf(delivery) : cameFrom(origin)
+      // One that a former owner stored lies before what this one has.
+      const isAt = ({ seq }: PubAck) =>
+        ask("look at a duplicate", () => jsm.streams.getMessage(stream, { seq })).pipe(
+          Effect.map((message) => message !== null && isIt(message)),
+          Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
+        )
       return storeOnce(
         publish,
-        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find(subject, after, isIt)))
+        Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find(subject, after, isIt))),
+        { isAt }
       )
     },
 
@@ -104,14 +113,20 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         jsm.streams.purge(stream, { filter: subjectOf(to), seq: below })
       ),
 
-    /** Removes one message from among the others. */
-    remove: (seq: number) =>
-      ask("remove a delivery that has ended", () =>
-        jsm.streams.deleteMessage(stream, seq, false)
-      ).pipe(
-        Effect.catchIf(isNoSuchMessage, () => Effect.void),
-        Effect.asVoid
-      ),
+    /**
+     * Removes one message from among the others.
+     *
+     * @param at if it was stored then, ms since the epoch. (Default: whenever it was)
+     */
+    remove: (seq: number, at?: number) =>
+      Effect.asVoid(
+        removeIf(
+          "remove a delivery that has ended",
+          stream,
+          seq,
+          ({ time }) => at === undefined || time.getTime() === at
+        )
+      ).pipe(withBroker),
 
     /** Endpoints for which something waits, with the number of messages, and the last sequence of all. */
     list: Effect.map(

@@ -110,7 +110,10 @@ export const makeDrains = (options: DrainsOptions) => {
   const thin = Effect.fnUntraced(function* (drain: Drain) {
     if (options.isDoubtful()) return
     const finished = drain.window.finished
-    yield* Effect.forEach(finished, backlog.remove, { concurrency: 16, discard: true })
+    yield* Effect.forEach(finished, (seq) => backlog.remove(seq), {
+      concurrency: 16,
+      discard: true
+    })
     drain.window.purged(finished)
     drain.thinned = [...drain.thinned, ...finished]
     yield* drain.letGo(finished)

@@ -64,7 +64,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
       nak: () => undefined
     })
     if (gone !== undefined) {
-      yield* backlog.remove(seq)
+      yield* backlog.remove(seq, message.time.getTime())
       drain.window.gone(seq)
       drain.count--
       yield* gone

@@ -1,12 +1,13 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { PublishError } from "../../broker/publisher.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Held } from "../lanes/held.ts"
 import type { SettlementOptions } from "../settlement.ts"
 import type { RetryRecord } from "./retry-record.ts"
-import { findDeadLetter, findMoved, laterId } from "./search.ts"
+import { findDeadLetter, findMoved, isDeadLetter, laterId } from "./search.ts"
 import { storeOnce } from "./store-once.ts"
 
 /**
@@ -53,7 +54,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ]
       )
       const find = Effect.provideContext(findMoved(held, memory.index, record), context)
-      const store = storeOnce(publish, find, yield* mayBeDone(record, begun))
+      const store = storeOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
       yield* records.within(layout.moveDedupe / 2, store)
     }),
 
@@ -78,7 +79,12 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ["petrel-reason", reason],
         ["petrel-dead-at", String(record.decidedAt)]
       ])
-      return (yield* burial(publish)).seq
+      const stored = yield* burial(publish)
+      if (!stored.duplicate || (yield* isDeadLetter(stored.seq, held))) return stored.seq
+      const found = yield* findDeadLetter(held, record.decidedAt)
+      if (found !== undefined) return found
+      const detail = "the broker calls the dead letter a duplicate of what is not there"
+      return yield* new PublishError({ subject, reason: "rejected", code: 0, detail })
     })
   }
 })

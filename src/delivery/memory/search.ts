@@ -1,11 +1,12 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { firstSince, readStream, scanQueue } from "../../broker/scan.ts"
+import { firstSince, isNoSuchMessage, readStream, scanQueue } from "../../broker/scan.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Fact, placeName } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
+import { readFact } from "../../history/fact-at.ts"
 import type { Held } from "../lanes/held.ts"
 import type { RetryRecord } from "./retry-record.ts"
 
@@ -66,6 +67,24 @@ export const findDeadLetter = Effect.fnUntraced(function* (held: Held, decidedAt
     Stream.runHead
   )
   return Option.getOrUndefined(Option.map(found, ({ seq }) => seq))
+})
+
+/** True where a sequence of DEAD holds the dead letter that a message became, as its leader knows it. */
+export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: Held) {
+  const { ask, jsm, names } = yield* Broker
+  const letter = yield* ask("look at a dead letter", () =>
+    jsm.streams.getMessage(names.dead, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return letter?.header.get("petrel-origin") === placeName(place)
+})
+
+/** True where a sequence of the history holds the fact of a round's end as a dead letter. */
+export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIdentity) {
+  const isOfRound = isAbout(of)
+  return Option.exists(
+    yield* readFact(seq),
+    (fact) => fact.kind === "dead-lettered" && isOfRound(fact)
+  )
 })
 
 /** What tells the schedule of a message from others: queue and backlog count each for itself. */

@@ -1,16 +1,17 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
+import { removeIf } from "../../broker/removal.ts"
 import { firstSince, isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
-import { firstRound } from "../../domain/delivery.ts"
+import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { Fact, readPlace } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eventAtPlace } from "./partition-memory.ts"
-import { eraseRecord, listRecords, readRecord } from "./retry-record.ts"
+import { eraseRecord, isOf, listRecords, readRecord } from "./retry-record.ts"
 import type { Horizon, KnownFact } from "./settled.ts"
 import { Settled } from "./settled.ts"
 import { progressFrom, Straights } from "./straights.ts"
@@ -230,7 +231,6 @@ const sequencesOf = Effect.fnUntraced(function* (stream: string) {
  * would come back when nobody remembers their end.
  */
 const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: StreamMemory) {
-  const { ask, jsm } = yield* Broker
   const remove = Effect.fnUntraced(function* (seq: number) {
     // The list knows those that were erased lately too.
     const found = yield* Effect.option(readRecord(stream, seq))
@@ -239,9 +239,10 @@ const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: 
     if (record !== undefined && !settled.has(seq, record)) return
     recorded.delete(seq)
     if (record === undefined) return
-    yield* ask("remove a delivery that has ended", () =>
-      jsm.streams.deleteMessage(stream, seq, false)
-    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.void))
+    yield* removeIf("remove a delivery that has ended", stream, seq, ({ header, subject }) => {
+      const delivery = parseDelivery(subject, (name) => header.get(name) || undefined)
+      return delivery !== undefined && isOf(record, delivery)
+    })
     yield* eraseRecord(stream, seq, record)
   })
   const ended = [...recorded].filter((seq) => settled.mayHave(seq))

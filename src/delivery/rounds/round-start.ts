@@ -96,7 +96,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     const subject = names.subjects.delivery(partition, tenant, endpoint)
     const messageId = `${roundKey(delivery)}.${endpoint}`
     const publish = publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
-    return Effect.map(insist(storeOnce(publish, find(delivery, claim), tried)), () =>
+    return Effect.map(insist(storeOnce(publish, find(delivery, claim), { tried })), () =>
       reached("round-stored")
     )
   }

@@ -103,7 +103,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         return found.isSent
       }
     )
-    const store = storeOnce(publish, find, tried)
+    const store = storeOnce(publish, find, { tried })
     return Effect.map(deliveries.within(patience, store), () => reached("delivery-stored"))
   }
 
