@@ -22,7 +22,8 @@ const lastHourJson = (survey: Survey): object | null => {
 
 const deliveriesJson = (survey: Survey): object => {
   const waiting = waitingSums(survey)
-  const { all, answering, backlog, fresh, handedOut, inFlight, inLine, retries, scheduled } = waiting
+  const { all, answering, backlog, fresh, handedOut, inFlight, inLine, retries, scheduled } =
+    waiting
   const told = (count: number) => (answering === 0 ? null : count)
   return {
     waiting: all,

@@ -52,7 +52,9 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
     if (unreadable.note(seq, pause)) {
       const [tenant, endpoint] = subject.split(".").slice(-2)
       const where = { stream, seq, tenant, endpoint }
-      options.run(Effect.logError("a message in a queue is unreadable to this version: kept", where))
+      options.run(
+        Effect.logError("a message in a queue is unreadable to this version: kept", where)
+      )
     }
     return pause
   }

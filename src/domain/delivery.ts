@@ -118,6 +118,24 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
   }
 }
 
+/**
+ * Which delivery a message is, where it cannot be read as a whole: a newer version may have written it.
+ *
+ * @param subject of which the last two tokens are tenant and endpoint.
+ * @returns undefined where its headers do not say.
+ */
+export const identifyDelivery = (
+  subject: string,
+  get: GetHeader
+): Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "round"> | undefined => {
+  const [tenant, endpoint] = subject.split(".").slice(-2)
+  const eventSeq = Number(get("petrel-event-seq"))
+  const round = get("petrel-round")
+  if (tenant === undefined || endpoint === undefined || round === undefined) return undefined
+  if (!Number.isSafeInteger(eventSeq) || eventSeq <= 0) return undefined
+  return { tenant, endpoint, eventSeq, round }
+}
+
 const progressOf = (text: string): Progress | undefined => {
   const decoded = decodeProgress(text)
   return decoded._tag === "Some" ? decoded.value : undefined

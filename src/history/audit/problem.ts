@@ -13,6 +13,7 @@ export const problemKinds = [
   "event-gap",
   "event-replaced",
   "unreadable-fact",
+  "unreadable-message",
   "dead-letter-missing",
   "dead-letter-without-fact"
 ] as const
@@ -32,6 +33,9 @@ export interface Problem {
   readonly to?: number
   /** Sequence in DEAD. */
   readonly dead?: number
+  /** The message that waits: its stream, and its sequence there. */
+  readonly stream?: string
+  readonly streamSeq?: number
   readonly says: string
 }
 
