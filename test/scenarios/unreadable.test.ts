@@ -4,12 +4,16 @@ import { Effect, Schema, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
+import { writeValue } from "../../src/broker/values.ts"
 import { newsOf } from "../../src/cli/status-news.ts"
+import type { Step } from "../../src/delivery/checkpoint.ts"
+import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { removeEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { readSurvey } from "../../src/delivery/inquiry/survey.ts"
 import { repartition } from "../../src/delivery/repartition/repartition.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { idsForgotten } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
 import type { Installation } from "../engine.ts"
@@ -31,7 +35,7 @@ vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 
 const { scenario } = onServer()
 
-const key = { tenant: "acme", endpoint: "hook" }
+const whose = { tenant: "acme", endpoint: "hook" }
 const paused = { at: 1, by: "test" }
 
 const flagsOf = ({ eventRoot, prefix, url }: Installation) => [
@@ -112,7 +116,7 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
       const isUnreadable = (index: number) => [0, 100, 101, 199].includes(index)
       const { hook, kept } = yield* waiting(200, isUnreadable)
       assert.lengthOf(kept, 4)
-      yield* resumeEndpoint(key, "test")
+      yield* resumeEndpoint(whose, "test")
       const facts = yield* history
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -179,7 +183,7 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
   scenario("stays where there are more of them than are read ahead", () =>
     Effect.gen(function* () {
       const { hook, kept } = yield* waiting(700, (index) => index < 600 || index % 2 === 0)
-      yield* resumeEndpoint(key, "test")
+      yield* resumeEndpoint(whose, "test")
       const facts = yield* history
       yield* worker()
       yield* facts.count("delivered", 50)
@@ -218,28 +222,52 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
       })
     )
 
-  scenario("moves with the others where the number of partitions is changed", () =>
-    Effect.gen(function* () {
-      const isElsewhere = (count: number) =>
-        partitionOf("acme", "hook", count) !== partitionOf("acme", "hook", 2)
-      const partitions = nth([3, 4, 5, 6].filter(isElsewhere), 0)
-      yield* waiting(20, (index) => index === 0 || index === 9)
-      const before = yield* backlogOf()
-      yield* repartition({ to: partitions, tell: () => Effect.void })
-      const order = (messages: typeof before) =>
-        messages.map(({ event, isUnreadable }) => [event, isUnreadable])
-      const moved = yield* backlogOf(partitions)
-      assert.deepStrictEqual(order(moved), order(before))
-      yield* resumeEndpoint(key, "test")
-      const facts = yield* history
-      yield* worker()
-      yield* facts.count("delivered", 18)
-      yield* eventually(backlogOf(partitions), (left) => left.length <= 2)
-      assert.deepStrictEqual(
-        yield* backlogOf(partitions),
-        moved.filter((message) => message.isUnreadable)
-      )
-    })
+  scenario(
+    "moves with the others where the number of partitions is changed",
+    () =>
+      Effect.gen(function* () {
+        const isElsewhere = (count: number) =>
+          partitionOf("acme", "hook", count) !== partitionOf("acme", "hook", 2)
+        const partitions = nth([3, 4, 5, 6].filter(isElsewhere), 0)
+        const { kept } = yield* waiting(20, (index) => index === 0 || index === 9)
+        const { ask, jsm, names } = yield* Broker
+        const { retries } = names.buckets
+        const record = `${names.backlog(partitionOf("acme", "hook", 2))}.${nth(kept, 0).seq}`
+        yield* writeValue(retries, record, `"newer"`)
+        const before = yield* backlogOf()
+        const change = repartition({ to: partitions, tell: () => Effect.void })
+        // It dies once they are stored in both places, and goes on when the broker has forgotten their ids.
+        let acknowledged = 0
+        const dies = (step: Step) => {
+          if (step === "moved" && ++acknowledged === before.length) throw new Error("crash")
+        }
+        yield* Effect.exit(Effect.provideService(change, Checkpoint, dies))
+        assert.strictEqual(acknowledged, before.length)
+        yield* idsForgotten
+        yield* change
+        const order = (messages: typeof before) =>
+          messages.map(({ event, isUnreadable }) => [event, isUnreadable])
+        const moved = yield* backlogOf(partitions)
+        assert.deepStrictEqual(order(moved), order(before))
+        // What a newer version wrote down of one goes with it, for as long as it may be delivered.
+        const key = `${names.backlog(partitionOf("acme", "hook", partitions))}.${nth(moved, 0).seq}`
+        const copy = yield* ask("read the record", () =>
+          jsm.streams.getMessage(`KV_${retries}`, { last_by_subj: `$KV.${retries}.${key}` })
+        )
+        assert(copy !== null)
+        assert.strictEqual(copy.string(), `"newer"`)
+        assert.isAbove(Number.parseInt(copy.header.get("Nats-TTL"), 10), 24.5 * 3600)
+        yield* resumeEndpoint(whose, "test")
+        const facts = yield* history
+        yield* worker()
+        yield* facts.count("delivered", 18)
+        yield* eventually(backlogOf(partitions), (left) => left.length <= 2)
+        assert.deepStrictEqual(
+          yield* backlogOf(partitions),
+          moved.filter((message) => message.isUnreadable)
+        )
+      }),
+    { moveDedupe: 200 }
   )
 })
 
