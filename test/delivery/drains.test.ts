@@ -181,3 +181,23 @@ describe("a backlog with messages that are unreadable", () => {
     })
   )
 })
+
+describe("a backlog whose stream may have lost what was stored last", () => {
+  it.live("is not done with before what has ended there is purged", () =>
+    Effect.gen(function* () {
+      let isDoubtful = true
+      const { asked, drained, drains, left, store } = yield* partition(() => false, {
+        isDoubtful: () => isDoubtful
+      })
+      store(5)
+      yield* drains.find
+      yield* eventually(
+        Effect.sync(() => asked),
+        (asked) => asked.includes("isEmpty")
+      )
+      isDoubtful = false
+      yield* drained
+      assert.deepStrictEqual(left(), [])
+    })
+  )
+})
