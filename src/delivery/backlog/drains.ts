@@ -236,8 +236,8 @@ export const makeDrains = (options: DrainsOptions) => {
 
   return {
     /**
-     * True while something waits in an endpoint's backlog, or is being stored there. What is unreadable
-     * waits for no one: deliveries do not queue up behind it.
+     * True while something waits in an endpoint's backlog, or is being stored there. Unreadable messages
+     * do not count: nothing has to wait behind them.
      */
     isBehind: (key: string): boolean => drains.has(key),
 
