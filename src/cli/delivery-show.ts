@@ -105,7 +105,7 @@ const roundJson = ({ holds, round, waiter }: Shown): object => {
           waitsIn:
             waiter === undefined
               ? null
-              : { stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline },
+              : { stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline ?? null },
           holds
         })
   }

@@ -26,6 +26,7 @@ export interface Situation {
 export interface Hold {
   readonly by:
     | "missing"
+    | "unreadable"
     | "event"
     | "endpoint-removed"
     | "endpoint-disabled"
@@ -165,6 +166,15 @@ export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> 
           }
         ]
       : []
+  // Its message has no deadline that this version could read.
+  if (waiter.deadline === undefined)
+    return [
+      {
+        by: "unreadable",
+        says: `as message ${waiter.seq} of ${waiter.stream}, which is unreadable to this version: a newer one wrote it`,
+        freedBy: "a worker of the version that wrote it"
+      }
+    ]
   if (endpoint === undefined)
     return [
       ...owner,

@@ -21,8 +21,9 @@ const lastHourJson = (survey: Survey): object | null => {
 }
 
 const deliveriesJson = (survey: Survey): object => {
+  const waiting = waitingSums(survey)
   const { all, answering, backlog, fresh, handedOut, inFlight, inLine, retries, scheduled } =
-    waitingSums(survey)
+    waiting
   const told = (count: number) => (answering === 0 ? null : count)
   return {
     waiting: all,
@@ -33,6 +34,7 @@ const deliveriesJson = (survey: Survey): object => {
     retries: told(retries),
     scheduled,
     backlog,
+    unreadable: waiting.unreadable ?? null,
     partitionsAnswering: answering
   }
 }
@@ -50,6 +52,7 @@ const partitionsJson = ({ partitions }: Survey): ReadonlyArray<object> =>
     retries: retriesIn(partition) ?? null,
     scheduled: partition.scheduled ?? null,
     backlog: partition.backlog ?? null,
+    unreadable: partition.told?.unreadable ?? null,
     endpointsWithBacklog: partition.backlogs ?? null
   }))
 

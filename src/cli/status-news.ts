@@ -6,6 +6,7 @@ import { spanText } from "../history/span.ts"
 import { subjectText } from "./alerts-list.ts"
 import { moment } from "./endpoint-health.ts"
 import { countText, percentText, plural } from "./figures.ts"
+import { waitingSums } from "./status-sums.ts"
 
 /** Something that is not as it should be, with what to do about it. */
 export interface News {
@@ -154,6 +155,18 @@ const aboutWorkers = ({ at, change, partitions, workers }: Survey): AllNews => {
   }
 }
 
+const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
+  const { unreadable = 0 } = waitingSums(survey)
+  return unreadable === 0
+    ? []
+    : [
+        {
+          code: "unreadable",
+          text: `${plural(unreadable, "waiting message")} cannot be read by this version and ${unreadable === 1 ? "is" : "are"} kept: run the newer version that wrote ${unreadable === 1 ? "it" : "them"}; \`petrel audit\` names each`
+        }
+      ]
+}
+
 /** True where so many percent of a limit are used. */
 const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
   bytes !== undefined && limit !== undefined && bytes * 100 >= limit * percent
@@ -246,7 +259,12 @@ export const newsOf = (survey: Survey): AllNews => {
   const workers = aboutWorkers(survey)
   const room = aboutRoom(survey)
   return {
-    problems: [...aboutStreams(survey), ...workers.problems, ...room.problems],
+    problems: [
+      ...aboutStreams(survey),
+      ...workers.problems,
+      ...aboutUnreadable(survey),
+      ...room.problems
+    ],
     notices: [
       ...workers.notices,
       ...aboutAlerts(survey),

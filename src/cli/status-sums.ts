@@ -9,6 +9,12 @@ const sum = (numbers: ReadonlyArray<number | undefined>): number =>
 export const retriesIn = ({ handedOut, told }: PartitionSurvey): number | undefined =>
   told === undefined || handedOut === undefined ? undefined : Math.max(0, handedOut - told.inHand)
 
+/** Waiting messages that no owner can read; undefined where none says. */
+const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
+  const told = partitions.map(({ told }) => told?.unreadable)
+  return told.every((count) => count === undefined) ? undefined : sum(told)
+}
+
 /** The deliveries that wait, by place. What only owners know is that of the partitions that answer. */
 export const waitingSums = ({ partitions }: Survey) => {
   const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
@@ -27,7 +33,8 @@ export const waitingSums = ({ partitions }: Survey) => {
     answering: told.length,
     inFlight: sum(told.map(({ inFlight }) => inFlight)),
     inLine: sum(told.map(({ inLine }) => inLine)),
-    retries: sum(partitions.map(retriesIn))
+    retries: sum(partitions.map(retriesIn)),
+    unreadable: unreadableIn(partitions)
   }
 }
 

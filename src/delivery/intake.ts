@@ -9,6 +9,7 @@ import { pull } from "./lanes/pull.ts"
 import type { PartitionMemory } from "./memory/partition-memory.ts"
 import { needsNoQueue } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
+import { UnreadableQueue } from "./unreadable-queue.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
 const mostInHand = 128
@@ -42,16 +43,27 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
   const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytes })
   yield* inHand.keepAlive(options.ackWait)
   const working = new Set<number>()
+  const unreadable = new UnreadableQueue()
   let asked = false
+
+  /** Leaves a message where it is: the newer version that wrote it can deliver it. */
+  const keep = (seq: number, subject: string): number => {
+    const pause = memory.suspicion.afterDefect(seq)
+    if (unreadable.note(seq, pause)) {
+      const [tenant, endpoint] = subject.split(".").slice(-2)
+      const where = { stream, seq, tenant, endpoint }
+      options.run(
+        Effect.logError("a message in a queue is unreadable to this version: kept", where)
+      )
+    }
+    return pause
+  }
 
   const take: Take = (message, header) => {
     const { seq } = message
     if (working.has(seq)) return
     const delivery = parseDelivery(message.subject, header)
-    if (delivery === undefined) {
-      options.run(Effect.logError("a message that is no delivery", { stream, seq }))
-      return message.nak(memory.suspicion.afterDefect(seq))
-    }
+    if (delivery === undefined) return message.nak(keep(seq, message.subject))
     if (memory.settled.has(seq, delivery)) {
       options.hasEnded(seq)
       return message.ack()
@@ -95,6 +107,8 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
     }),
     /** Messages in hand. */
     size: () => working.size,
+    /** Messages that are unreadable to this version, as far as they have been handed out. */
+    unreadable: () => unreadable.count(),
     /** Takes a waiting message in hand that was not handed out; false where it is in hand already. */
     takeWaiting: (seq: number): boolean => {
       if (working.has(seq)) return false

@@ -271,6 +271,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       tallies,
       lanes,
       inHand: intake.size,
+      unreadable: () => intake.unreadable() + drains.unreadable(),
       alerts: alerts.book,
       openCircuits: health.openCircuits
     }

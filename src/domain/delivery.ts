@@ -49,6 +49,9 @@ export const deliveryId = (delivery: Pick<Delivery, "event" | "endpoint">): stri
 /** What tells the deliveries of one endpoint from each other: an event may come to it in several rounds. */
 export type RoundIdentity = Pick<Delivery, "eventSeq" | "eventAt" | "round">
 
+/** What tells a round from all others. */
+export type DeliveryIdentity = RoundIdentity & Pick<Delivery, "tenant" | "endpoint">
+
 /** What a round is called among those of its endpoint, in ids and keys: `<sequence>@<ms>.<round>`. */
 export const roundKey = (of: RoundIdentity): string => `${eventName(of)}.${of.round}`
 
@@ -139,6 +142,23 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
     progress,
     ...(origin === undefined ? {} : { origin })
   }
+}
+
+/**
+ * Which delivery a message is, where it cannot be read as a whole: a newer version may have written it.
+ *
+ * @param subject of which the last two tokens are tenant and endpoint.
+ * @returns undefined where its headers do not say.
+ */
+export const identifyDelivery = (subject: string, get: GetHeader): DeliveryIdentity | undefined => {
+  const [tenant, endpoint] = subject.split(".").slice(-2)
+  const eventSeq = Number(get("petrel-event-seq"))
+  const eventAt = Number(get("petrel-event-at") ?? Number.NaN)
+  const round = get("petrel-round")
+  if (tenant === undefined || endpoint === undefined || round === undefined) return undefined
+  if (!Number.isSafeInteger(eventSeq) || eventSeq <= 0) return undefined
+  if (!Number.isFinite(eventAt)) return undefined
+  return { tenant, endpoint, eventSeq, eventAt, round }
 }
 
 const progressOf = (text: string): Progress | undefined => {

@@ -62,6 +62,7 @@ describe.concurrent("petrel status", () => {
           retries: 3,
           scheduled: 0,
           backlog: 38,
+          unreadable: 0,
           partitionsAnswering: 2
         })
         const { p50Ms, p95Ms, since, ...hour } = Schema.decodeUnknownSync(

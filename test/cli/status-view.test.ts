@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { statusJson } from "../../src/cli/status-json.ts"
 import { newsOf, rangesText } from "../../src/cli/status-news.ts"
 import { statusLines } from "../../src/cli/status-view.ts"
 import type { PartitionSurvey, Survey } from "../../src/delivery/inquiry/survey.ts"
 import type { EndpointsSurvey } from "../../src/delivery/inquiry/survey-endpoints.ts"
 import type { StreamSurvey } from "../../src/delivery/inquiry/survey-streams.ts"
 import type { Present, Role } from "../../src/delivery/sharing/roster.ts"
+import { nth } from "../engine.ts"
 
 const now = new Date("2026-06-03T10:32:00").getTime()
 const minute = 60_000
@@ -74,6 +77,12 @@ const busy: Survey = {
   oldest: { tenant: "acme", endpoint: "billing", place: "backlog", since: now - 125 * minute }
 }
 
+const Count = Schema.NullOr(Schema.Int)
+const Unreadable = Schema.Struct({
+  deliveries: Schema.Struct({ unreadable: Count }),
+  partitions: Schema.Array(Schema.Struct({ unreadable: Count }))
+})
+
 const plain = { colour: false, width: 80, height: 23 }
 const codes = (survey: Survey) => {
   const { notices, problems } = newsOf(survey)
@@ -112,6 +121,23 @@ describe("the screen of petrel status", () => {
       "",
       "all is well"
     ])
+  })
+
+  it("has a problem where messages are unreadable, as far as any owner says", () => {
+    const [first = partition(0), ...others] = busy.partitions
+    const { told } = first
+    assert(told !== undefined)
+    const silent = { ...first, told: undefined }
+    const found = (unreadable: number) => [...others, { ...first, told: { ...told, unreadable } }]
+    const unreadable = (partitions: ReadonlyArray<PartitionSurvey>) =>
+      Schema.decodeUnknownSync(Unreadable)(statusJson({ ...busy, partitions }))
+    assert.deepStrictEqual(codes({ ...busy, partitions: found(0) }), [[], []])
+    assert.deepStrictEqual(codes({ ...busy, partitions: found(1) }), [["unreadable"], []])
+    assert.match(nth(texts({ ...busy, partitions: found(1) }), 0), /^1 waiting message .* it; /)
+    assert.strictEqual(unreadable(found(3)).deliveries.unreadable, 3)
+    // None of the others says: they are of an older version.
+    assert.isNull(unreadable([silent]).deliveries.unreadable)
+    assert.isNull(unreadable([silent]).partitions[0]?.unreadable)
   })
 
   it("shows as many workers as there is room for", () => {

@@ -92,3 +92,62 @@ describe("what was to be read again", () => {
     assert.strictEqual(window.next, 1)
   })
 })
+
+describe("what is unreadable", () => {
+  it("is kept: nothing is purged past the lowest, and what is behind it is to be removed alone", () => {
+    const window = new DrainWindow()
+    for (const seq of [3, 5, 7, 9]) window.add(seq)
+    assert.isTrue(window.keep(5))
+    for (const seq of [3, 9]) window.finish(seq)
+    assert.strictEqual(window.below, 5)
+    assert.deepStrictEqual(window.finishedBelow(window.below), [3])
+    assert.deepStrictEqual(window.finishedBehindUnreadable, [9])
+    assert.strictEqual(window.passed, 7)
+    window.finish(7)
+    window.purged([3, 7, 9])
+    assert.strictEqual(window.below, 5)
+    assert.strictEqual(window.passed, 10)
+    assert.deepStrictEqual(window.unreadable, { count: 1, lowest: 5, highest: 5 })
+  })
+
+  it("is not unfinished, and takes up no room however much there is", () => {
+    const window = new DrainWindow()
+    for (let seq = 1; seq <= 5_000; seq++) {
+      window.add(seq)
+      window.keep(seq)
+    }
+    assert.strictEqual(window.room, 256)
+    assert.isTrue(window.isFinished)
+    assert.strictEqual(window.finishedCount, 0)
+    assert.deepStrictEqual(window.unreadable, { count: 5_000, lowest: 1, highest: 5_000 })
+  })
+
+  it("is counted once where it is found before it is read, or read again", () => {
+    const window = new DrainWindow()
+    window.add(2)
+    // A look for deadlines goes ahead of what is read.
+    assert.isTrue(window.keep(8))
+    assert.strictEqual(window.below, 2)
+    window.forget(2)
+    for (const seq of [2, 8]) window.add(seq)
+    assert.isFalse(window.keep(8))
+    window.finish(2)
+    assert.isTrue(window.isFinished)
+    assert.strictEqual(window.below, 8)
+    assert.strictEqual(window.unreadable.count, 1)
+  })
+
+  it("is known where reading goes on in a backlog that was done with", () => {
+    const before = new DrainWindow()
+    for (const seq of [4, 6]) before.add(seq)
+    before.keep(4)
+    before.finish(6)
+    const { next: from, unreadable } = before
+    const window = new DrainWindow({ from, unreadable })
+    assert.strictEqual(window.next, 7)
+    window.add(9)
+    window.finish(9)
+    assert.strictEqual(window.below, 4)
+    assert.deepStrictEqual(window.finishedBehindUnreadable, [9])
+  })
+})

@@ -46,6 +46,7 @@ const setUp = Effect.fnUntraced(function* (
     clock,
     memory,
     rest,
+    keep: () => Effect.void,
     batch: { messages: piece, bytes: 1 },
     backlog: {
       read: ({ endpoint }, from, most) =>

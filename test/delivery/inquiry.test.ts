@@ -31,6 +31,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
         alerts: alertBook,
         openCircuits: () => 0,
         inHand: () => 7,
+        unreadable: () => 2,
         lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle }
       },
       ...options
@@ -69,6 +70,7 @@ describe("the owner of a partition", () => {
         inFlight: 3,
         inLine: 3,
         inHand: 7,
+        unreadable: 2,
         attempts: 2,
         delivered: 1,
         durations: [2]

@@ -63,33 +63,35 @@ describe.concurrent("a broker that loses the end of the events, and not of the h
 })
 
 describe.concurrent("a broker that loses the end of a backlog", () => {
-  outage("lets each delivery wait that comes there, though it gives a sequence again", (_, server) =>
-    Effect.gen(function* () {
-      const { names } = yield* Broker
-      const failing = yield* receiver({ answer: { status: 500 } })
-      yield* endpoint({
-        url: failing.url,
-        retry: quickRetry({ backoff: { kind: "fixed", delay: "20 minutes" }, window: "1 hour" })
+  outage(
+    "lets each delivery wait that comes there, though it gives a sequence again",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const failing = yield* receiver({ answer: { status: 500 } })
+        yield* endpoint({
+          url: failing.url,
+          retry: quickRetry({ backoff: { kind: "fixed", delay: "20 minutes" }, window: "1 hour" })
+        })
+        const partition = partitionOf("acme", "hook", 2)
+        const facts = yield* history
+        const power = yield* powerCut(server, names.backlog(partition))
+        const schedules = queued(partition, names.subjects.laterOf(partition))
+        yield* worker()
+        yield* power.remember
+        const wave = Effect.fnUntraced(function* (count: number) {
+          yield* pauseEndpoint(hook, undefined, "test")
+          yield* publish("invoice.paid")
+          yield* eventually(backlogged, (waiting) => waiting === 1)
+          yield* resumeEndpoint(hook, "test")
+          yield* facts.count("attempt-failed", count)
+          yield* eventually(backlogged, (waiting) => waiting === 0)
+        })
+        yield* wave(1)
+        yield* power.cut
+        yield* wave(2)
+        yield* eventually(schedules, (waiting) => waiting.length === 2)
+        assert.deepStrictEqual(attempts(failing), [1, 1])
       })
-      const partition = partitionOf("acme", "hook", 2)
-      const facts = yield* history
-      const power = yield* powerCut(server, names.backlog(partition))
-      const schedules = queued(partition, names.subjects.laterOf(partition))
-      yield* worker()
-      yield* power.remember
-      const wave = Effect.fnUntraced(function* (count: number) {
-        yield* pauseEndpoint(hook, undefined, "test")
-        yield* publish("invoice.paid")
-        yield* eventually(backlogged, (waiting) => waiting === 1)
-        yield* resumeEndpoint(hook, "test")
-        yield* facts.count("attempt-failed", count)
-        yield* eventually(backlogged, (waiting) => waiting === 0)
-      })
-      yield* wave(1)
-      yield* power.cut
-      yield* wave(2)
-      yield* eventually(schedules, (waiting) => waiting.length === 2)
-      assert.deepStrictEqual(attempts(failing), [1, 1])
-    })
   )
 })

@@ -6,6 +6,7 @@ import type { Held } from "../lanes/held.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import type { Mark } from "../memory/settled.ts"
 import type { Addressee } from "./backlog.ts"
+import type { Beginning } from "./drain-window.ts"
 import { DrainWindow } from "./drain-window.ts"
 
 /** Stands for how often a message of which a former owner may have died was handed out: nobody counts it. */
@@ -19,13 +20,13 @@ export interface Look {
   readonly first: number
 }
 
-/** One endpoint's backlog, from the first message stored there until it is empty. */
+/** One endpoint's backlog, from the first message stored there until nothing is left that can be read. */
 export class Drain {
   readonly to: Addressee
   readonly window: DrainWindow
   /** Messages that are being stored. */
   storing = 0
-  /** Messages that it holds. */
+  /** Messages that it holds, without those that are unreadable. */
   count = 0
   /** The last sequence known to be stored: what is being stored comes after it. */
   last = 0
@@ -46,11 +47,16 @@ export class Drain {
   /** Told when there may be something to do. */
   readonly #wake: () => void
 
-  /** @param from the first sequence that may still be there. */
-  constructor(to: Addressee, memory: StreamMemory, from: number | undefined, wake: () => void) {
+  /** @param beginning where it is read on. (Default: at its first message) */
+  constructor(
+    to: Addressee,
+    memory: StreamMemory,
+    beginning: Beginning | undefined,
+    wake: () => void
+  ) {
     this.to = to
     this.#wake = wake
-    this.window = new DrainWindow(from)
+    this.window = new DrainWindow(beginning)
     this.#memory = memory
   }
 
@@ -86,6 +92,13 @@ export class Drain {
     this.#wake()
   }
 
+  /** This version cannot read it; true where that was not known. */
+  keep(seq: number): boolean {
+    const isNew = this.window.keep(seq)
+    if (isNew) this.count--
+    return isNew
+  }
+
   /** It was not begun, and is to be read again. */
   forget(seq: number, { deadline }: Delivery): void {
     this.window.forget(seq)
@@ -113,6 +126,6 @@ export class Drain {
   }
 }
 
-/** The delivery that a message of a backlog is, or undefined where it is none. */
+/** The delivery that a message of a backlog is, or undefined where this version cannot read it. */
 export const deliveryIn = ({ header, subject }: StoredMsg): Delivery | undefined =>
   parseDelivery(subject, (name) => header.get(name) || undefined)

@@ -7,6 +7,7 @@ import type { Held } from "../lanes/held.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import type { Addressee, Backlog } from "./backlog.ts"
 import { Drain, deliveryIn } from "./drain.ts"
+import type { Beginning } from "./drain-window.ts"
 import type { Rest } from "./expiry.ts"
 import { makeExpiry } from "./expiry.ts"
 import type { Next } from "./rota.ts"
@@ -29,6 +30,12 @@ const failurePause = 1_000
 const stepsAtOnce = 64
 /** A copy that is behind by more, ms, is no longer read from. */
 const staleFor = 10 * 60_000
+
+/** A backlog in which nothing was left that can be read. */
+interface Floor extends Beginning {
+  /** When that was found, by the monotonic clock, ms. */
+  readonly at: number
+}
 
 /** Room in memory that is set aside. */
 export interface Reserved {
@@ -72,17 +79,26 @@ export const makeDrains = (options: DrainsOptions) => {
   const { backlog, memory } = options
   const drains = new Map<string, Drain>()
   /** Where to read on in backlogs that were empty: a copy that is behind may still show what was in them. */
-  const floors = new Map<string, { readonly from: number; readonly at: number }>()
-  const expiry = makeExpiry({ ...options, batch: piece })
+  const floors = new Map<string, Floor>()
+  /** Up to which sequence it is logged what is unreadable, by endpoint: it may be found again. */
+  const logged = new Map<string, number>()
+
+  /** Leaves a message where it is: the newer version that wrote it can deliver it. */
+  const keep = (drain: Drain, seq: number) => {
+    const { endpoint, tenant } = drain.to
+    const key = endpointKey(tenant, endpoint)
+    if (!drain.keep(seq) || seq <= (logged.get(key) ?? 0)) return Effect.void
+    logged.set(key, seq)
+    const where = { stream: memory.stream, seq, tenant, endpoint }
+    return Effect.logError("a message in a backlog is unreadable to this version: kept", where)
+  }
+  const expiry = makeExpiry({ ...options, batch: piece, keep })
 
   const take = (key: string, drain: Drain, message: StoredMsg) => {
     const { seq } = message
     if (!drain.window.add(seq)) return Effect.void
     const delivery = deliveryIn(message)
-    if (delivery === undefined) {
-      drain.finish(seq, Effect.void)
-      return Effect.logError("a message that is no delivery", { stream: memory.stream, seq })
-    }
+    if (delivery === undefined) return keep(drain, seq)
     if (memory.settled.has(seq, delivery)) {
       drain.finish(seq, Effect.void)
       return Effect.void
@@ -94,40 +110,59 @@ export const makeDrains = (options: DrainsOptions) => {
     )
   }
 
+  /**
+   * One that was taken out alone may still be read from a copy that is behind, until the drain has
+   * passed it.
+   */
+  const forgetPassed = (drain: Drain, gone: ReadonlyArray<number>) => {
+    const { passed } = drain.window
+    const all = [...drain.thinned, ...gone]
+    for (const seq of all) if (seq < passed) memory.settled.delete(seq)
+    drain.thinned = all.filter((seq) => seq >= passed)
+  }
+
   const purge = Effect.fnUntraced(function* (drain: Drain) {
     const { below } = drain.window
     const gone = drain.window.finishedBelow(below)
     if (gone.length === 0 || options.isDoubtful()) return
     yield* backlog.purge(drain.to, below)
     drain.window.purged(gone)
-    // One that was taken out alone may still be read from a copy that is behind, until now.
-    for (const seq of [...gone, ...drain.thinned]) if (seq < below) memory.settled.delete(seq)
-    drain.thinned = drain.thinned.filter((seq) => seq >= below)
+    forgetPassed(drain, gone)
     yield* drain.letGo(gone)
   })
 
-  /** Takes out what is finished behind one that is not for long, so that others can be read. */
-  const thin = Effect.fnUntraced(function* (drain: Drain) {
-    if (options.isDoubtful()) return
-    const finished = drain.window.finished
+  /** Takes finished messages out one by one, because no purge may remove what is before them. */
+  const thin = Effect.fnUntraced(function* (drain: Drain, finished: ReadonlyArray<number>) {
+    if (finished.length === 0 || options.isDoubtful()) return
     yield* Effect.forEach(finished, (seq) => backlog.remove(seq), {
       concurrency: 16,
       discard: true
     })
     drain.window.purged(finished)
-    drain.thinned = [...drain.thinned, ...finished]
+    forgetPassed(drain, finished)
     yield* drain.letGo(finished)
   })
 
-  /** True once nothing is left, as the leader knows it. */
+  /** Removes what is finished, but for what waits only for those before it to be finished. */
+  const clear = Effect.fnUntraced(function* (drain: Drain) {
+    yield* purge(drain)
+    yield* thin(drain, drain.window.finishedBehindUnreadable)
+  })
+
+  /** True once nothing is left that can be read, as the leader knows it. */
   const isDone = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const isQuiet = () => drain.storing === 0 && drain.window.isFinished
     if (!isQuiet()) return false
-    yield* purge(drain)
+    yield* clear(drain)
     const { last } = drain
-    const empty = yield* backlog.isEmpty(drain.to, drain.window.next)
-    if (!empty || drain.last !== last || !isQuiet()) return false
-    floors.set(key, { from: drain.window.next, at: performance.now() })
+    const { next, unreadable } = drain.window
+    const empty = yield* backlog.isEmpty(drain.to, next)
+    const isCleared = drain.window.finishedCount === 0
+    if (!empty || !isCleared || drain.last !== last || !isQuiet()) return false
+    const before = floors.get(key)
+    // Where nothing has been read since, it is as old as it was.
+    const at = before?.from === next ? before.at : performance.now()
+    floors.set(key, { from: next, unreadable, at })
     drains.delete(key)
     return true
   })
@@ -137,11 +172,12 @@ export const makeDrains = (options: DrainsOptions) => {
   /** A piece of the way; a number where nothing can be done for so many ms. */
   const step = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const { to, window } = drain
-    if (window.finishedCount >= worthPurging) yield* purge(drain)
+    if (window.finishedCount >= worthPurging) yield* clear(drain)
     const now = wanted(key, drain)
     if (now === 0) {
-      yield* purge(drain)
-      if (window.room === 0) yield* thin(drain)
+      yield* clear(drain)
+      // What is before them takes long: without them, others can be read.
+      if (window.room === 0) yield* thin(drain, window.finished)
       yield* expiry.look(drain, () => wanted(key, drain) > 0)
       options.awaitRoom(key)
       return wanted(key, drain) > 0 ? "at once" : expiry.pause(drain, lookAgain)
@@ -187,7 +223,7 @@ export const makeDrains = (options: DrainsOptions) => {
     const key = endpointKey(to.tenant, to.endpoint)
     const known = drains.get(key)
     if (known !== undefined) return known
-    const drain = new Drain(to, memory, floors.get(key)?.from, () => wake(key))
+    const drain = new Drain(to, memory, floors.get(key), () => wake(key))
     drains.set(key, drain)
     rota.wake(key)
     return drain
@@ -202,7 +238,10 @@ export const makeDrains = (options: DrainsOptions) => {
   }
 
   return {
-    /** True while something waits in an endpoint's backlog, or is being stored there. */
+    /**
+     * True while something waits in an endpoint's backlog, or is being stored there. Unreadable messages
+     * do not count: nothing has to wait behind them.
+     */
     isBehind: (key: string): boolean => drains.has(key),
 
     /** True where an endpoint's backlog takes no more. */
@@ -271,14 +310,29 @@ export const makeDrains = (options: DrainsOptions) => {
       drains.get(key)?.forget(held.place.seq, held.delivery)
     },
 
+    /** Messages of all backlogs that are unreadable to this version, as far as they have been read. */
+    unreadable: (): number => {
+      let count = 0
+      for (const { window } of drains.values()) count += window.unreadable.count
+      for (const [key, { unreadable }] of floors) if (!drains.has(key)) count += unreadable.count
+      return count
+    },
+
     /** Finds what waited when this owner began, and what a former one has stored since. */
     find: Effect.map(backlog.list, ({ last, waiting }) => {
-      for (const [key, { at }] of floors) if (performance.now() - at > staleFor) floors.delete(key)
+      const counts = new Map(waiting.map((to) => [endpointKey(to.tenant, to.endpoint), to.count]))
+      for (const [key, { at, unreadable }] of floors) {
+        const isStale = performance.now() - at > staleFor
+        // Else what is there is what was found, and is not read once more.
+        if (isStale && counts.get(key) !== unreadable.count) floors.delete(key)
+      }
       for (const to of waiting) {
-        if (drains.has(endpointKey(to.tenant, to.endpoint))) continue
+        const key = endpointKey(to.tenant, to.endpoint)
+        const { count = 0 } = floors.get(key)?.unreadable ?? {}
+        if (drains.has(key) || to.count === count) continue
         const drain = open(to)
         drain.suspects = atOnce
-        drain.count = to.count
+        drain.count = to.count - count
         drain.last = Math.max(drain.last, last)
       }
     })

@@ -17,6 +17,8 @@ export interface ExpiryOptions {
   readonly clock: Clock.Clock
   /** Ends a delivery whose time is over; it was read and is not begun. */
   readonly expire: (held: Held) => Effect.Effect<void>
+  /** Keeps a message that this version cannot read, and has no deadline for that reason. */
+  readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
   /** Messages and bytes that are read at a time. */
   readonly batch: { readonly messages: number; readonly bytes: number }
   /** Shared by all backlogs that one worker looks through. */
@@ -85,13 +87,14 @@ export const makeExpiry = (options: ExpiryOptions) => {
     rest.until = now + readingTime
     if (drain.look === undefined) drain.nextStored = Number.POSITIVE_INFINITY
     let { first, from } = drain.look ?? { first: Number.POSITIVE_INFINITY, from: 0 }
-    from = Math.max(from, drain.window.below)
+    from = Math.max(from, drain.window.passed)
     drain.look = { first, from }
     const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
     const over: Array<readonly [StoredMsg, Delivery]> = []
     for (const message of messages) {
       from = message.seq + 1
       const delivery = deliveryIn(message)
+      if (delivery === undefined) yield* options.keep(drain, message.seq)
       if (delivery === undefined || drain.window.has(message.seq)) continue
       if (delivery.deadline > now) first = Math.min(first, delivery.deadline)
       else over.push([message, delivery])

@@ -31,6 +31,8 @@ export interface Activity {
   readonly openCircuits: () => number
   /** Messages of the queue that are taken and not settled. */
   readonly inHand: () => number
+  /** Waiting messages that this version cannot read, as far as it has come to them. */
+  readonly unreadable: () => number
   readonly lanes: Pick<Lanes<unknown>, "countsOf" | "keys">
 }
 
@@ -65,7 +67,13 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
       inFlight += counts.inFlight
       waiting += counts.inLine
     }
-    return { ...activity.tallies.read(now), inFlight, inLine: waiting, inHand: activity.inHand() }
+    return {
+      ...activity.tallies.read(now),
+      inFlight,
+      inLine: waiting,
+      inHand: activity.inHand(),
+      unreadable: activity.unreadable()
+    }
   }
 
   const endpointOf = (key: string, now: number): EndpointActivity => {

@@ -34,6 +34,8 @@ export const PartitionActivity = Schema.Struct({
   inLine: Schema.Int,
   /** Messages of the queue that its owner has taken and not settled. */
   inHand: Schema.Int,
+  /** Messages that its owner has found it cannot read; an older version does not say. */
+  unreadable: Schema.optionalKey(Schema.Int),
   attempts: Schema.Int,
   delivered: Schema.Int,
   /** How many attempts fell into each step of the scale of durations. */

@@ -4,7 +4,7 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { parseDelivery, roundKey } from "../../domain/delivery.ts"
+import { identifyDelivery, parseDelivery, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 
@@ -18,6 +18,11 @@ export const targetOf = ({ header, subject }: StoredMsg): string =>
 /** The delivery in a message, waiting as a schedule or not; undefined where it is none. */
 export const deliveryOf = (message: StoredMsg): Delivery | undefined =>
   parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
+
+/** Which delivery a message is, also where it cannot be read as a whole; undefined where nothing says. */
+export const namedIn = (message: StoredMsg) =>
+  deliveryOf(message) ??
+  identifyDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
 
 /** Tells what has been moved already. */
 export interface Arrivals {
@@ -58,7 +63,7 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
     const found = new Map<string, Map<string, Place>>()
     yield* Stream.runForEach(scanQueue(stream, names.subjects.laterOf(partition)), (message) =>
       Effect.sync(() => {
-        const delivery = deliveryOf(message)
+        const delivery = namedIn(message)
         if (delivery === undefined) return
         const key = endpointKey(delivery.tenant, delivery.endpoint)
         const own = found.get(key) ?? new Map<string, Place>()
@@ -87,7 +92,7 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
     for (const [stream, subject] of places)
       yield* Stream.runForEach(scanQueue(stream, subject), (message) =>
         Effect.sync(() => {
-          const delivery = deliveryOf(message)
+          const delivery = namedIn(message)
           if (delivery !== undefined) found.set(roundKey(delivery), placeOf(stream, message))
         })
       )

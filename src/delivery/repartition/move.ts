@@ -5,7 +5,7 @@ import { Broker } from "../../broker/connection.ts"
 import type { Gate } from "../../broker/gate.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import { readBatch } from "../../broker/scan.ts"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, DeliveryIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Checkpoint } from "../checkpoint.ts"
@@ -16,7 +16,7 @@ import { copyRecord, eraseRecord, isOf, readRecord } from "../memory/retry-recor
 import { storeOnce } from "../memory/store-once.ts"
 import type { Straights } from "../memory/straights.ts"
 import type { Arrivals } from "./arrivals.ts"
-import { deliveryOf } from "./arrivals.ts"
+import { deliveryOf, namedIn } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
 import type { Relocation } from "./relocation.ts"
 import { relocated, relocatedRaw } from "./relocation.ts"
@@ -66,13 +66,13 @@ export const firedKey = (delivery: Delivery): string =>
 /**
  * Stores what a message becomes, once however often it is tried.
  *
- * @param delivery undefined where it is none.
+ * @param delivery undefined where nothing says which it is.
  * @returns where it lies.
  */
 export const storeRelocation = Effect.fnUntraced(function* (
   { arrivals, gate, moveDedupe }: Moving,
   { body, headers, subject }: Relocation,
-  delivery: Delivery | undefined,
+  delivery: DeliveryIdentity | undefined,
   to: number
 ): Effect.fn.Return<Pick<Place, "seq" | "stream">, PublishError, Broker> {
   const broker = yield* Broker
@@ -96,7 +96,12 @@ export const storeRelocation = Effect.fnUntraced(function* (
 /** What is to be done about one message of a batch. */
 interface Considered {
   readonly seq: number
+  /** Undefined where it cannot be read. */
   readonly delivery: Delivery | undefined
+  /** The same as far as its headers name it. */
+  readonly name: ReturnType<typeof namedIn>
+  /** When it is given up, ms since the epoch; 0 where that cannot be read. */
+  readonly deadline: number
   /** Where it lies already. */
   readonly there?: Place
   readonly relocation?: Relocation
@@ -119,9 +124,14 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     const place = { stream, seq, at: message.time.getTime() }
     const found = deliveryOf(message)
     if (found === undefined) {
-      yield* Effect.logWarning("a message that is no delivery is moved as it is", { stream, seq })
-      const relocation = relocatedRaw(message, place, [index, to], names)
-      return { seq, delivery: undefined, relocation, takesRecord: recorded.has(seq) }
+      yield* Effect.logWarning("an unreadable message is moved as it is", { stream, seq })
+      const name = namedIn(message)
+      const there = name === undefined ? undefined : arrived.get(roundKey(name))
+      const deadline = Number(message.header.get("petrel-deadline")) || 0
+      const takesRecord = recorded.has(seq)
+      const common = { seq, delivery: undefined, name, deadline, takesRecord }
+      if (there !== undefined) return { ...common, there }
+      return { ...common, relocation: relocatedRaw(message, place, [index, to], names) }
     }
     const record = recorded.has(seq)
       ? yield* readRecord(stream, seq).pipe(
@@ -132,10 +142,11 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
     const delivery = own ? { ...found, progress: record.progress } : found
     const there = arrived.get(roundKey(delivery))
-    if (there !== undefined) return { seq, delivery, there, takesRecord }
+    const common = { seq, delivery, name: delivery, deadline: delivery.deadline }
+    if (there !== undefined) return { ...common, there, takesRecord }
     const isElsewhere = straights !== undefined && needsNoQueue({ straights }, delivery)
     if (isElsewhere || settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
-      return { seq, delivery, takesRecord: false }
+      return { ...common, takesRecord: false }
     const at = yield* waitsUntil(delivery, own ? record : undefined)
     const relocation = relocated(
       message,
@@ -146,7 +157,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
       kind === "queue" ? at : undefined,
       names
     )
-    return { seq, delivery, relocation, takesRecord }
+    return { ...common, relocation, takesRecord }
   })
 
   const moveBatch = Effect.fnUntraced(function* (messages: ReadonlyArray<StoredMsg>) {
@@ -154,19 +165,19 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     yield* moving.asOwner
     const places = yield* Effect.forEach(
       all,
-      ({ delivery, relocation, there }) =>
+      ({ name, relocation, there }) =>
         relocation === undefined
           ? Effect.succeed(there)
-          : storeRelocation(moving, relocation, delivery, to),
+          : storeRelocation(moving, relocation, name, to),
       // They are sent in this order, on one connection: so they are stored in it.
       { concurrency: "unbounded" }
     )
     yield* Effect.forEach(
       all,
-      ({ delivery, seq, takesRecord }, index) => {
+      ({ deadline, seq, takesRecord }, index) => {
         const place = places[index]
         return takesRecord && place !== undefined
-          ? copyRecord({ stream, seq }, place, delivery?.deadline ?? 0)
+          ? copyRecord({ stream, seq }, place, deadline)
           : Effect.void
       },
       { concurrency: atOnce, discard: true }

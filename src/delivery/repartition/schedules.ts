@@ -8,7 +8,7 @@ import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { Checkpoint } from "../checkpoint.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
-import { deliveryOf, targetOf } from "./arrivals.ts"
+import { deliveryOf, namedIn, targetOf } from "./arrivals.ts"
 import type { Moving } from "./move.ts"
 import { firedKey, storeRelocation } from "./move.ts"
 import { removeMessage } from "./release.ts"
@@ -91,9 +91,13 @@ export const moveSchedules = Effect.fnUntraced(function* (
   const moveRaw = Effect.fnUntraced(function* (message: StoredMsg, to: number) {
     const { seq } = message
     const place = { stream, seq, at: message.time.getTime() }
-    yield* Effect.logWarning("a schedule that is no delivery is moved as it is", { stream, seq })
-    const relocation = relocatedRaw(message, place, [index, to], names)
-    yield* storeRelocation(moving, relocation, undefined, to)
+    yield* Effect.logWarning("an unreadable schedule is moved as it is", { stream, seq })
+    const name = namedIn(message)
+    const arrived = name === undefined ? undefined : yield* moving.arrivals.of(to, name)
+    if (name === undefined || arrived?.has(roundKey(name)) !== true) {
+      const relocation = relocatedRaw(message, place, [index, to], names)
+      yield* storeRelocation(moving, relocation, name, to)
+    }
     yield* removeMessage(stream, seq)
   })
 

@@ -7,13 +7,13 @@ import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
 import { compareCircuits } from "./circuits.ts"
-import type { Findings } from "./judgement.ts"
+import type { Findings, Overdue } from "./judgement.ts"
 import { judge } from "./judgement.ts"
 import type { AuditRange, Reach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
 import { roundName } from "./record.ts"
-import type { Waiter } from "./waiting-rooms.ts"
-import { lookEverywhere, lookFor } from "./waiting-rooms.ts"
+import type { Unreadable, Waiter } from "./waiting-rooms.ts"
+import { isStillThere, lookEverywhere, lookFor } from "./waiting-rooms.ts"
 
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */
@@ -26,6 +26,8 @@ export interface AuditOptions extends AuditRange {
 const grace = 15 * 60_000
 /** Looks for what was not found, an ack_wait apart, before it is called missing. */
 const looks = 2
+/** Unreadable messages of which it is asked at the same time whether they are still there. */
+const atOnce = 16
 
 /**
  * Shows from the streams and nothing else what became of each delivery in a range. Nothing stands
@@ -58,16 +60,22 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   const reach = yield* withoutExpired(whole, books.history.first)
   if (reach !== whole) ledger.beginAt(reach.scope.firstEvent)
 
-  const overdue = new Map<string, Waiter>()
+  const overdue = new Map<string, Overdue>()
   const now = yield* Clock.currentTimeMillis
   const lastDue = (yield* firstSince(names.events, now - grace)) - 1
   const isInHand = (eventSeq: number) => eventSeq > Math.max(reach.routerFloor, lastDue)
   const see = (waiter: Waiter) => {
-    if (!ledger.found(waiter) || waiter.deadline + grace >= now) return
-    overdue.set(roundName(waiter), waiter)
+    const { deadline } = waiter
+    if (!ledger.found(waiter) || deadline === undefined || deadline + grace >= now) return
+    overdue.set(roundName(waiter), { ...waiter, deadline })
+  }
+  const unreadable = new Map<string, Unreadable>()
+  const seeUnreadable = (message: Unreadable) => {
+    const { tenant = message.tenant } = reach.scope
+    if (message.tenant === tenant) unreadable.set(`${message.stream}:${message.seq}`, message)
   }
   ledger.beginLooking()
-  yield* lookEverywhere(partitions, see)
+  yield* lookEverywhere(partitions, see, seeUnreadable)
   const letters = yield* compareDeadLetters(ledger, now)
   yield* books.readHistory
 
@@ -84,6 +92,9 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     isInHand,
     lastDue,
     overdue: [...overdue.values()].filter((waiter) => !hasEnded(ledger.stateOf(waiter))),
+    unreadable: yield* Effect.filter([...unreadable.values()], stillUnreadable(ledger), {
+      concurrency: atOnce
+    }),
     unburied: yield* stillUnburied(letters.unburied, ledger),
     untold: stillUntold(letters.untold, ledger)
   }
@@ -93,5 +104,11 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     message: "the number of partitions was changed while this was looking: run the audit again"
   })
 })
+
+/** A newer version may have delivered it meanwhile: asked where its round has ended. */
+const stillUnreadable = (ledger: Books["ledger"]) => (message: Unreadable) =>
+  message.about !== undefined && hasEnded(ledger.stateOf(message.about))
+    ? isStillThere(message)
+    : Effect.succeed(true)
 
 export type Audit = Effect.Success<ReturnType<typeof audit>>

@@ -17,12 +17,19 @@ import type { Unburied, Untold } from "./burials.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
 import { Problems } from "./problem.ts"
 import type { Reach } from "./reach.ts"
-import type { Waiter } from "./waiting-rooms.ts"
+import type { Unreadable, Waiter } from "./waiting-rooms.ts"
+
+/** A delivery that waits though its time is over. */
+export interface Overdue extends Waiter {
+  readonly deadline: number
+}
 
 /** What was found out beside what the facts say. */
 export interface Findings {
   readonly reach: Reach
-  readonly overdue: ReadonlyArray<Waiter>
+  readonly overdue: ReadonlyArray<Overdue>
+  /** Messages that wait and that this version cannot read. */
+  readonly unreadable: ReadonlyArray<Unreadable>
   /** The router had not finished the event when the audit began, and need not have. */
   readonly isInHand: (eventSeq: number) => boolean
   /** Events up to here were stored so long ago that the router should have come to them. */
@@ -162,6 +169,19 @@ export const judge = Effect.fnUntraced(function* (
       kind: "overdue",
       ...{ tenant, endpoint, eventSeq, round },
       says: `it waits as message ${seq} of ${stream}, though its time was over at ${new Date(deadline).toISOString()}`
+    })
+  for (const { about, endpoint, seq, stream, tenant } of findings.unreadable)
+    found.push({
+      kind: "unreadable-message",
+      ...{ tenant, endpoint, stream, streamSeq: seq },
+      ...(about === undefined
+        ? {
+            says: `message ${seq} of ${stream}, for ${tenant}/${endpoint}, is unreadable to this version`
+          }
+        : {
+            ...{ eventSeq: about.eventSeq, round: about.round },
+            says: `it waits as message ${seq} of ${stream}, which is unreadable to this version`
+          })
     })
 
   let unreached = 0

@@ -14,6 +14,7 @@ export const problemKinds = [
   "event-replaced",
   "fact-before-event",
   "unreadable-fact",
+  "unreadable-message",
   "dead-letter-missing",
   "dead-letter-without-fact"
 ] as const
@@ -33,6 +34,9 @@ export interface Problem {
   readonly to?: number
   /** Sequence in DEAD. */
   readonly dead?: number
+  /** The message that waits: its stream, and its sequence there. */
+  readonly stream?: string
+  readonly streamSeq?: number
   readonly says: string
 }
 

@@ -1,7 +1,7 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
-import { parseDelivery } from "../../domain/delivery.ts"
+import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { readThrough } from "./reading.ts"
 import type { About, RoundAt } from "./record.ts"
@@ -9,19 +9,42 @@ import { roundName } from "./record.ts"
 
 /** A delivery that waits in a stream. */
 export interface Waiter extends About {
-  /** When it is given up, ms since the epoch. */
-  readonly deadline: number
+  /** When it is given up, ms since the epoch; undefined where this version cannot read its message. */
+  readonly deadline: number | undefined
   readonly stream: string
   readonly seq: number
 }
 
+/** A message that waits in a stream and that this version cannot read. */
+export interface Unreadable {
+  readonly stream: string
+  readonly seq: number
+  readonly tenant: string
+  readonly endpoint: string
+  /** The delivery that it is; undefined where its headers do not say. */
+  readonly about: About | undefined
+}
+
 type See = (waiter: Waiter) => void
+type SeeUnreadable = (message: Unreadable) => void
 type Header = (name: string) => string | undefined
 
-const show = (see: See, stream: string, seq: number, subject: string, header: Header) => {
+const show = (
+  see: See,
+  stream: string,
+  seq: number,
+  subject: string,
+  header: Header,
+  seeUnreadable?: SeeUnreadable
+) => {
   const target = header("Nats-Schedule-Target") || subject
-  const delivery = parseDelivery(target, (name) => header(name) || undefined)
-  if (delivery !== undefined) see({ ...delivery, stream, seq })
+  const get = (name: string) => header(name) || undefined
+  const delivery = parseDelivery(target, get)
+  if (delivery !== undefined) return see({ ...delivery, stream, seq })
+  const about = identifyDelivery(target, get)
+  if (about !== undefined) see({ ...about, deadline: undefined, stream, seq })
+  const [tenant = "", endpoint = ""] = target.split(".").slice(-2)
+  seeUnreadable?.({ stream, seq, tenant, endpoint, about })
 }
 
 const lastOf = Effect.fnUntraced(function* (stream: string) {
@@ -35,18 +58,29 @@ const lastOf = Effect.fnUntraced(function* (stream: string) {
  * then what came into either meanwhile. What moves goes to the end of where it moves to, so what is
  * not seen in one place is seen in the other, unless it moves to and fro between the looks.
  */
-const lookThrough = Effect.fnUntraced(function* (partition: number, see: See) {
+const lookThrough = Effect.fnUntraced(function* (
+  partition: number,
+  see: See,
+  seeUnreadable: SeeUnreadable
+) {
   const { names } = yield* Broker
   const [queue, backlog] = [names.deliveries(partition), names.backlog(partition)]
   const lookAtQueue = (from: number) =>
     Stream.runForEach(scanQueue(queue, ">", from), ({ header, seq, subject }) =>
-      Effect.sync(() => show(see, queue, seq, subject, (name) => header.get(name)))
+      Effect.sync(() => show(see, queue, seq, subject, (name) => header.get(name), seeUnreadable))
     )
   const lookAtBacklog = (from: number, to: number) =>
     readThrough(
       { stream: backlog, subjects: [">"], from, to, headersOnly: true },
       ({ message, seq }) =>
-        show(see, backlog, seq, message.subject, (name) => message.headers?.get(name))
+        show(
+          see,
+          backlog,
+          seq,
+          message.subject,
+          (name) => message.headers?.get(name),
+          seeUnreadable
+        )
     )
   const firstQueued = yield* lastOf(queue)
   yield* lookAtQueue(1)
@@ -57,15 +91,29 @@ const lookThrough = Effect.fnUntraced(function* (partition: number, see: See) {
 })
 
 /** Looks through everything that waits. */
-export const lookEverywhere = (partitions: number, see: See) =>
+export const lookEverywhere = (partitions: number, see: See, seeUnreadable: SeeUnreadable) =>
   Effect.forEach(
     Array.from({ length: partitions }, (_, index) => index),
-    (partition) => lookThrough(partition, see),
+    (partition) => lookThrough(partition, see, seeUnreadable),
     { concurrency: 4, discard: true }
   )
 
 /** Of what was seen, so many are looked for at a leader at the same time. */
 const atOnce = 16
+
+/** Whether a message is in its stream, as the leader knows it. */
+export const isStillThere = Effect.fnUntraced(function* ({
+  seq,
+  stream
+}: Pick<Waiter, "seq" | "stream">) {
+  const { ask, jsm } = yield* Broker
+  return yield* ask(`look for a delivery in ${stream}`, () =>
+    jsm.streams.getMessage(stream, { seq })
+  ).pipe(
+    Effect.map((message) => message !== null),
+    Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
+  )
+})
 /** Partitions that are looked through at the same time. */
 const partitionsAtOnce = 4
 
@@ -79,7 +127,6 @@ const lookIn = Effect.fnUntraced(function* (
   wanted: ReadonlySet<string>,
   see: See
 ) {
-  const { ask, jsm } = yield* Broker
   const seen: Array<Waiter> = []
   const note = (waiter: Waiter) => {
     if (wanted.has(roundName(waiter))) seen.push(waiter)
@@ -89,12 +136,7 @@ const lookIn = Effect.fnUntraced(function* (
       show(note, stream, message.seq, message.subject, (name) => message.header.get(name))
     )
   )
-  const isThere = ({ seq }: Waiter) =>
-    ask(`look for a delivery in ${stream}`, () => jsm.streams.getMessage(stream, { seq })).pipe(
-      Effect.map((message) => message !== null),
-      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
-    )
-  const there = yield* Effect.filter(seen, isThere, { concurrency: atOnce })
+  const there = yield* Effect.filter(seen, isStillThere, { concurrency: atOnce })
   for (const waiter of there) see(waiter)
 })
 
