@@ -1,15 +1,19 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
+import { readValue } from "../../src/broker/values.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { floorKey } from "../../src/delivery/memory/takeover.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { quiet } from "../books.ts"
 import {
   backlogged,
   endpoint,
   eventually,
   history,
   publish,
+  publishMany,
   queued,
   quickRetry,
   worker
@@ -18,6 +22,7 @@ import { attempts } from "../outcomes.ts"
 import { powerCut } from "../power-cut.ts"
 import { receiver } from "../receiver.ts"
 import { outage } from "../scenario.ts"
+import { crashAt } from "../worker-process.ts"
 
 const hook = { tenant: "acme", endpoint: "hook" }
 
@@ -93,5 +98,73 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
         yield* eventually(schedules, (waiting) => waiting.length === 2)
         assert.deepStrictEqual(attempts(failing), [1, 1])
       })
+  )
+})
+
+/** The floors of both partitions. */
+const floors = Effect.gen(function* () {
+  const { bucket, names } = yield* Broker
+  const workers = yield* bucket(names.buckets.workers)
+  return yield* Effect.forEach([0, 1], (partition) =>
+    Effect.map(readValue(workers, floorKey(partition)), (entry): number =>
+      entry === undefined ? 0 : JSON.parse(entry.string()).seq
+    )
+  )
+})
+
+const lastFact = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  return state.last_seq
+})
+
+describe.concurrent("a broker that loses the end of the history", () => {
+  outage(
+    "lets nothing be sent again that it tells of, though the floors lie beyond it",
+    (place, server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const { received, requests, url } = yield* receiver()
+        yield* endpoint({ url })
+        const power = yield* powerCut(server, names.history)
+        yield* power.remember
+        const first = yield* worker({ id: "first" })
+        yield* publishMany(10)
+        yield* received(10)
+        yield* eventually(floors, (both) => both.every((floor) => floor >= 10))
+        yield* first.stop
+        yield* power.cut
+        yield* worker({ id: "routes", roles: ["router"] })
+        yield* publish("invoice.paid")
+        yield* crashAt(place, "outcome-stored", 1, { roles: ["deliver"] })
+        assert.isBelow(yield* lastFact, 10)
+        yield* worker({ id: "second", roles: ["deliver"] })
+        yield* quiet
+        assert.lengthOf(requests, 11)
+      }),
+    { ackWait: 300 }
+  )
+
+  outage(
+    "gets floors again that do not reach beyond its end, from an owner that goes on",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const { received, url } = yield* receiver()
+        yield* endpoint({ url })
+        const power = yield* powerCut(server, names.history)
+        yield* power.remember
+        yield* worker()
+        yield* publishMany(10)
+        yield* received(10)
+        yield* eventually(floors, (both) => both.every((floor) => floor >= 10))
+        yield* power.cut
+        yield* publish("invoice.paid")
+        yield* received(11)
+        const last = yield* eventually(lastFact, (seq) => seq > 0)
+        assert.isBelow(last, 10)
+        yield* eventually(floors, (both) => both.every((floor) => floor === last))
+      }),
+    { ackWait: 300 }
   )
 })
