@@ -111,6 +111,8 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     Effect.sync(() => new Publisher(connection, options.publishTimeoutMs)),
     (publisher) => Effect.sync(() => publisher.close())
   )
+  publisher.outbound.isStored = async (stream, seq, at) =>
+    (await jsm.streams.getMessage(stream, { seq }))?.time.getTime() === at
   const listeners = yield* watchStatus(connection, options.url)
   listeners.add(() => publisher.reconnected())
   const kvm = new Kvm(connection)

@@ -9,7 +9,15 @@ interface Frame {
   readonly bytes: number
   /** When it is of no use any more, ms of the monotonic clock. */
   readonly until: number
+  /** The only connection that it is meant for; any where this is not given. */
+  readonly life: Life | undefined
 }
+
+/** Stands for one connection from when it is made until it breaks. */
+export type Life = object
+
+/** Whether a stream still has a message at a sequence that was stored at a time, ms since the epoch. */
+export type IsStored = (stream: string, seq: number, at: number) => Promise<boolean>
 
 /** Bytes that it takes as it is sent. */
 const sizeOf = ({ bytes, head }: Frame): number => Buffer.byteLength(head) + bytes + lineEnd.length
@@ -32,6 +40,8 @@ export class Outbound {
   #frames: Array<Frame> = []
   #bytes = 0
   #isAway = false
+  /** Whether a message that was handed out through an earlier connection is still what it was. */
+  isStored: IsStored = () => Promise.resolve(true)
   /** Frames at which it is looked, without a connection, which are of no use any more. */
   #many = many
 
@@ -46,6 +56,11 @@ export class Outbound {
     return this.#connection.isClosed() || this.#connection.isDraining()
   }
 
+  /** The present connection. The broker tells of itself when one is made, before anything else. */
+  get life(): Life | undefined {
+    return this.#connection.info
+  }
+
   /** Bytes that a message may have, headers included. */
   get largest(): number {
     return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY
@@ -57,13 +72,15 @@ export class Outbound {
    *
    * @param headers as they are sent, `NATS/1.0` and the empty line included; none where it is empty.
    * @param until when it is of no use any more, ms of the monotonic clock.
+   * @param life the only connection that it is meant for. (Default: any)
    */
   publish(
     subject: string,
     reply: string,
     headers: string,
     body: Uint8Array | string,
-    until = Number.POSITIVE_INFINITY
+    until = Number.POSITIVE_INFINITY,
+    life?: Life
   ): void {
     if (subject === "" || separators.test(subject)) throw new Error(`no subject: ${subject}`)
     const bytes = Buffer.byteLength(body)
@@ -75,7 +92,7 @@ export class Outbound {
       headers === ""
         ? `PUB ${to} ${bytes}${lineEnd}`
         : `HPUB ${to} ${headerBytes} ${headerBytes + bytes}${lineEnd}${headers}`
-    const frame = { head, body, bytes, until }
+    const frame = { head, body, bytes, until, life }
     this.#bytes += sizeOf(frame)
     if (this.#isAway && this.#frames.length >= this.#many) this.#letGo()
     if (this.#frames.push(frame) === 1) setImmediate(() => this.flush())
@@ -109,7 +126,8 @@ export class Outbound {
   #letGo(): void {
     const now = performance.now()
     this.#frames = this.#frames.filter((frame) => {
-      if (frame.until > now) return true
+      const isMeant = frame.life === undefined || frame.life === this.life
+      if (isMeant && frame.until > now) return true
       this.#bytes -= sizeOf(frame)
       return false
     })

@@ -1,5 +1,5 @@
 import type { Msg } from "@nats-io/transport-node"
-import type { Outbound } from "./outbound.ts"
+import type { Life, Outbound } from "./outbound.ts"
 
 /** Whole ms of a number of nanoseconds, given as text: as a number it would be rounded. */
 export const millisOf = (nanoseconds: string): number => Number(nanoseconds.slice(0, -6))
@@ -22,11 +22,14 @@ export class StreamMessage {
   readonly data: Uint8Array
   readonly #outbound: Outbound
   readonly #reply: string
+  /** The connection through which it came. */
+  readonly #life: Life | undefined
   #answered = false
 
   /** The headers are not kept: they weigh more than all the rest, and are read once. */
   constructor(message: Msg, outbound: Outbound) {
     this.#outbound = outbound
+    this.#life = outbound.life
     this.#reply = message.reply ?? ""
     this.subject = message.subject
     this.data = message.data
@@ -56,15 +59,30 @@ export class StreamMessage {
     if (!this.#answered) this.#send("+WPI")
   }
 
-  /** Only the first answer counts. */
+  /**
+   * Only the first answer counts. The broker knows the message by its sequence alone, and one that
+   * has lost the end of the stream may have given that to another message since.
+   */
   #answer(payload: string): void {
     if (this.#answered) return
     this.#answered = true
-    this.#send(payload)
+    if (this.#outbound.life === this.#life) this.#send(payload)
+    else
+      this.#outbound.isStored(this.#stream, this.seq, this.storedAt).then(
+        (isStored) => isStored && this.#send(payload),
+        // Unanswered it is handed out again.
+        () => undefined
+      )
+  }
+
+  get #stream(): string {
+    const tokens = this.#reply.split(".")
+    return tokens[tokens.length === 9 ? 2 : 4] ?? ""
   }
 
   /** Without a connection the broker hands it out again in any case. */
   #send(payload: string): void {
-    if (!this.#outbound.isClosed) this.#outbound.publish(this.#reply, "", "", payload)
+    const { isClosed, life } = this.#outbound
+    if (!isClosed) this.#outbound.publish(this.#reply, "", "", payload, undefined, life)
   }
 }

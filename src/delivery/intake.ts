@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Take } from "../broker/puller.ts"
 import { firstRound, parseDelivery } from "../domain/delivery.ts"
+import type { Place } from "../domain/fact.ts"
 import type { Held } from "./lanes/held.ts"
 import { holdMessage } from "./lanes/held.ts"
 import { InHand } from "./lanes/in-hand.ts"
@@ -31,7 +32,7 @@ export interface IntakeOptions {
   /** Gets each delivery, which `letGo` must follow. */
   readonly enter: (held: Held) => void
   /** Told of a message that came again though it has ended. */
-  readonly hasEnded: (seq: number) => void
+  readonly hasEnded: (place: Place) => void
   readonly run: (told: Effect.Effect<void>) => void
 }
 
@@ -42,7 +43,8 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
   const { names } = yield* Broker
   const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytes })
   yield* inHand.keepAlive(options.ackWait)
-  const working = new Set<number>()
+  /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
+  const working = new Map<number, number>()
   const unreadable = new UnreadableQueue()
   let asked = false
 
@@ -61,11 +63,11 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
 
   const take: Take = (message, header) => {
     const { seq } = message
-    if (working.has(seq)) return
+    if (working.get(seq) === message.storedAt) return
     const delivery = parseDelivery(message.subject, header)
     if (delivery === undefined) return message.nak(keep(seq, message.subject))
     if (memory.settled.has(seq, delivery)) {
-      options.hasEnded(seq)
+      options.hasEnded({ stream, seq, at: message.storedAt })
       return message.ack()
     }
     // Its event was handed out again while it was taken from there.
@@ -75,7 +77,7 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
     if (isFirst && memory.straights.isUnderway(delivery)) return message.nak(underwayPause)
     const isUntried = isFirst && sofar.attempts === 0
     const progress = isUntried ? memory.straights.progressOf(delivery) : undefined
-    working.add(seq)
+    working.set(seq, message.storedAt)
     const known = progress === undefined ? delivery : { ...delivery, progress }
     options.enter(holdMessage(stream, message, known, inHand.take(message)))
   }
@@ -110,9 +112,9 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
     /** Messages that are unreadable to this version, as far as they have been handed out. */
     unreadable: () => unreadable.count(),
     /** Takes a waiting message in hand that was not handed out; false where it is in hand already. */
-    takeWaiting: (seq: number): boolean => {
+    takeWaiting: ({ at, seq }: Place): boolean => {
       if (working.has(seq)) return false
-      working.add(seq)
+      working.set(seq, at)
       return true
     },
     /** It stays in hand, and takes up no room any more. */
@@ -120,7 +122,7 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       if (hand !== undefined) inHand.setApart(hand)
     },
     letGo: ({ hand, place }: Held) => {
-      working.delete(place.seq)
+      if (working.get(place.seq) === place.at) working.delete(place.seq)
       if (hand !== undefined) inHand.release(hand)
     },
     /** Whether a request for messages has come to its end since this was asked last. */

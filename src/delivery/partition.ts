@@ -162,10 +162,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     stopping,
     enter: (held) => {
       const key = endpointKey(held.delivery.tenant, held.delivery.endpoint)
-      if (leaving.hasBegun(held.place.seq)) leaving.leave(key, held)
+      if (leaving.hasBegun(held.place)) leaving.leave(key, held)
       else lanes.enter(key, { key, held, isFromBacklog: false })
     },
-    hasEnded: (seq) => leaving.forget(seq),
+    hasEnded: (place) => leaving.forget(place),
     run: (told) => underway.run(told, () => undefined)
   })
 
@@ -335,9 +335,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     /** Ends a waiting delivery that was found in the queue, unless it is in hand. */
     endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
       const { delivery, place } = held
-      const { seq } = place
-      if (memory.settled.has(seq, delivery) || needsNoQueue(memory, delivery)) return
-      if (!intake.takeWaiting(seq)) return held.nak(patience)
+      if (memory.settled.has(place.seq, delivery) || needsNoQueue(memory, delivery)) return
+      if (!intake.takeWaiting(place)) return held.nak(patience)
       yield* Effect.ensuring(
         queue.end(held, reason),
         Effect.sync(() => intake.letGo(held))

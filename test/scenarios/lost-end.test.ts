@@ -16,10 +16,12 @@ import {
   publishMany,
   queued,
   quickRetry,
-  worker
+  worker,
+  workersApart
 } from "../engine.ts"
 import { attempts } from "../outcomes.ts"
 import { powerCut } from "../power-cut.ts"
+import type { Answer } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
 import { outage } from "../scenario.ts"
 import { crashAt } from "../worker-process.ts"
@@ -64,6 +66,46 @@ describe.concurrent("a broker that loses the end of the events, and not of the h
           )
           assert.deepInclude(judgement.tally, { delivered: 3, pending: 0, missing: 0 })
         })
+    )
+})
+
+describe.concurrent("what is in hand when a broker loses it", () => {
+  for (const way of ["event", "queue"] as const)
+    outage(
+      `does not let go of another message that has its sequence since, ${way === "event" ? "of the events" : "of a queue"}`,
+      (_, server) =>
+        Effect.gen(function* () {
+          const { ask, jsm, names } = yield* Broker
+          let answer = () => {}
+          const answered = new Promise<Answer>((resolve) => {
+            answer = () => resolve({})
+          })
+          const held = yield* receiver({ answer: () => answered })
+          const next = yield* receiver()
+          yield* endpoint({ id: "held", url: held.url, types: ["held"] })
+          yield* endpoint({ id: "next", url: next.url, types: ["next"] })
+          const partition = partitionOf("acme", "held", 1)
+          const stream = way === "event" ? names.events : names.deliveries(partition)
+          const facts = yield* history
+          const power = yield* powerCut(server, stream)
+          yield* way === "event" ? worker() : workersApart()
+          yield* power.remember
+          yield* publish("held")
+          yield* held.received(1)
+          yield* power.cut
+          yield* publish("next")
+          const consumer = way === "event" ? names.routerConsumer : names.deliverConsumer
+          yield* eventually(
+            ask("look at the consumer", () => jsm.consumers.info(stream, consumer)),
+            ({ delivered }) => delivered.stream_seq === 1
+          )
+          answer()
+          yield* next.received(1)
+          yield* facts.count("delivered", 2)
+          yield* quiet
+          assert.lengthOf(next.requests, 1)
+        }),
+      { partitions: 1 }
     )
 })
 

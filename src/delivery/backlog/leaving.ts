@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import type { Broker } from "../../broker/connection.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { Place } from "../../domain/fact.ts"
+import { placeName } from "../../domain/fact.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { EndpointHealth } from "../endpoints/endpoint-health.ts"
 import type { Handling, StoreElsewhere } from "../handling.ts"
@@ -25,25 +27,25 @@ export interface LeavingOptions {
 export const makeLeaving = (options: LeavingOptions) => {
   const { backlog, drains, health, letGo, memory, queue, underway } = options
   /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
-  const moves = new Map<number, Effect.Effect<PubAck, PublishError>>()
+  const moves = new Map<string, Effect.Effect<PubAck, PublishError>>()
   const toBacklog: StoreElsewhere = (held, progress) => {
-    const { seq } = held.place
-    const hasLeft = () => memory.settled.has(seq, held.delivery)
+    const name = placeName(held.place)
+    const hasLeft = () => memory.settled.has(held.place.seq, held.delivery)
     const store =
-      moves.get(seq) ??
+      moves.get(name) ??
       drains().storing(held.delivery, (after) => backlog.store(held, progress, after, hasLeft))
-    moves.set(seq, store)
-    return Effect.tap(store, () => Effect.sync(() => moves.delete(seq)))
+    moves.set(name, store)
+    return Effect.tap(store, () => Effect.sync(() => moves.delete(name)))
   }
 
   return {
     /** Whether a message's move was begun, and nobody knows its end. */
-    hasBegun: (seq: number) => moves.has(seq),
+    hasBegun: (place: Place) => moves.size > 0 && moves.has(placeName(place)),
     /** A message has ended: it moves no more. */
-    forget: (seq: number) => moves.delete(seq),
+    forget: (place: Place) => moves.size > 0 && moves.delete(placeName(place)),
     /** Moves a delivery to its endpoint's backlog, or ends it where nothing is to wait there. */
     leave: (key: string, held: Held) => {
-      const isMoving = moves.has(held.place.seq)
+      const isMoving = moves.has(placeName(held.place))
       const reason =
         !isMoving && health.refuses(key)
           ? "circuit-open"

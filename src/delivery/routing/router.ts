@@ -48,15 +48,16 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
   const route = yield* makeRoute(options)
   const underway = yield* makeUnderway<Broker>()
-  const working = new Set<number>()
+  /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
+  const working = new Map<number, number>()
 
   const take: Take = (message, header) => {
     // In hand already, and perhaps being attempted: its answer settles this one, too.
-    if (working.has(message.seq)) return
-    working.add(message.seq)
+    if (working.get(message.seq) === message.storedAt) return
+    working.set(message.seq, message.storedAt)
     const hand = inHand.take(message)
     const ended = () => {
-      working.delete(message.seq)
+      if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
       inHand.release(hand)
     }
     const redelivered = message.handedOut > 1
