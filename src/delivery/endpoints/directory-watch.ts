@@ -212,10 +212,13 @@ export const keepReading = Effect.fnUntraced(function* (
   } satisfies Currentness
 })
 
+/** Headers that only the mark of a removal has. */
+const marks = ["KV-Operation", "Nats-Marker-Reason"]
+
 /** What the bucket's stream holds under a key: nothing, where it is the mark of a removal. */
 const storedUnder = (message: StoredMsg): Shown => ({
   revision: message.seq,
-  text: message.header.has("KV-Operation") ? undefined : message.string()
+  text: marks.some((name) => message.header.has(name)) ? undefined : message.string()
 })
 
 /** A watch that will not catch up by itself: another one may be served by another copy. */
