@@ -13,7 +13,7 @@ import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { TypeFilter } from "../../src/domain/type-filter.ts"
 import { endpoint, eventually } from "../engine.ts"
-import { writeByHand } from "../live-endpoints.ts"
+import { change, readByHand, writeByHand } from "../live-endpoints.ts"
 import { onServer, outage } from "../scenario.ts"
 
 const { scenario } = onServer()
@@ -143,6 +143,8 @@ const answered = Effect.fnUntraced(function* (
   )
   subscription.unsubscribe()
 })
+
+const maxInFlight = (id: string, count: number) => change(id, { maxInFlight: count })
 
 const types = Schema.decodeUnknownSync(Schema.NonEmptyArray(TypeFilter))
 
@@ -363,10 +365,11 @@ describe.concurrent("the directory", () => {
 
   scenario("goes back to an older configuration only where the leader has it", () =>
     Effect.gen(function* () {
-      const { endpoint: first, revision } = yield* endpoint({ id: "hook" })
+      const { revision } = yield* endpoint({ id: "hook" })
+      const text = yield* readByHand("acme.hook")
       let watches = 0
       const { reconnect, service } = yield* altered((watch) =>
-        watches++ === 0 ? watch : preceded(watch, { revision, text: JSON.stringify(first) })
+        watches++ === 0 ? watch : preceded(watch, { revision, text })
       )
       const directory = yield* Effect.provideService(openDirectory, Broker, service)
       yield* changeEndpoint("acme", "hook", (found) =>
@@ -382,6 +385,61 @@ describe.concurrent("the directory", () => {
       assert.strictEqual(watches, 2)
       assert.strictEqual(directory.version(), before)
       assert.strictEqual(directory.find("acme.hook")?.config.maxInFlight, 77)
+    })
+  )
+
+  scenario("takes what a bucket gives its revisions to that has lost its end", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      yield* endpoint({ id: "hook" })
+      const text = yield* readByHand("acme.hook")
+      const lost = yield* maxInFlight("hook", 2)
+      yield* endpoint({ id: "lost" })
+      let watches = 0
+      let shown = 0
+      const { reconnect, service } = yield* altered((watch) =>
+        watches++ === 0
+          ? upToNow(watch, never)
+          : shownBy(watch, ({ delta, key }) => {
+              if (key === "acme.hook") shown++
+              return { when: Promise.resolve(), delta }
+            })
+      )
+      // While the leader says that it has the first revision, it is given the second one, again.
+      let asked = 0
+      const meddling: typeof ask = (operation, run) =>
+        operation !== "read acme.hook" || asked++ > 0
+          ? ask(operation, run)
+          : Effect.gen(function* () {
+              const answer = yield* ask(operation, run)
+              const before = shown
+              const again = yield* Effect.orDie(maxInFlight("hook", 3))
+              assert.strictEqual(again.revision, lost.revision)
+              yield* eventually(
+                Effect.sync(() => shown),
+                (count) => count > before
+              )
+              return answer
+            }).pipe(Effect.provide(context))
+      const context = yield* Effect.context<Broker>()
+      const directory = yield* Effect.provideService(openDirectory, Broker, {
+        ...service,
+        ask: meddling
+      })
+      const told: Array<string> = []
+      directory.onUnavailable((_, id) => told.push(id))
+      const stream = `KV_${names.buckets.endpoints}`
+      const { config } = yield* ask("look", () => jsm.streams.info(stream))
+      yield* ask("lose all", () => jsm.streams.delete(stream))
+      yield* ask("begin anew", () => jsm.streams.add(config))
+      const kv = yield* service.bucket(names.buckets.endpoints)
+      yield* ask("put", () => kv.put("acme.hook", text))
+      reconnect()
+      yield* directory.current
+      assert.isAbove(asked, 0)
+      assert.strictEqual(directory.find("acme.hook")?.config.maxInFlight, 3)
+      assert.isUndefined(directory.find("acme.lost"))
+      assert.deepStrictEqual(told, ["lost"])
     })
   )
 

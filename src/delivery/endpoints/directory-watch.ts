@@ -94,15 +94,16 @@ export const keepReading = Effect.fnUntraced(function* (
       const lag = new WatchLag(performance.now())
       /** Keys that the watch has shown, as long as the reading is not complete. */
       let seen: Set<string> | undefined = new Set<string>()
-      /** Keys of which only the leader can say what counts. */
-      const doubtful = new Set<string>()
+      /** Keys of which only the leader can say what counts, and since which of all doubts. */
+      const doubtful = new Map<string, number>()
+      let doubts = 0
       let moved = () => {}
 
       const apply = (entry: KvWatchEntry): void => {
         const { key, revision } = entry
         const shown = { revision, text: entry.operation === "PUT" ? entry.string() : undefined }
         const weighed = weigh(table.shown(key), shown)
-        if (weighed === "ask-leader") doubtful.add(key)
+        if (weighed === "ask-leader") doubtful.set(key, doubts++)
         else doubtful.delete(key)
         if (weighed === "take") take(key, shown)
         seen?.add(key)
@@ -114,14 +115,15 @@ export const keepReading = Effect.fnUntraced(function* (
       })
 
       /** @param lastSeq of the stream, as the leader knew it before it is asked for the key. */
-      const askLeader = (key: string, lastSeq: number) =>
+      const askLeader = (key: string, since: number, lastSeq: number) =>
         Effect.map(
           ask(`read ${key}`, () =>
             jsm.streams.getMessage(stream, { last_by_subj: `${prefix}${key}` })
           ),
           (message) => {
-            // Else the watch has meanwhile shown something newer.
-            if (!doubtful.delete(key)) return
+            // Else the watch has meanwhile shown something that the leader may not have had yet.
+            if (doubtful.get(key) !== since) return
+            doubtful.delete(key)
             const said =
               message === null ? { revision: lastSeq, text: undefined } : storedUnder(message)
             const known = table.shown(key)
@@ -132,9 +134,14 @@ export const keepReading = Effect.fnUntraced(function* (
         )
 
       const settleDoubts = (lastSeq: number) =>
-        Effect.forEach([...doubtful], (key) => askLeader(key, lastSeq), {
-          concurrency: keysAtOnce,
-          discard: true
+        Effect.whileLoop({
+          while: () => doubtful.size > 0,
+          body: () =>
+            Effect.forEach([...doubtful], ([key, since]) => askLeader(key, since, lastSeq), {
+              concurrency: keysAtOnce,
+              discard: true
+            }),
+          step: () => undefined
         })
 
       /** Asks the leader what the watch should have shown. */
@@ -162,7 +169,7 @@ export const keepReading = Effect.fnUntraced(function* (
           if (!lag.isCaughtUp(performance.now())) lastSeq = yield* check
         }
         // Absence is believed from the leader only: a copy may not have had them yet.
-        for (const key of table.absent(seen ?? new Set())) doubtful.add(key)
+        for (const key of table.absent(seen ?? new Set())) doubtful.set(key, doubts++)
         seen = undefined
         yield* settleDoubts(lastSeq)
       })
