@@ -192,12 +192,9 @@ export const keepReading = Effect.fnUntraced(function* (
         if (lag.at(now) !== "current") close()
         else if (!isCurrent && lag.isCaughtUp(now)) open()
         return failIfStuck(lag)
-      }).pipe(Effect.delay(judgeEveryMs), Effect.forever)
+      }).pipe(Effect.andThen(Effect.sleep(judgeEveryMs)), Effect.forever)
 
-      const supervise = readAll.pipe(
-        Effect.tap(() => Effect.sync(open)),
-        Effect.andThen(Effect.raceFirst(checks, judge))
-      )
+      const supervise = Effect.andThen(readAll, Effect.raceFirst(judge, checks))
       yield* Effect.raceAllFirst([follow, supervise, Deferred.await(again)])
     })
   )
