@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
+import { Directory } from "../../src/delivery/endpoints/directory.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import {
   backlogged,
@@ -13,6 +14,7 @@ import {
   quickRetry,
   worker
 } from "../engine.ts"
+import { change } from "../live-endpoints.ts"
 import { attempts } from "../outcomes.ts"
 import { powerCut } from "../power-cut.ts"
 import { receiver } from "../receiver.ts"
@@ -76,6 +78,34 @@ describe.concurrent("a broker that has lost what was stored last", () => {
         yield* publish("next")
         yield* facts.count("delivered", 1)
         assert.deepStrictEqual(attempts(hook), [1, 1])
+      }),
+    { partitions: 2 }
+  )
+
+  outage(
+    "gives a revision to another configuration, which counts, and so does the one before it",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const [early, late] = [yield* receiver(), yield* receiver()]
+        yield* endpoint({ url: early.url, maxInFlight: 1 })
+        const facts = yield* history
+        const power = yield* powerCut(server, `KV_${names.buckets.endpoints}`)
+        const services = yield* Layer.build(Directory.layer)
+        const directory = Context.get(services, Directory)
+        const inFlight = Effect.sync(() => directory.find("acme.hook")?.config.maxInFlight)
+        yield* worker()
+        yield* power.remember
+        const lost = yield* change("hook", { maxInFlight: 2 })
+        yield* eventually(inFlight, (count) => count === 2)
+        yield* power.cut
+        yield* eventually(inFlight, (count) => count === 1)
+        const next = yield* change("hook", { url: late.url, maxInFlight: 3 })
+        assert.strictEqual(next.revision, lost.revision)
+        yield* eventually(inFlight, (count) => count === 3)
+        yield* publish("next")
+        yield* facts.count("delivered", 1)
+        assert.lengthOf(late.requests, 1)
       }),
     { partitions: 2 }
   )

@@ -5,6 +5,7 @@ import { decodeEndpoint, endpointKey } from "./endpoint-store.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive, windowOf } from "./live-endpoint.ts"
 import { Recent } from "./recent.ts"
+import type { Shown } from "./watch-lag.ts"
 
 /** What routing needs to know of an endpoint. */
 export interface ListedEndpoint {
@@ -64,6 +65,16 @@ export class DirectoryTable {
   /** 0 for one that was never heard of. */
   revisionOf(key: string): number {
     return this.#rows.get(key)?.revision ?? this.#removed.get(key) ?? 0
+  }
+
+  /** What is known of a key, as its bucket would show it; revision 0 for one that was never heard of. */
+  shown(key: string): Shown {
+    return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
+  }
+
+  isUnreadable(key: string): boolean {
+    const [tenant = "", id = ""] = key.split(".")
+    return this.#unreadable.get(tenant)?.has(id) === true
   }
 
   match(tenant: string, type: string): ReadonlyArray<ListedEndpoint> {

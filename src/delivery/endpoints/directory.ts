@@ -34,6 +34,14 @@ export class Directory extends Context.Service<
     readonly match: (tenant: string, type: string) => ReadonlyArray<ListedEndpoint>
     /** Ids of the tenant's endpoints whose configuration nobody can read: they may want anything. */
     readonly unreadable: (tenant: string) => ReadonlyArray<string>
+    /**
+     * Whether what is known here may be planned by: it is less than 10 s behind the bucket. Not from a
+     * reconnect until all has been read again, nor while the watch is behind the leader or the leader
+     * does not answer.
+     */
+    readonly isCurrent: () => boolean
+    /** Waits until it may; at once while it may. */
+    readonly current: Effect.Effect<void>
     /** Another one whenever an endpoint has changed. */
     readonly version: () => number
     readonly standing: (
@@ -60,7 +68,7 @@ const open = Effect.fnUntraced(function* () {
   const bucket = yield* broker.bucket(broker.names.buckets.endpoints)
   const table = new DirectoryTable()
   const listeners = new Set<UnavailableListener>()
-  yield* keepReading(table, (key) => {
+  const { current, isCurrent } = yield* keepReading(table, (key) => {
     const [tenant = "", endpoint = ""] = key.split(".")
     for (const listener of listeners) listener(tenant, endpoint)
   })
@@ -88,6 +96,8 @@ const open = Effect.fnUntraced(function* () {
   return Directory.of({
     match: (tenant, type) => table.match(tenant, type),
     unreadable: (tenant) => table.unreadable(tenant),
+    isCurrent,
+    current,
     version: () => table.version,
     find: (key) => table.find(key),
     disabled: () => table.disabled(),

@@ -18,6 +18,7 @@ import { Directory } from "../endpoints/directory.ts"
 import { storeOnce } from "../memory/store-once.ts"
 import type { Plain } from "../underway.ts"
 import { makeLook, nothing } from "./begun.ts"
+import { makeDirectoryGate } from "./directory-gate.ts"
 import type { Owned, SoFar, Then } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
 import type { Candidate, StoredPart } from "./plan.ts"
@@ -33,6 +34,7 @@ export interface RouteOptions {
   /** Bodies of events that are attempted at the same time, bytes. */
   readonly bytesStraight: number
   readonly owned: Owned
+  readonly stopping: () => boolean
 }
 
 /** Who is told how the routing of an event goes. */
@@ -59,7 +61,8 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const look = yield* makeLook(layout.partitions)
   const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
-  const routes = new Routes(yield* Directory, names.eventRoot)
+  const directory = yield* Directory
+  const routes = new Routes(directory, names.eventRoot)
   const facts = yield* Facts
   const reached = yield* Checkpoint
   const deliveries = makeGate(
@@ -70,6 +73,10 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
   const plans = yield* makePlans(worker, patience)
+  const endpoints = makeDirectoryGate(directory, {
+    limit: patience / 2,
+    stopping: options.stopping
+  })
   const sendAll = yield* makeFanOut({
     partitions: layout.partitions,
     patience,
@@ -215,15 +222,19 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   }
 
   const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
-    const { all, subject } = routes.of(message.subject)
+    const began = sofar.began ?? performance.now()
     const routed = Effect.suspend(() => {
+      const { all, subject } = routes.of(message.subject)
       if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
       const event = eventOf(message, header, subject)
-      return Effect.flatMap(asPlanned(event, sofar), (known) =>
+      return Effect.flatMap(asPlanned(event, { ...sofar, began }), (known) =>
         routeEvent(event, all, message.data, known)
       )
     })
-    return Effect.map(routed, () => acknowledge(message))
+    return endpoints.pass.pipe(
+      Effect.andThen(routed),
+      Effect.map(() => acknowledge(message))
+    )
   }
 
   /**
@@ -238,6 +249,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     work.step(() => {
       const began = performance.now()
       const fromStart = () => otherwise({ known: undefined, began })
+      if (!endpoints.isOpen()) return fromStart()
       const { all, subject } = routes.of(message.subject)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
@@ -261,5 +273,5 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       )
     })
 
-  return { plainly, carefully }
+  return { plainly, carefully, endpoints }
 })

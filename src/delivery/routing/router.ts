@@ -8,6 +8,7 @@ import { InHand } from "../lanes/in-hand.ts"
 import { pull } from "../lanes/pull.ts"
 import { makeUnderway } from "../underway.ts"
 import { makeBegun } from "./begun.ts"
+import { EndpointsNotCurrent } from "./directory-gate.ts"
 import type { Owned } from "./fan-out.ts"
 import { makeRoute } from "./route.ts"
 
@@ -20,6 +21,8 @@ const mostInHand = 256
 const usualParts = 8
 /** Pause before an event that could not be routed is tried again, ms. */
 const retryPause = 5_000
+/** The same before one that nobody has begun is handed out again, ms. */
+const giveBackPause = 1_000
 
 export interface RouterOptions {
   readonly worker: string
@@ -72,7 +75,8 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         lasts: () => inHand.setApart(hand)
       })
     } else {
-      const known = begun.of(event, redelivered)
+      // What is known of it must not grow old while the endpoints are waited for.
+      const known = Effect.andThen(route.endpoints.pass, begun.of(event, redelivered))
       const routed = Effect.flatMap(known, (known) => route.carefully(message, header, { known }))
       underway.run(careful(routed), ended)
     }
@@ -94,7 +98,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         return
       }
       yield* inHand.roomy
-      return inHand.room
+      return (yield* route.endpoints.look) ? inHand.room : undefined
     })
   })
   yield* underway.none
@@ -111,19 +115,26 @@ const comeBackOnFailure = <E, R>(
     const times = Math.min(message.handedOut - 1, 6)
     message.nak(retryPause * 2 ** times)
   })
+  const giveBack = Effect.sync(() => {
+    forget()
+    // At once it could come here again, while a worker stops.
+    message.nak(giveBackPause)
+  })
   return routed.pipe(
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterrupts(cause),
-      (cause) =>
-        // A broker that takes nothing has been told of, once for all events that wait.
-        Cause.squash(cause) instanceof PublishError
-          ? comeBack
-          : Effect.andThen(
-              Effect.logError("an event could not be routed; it is tried again", cause, {
-                seq: message.seq
-              }),
-              comeBack
-            )
+      (cause) => {
+        const why = Cause.squash(cause)
+        // These have been told of, once for all events that wait.
+        if (why instanceof EndpointsNotCurrent) return giveBack
+        if (why instanceof PublishError) return comeBack
+        return Effect.andThen(
+          Effect.logError("an event could not be routed; it is tried again", cause, {
+            seq: message.seq
+          }),
+          comeBack
+        )
+      }
     )
   )
 }
