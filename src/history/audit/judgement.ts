@@ -17,14 +17,15 @@ import type { Unburied, Untold } from "./burials.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
 import { Problems } from "./problem.ts"
 import type { Reach } from "./reach.ts"
+import type { About } from "./record.ts"
 import type { Waiter } from "./waiting-rooms.ts"
 
 /** What was found out beside what the facts say. */
 export interface Findings {
   readonly reach: Reach
   readonly overdue: ReadonlyArray<Waiter>
-  /** The router had not finished the event when the audit began, and need not have. */
-  readonly isInHand: (eventSeq: number) => boolean
+  /** The router had not finished its event when the audit began, and need not have. */
+  readonly isInHand: (round: About) => boolean
   /** Events up to here were stored so long ago that the router should have come to them. */
   readonly lastDue: number
   readonly unburied: ReadonlyArray<Unburied>
