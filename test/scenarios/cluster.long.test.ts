@@ -7,12 +7,14 @@ import { Broker } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { closedBooks, noRecords } from "../books.ts"
+import { start } from "../cli/running.ts"
 import type { Installation } from "../engine.ts"
 import { backlogged, endpoint, eventually, installation, publish, publishMany } from "../engine.ts"
 import { gate } from "../gate.ts"
 import type { TestCluster, TestServer } from "../nats-server.ts"
 import { startCluster } from "../nats-server.ts"
 import { owners } from "../owners.ts"
+import { receiver } from "../receiver.ts"
 import { quiet } from "../scenario.ts"
 import { workerProcess } from "../worker-process.ts"
 
@@ -113,6 +115,36 @@ describe("a cluster of three brokers", () => {
             const read = Stream.runCollect(readFrom(seq - 50)).pipe(Effect.provideContext(through))
             assert.deepStrictEqual(yield* read, [seq])
           }
+      })
+  )
+
+  scenario(
+    "has workers wait that are started while it has no leaders, and stops them when told to",
+    ({ eventRoot, prefix }) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        yield* publish("paid")
+        const flags = ["--nats", cluster.url, "--prefix", prefix, "--events", eventRoot]
+        const down = [...cluster.servers.values()].slice(1)
+        yield* Effect.promise(() => Promise.all(down.map(({ kill9 }) => kill9())))
+        const options = ["--allow-network", "127.0.0.0/8", "--json", ...flags]
+        const waits = (line: string) => line.includes("the broker does not answer")
+        const [stopped, patient] = [
+          yield* start("worker", "--id", "stopped", ...options),
+          yield* start("worker", "--id", "patient", ...options)
+        ]
+        yield* Effect.forEach([stopped, patient], ({ until }) => until((_, err) => err.some(waits)))
+        yield* stopped.signal("SIGINT")
+        assert.strictEqual(yield* stopped.ended, 0)
+        yield* Effect.promise(() => Promise.all(down.map(({ restart }) => restart())))
+        yield* patient.until((out) => out.some((line) => line.includes('"delivering"')))
+        assert.lengthOf(patient.err.filter(waits), 1)
+        assert.lengthOf(
+          patient.err.filter((line) => line.includes("the broker answers")),
+          1
+        )
+        yield* hook.received(1)
       })
   )
 
