@@ -1,5 +1,6 @@
 import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from "effect"
 import type { IpNetwork } from "effect/net"
+import { Broker } from "../broker/connection.ts"
 import { makeGate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
@@ -136,10 +137,17 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     Effect.forkScoped(Effect.provideContext(part, services))
   )
   const within = options.stopWithin ?? defaultStopWithin
+  const { connection } = yield* Broker
+  // What is finished then, nobody could be told of.
+  const cutOff = Effect.andThen(
+    Effect.promise(() => connection.closed()),
+    Fiber.interruptAll(fibers)
+  )
   const stop = Effect.gen(function* () {
     yield* Deferred.succeed(asked, undefined)
     yield* Effect.forkChild(membership.leave, { startImmediately: true })
     yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
+      Effect.raceFirst(cutOff),
       Effect.timeoutOrElse({
         duration: within,
         orElse: () =>
