@@ -139,11 +139,10 @@ describe("a cluster of three brokers", () => {
         assert.strictEqual(yield* stopped.ended, 0)
         yield* Effect.promise(() => Promise.all(down.map(({ restart }) => restart())))
         yield* patient.until((out) => out.some((line) => line.includes('"delivering"')))
+        const goesOn = (line: string) => line.includes("the broker answers")
+        yield* patient.until((_, err) => err.some(goesOn))
         assert.lengthOf(patient.err.filter(waits), 1)
-        assert.lengthOf(
-          patient.err.filter((line) => line.includes("the broker answers")),
-          1
-        )
+        assert.lengthOf(patient.err.filter(goesOn), 1)
         yield* hook.received(1)
       })
   )

@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readChanges, readLayout, TopologyError } from "../../broker/installed.ts"
 import { firstSince } from "../../broker/scan.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { hasEnded } from "../fold/round.ts"
 import { makeAttemptTimes } from "./attempt-times.ts"
 import type { Books } from "./books.ts"
@@ -70,7 +71,9 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   /** By how long an attempt may take, the last event that has been stored for longer than that and the grace. */
   const lastDueBy = new Map<number, number>()
   const learn = Effect.fnUntraced(function* (all: Iterable<About>) {
-    const list = [...all]
+    const list = [...all].filter(
+      ({ eventSeq, round }) => round === firstRound && eventSeq > reach.routerFloor
+    )
     yield* times.learn(list)
     for (const time of new Set(list.map(times.of)))
       if (!lastDueBy.has(time))
