@@ -44,6 +44,8 @@ const isRunning = (pid: number | undefined): boolean => {
 export interface TestServerOptions {
   /** Lines for the end of its configuration, such as `max_payload: 8MB`. */
   readonly config?: string
+  /** Its JetStream domain. (Default: none) */
+  readonly domain?: string
   readonly env?: NodeJS.ProcessEnv
 }
 
@@ -92,10 +94,11 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-nats-"))
   const storeDir = join(directory, "store")
   const file = join(directory, "nats.conf")
+  const domain = options.domain === undefined ? "" : `, domain: ${options.domain}`
   const start = async (port: number) => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
-      `jetstream { store_dir: ${JSON.stringify(storeDir)} }`,
+      `jetstream { store_dir: ${JSON.stringify(storeDir)}${domain} }`,
       options.config ?? "",
       ""
     ]
@@ -138,6 +141,14 @@ export interface TestCluster {
   readonly url: string
   /** By the name that the broker calls each by. */
   readonly servers: ReadonlyMap<string, TestServer>
+  /** Starts a leaf node without a JetStream of its own in front of one of the servers. */
+  readonly startLeaf: (name: string) => Promise<TestLeaf>
+  readonly stop: () => Promise<void>
+}
+
+/** A server that passes everything on to another one. */
+export interface TestLeaf {
+  readonly url: string
   readonly stop: () => Promise<void>
 }
 
@@ -165,16 +176,55 @@ const untilTogether = async (url: string, size: number) => {
   await connection.close()
 }
 
+/** Between servers without one, a leaf node passes no requests for JetStream on. */
+const clusterDomain = "hub"
+
+/** Starts a server that passes everything on, JetStream requests too, and waits until it does. */
+const startLeaf = async (hub: number): Promise<TestLeaf> => {
+  const binary = await Effect.runPromise(findNatsServer())
+  const directory = await mkdtemp(join(tmpdir(), "petrel-test-leaf-"))
+  const file = join(directory, "nats.conf")
+  const lines = [
+    'listen: "127.0.0.1:-1"',
+    `leafnodes { remotes: [{ url: "nats://127.0.0.1:${hub}" }] }`,
+    `default_js_domain: { "$G": ${clusterDomain} }`
+  ]
+  await writeFile(file, `${lines.join("\n")}\n`)
+  const { end, port } = await launch(binary.path, file)
+  const url = `nats://127.0.0.1:${port}`
+  const connection = await connect({ servers: url })
+  const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: 500 })
+  const passes = () =>
+    jsm.getAccountInfo().then(
+      () => true,
+      () => false
+    )
+  while (!(await passes())) await setTimeout(50)
+  await connection.close()
+  return {
+    url,
+    stop: async () => {
+      await end()
+      await rm(directory, { recursive: true, force: true })
+    }
+  }
+}
+
 /** Starts servers that make a cluster; whoever starts it stops it. */
 export const startCluster = async (size = 3): Promise<TestCluster> => {
   const ports = await Promise.all(Array.from({ length: size }, freePort))
+  const leafPorts = await Promise.all(Array.from({ length: size }, freePort))
   const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")
   const servers = new Map(
     await Promise.all(
       ports.map(async (port, index) => {
         const name = `n${index}`
         const cluster = `cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`
-        const server = await startServer({ config: `server_name: ${name}\n${cluster}` })
+        const leafs = `leafnodes { listen: "127.0.0.1:${leafPorts[index]}" }`
+        const server = await startServer({
+          domain: clusterDomain,
+          config: `server_name: ${name}\n${cluster}\n${leafs}`
+        })
         return [name, server] as const
       })
     )
@@ -184,6 +234,7 @@ export const startCluster = async (size = 3): Promise<TestCluster> => {
   return {
     url,
     servers,
+    startLeaf: (name) => startLeaf(leafPorts[[...servers.keys()].indexOf(name)] ?? 0),
     stop: async () => {
       // In good order each would hand over what it leads, one after the other.
       await Promise.all([...servers.values()].map(({ kill9 }) => kill9()))

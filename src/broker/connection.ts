@@ -72,6 +72,19 @@ export class Broker extends Context.Service<
     Layer.effect(Broker, open(options))
 }
 
+/**
+ * Lets go of a broker that does not come back: what waits for its answer fails at once, and so does
+ * what is asked later.
+ */
+export const abandon = Effect.flatMap(Broker, ({ connection, publisher }) =>
+  Effect.ignoreCause(
+    Effect.promise(() => {
+      publisher.close()
+      return connection.close()
+    })
+  )
+)
+
 const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
   Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
 
@@ -94,10 +107,14 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
       catch: (cause) => unreachable(options.url, cause)
     }),
     (connection) =>
-      Effect.promise(() => connection.drain()).pipe(
-        Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.void }),
-        Effect.andThen(Effect.promise(() => connection.close())),
-        Effect.ignoreCause
+      Effect.suspend(() =>
+        connection.isClosed()
+          ? Effect.void
+          : Effect.promise(() => connection.drain()).pipe(
+              Effect.timeoutOrElse({ duration: "1 second", orElse: () => Effect.void }),
+              Effect.andThen(Effect.promise(() => connection.close())),
+              Effect.ignoreCause
+            )
       )
   )
   yield* checkServer(connection)

@@ -10,7 +10,7 @@ import {
   TopologyError
 } from "./installed.ts"
 import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
-import { wanted } from "./topology.ts"
+import { leastMaxPayload, wanted } from "./topology.ts"
 
 /** What was there already, what was made, what was changed and in which fields. */
 export interface Change {
@@ -91,8 +91,13 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     return yield* new TopologyError({
       message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
     })
+  const maxPayload = connection.info?.max_payload ?? 1_048_576
+  if (maxPayload < leastMaxPayload)
+    return yield* new TopologyError({
+      message: `this broker takes messages of up to ${maxPayload} bytes (max_payload), and Petrel needs ${leastMaxPayload} (64 KiB) at least: raise it in the broker's configuration`
+    })
   yield* checkSubjects
-  return yield* ensureAll(wanted(names, options, connection.info?.max_payload ?? 1_048_576))
+  return yield* ensureAll(wanted(names, options, maxPayload))
 })
 
 /**

@@ -1,5 +1,6 @@
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
 import { DeliverPolicy } from "@nats-io/jetstream"
+import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "./connection.ts"
 
@@ -26,6 +27,27 @@ const patience = 8
 /** How long a copy that is behind is given, ms. */
 const catchUp = 100
 
+/** For how long it is remembered that a stream has one copy only, ms: `petrel init` may give it more. */
+const soleCopyKnownMs = 10_000
+/** Until when that is known of each stream, by the connection it is read through; performance.now. */
+const soleCopies = new WeakMap<NatsConnection, Map<string, number>>()
+
+/**
+ * What a stream holds now, as its leader says; undefined where it has one copy only, which is that
+ * one. The stream decides: what a server says of its cluster may be missing, behind a leaf node for
+ * one.
+ */
+const stateOfCopied = Effect.fnUntraced(function* (stream: string) {
+  const { ask, connection, jsm } = yield* Broker
+  const known = soleCopies.get(connection) ?? new Map<string, number>()
+  soleCopies.set(connection, known)
+  if ((known.get(stream) ?? 0) > performance.now()) return undefined
+  const { config, state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  if (config.num_replicas > 1) return state
+  known.set(stream, performance.now() + soleCopyKnownMs)
+  return undefined
+})
+
 /** Where reading begins, and which messages are meant. */
 interface Beginning {
   readonly stream: string
@@ -34,7 +56,7 @@ interface Beginning {
 }
 
 /**
- * Reads all that was acknowledged before it began. In a cluster any copy of the stream may answer,
+ * Reads all that was acknowledged before it began. Where a stream has copies any of them may answer,
  * and be behind though the broker is well: so it is read on until the leader knows of nothing more.
  */
 const complete = <A extends { readonly seq: number }, E>(
@@ -43,9 +65,9 @@ const complete = <A extends { readonly seq: number }, E>(
 ): Stream.Stream<A, E | BrokerError, Broker> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { ask, connection, jsm } = yield* Broker
-      if (connection.info?.cluster === undefined) return read(fromSeq)
-      const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+      const { ask, jsm } = yield* Broker
+      const state = yield* stateOfCopied(stream)
+      if (state === undefined) return read(fromSeq)
       let next = fromSeq
       const isBehind = Effect.gen(function* () {
         if (next > state.last_seq) return false

@@ -52,8 +52,11 @@ export const defaultTopology: TopologyOptions = {
   deadBytes: 1024 ** 3
 }
 
-/** Room that an event leaves for the headers that Petrel adds on the way. */
-const headerRoom = 64 * 1024
+/** The least `max_payload` of a broker: all that Petrel stores besides events fits into it, bytes. */
+export const leastMaxPayload = 64 * 1024
+
+/** Room that an event leaves for the headers that Petrel adds on the way, which are under 8 KiB. */
+const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floor(maxPayload / 4))
 
 /** Messages handed out and not settled, waiting NAKs included: far above what the worker lets wait. */
 const maxAckPending = 65_536
@@ -139,7 +142,7 @@ export const wanted = (
         max_bytes: options.eventBytes,
         // Full, it refuses what comes: what is in it may not be routed yet.
         discard: DiscardPolicy.New,
-        max_msg_size: maxPayload - headerRoom,
+        max_msg_size: maxPayload - headerRoom(maxPayload),
         duplicate_window: nanos(options.eventDedupe),
         allow_direct: true
       },

@@ -1,8 +1,19 @@
 import { join, resolve } from "node:path"
-import { Clock, Deferred, Effect, Fiber, Logger, Option, References, Stream } from "effect"
+import {
+  Clock,
+  Deferred,
+  Effect,
+  Exit,
+  Fiber,
+  Layer,
+  Logger,
+  Option,
+  References,
+  Stream
+} from "effect"
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
-import { Broker } from "../broker/connection.ts"
+import { abandon, Broker } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded.ts"
 import { startEmbedded } from "../broker/embedded.ts"
 import { init } from "../broker/init.ts"
@@ -161,10 +172,13 @@ const run = Effect.fnUntraced(function* (options: {
     eventRoot: events,
     clientName: "petrel dev"
   })
+  const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
+  const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, server)).pipe(Effect.provide(broker)),
-    untilBrokerEnds(server, join(dataDir, "nats-server.log"))
-  )
+    Effect.scoped(serve(options, server)),
+    // Before the worker stops: it would wait for answers of a broker that is no more.
+    Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
+  ).pipe(Effect.provideContext(services))
 }, Effect.scoped)
 
 const farewell = Effect.gen(function* () {

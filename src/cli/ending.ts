@@ -1,6 +1,7 @@
 import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
 import { BrokerError } from "../broker/connection.ts"
+import { isUnanswered } from "../broker/until-answered.ts"
 import { OutputClosed } from "./stdout.ts"
 
 /** How the process ends: its exit code, and what stderr says. */
@@ -15,8 +16,11 @@ const streamNotFound = 10059
 /** The error's own words; where a stream is not there, what to do about it. */
 const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  return error instanceof BrokerError && error.code === streamNotFound
-    ? `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix`
+  if (!(error instanceof BrokerError)) return error.message
+  if (error.code === streamNotFound)
+    return `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix`
+  return isUnanswered(error)
+    ? `the broker does not answer (${error.message}): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again`
     : error.message
 }
 

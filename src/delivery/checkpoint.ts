@@ -13,6 +13,8 @@ export type Step =
   | "moved"
   | "postponed"
   | "released"
+  | "partition-closed"
+  | "stream-removed"
   | "round-claimed"
   | "round-stored"
   | "alert-decided"

@@ -1,8 +1,10 @@
 import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from "effect"
 import type { IpNetwork } from "effect/net"
+import { Broker } from "../broker/connection.ts"
 import { makeGate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
+import { untilAnswered } from "../broker/until-answered.ts"
 import { Facts } from "../history/facts.ts"
 import { isAllowedAddress } from "../policy/address.ts"
 import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
@@ -80,13 +82,28 @@ const defaultAlertEvery = 5_000
 /** Pause before a part of a worker that failed begins again, ms. */
 const retryPause = 1_000
 
+/** Reads what a worker must know, and makes it known to the others. */
+const enter = Effect.fnUntraced(function* (
+  owner: Owner,
+  roles: ReadonlyArray<Role>,
+  load: ReturnType<typeof loadOf>
+) {
+  const { epoch } = yield* refuseChange
+  const layout = yield* readLayout
+  const mayReturn = refuseNewLayout(epoch)
+  // Before the first sign of life: while 100,000 endpoints are read the next ones may come too late.
+  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  const membership = yield* join({ owner, roles, load, mayReturn })
+  // Whoever changes the layout looks for workers after it has said so: one of both sees the other.
+  yield* mayReturn
+  return { epoch, layout, membership, services }
+})
+
 /**
  * Starts a worker, which runs until it is stopped, cannot go on, or the scope closes. Fails where
  * a worker with its id is alive.
  */
 export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
-  const { epoch } = yield* refuseChange
-  const layout = yield* readLayout
   const owner: Owner = {
     worker: options.id,
     instance: (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36),
@@ -94,12 +111,11 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   }
   const owned = new Map<number, Partition>()
   let requests = 0
-  const mayReturn = refuseNewLayout(epoch)
-  // Before the first sign of life: while 100,000 endpoints are read the next ones may come too late.
-  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
-  const membership = yield* join({ owner, roles: options.roles, load: loadOf(owned), mayReturn })
-  // Whoever changes the layout looks for workers after it has said so: one of both sees the other.
-  yield* mayReturn
+  const { epoch, layout, membership, services } = yield* untilAnswered(
+    "the broker does not answer, as while a cluster elects its leaders; waiting until it does",
+    "the broker answers; going on",
+    enter(owner, options.roles, loadOf(owned))
+  )
   const asked = yield* Deferred.make<void>()
   const delivering = yield* Deferred.make<ReadonlyArray<number>>()
   const node: Node = {
@@ -121,10 +137,17 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     Effect.forkScoped(Effect.provideContext(part, services))
   )
   const within = options.stopWithin ?? defaultStopWithin
+  const { connection } = yield* Broker
+  // What is finished then, nobody could be told of.
+  const cutOff = Effect.andThen(
+    Effect.promise(() => connection.closed()),
+    Fiber.interruptAll(fibers)
+  )
   const stop = Effect.gen(function* () {
     yield* Deferred.succeed(asked, undefined)
     yield* Effect.forkChild(membership.leave, { startImmediately: true })
     yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
+      Effect.raceFirst(cutOff),
       Effect.timeoutOrElse({
         duration: within,
         orElse: () =>

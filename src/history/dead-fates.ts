@@ -1,11 +1,10 @@
-import { Effect, Option, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
-import { roundKey } from "../domain/delivery.ts"
+import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
-import { parseFact } from "./read.ts"
 
 /** What became of a dead letter that was sent again. Times in ms since the epoch. */
 export interface Fate {
@@ -27,42 +26,115 @@ export interface SentAgain extends Pick<Fact, "tenant" | "endpoint">, EventIdent
 
 /** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
 const few = 8
+/** Sequences without an open round beyond which it is cheaper to begin a reading anew than to read on. */
+const far = 5_000
 
-/** What came of those of an endpoint's rounds that were begun by sending something again. */
+/** What a fact says of a round; no more than is needed, for there may be millions. */
+interface Told {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly eventSeq: number
+  readonly eventAt: number
+  readonly round: string
+  readonly at: number
+  readonly kind: unknown
+  readonly by: string | undefined
+  readonly dead: number | undefined
+}
+
+/** How a fact about the round that routing began says so, whatever else it holds: a text escapes its quotes. */
+const ofFirstRound = `"round":${JSON.stringify(firstRound)}`
+
+/** Undefined for a fact about the round that routing began, and for what is none. */
+const toldIn = (text: string): Told | undefined => {
+  if (text.includes(ofFirstRound)) return undefined
+  const record = recordIn(text)
+  const { at, by, dead, endpoint, eventAt, eventSeq, kind, round, tenant } = record
+  if (typeof tenant !== "string" || typeof endpoint !== "string") return undefined
+  if (typeof round !== "string" || typeof at !== "number") return undefined
+  if (typeof eventSeq !== "number" || !Number.isSafeInteger(eventSeq)) return undefined
+  if (typeof eventAt !== "number") return undefined
+  return {
+    ...{ tenant, endpoint, eventSeq, eventAt, round, at, kind },
+    by: typeof by === "string" ? by : undefined,
+    dead: typeof dead === "number" ? dead : undefined
+  }
+}
+
+const recordIn = (text: string): { readonly [field: string]: unknown } => {
+  try {
+    return Object(JSON.parse(text))
+  } catch {
+    return {}
+  }
+}
+
+const keyOf = (told: Told): string => `${told.tenant}.${told.endpoint}.${roundKey(told)}`
+
+/** A round that was begun by sending something again, and where the history says so. */
+interface Claimed {
+  readonly seq: number
+  readonly fate: Fate
+}
+
+/**
+ * Finds what came of rounds that were begun by sending something again. Reads on from each only as
+ * far as one of those before is open: most end soon after they began, and between two redeliveries
+ * may lie a month of other facts.
+ *
+ * @param rounds in the order of the history.
+ */
 const endsOf = Effect.fnUntraced(function* (
   targets: ReadonlyArray<readonly [tenant: string, endpoint: string]>,
-  fates: ReadonlyMap<string, Fate>,
-  fromSeq: number
+  rounds: ReadonlyArray<Claimed>,
+  byRound: ReadonlyMap<string, Claimed>
 ) {
   const { names } = yield* Broker
   const { subjects } = names
-  let open = fates.size
-  const note = (fact: Fact) => {
-    const { endpoint, eventAt, eventSeq, round, tenant } = fact
-    if (eventSeq === undefined || eventAt === undefined || round === undefined) return
-    const fate = fates.get(`${tenant}.${endpoint}.${roundKey({ eventSeq, eventAt, round })}`)
-    if (fate === undefined || fate.outcome !== "waiting") return
-    open--
-    fate.outcome = fact.kind === "delivered" ? "delivered" : "dead-lettered"
-    fate.endedAt = fact.at
-    if (fact.dead !== undefined) fate.dead = fact.dead
-  }
-  yield* readStream({
+  const range = {
     stream: names.history,
     subjects: targets.flatMap(([tenant, endpoint]) => [
       subjects.fact(tenant, endpoint, "ok", "delivered"),
       subjects.fact(tenant, endpoint, "failure", "dead-lettered")
-    ]),
-    fromSeq
-  }).pipe(
-    // Most end soon after they began: then nothing later need be read.
-    Stream.takeUntil((message) => {
-      const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
-      if (stored !== undefined) note(stored.fact)
-      return open === 0
-    }),
-    Stream.runDrain
-  )
+    ])
+  }
+  let passed = 0
+  let open = 0
+  const passTo = (seq: number) => {
+    for (let next = rounds[passed]; next !== undefined && next.seq < seq; next = rounds[++passed])
+      if (next.fate.outcome === "waiting") open++
+  }
+  const note = (seq: number, told: Told) => {
+    const found = byRound.get(keyOf(told))
+    if (found === undefined || found.fate.outcome !== "waiting") return
+    const { fate } = found
+    if (found.seq < seq) open--
+    fate.outcome = told.kind === "delivered" ? "delivered" : "dead-lettered"
+    fate.endedAt = told.at
+    if (told.dead !== undefined) fate.dead = told.dead
+  }
+  /** True where nothing is open, and what is begun next lies far ahead, if anything does. */
+  const mayLeave = (seq: number) => {
+    if (open > 0) return false
+    const next = rounds[passed]
+    return next === undefined || next.seq - seq > far
+  }
+  for (let isLeft = true; isLeft; ) {
+    const begin = rounds[passed]
+    if (begin === undefined) return
+    isLeft = false
+    yield* readStream({ ...range, fromSeq: begin.seq }).pipe(
+      Stream.takeUntil((message) => {
+        const { seq } = message
+        passTo(seq)
+        const told = toldIn(message.string())
+        if (told !== undefined) note(seq, told)
+        isLeft = mayLeave(seq)
+        return isLeft
+      }),
+      Stream.runDrain
+    )
+  }
 })
 
 /** The dead letters that were sent again, each with what became of it, as the history tells it. */
@@ -73,9 +145,9 @@ const readSentAgain = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
   const all: Array<SentAgain> = []
-  const byRound = new Map<string, Fate>()
+  const rounds: Array<Claimed> = []
+  const byRound = new Map<string, Claimed>()
   const targets = new Map<string, readonly [tenant: string, endpoint: string]>()
-  let first = Number.POSITIVE_INFINITY
   yield* readStream({
     stream: names.history,
     subjects: [names.subjects.fact(tenant, query.endpoint?.id ?? "*", "ok", "redelivered")],
@@ -83,22 +155,20 @@ const readSentAgain = Effect.fnUntraced(function* (
   }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
-        if (stored === undefined) return
-        const { at, by, dead, endpoint, eventAt, eventSeq, round, tenant } = stored.fact
-        if (dead === undefined || round === undefined) return
-        if (eventSeq === undefined || eventAt === undefined) return
-        const fate: Fate = { round, at, by, outcome: "waiting" }
-        first = Math.min(first, message.seq)
+        const told = toldIn(message.string())
+        if (told?.dead === undefined) return
+        const { at, by, dead, endpoint, eventAt, eventSeq, round, tenant } = told
+        const claimed: Claimed = { seq: message.seq, fate: { round, at, by, outcome: "waiting" } }
         targets.set(`${tenant}.${endpoint}`, [tenant, endpoint])
-        byRound.set(`${tenant}.${endpoint}.${roundKey({ eventSeq, eventAt, round })}`, fate)
-        all.push({ id: dead, tenant, endpoint, eventSeq, eventAt, fate })
+        rounds.push(claimed)
+        byRound.set(keyOf(told), claimed)
+        all.push({ id: dead, tenant, endpoint, eventSeq, eventAt, fate: claimed.fate })
       })
     )
   )
   if (all.length === 0) return all
   const read = targets.size <= few ? [...targets.values()] : [["*", "*"] as const]
-  yield* endsOf(read, byRound, first)
+  yield* endsOf(read, rounds, byRound)
   return all
 })
 

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -105,6 +105,25 @@ describe("petrel dev", () => {
       )
       assert.deepStrictEqual(yield* look(nats), { events: 4, sample: before.sample })
       assert.strictEqual((yield* stop(second)).code, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("ends with its broker, and waits for no answer of one that was killed", () =>
+    Effect.gen(function* () {
+      const data = join(yield* temporary, "data")
+      const command = yield* start("dev", "--nats-port", "0", "--data", data, "--no-sample")
+      yield* command.until((out) => out.some((line) => line.includes("petrel publish")))
+      const pid = Number(
+        yield* Effect.promise(() => readFile(join(data, "broker", "nats-server.pid"), "utf8"))
+      )
+      const killed = performance.now()
+      process.kill(pid, "SIGKILL")
+      assert.strictEqual(yield* command.ended, 1)
+      const said = command.err.join("\n")
+      assert.include(said, "the broker has stopped by itself (exit code 137)")
+      assert.notInclude(said, "cut off")
+      // It takes some 50 ms; to give back each lease took a second, and the connection another.
+      assert.isBelow(performance.now() - killed, 2_500)
     }).pipe(Effect.scoped)
   )
 

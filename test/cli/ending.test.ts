@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import { TimeoutError } from "@nats-io/transport-node"
 import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
+import { BrokerError } from "../../src/broker/connection.ts"
 import { endingOf } from "../../src/cli/ending.ts"
 import { Refused } from "../../src/cli/refused.ts"
 import { OutputClosed } from "../../src/cli/stdout.ts"
@@ -18,6 +20,15 @@ describe("the end of a command", () => {
     assert.deepStrictEqual(endingOf(Exit.fail(failure), 0), {
       code: 1,
       said: "it is not possible"
+    })
+  })
+
+  it("says what to do where the broker did not answer, as while a cluster elects leaders", () => {
+    const cause = new TimeoutError()
+    const failure = new BrokerError({ operation: "look at stream PETREL_EVENTS", cause })
+    assert.deepStrictEqual(endingOf(Exit.fail(failure), 0), {
+      code: 1,
+      said: "the broker does not answer (look at stream PETREL_EVENTS: timeout): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again"
     })
   })
 

@@ -84,6 +84,64 @@ describe.concurrent("a change of the number of partitions", () => {
     )
 
   scenario(
+    "goes on where it was killed between closing a partition and removing it",
+    () =>
+      Effect.gen(function* () {
+        const broker = yield* Broker
+        const { ask, jsm, names } = broker
+        yield* Effect.forEach(endpoints, fill, { concurrency: 4 })
+        yield* to(many)
+        const crashAt = (step: string, arrival: number) => {
+          let arrivals = 0
+          return Effect.exit(
+            Effect.provideService(to(few), Checkpoint, (reached) => {
+              if (reached === step && ++arrivals === arrival) throw new Error("crash")
+            })
+          )
+        }
+        const subjectsOf = (stream: string) =>
+          ask("look", () => jsm.streams.info(stream)).pipe(
+            Effect.map(({ config }) => config.subjects)
+          )
+        const isThere = (stream: string) => Effect.isSuccess(subjectsOf(stream))
+        const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
+        const [backlog, queue] = [names.backlog(few), names.deliveries(few)]
+
+        assert.isTrue(Exit.isFailure(yield* crashAt("partition-closed", 1)))
+        assert.deepStrictEqual(yield* subjectsOf(backlog), [removed(backlog)])
+        assert.deepStrictEqual(yield* subjectsOf(queue), [removed(queue)])
+        // The next run listens again before it looks for what is there.
+        const opened: Array<unknown> = []
+        yield* repartition({
+          to: few,
+          tell: ({ event }) =>
+            event !== "counted"
+              ? Effect.void
+              : Effect.all([subjectsOf(backlog), subjectsOf(queue)]).pipe(
+                  Effect.map((both) => opened.push(...both)),
+                  Effect.orDie,
+                  Effect.provideService(Broker, broker),
+                  Effect.andThen(Effect.interrupt)
+                )
+        }).pipe(Effect.exit)
+        assert.deepStrictEqual(opened, [[backlogOf(few)], [deliveriesOf(few), laterOf(few)]])
+
+        assert.isTrue(Exit.isFailure(yield* crashAt("stream-removed", 1)))
+        assert.deepStrictEqual([yield* isThere(backlog), yield* isThere(queue)], [false, true])
+        yield* to(few)
+        assert.deepStrictEqual([yield* isThere(backlog), yield* isThere(queue)], [false, false])
+        assert.deepStrictEqual(yield* findPartitions, {
+          partitions: few,
+          begun: few,
+          isComplete: true
+        })
+        const found = yield* inventory(few)
+        assert.deepStrictEqual(sorted(found.filter(waits)), sorted(endpoints.flatMap(expected)))
+      }),
+    { partitions: from, moveDedupe: 200 }
+  )
+
+  scenario(
     "leaves to the router what was begun: it finds what was stored before",
     () =>
       Effect.gen(function* () {

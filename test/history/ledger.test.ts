@@ -159,7 +159,7 @@ describe("a ledger", () => {
     for (const eventSeq of [1, 3]) ledger.fact({ ...again, kind: "redelivered", eventSeq }, 0)
     ledger.beginLooking()
     const openWhere = (isInHand: (eventSeq: number) => boolean) => {
-      const { found, lost } = ledger.open(isInHand)
+      const { found, lost } = ledger.open(({ eventSeq }) => isInHand(eventSeq))
       return { found, lost: lost.map(({ eventSeq, round }) => `${eventSeq} ${round}`).sort() }
     }
     assert.deepStrictEqual(

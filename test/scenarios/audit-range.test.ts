@@ -5,7 +5,8 @@ import { audit, examine } from "../../src/history/audit/audit.ts"
 import { openBooks } from "../../src/history/audit/books.ts"
 import { judge } from "../../src/history/audit/judgement.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
-import { publishMany } from "../engine.ts"
+import { endpoint, history, publishMany, quickRetry, worker, workersApart } from "../engine.ts"
+import { gate } from "../gate.ts"
 import { onServer } from "../scenario.ts"
 import { delivered } from "./delivered.ts"
 
@@ -49,6 +50,55 @@ describe("an audit of what the router has not come to", () => {
         unreached: 2,
         problems: [`overdue 4: ${says}`, `overdue 5: ${says}`]
       })
+    })
+  )
+})
+
+describe("an audit while a request lasts", () => {
+  scenario(
+    "gives the event as much longer as an attempt at its endpoint may take, and no more",
+    () =>
+      Effect.gen(function* () {
+        const [patient, usual] = [yield* gate, yield* gate]
+        yield* endpoint({ id: "patient", url: patient.url, timeout: "20 minutes", types: ["long"] })
+        yield* endpoint({ id: "usual", url: usual.url, types: ["short"] })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(1, "long")
+        yield* patient.received(1)
+        yield* publishMany(1, "short")
+        yield* usual.received(1)
+        // Told by itself, since the requests last.
+        yield* facts.planned(2)
+        const overdue = (eventSeq: number) =>
+          `overdue ${eventSeq}: its event has been stored for long, and the router has not finished it`
+        assert.deepStrictEqual((yield* later(14 * minutes, found)).problems, [])
+        assert.deepStrictEqual((yield* later(34 * minutes, found)).problems, [overdue(2)])
+        assert.deepStrictEqual((yield* later(36 * minutes, found)).problems, [
+          overdue(1),
+          overdue(2)
+        ])
+        yield* patient.open
+        yield* usual.open
+        yield* facts.count("delivered", 2)
+      })
+  )
+
+  scenario("gives what waits past its deadline as much longer", () =>
+    Effect.gen(function* () {
+      const hook = yield* gate
+      const retry = quickRetry({ window: "1 minute" })
+      yield* endpoint({ id: "patient", url: hook.url, timeout: "20 minutes", retry })
+      const facts = yield* history
+      // Through the queue, where it stays until the request ends.
+      yield* workersApart()
+      yield* publishMany(1)
+      yield* hook.received(1)
+      assert.deepStrictEqual((yield* later(35 * minutes, found)).problems, [])
+      const [problem = ""] = (yield* later(37 * minutes, found)).problems
+      assert.match(problem, /^overdue 1: it waits as message 1 of .*, though its time was over/)
+      yield* hook.open
+      yield* facts.count("delivered", 1)
     })
   )
 })

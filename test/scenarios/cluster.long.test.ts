@@ -1,17 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
-import { Effect, Stream } from "effect"
+import { Context, Effect, Layer, Stream } from "effect"
 import { afterAll, beforeAll, vi } from "vitest"
+import type { BrokerError } from "../../src/broker/connection.ts"
 import { Broker } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { closedBooks, noRecords } from "../books.ts"
+import { start } from "../cli/running.ts"
 import type { Installation } from "../engine.ts"
 import { backlogged, endpoint, eventually, installation, publish, publishMany } from "../engine.ts"
 import { gate } from "../gate.ts"
 import type { TestCluster, TestServer } from "../nats-server.ts"
 import { startCluster } from "../nats-server.ts"
 import { owners } from "../owners.ts"
+import { receiver } from "../receiver.ts"
 import { quiet } from "../scenario.ts"
 import { workerProcess } from "../worker-process.ts"
 
@@ -47,6 +50,16 @@ const serverOf = (name: string): TestServer => {
   return server
 }
 
+/** Two ways to read the sequences of a subject's messages. */
+const readings = (
+  stream: string,
+  subject: string
+): ReadonlyArray<(fromSeq: number) => Stream.Stream<number, BrokerError, Broker>> => [
+  (fromSeq) =>
+    Stream.map(readStream({ stream, subjects: [subject], fromSeq }), (message) => message.seq),
+  (from) => Stream.map(scanQueue(stream, subject, from), (message) => message.seq)
+]
+
 describe("a cluster of three brokers", () => {
   scenario("has copies that are behind, and is read to what it has acknowledged all the same", () =>
     Effect.gen(function* () {
@@ -55,13 +68,8 @@ describe("a cluster of three brokers", () => {
       const [behind = ""] = [...cluster.servers.keys()].filter((name) => !others.includes(name))
       const stream = names.events
       const subject = `${names.eventRoot}.acme.last`
-      const seqOf = ({ seq }: { readonly seq: number }) => seq
       for (let time = 0; time < 15; time++)
-        for (const readFrom of [
-          (fromSeq: number) =>
-            Stream.map(readStream({ stream, subjects: [subject], fromSeq }), seqOf),
-          (from: number) => Stream.map(scanQueue(stream, subject, from), seqOf)
-        ]) {
+        for (const readFrom of readings(stream, subject)) {
           serverOf(behind).pause()
           yield* Effect.forEach(
             Array.from({ length: 300 }),
@@ -73,6 +81,70 @@ describe("a cluster of three brokers", () => {
           assert.deepStrictEqual(yield* Stream.runCollect(readFrom(seq - 50)), [seq])
         }
     })
+  )
+
+  scenario(
+    "is read to what it has acknowledged through a leaf node, which tells of no cluster",
+    () =>
+      Effect.gen(function* () {
+        const { connection, names } = yield* Broker
+        const stream = names.events
+        const subject = `${names.eventRoot}.acme.last`
+        const others = [yield* leaderOf(stream), connection.info?.server_name]
+        const [behind = ""] = [...cluster.servers.keys()].filter((name) => !others.includes(name))
+        const leaf = yield* Effect.acquireRelease(
+          Effect.promise(() => cluster.startLeaf(behind)),
+          (leaf) => Effect.promise(leaf.stop)
+        )
+        const prefix = names.events.slice(0, -"EVENTS".length)
+        const through = yield* Layer.build(
+          Broker.layer({ url: leaf.url, prefix, eventRoot: names.eventRoot })
+        )
+        assert.isUndefined(Context.get(through, Broker).connection.info?.cluster)
+        for (let time = 0; time < 10; time++)
+          for (const readFrom of readings(stream, subject)) {
+            serverOf(behind).pause()
+            yield* Effect.forEach(
+              Array.from({ length: 300 }),
+              // So much that its copy is behind for a while.
+              () => publish("before", Buffer.alloc(20_000)),
+              { concurrency: 50, discard: true }
+            )
+            const { seq } = yield* publish("last")
+            serverOf(behind).resume()
+            const read = Stream.runCollect(readFrom(seq - 50)).pipe(Effect.provideContext(through))
+            assert.deepStrictEqual(yield* read, [seq])
+          }
+      })
+  )
+
+  scenario(
+    "has workers wait that are started while it has no leaders, and stops them when told to",
+    ({ eventRoot, prefix }) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        yield* publish("paid")
+        const flags = ["--nats", cluster.url, "--prefix", prefix, "--events", eventRoot]
+        const down = [...cluster.servers.values()].slice(1)
+        yield* Effect.promise(() => Promise.all(down.map(({ kill9 }) => kill9())))
+        const options = ["--allow-network", "127.0.0.0/8", "--json", ...flags]
+        const waits = (line: string) => line.includes("the broker does not answer")
+        const [stopped, patient] = [
+          yield* start("worker", "--id", "stopped", ...options),
+          yield* start("worker", "--id", "patient", ...options)
+        ]
+        yield* Effect.forEach([stopped, patient], ({ until }) => until((_, err) => err.some(waits)))
+        yield* stopped.signal("SIGINT")
+        assert.strictEqual(yield* stopped.ended, 0)
+        yield* Effect.promise(() => Promise.all(down.map(({ restart }) => restart())))
+        yield* patient.until((out) => out.some((line) => line.includes('"delivering"')))
+        const goesOn = (line: string) => line.includes("the broker answers")
+        yield* patient.until((_, err) => err.some(goesOn))
+        assert.lengthOf(patient.err.filter(waits), 1)
+        assert.lengthOf(patient.err.filter(goesOn), 1)
+        yield* hook.received(1)
+      })
   )
 
   scenario(

@@ -1,6 +1,7 @@
 import { Duration, Effect, Result } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import type { RetryPolicy } from "../../domain/retry-policy.ts"
+import { attemptTimeoutMs } from "../../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../../policy/backoff.ts"
 import { toSchedule } from "../../policy/backoff.ts"
 import { resolveRetry } from "../../policy/presets.ts"
@@ -8,8 +9,6 @@ import type { Target } from "../attempt/redirect.ts"
 import { targetOf } from "../attempt/redirect.ts"
 import type { Signer } from "../attempt/signing.ts"
 import { makeSigner } from "../attempt/signing.ts"
-
-const defaultTimeout = 30_000
 
 /** An endpoint's configuration made ready for use. Durations in ms. */
 export interface LiveEndpoint {
@@ -40,7 +39,6 @@ export const windowOf = ({ retry }: Pick<Endpoint, "retry">): number =>
  */
 export const makeLive = (key: string, config: Endpoint, revision: number): LiveEndpoint => {
   const policy = Result.getOrThrow(resolveRetry(config.retry))
-  const timeout = config.timeout ?? policy.timeout
   return {
     key,
     config,
@@ -49,7 +47,7 @@ export const makeLive = (key: string, config: Endpoint, revision: number): LiveE
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
     window: Duration.toMillis(policy.window),
-    timeout: timeout === undefined ? defaultTimeout : Duration.toMillis(timeout),
+    timeout: attemptTimeoutMs(config, policy),
     retryAfterCap: Duration.toMillis(policy.retryAfterCap),
     signer: lazy(() =>
       Effect.runSync(

@@ -16,8 +16,10 @@ import type {
 import { Question as QuestionSchema } from "./inquiry.ts"
 import type { TallyBook } from "./tally-book.ts"
 
-/** Endpoints in one message: some 50 KiB. */
-const partSize = 256
+/** Endpoints in one message at most: some 50 KiB. */
+const mostInPart = 256
+/** More than one of them takes, with names of full length, bytes. */
+const endpointBytes = 400
 /** Messages after which deliveries get their turn: some ms. */
 const atOnce = 4
 /** Long answers that are under way or to come: more would be for nobody, who gives up before. */
@@ -53,7 +55,7 @@ const tenths = (ms: number): number => Math.round(ms * 10) / 10
 /** Answers who asks what goes on in a partition, for as long as the scope lives. */
 export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptions) {
   const { activity, clock, partition, worker } = options
-  const { connection, names } = yield* Broker
+  const { connection, names, publisher } = yield* Broker
   const begun = clock.currentTimeMillisUnsafe()
   const run = yield* FiberSet.makeRuntime<never>()
   const one = yield* Semaphore.make(1)
@@ -118,6 +120,8 @@ export const answerInquiries = Effect.fnUntraced(function* (options: AnswerOptio
     const keys = isSum || isAlerts ? [] : keysFor(question)
     const tenants = isAlerts ? tenantsFor(question, now) : []
     const most = Math.max(keys.length, tenants.length)
+    const fitting = Math.floor(publisher.outbound.largest / endpointBytes)
+    const partSize = Math.max(1, Math.min(mostInPart, fitting))
     for (let part = 0; part === 0 || part * partSize < most; part++) {
       if (!options.holds()) return
       const [from, end] = [part * partSize, (part + 1) * partSize]

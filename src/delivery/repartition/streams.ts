@@ -5,6 +5,7 @@ import { ifFound, streamNotFound, TopologyError } from "../../broker/installed.t
 import type { PublishError } from "../../broker/publisher.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
 import { eraseValue } from "../../broker/values.ts"
+import { Checkpoint } from "../checkpoint.ts"
 import { floorKey, writeFloor } from "../memory/takeover.ts"
 import { lastKey } from "../sharing/ownership.ts"
 
@@ -45,6 +46,7 @@ export const removePartition = Effect.fnUntraced(function* (
   remember: (last: number) => Effect.Effect<void, PublishError, Broker>
 ) {
   const { ask, jsm, names } = yield* Broker
+  const reached = yield* Checkpoint
   // The queue last: while it is there, the partition is.
   const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
   const subjects = new Map([
@@ -59,6 +61,7 @@ export const removePartition = Effect.fnUntraced(function* (
     )
   // What is published while it is removed is to be refused, and not to go with it.
   for (const stream of streams) yield* listen(stream, [removed(stream)])
+  reached("partition-closed")
   const states = yield* Effect.forEach(streams, (stream) =>
     Effect.map(lookAtStream(stream), (info) => info?.state)
   )
@@ -69,11 +72,13 @@ export const removePartition = Effect.fnUntraced(function* (
     })
   }
   yield* remember(Math.max(...states.map((state) => state?.last_seq ?? 0)))
-  for (const stream of streams)
+  for (const stream of streams) {
     yield* ifFound(
       ask(`remove stream ${stream}`, () => jsm.streams.delete(stream)),
       streamNotFound
     )
+    reached("stream-removed")
+  }
   for (const key of [floorKey(index), lastKey(index)]) yield* eraseValue(names.buckets.workers, key)
 })
 

@@ -5,10 +5,20 @@ import { nobody } from "../../domain/token.ts"
 import { readFact } from "../../history/fact-at.ts"
 import type { ListedEndpoint } from "../endpoints/directory.ts"
 
+/** Endpoints in one part of a plan at most. */
+const mostInPart = 1_000
+/** More than one endpoint takes in a part, with a name of full length, bytes. */
+const endpointBytes = 256
+/** More than a fact and its headers take besides, bytes. */
+const factRoom = 4 * 1024
+
 /**
- * Endpoints in one part of a plan: with names of full length, a part stays under 256 KiB.
+ * Endpoints in one part of a plan: so many that the fact which tells it is surely taken.
+ *
+ * @param largest message that the broker takes, bytes.
  */
-export const partSize = 1_000
+export const partSize = (largest: number): number =>
+  Math.max(1, Math.min(mostInPart, Math.floor((largest - factRoom) / endpointBytes)))
 
 /** A part of a plan as the history holds it: what it says, and its sequence there. */
 export interface StoredPart {
@@ -47,15 +57,20 @@ export interface Part {
   readonly keys: ReadonlyArray<string>
 }
 
-/** The next part of an event's plan: candidates whose ids come after `after`, in their order. */
+/**
+ * The next part of an event's plan: candidates whose ids come after `after`, in their order.
+ *
+ * @param most endpoints that it may have: `partSize`.
+ */
 export const nextPart = (
   event: Event,
   all: ReadonlyArray<Candidate>,
   part: number,
-  after: string
+  after: string,
+  most: number
 ): Part => {
   const rest = after === "" ? all : all.filter(({ id }) => id > after)
-  const now = rest.length <= partSize ? rest : rest.slice(0, partSize)
+  const now = rest.length <= most ? rest : rest.slice(0, most)
   const endpoints: Array<Planned> = []
   const keys: Array<string> = []
   const skipped: Array<{ readonly id: string; readonly reason: string }> = []

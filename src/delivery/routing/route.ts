@@ -22,7 +22,7 @@ import { makeDirectoryGate } from "./directory-gate.ts"
 import type { Owned, SoFar, Then } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
 import type { Candidate, StoredPart } from "./plan.ts"
-import { endOf, isSole, nextPart, readPart } from "./plan.ts"
+import { endOf, isSole, nextPart, partSize, readPart } from "./plan.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
 import { makePlans } from "./plans.ts"
 import { Routes } from "./routes.ts"
@@ -153,7 +153,10 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const earlier = known?.parts[part]
       const planned =
         earlier === undefined
-          ? storePart(event, nextPart(event, all, part, after).plan)
+          ? storePart(
+              event,
+              nextPart(event, all, part, after, partSize(publisher.outbound.largest)).plan
+            )
           : Effect.succeed({ stored: earlier, isNew: false })
       return Effect.flatMap(planned, ({ isNew, stored }) => {
         reached("plan-stored")
@@ -253,7 +256,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const { all, subject } = routes.of(message.subject)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
-      const { keys, plan } = nextPart(event, all, 0, "")
+      const { keys, plan } = nextPart(event, all, 0, "", partSize(publisher.outbound.largest))
       if (!plan.last) return fromStart()
       goesTo(Math.min(plan.endpoints.length, fanOut))
       const telling = new Telling(plans, event, plan, began)

@@ -2,7 +2,9 @@ import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readChanges, readLayout, TopologyError } from "../../broker/installed.ts"
 import { firstSince } from "../../broker/scan.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { hasEnded } from "../fold/round.ts"
+import { makeAttemptTimes } from "./attempt-times.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
@@ -11,6 +13,7 @@ import type { Findings, Overdue } from "./judgement.ts"
 import { judge } from "./judgement.ts"
 import type { AuditRange, Reach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
+import type { RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
 import type { Unreadable, Waiter } from "./waiting-rooms.ts"
 import { isStillThere, lookEverywhere, lookFor } from "./waiting-rooms.ts"
@@ -22,7 +25,10 @@ export interface AuditOptions extends AuditRange {
   readonly onBegin?: ((books: Books) => void) | undefined
 }
 
-/** What waits past its deadline, or for the router, for longer than this is not well, ms. */
+/**
+ * What waits past its deadline, or for the router, for longer than this is not well, ms. What may be
+ * with a request has the time that one may take besides.
+ */
 const grace = 15 * 60_000
 /** Looks for what was not found, an ack_wait apart, before it is called missing. */
 const looks = 2
@@ -63,7 +69,25 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   const overdue = new Map<string, Overdue>()
   const now = yield* Clock.currentTimeMillis
   const lastDue = (yield* firstSince(names.events, now - grace)) - 1
-  const isInHand = (eventSeq: number) => eventSeq > Math.max(reach.routerFloor, lastDue)
+  const times = yield* makeAttemptTimes
+  /** By how long an attempt may take, the last event that has been stored for longer than that and the grace. */
+  const lastDueBy = new Map<number, number>()
+  const learn = Effect.fnUntraced(function* (all: Iterable<RoundAt>) {
+    const list = [...all].filter(
+      ({ eventSeq, round }) => round === firstRound && eventSeq > reach.routerFloor
+    )
+    yield* times.learn(list)
+    for (const time of new Set(list.map(times.of)))
+      if (!lastDueBy.has(time))
+        lastDueBy.set(time, (yield* firstSince(names.events, now - grace - time)) - 1)
+  })
+  const isInHand = (round: RoundAt) =>
+    round.eventSeq > Math.max(reach.routerFloor, lastDueBy.get(times.of(round)) ?? lastDue)
+  /** What has not been found; not what may be with a request that lasts. */
+  const findLost = Effect.gen(function* () {
+    yield* learn(ledger.open(isInHand).lost)
+    return ledger.open(isInHand).lost
+  })
   const see = (waiter: Waiter) => {
     const { deadline } = waiter
     if (!ledger.found(waiter) || deadline === undefined || deadline + grace >= now) return
@@ -80,18 +104,22 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   yield* books.readHistory
 
   for (let look = 1; look <= looks; look++) {
-    const { lost } = ledger.open(isInHand)
+    const lost = yield* findLost
     const untold = stillUntold(letters.untold, ledger)
     if (lost.length + untold.length + letters.unburied.length + overdue.size === 0) break
     yield* Effect.sleep(ackWait)
     yield* lookFor(lost, partitions, see)
     yield* books.readHistory
   }
+  yield* times.learn(overdue.values())
   const findings: Findings = {
     reach,
     isInHand,
     lastDue,
-    overdue: [...overdue.values()].filter((waiter) => !hasEnded(ledger.stateOf(waiter))),
+    overdue: [...overdue.values()].filter(
+      (waiter) =>
+        waiter.deadline + grace + times.of(waiter) < now && !hasEnded(ledger.stateOf(waiter))
+    ),
     unreadable: yield* Effect.filter([...unreadable.values()], stillUnreadable(ledger), {
       concurrency: atOnce
     }),

@@ -17,6 +17,7 @@ import type { Unburied, Untold } from "./burials.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
 import { Problems } from "./problem.ts"
 import type { Reach } from "./reach.ts"
+import type { RoundAt } from "./record.ts"
 import type { Unreadable, Waiter } from "./waiting-rooms.ts"
 
 /** A delivery that waits though its time is over. */
@@ -30,8 +31,8 @@ export interface Findings {
   readonly overdue: ReadonlyArray<Overdue>
   /** Messages that wait and that this version cannot read. */
   readonly unreadable: ReadonlyArray<Unreadable>
-  /** The router had not finished the event when the audit began, and need not have. */
-  readonly isInHand: (eventSeq: number) => boolean
+  /** The router had not finished its event when the audit began, and need not have. */
+  readonly isInHand: (round: RoundAt) => boolean
   /** Events up to here were stored so long ago that the router should have come to them. */
   readonly lastDue: number
   readonly unburied: ReadonlyArray<Unburied>

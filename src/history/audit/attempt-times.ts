@@ -1,0 +1,51 @@
+import { Effect, Result, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readValue } from "../../broker/values.ts"
+import { Endpoint } from "../../domain/endpoint.ts"
+import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout.ts"
+import { resolveRetry } from "../../policy/presets.ts"
+import type { RoundAt } from "./record.ts"
+
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
+
+const timeoutIn = (text: string): number => {
+  const endpoint = Result.getOrUndefined(decode(text))
+  if (endpoint === undefined) return defaultTimeoutMs
+  const policy = Result.getOrUndefined(resolveRetry(endpoint.retry))
+  return policy === undefined ? defaultTimeoutMs : attemptTimeoutMs(endpoint, policy)
+}
+
+type Whose = Pick<RoundAt, "tenant" | "endpoint">
+
+const keyOf = ({ endpoint, tenant }: Whose): string => `${tenant}.${endpoint}`
+
+/** Endpoints that are looked at at the same time. */
+const atOnce = 16
+
+/**
+ * How long attempts at endpoints may take, as they are configured now. A delivery may be with a
+ * request for so long, and be neither ended nor given back.
+ */
+export const makeAttemptTimes = Effect.gen(function* () {
+  const { bucket, names } = yield* Broker
+  const known = new Map<string, number>()
+  const read = Effect.fnUntraced(function* (key: string) {
+    // An auditor may not have the right to read what holds secrets.
+    const entry = yield* bucket(names.buckets.endpoints).pipe(
+      Effect.flatMap((endpoints) => readValue(endpoints, key)),
+      Effect.orElseSucceed(() => undefined)
+    )
+    known.set(key, entry === undefined ? defaultTimeoutMs : timeoutIn(entry.string()))
+  })
+  return {
+    /** Reads the configurations of those that are not known yet. */
+    learn: (all: Iterable<Whose>) =>
+      Effect.forEach(
+        [...new Set([...all].map(keyOf))].filter((key) => !known.has(key)),
+        read,
+        { concurrency: atOnce, discard: true }
+      ),
+    /** ms */
+    of: (whose: Whose): number => known.get(keyOf(whose)) ?? defaultTimeoutMs
+  }
+})
