@@ -1,7 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { readValue } from "../../src/broker/values.ts"
 import type { RetryRecord } from "../../src/delivery/memory/retry-record.ts"
 import { readRecord, writeRecord } from "../../src/delivery/memory/retry-record.ts"
 import { Horizon } from "../../src/delivery/memory/settled.ts"
@@ -10,6 +9,7 @@ import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { storedFloor } from "../books.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
@@ -182,19 +182,13 @@ describe("the floors of the history", () => {
     "rise in all partitions, though only one has anything to tell",
     () =>
       Effect.gen(function* () {
-        const { bucket, names } = yield* Broker
         const { url } = yield* receiver()
         yield* endpoint({ url })
         const facts = yield* history
         yield* worker()
         yield* publish("invoice.paid")
         yield* facts.count("delivered", 1)
-        const workers = yield* bucket(names.buckets.workers)
-        const floors = Effect.forEach([0, 1], (partition) =>
-          Effect.map(readValue(workers, `floor.${partition}`), (entry) =>
-            entry === undefined ? 0 : JSON.parse(entry.string()).seq
-          )
-        )
+        const floors = Effect.forEach([0, 1], storedFloor)
         yield* eventually(floors, (both) => both.every((floor) => floor === facts.facts.length))
       }),
     { ackWait: 300 }

@@ -26,13 +26,22 @@ const tell = (facts: ReadonlyArray<Partial<Fact> & { readonly kind: FactKind }>,
   })
 
 const redelivered = (dead: number) =>
-  ({ kind: "redelivered", at: 10, eventSeq: dead, round: `d${dead}`, dead, by: "ana" }) as const
+  ({
+    kind: "redelivered",
+    at: 10,
+    eventSeq: dead,
+    eventAt: 0,
+    round: `d${dead}`,
+    dead,
+    by: "ana"
+  }) as const
 const ended = (dead: number, kind: "delivered" | "dead-lettered", at: number) =>
-  ({ kind, at, eventSeq: dead, round: `d${dead}` }) as const
+  ({ kind, at, eventSeq: dead, eventAt: 0, round: `d${dead}` }) as const
 /** Ends of other rounds, more than are read where nothing is open. */
 const others = Array.from(
   { length: 6_000 },
-  (_, index) => ({ kind: "delivered", at: 1, eventSeq: 100 + index, round: "0" }) as const
+  (_, index) =>
+    ({ kind: "delivered", at: 1, eventSeq: 100 + index, eventAt: 0, round: "0" }) as const
 )
 
 describe("what became of dead letters that were sent again", () => {

@@ -2,7 +2,6 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import { readValue } from "../../src/broker/values.ts"
 import type { Step } from "../../src/delivery/checkpoint.ts"
 import {
   changeEndpoint,
@@ -13,7 +12,7 @@ import {
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
-import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
+import { allFacts, closedBooks, noRecords, quiet, storedFloor } from "../books.ts"
 import {
   endpoint,
   eventually,
@@ -83,7 +82,6 @@ describe.concurrent("what a worker had decided when it died", () => {
     "is done once: an attempt told of long ago is not told of again",
     (place) =>
       Effect.gen(function* () {
-        const { bucket, names } = yield* Broker
         const { url } = yield* receiver({ answer: byAttempt(503, 200) })
         const retry = quickRetry({ backoff: { kind: "fixed", delay: "4 seconds" } })
         yield* endpoint({ url, retry })
@@ -91,10 +89,9 @@ describe.concurrent("what a worker had decided when it died", () => {
         const first = yield* workerProcess(place)
         yield* publish("invoice.paid")
         yield* facts.count("attempt-failed", 1)
-        const workers = yield* bucket(names.buckets.workers)
         yield* eventually(
-          readValue(workers, `floor.${partitionOf("acme", "hook", 2)}`),
-          (floor) => Number(floor?.string()) >= facts.facts.length
+          storedFloor(partitionOf("acme", "hook", 2)),
+          (floor) => floor >= facts.facts.length
         )
         yield* first.kill9
         yield* endLeases

@@ -1,12 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { readValue } from "../../src/broker/values.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
-import { floorKey } from "../../src/delivery/memory/takeover.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { quiet } from "../books.ts"
+import { quiet, storedFloor } from "../books.ts"
 import {
   backlogged,
   endpoint,
@@ -144,15 +142,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
 })
 
 /** The floors of both partitions. */
-const floors = Effect.gen(function* () {
-  const { bucket, names } = yield* Broker
-  const workers = yield* bucket(names.buckets.workers)
-  return yield* Effect.forEach([0, 1], (partition) =>
-    Effect.map(readValue(workers, floorKey(partition)), (entry): number =>
-      entry === undefined ? 0 : JSON.parse(entry.string()).seq
-    )
-  )
-})
+const floors = Effect.forEach([0, 1], storedFloor)
 
 const lastFact = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
@@ -203,9 +193,10 @@ describe.concurrent("a broker that loses the end of the history", () => {
         yield* power.cut
         yield* publish("invoice.paid")
         yield* received(11)
-        const last = yield* eventually(lastFact, (seq) => seq > 0)
-        assert.isBelow(last, 10)
-        yield* eventually(floors, (both) => both.every((floor) => floor === last))
+        assert.isBelow(yield* eventually(lastFact, (seq) => seq > 0), 10)
+        yield* eventually(Effect.all([lastFact, floors]), ([last, both]) =>
+          both.every((floor) => floor === last)
+        )
       }),
     { ackWait: 300 }
   )
