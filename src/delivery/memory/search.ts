@@ -2,7 +2,7 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact } from "../../domain/fact.ts"
+import { Fact, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import type { Held } from "../lanes/held.ts"
 import { placeName } from "../lanes/held.ts"
@@ -122,7 +122,7 @@ const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) 
   const found = yield* readStream({
     stream: names.history,
     subjects: [
-      names.subjects.fact(tenant, endpoint, "ok", "delivered"),
+      ...successKinds.map((kind) => names.subjects.fact(tenant, endpoint, "ok", kind)),
       names.subjects.fact(tenant, endpoint, "failure", "*")
     ],
     fromSeq: record.since + 1

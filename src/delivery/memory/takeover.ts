@@ -5,7 +5,7 @@ import { isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import { Fact } from "../../domain/fact.ts"
+import { Fact, isSuccess, successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import { readPlace } from "../lanes/held.ts"
@@ -71,7 +71,7 @@ export const takeOver = Effect.fnUntraced(function* (
   yield* readStream({
     stream: names.history,
     subjects: [
-      subjects.fact("*", "*", "ok", "delivered"),
+      ...successKinds.map((kind) => subjects.fact("*", "*", "ok", kind)),
       subjects.fact("*", "*", "failure", "attempt-failed"),
       subjects.fact("*", "*", "failure", "dead-lettered")
     ],
@@ -88,7 +88,7 @@ export const takeOver = Effect.fnUntraced(function* (
           const straights = straightsOf(tenant, endpoint)
           const failed = progressFrom(fact, names.events)
           if (failed !== undefined) straights?.failed({ ...fact, eventSeq }, failed)
-          else if (fact.kind === "delivered" && fact.eventSeq !== undefined)
+          else if (isSuccess(fact.kind) && fact.eventSeq !== undefined)
             straights?.add(endpointKey(tenant, endpoint), eventSeq, at)
         }
         const memory = byStream.get(fact.from.stream)

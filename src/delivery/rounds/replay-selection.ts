@@ -4,6 +4,7 @@ import { Broker } from "../../broker/connection.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { parseEventSubject } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
+import { isSuccess, successKinds } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { TypeIndex } from "../../domain/type-filter.ts"
 import { claimKey } from "../../history/claims.ts"
@@ -170,12 +171,12 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
       return
     }
     open.delete(key)
-    if (kind === "delivered") delivered.add(eventSeq)
+    if (isSuccess(kind)) delivered.add(eventSeq)
   }
   yield* factsOf(
     query,
     [
-      ["ok", "delivered"],
+      ...successKinds.map((kind) => ["ok", kind] as const),
       ["ok", "redelivered"],
       ["ok", "replayed"],
       ["failure", "dead-lettered"]

@@ -6,6 +6,7 @@ import type { Progress } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
+import { successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import { readPlans } from "../../history/plans.ts"
@@ -125,7 +126,7 @@ const findSent = Effect.fnUntraced(function* (
     readStream({
       stream: names.history,
       subjects: of.flatMap(([tenant, id]) => [
-        names.subjects.fact(tenant, id, "ok", "delivered"),
+        ...successKinds.map((kind) => names.subjects.fact(tenant, id, "ok", kind)),
         // Not what an audit has missed, and told of.
         names.subjects.fact(tenant, id, "failure", "attempt-failed"),
         names.subjects.fact(tenant, id, "failure", "dead-lettered")

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
-import { endOf, isBegun } from "../fold/round.ts"
+import { hasEnded, isBegun, isLate } from "../fold/round.ts"
 import type { DeadEnd } from "./dead-ends.ts"
 import type { Ledger } from "./ledger.ts"
 import { readThrough } from "./reading.ts"
@@ -22,7 +22,8 @@ export interface Unburied extends DeadEnd {
 const margin = 5 * 60_000
 
 /**
- * Compares the dead letters with what the facts say of them.
+ * Compares the dead letters with what the facts say of them. A late success has resolved those of its
+ * round: they may be there or not, and be told of or not.
  *
  * @param now ms since the epoch: what is older than DEAD keeps its letters need not be there.
  */
@@ -48,17 +49,22 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
       )
       if (about === undefined) return
       if (isTold(about, seq, ledger)) there.add(seq)
-      else if (isBegun(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(seq))
+      else if (mayBeUntold(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(seq))
         untold.push({ ...about, dead: seq })
     }
   )
   const age = config.max_age / 1e6
   const unburied: Array<Unburied> = []
   for (const [dead, end] of ledger.deadEnds.entries())
-    if (!there.has(dead) && (age === 0 || now - end.at < age - margin))
+    if (!there.has(dead) && !isResolved(end, ledger) && (age === 0 || now - end.at < age - margin))
       unburied.push({ ...end, dead })
   return { unburied, untold }
 })
+
+const mayBeUntold = (state: number): boolean => isBegun(state) && !isLate(state)
+
+const isResolved = ({ eventSeq, lane }: DeadEnd, ledger: Ledger): boolean =>
+  isLate(ledger.stateOf({ ...ledger.lanes.get(lane), eventSeq }))
 
 /** True where a fact names a dead letter as the end of this round, not of another one. */
 const isTold = ({ endpoint, eventSeq, round, tenant }: About, dead: number, ledger: Ledger) => {
@@ -77,7 +83,9 @@ export const stillUnburied = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names } = yield* Broker
   return yield* Effect.filter(
-    unburied.filter(({ dead }) => ledger.deadEnds.get(dead) !== undefined),
+    unburied.filter(
+      (end) => ledger.deadEnds.get(end.dead) !== undefined && !isResolved(end, ledger)
+    ),
     ({ dead }) =>
       ask("look for a dead letter", () => jsm.streams.getMessage(names.dead, { seq: dead })).pipe(
         Effect.map((message) => {
@@ -96,9 +104,10 @@ export const stillUnburied = Effect.fnUntraced(function* (
 /** Those that no fact names yet, though their delivery has come to another end. */
 export const stillUntold = (untold: ReadonlyArray<Untold>, ledger: Ledger): ReadonlyArray<Untold> =>
   untold.filter((letter) => {
-    const end = endOf(ledger.stateOf(letter))
+    const state = ledger.stateOf(letter)
     return (
-      end !== "none" &&
+      hasEnded(state) &&
+      !isLate(state) &&
       !isTold(letter, letter.dead, ledger) &&
       !ledger.deadEnds.isTaken(letter.dead)
     )

@@ -1,6 +1,6 @@
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { plannedOtherwise } from "../../domain/fact.ts"
+import { isSuccess, plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "./round.ts"
 import { stepOfKind } from "./round.ts"
 
@@ -25,7 +25,7 @@ export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
   if (step === undefined || eventSeq === undefined) return []
   if (kind === "attempt-failed" && fact.reason === plannedOtherwise) return []
   const planned =
-    kind === "delivered" && fact.reason === plannedOtherwise
+    isSuccess(kind) && fact.reason === plannedOtherwise
       ? [{ id: endpoint, deadline }]
       : (plan?.endpoints ?? [])
   const begun = planned.map(
