@@ -4,6 +4,7 @@ import { readStream } from "../broker/scan.ts"
 import type { Fact } from "../domain/fact.ts"
 import { claimKey } from "./claims.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
+import { readLateDeliveries } from "./late-deliveries.ts"
 import { parseFact } from "./read.ts"
 
 /** What became of a dead letter that was sent again. Times in ms since the epoch. */
@@ -12,7 +13,7 @@ export interface Fate {
   readonly at: number
   readonly by: string | undefined
   /** Under way, or how the round ended. */
-  outcome: "waiting" | "delivered" | "dead-lettered"
+  outcome: "waiting" | "delivered" | "delivered-late" | "dead-lettered"
   endedAt?: number
   /** The dead letter that it became again. */
   dead?: number
@@ -98,6 +99,13 @@ const readSentAgain = Effect.fnUntraced(function* (
   if (all.length === 0) return all
   const read = targets.size <= few ? [...targets.values()] : [["*", "*"] as const]
   yield* endsOf(read, byRound, first)
+  const late = yield* readLateDeliveries(query)
+  for (const { endpoint, eventSeq, fate, tenant } of all) {
+    const delivered = late({ tenant, endpoint, eventSeq, round: fate.round })
+    if (delivered === undefined || fate.outcome === "delivered") continue
+    fate.outcome = "delivered-late"
+    fate.endedAt = delivered.at
+  }
   return all
 })
 
