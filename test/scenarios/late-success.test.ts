@@ -11,7 +11,7 @@ import { endpoint, history, publish, worker } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { attempts } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { onServer, refusingRepeats } from "../scenario.ts"
 import { tcpProxy } from "../tcp-proxy.ts"
 import { workerProcess } from "../worker-process.ts"
 import { lettersOf, sendAgain } from "./redelivering.ts"
@@ -119,6 +119,34 @@ for (const moment of ["before", "after"] as const)
         })
       )
   })
+
+describe.concurrent("a success of a worker that stood still until another had ended the delivery", () => {
+  for (const [origin, roles] of [
+    ["its queue", [delivers]],
+    ["its event", [routes, delivers]]
+  ] as const)
+    scenario(`is late, and resolves the dead letter: ${origin}`, (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: refusingRepeats({}) })
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        if (origin === "its queue") yield* worker({ id: "routes", roles: [routes] })
+        const first = yield* workerProcess(place, {
+          ...{ id: "w1", leaseTtl, roles },
+          crash: { step: "answered", arrival: 1, signal: "SIGSTOP" }
+        })
+        yield* first.delivering
+        yield* publish("a")
+        yield* hook.received(1)
+        yield* worker({ id: "w2", leaseTtl, roles })
+        yield* facts.count("dead-lettered", 1)
+        yield* first.resume
+        yield* facts.count("delivered-late", 1)
+        yield* isResolved
+        assert.deepStrictEqual(attempts(hook), [1, 1])
+      })
+    )
+})
 
 describe.concurrent("a success that a connection keeps back until another worker has ended the delivery", () => {
   scenario("is told of again, as a late one", (place, server) =>
