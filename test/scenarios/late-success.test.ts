@@ -84,12 +84,12 @@ for (const moment of ["before", "after"] as const)
       scenario(`is late, and resolves the dead letter: ${origin}`, (place, server) =>
         Effect.gen(function* () {
           const { answer, hook } = yield* onceOnly
+          const prime = yield* receiver()
+          yield* endpoint({ id: "prime", url: prime.url, types: ["prime"] })
           const facts = yield* history
           if (origin === "its queue") yield* worker({ id: "routes", roles: [routes] })
           const proxy = yield* cutOffWorker(place, server, roles)
           if (isPrimed) {
-            const prime = yield* receiver()
-            yield* endpoint({ id: "prime", url: prime.url, types: ["prime"] })
             yield* publish("prime")
             yield* facts.count("delivered", 1)
           }
