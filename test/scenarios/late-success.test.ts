@@ -1,11 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
 import type { Role } from "../../src/delivery/worker.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { isSuccess } from "../../src/domain/fact.ts"
 import { readLateDeliveries } from "../../src/history/late-deliveries.ts"
 import { allFacts, isClean, quiet } from "../books.ts"
+import { bury } from "../cli/dead-letters.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, history, publish, worker } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
@@ -53,6 +55,7 @@ const isOutcome = ({ endpoint, kind }: Fact) =>
 
 /** One delivery, ended by both workers, which the receiver has taken once. */
 const isResolved = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
   yield* quiet
   const [letter, ...others] = yield* lettersOf()
   assert.lengthOf(others, 0)
@@ -69,6 +72,11 @@ const isResolved = Effect.gen(function* () {
     ...{ begun: 0, finished: 0, before: 0, gone: 0 },
     ...{ unfit: 0, late: 1 }
   })
+  // What is resolved may be gone, and may have been stored without a fact.
+  const { eventSeq } = letter?.delivery ?? {}
+  yield* ask("remove", () => jsm.streams.deleteMessage(names.dead, letter?.id ?? 0))
+  yield* bury({ endpoint: "hook", event: "a", reason: "permanent", eventSeq: eventSeq ?? 0 })
+  yield* isClean
 })
 
 const routes: Role = "router"
