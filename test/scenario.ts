@@ -64,6 +64,19 @@ export const outage = <E>(
     })
   )
 
+/** The same answers, but a request that repeats one that was taken is refused for good. */
+export const refusingRepeats = (script: Script): Script => {
+  const taken = new Set<unknown>()
+  return async (request, response) => {
+    const id = request.headers["webhook-id"]
+    if (taken.has(id)) return { status: 409 }
+    const answer = await (typeof script === "function" ? script(request, response) : script)
+    const { status = 200 } = answer ?? {}
+    if (status < 300) taken.add(id)
+    return { ...answer, status }
+  }
+}
+
 /** Answers a delivery's first attempt with the first status, and so on; the last one repeats. */
 export const byAttempt =
   (...statuses: ReadonlyArray<number>): Script =>

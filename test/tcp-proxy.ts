@@ -9,6 +9,10 @@ export interface TcpProxy {
   /** Ends all connections through it, and takes no more until it is joined again. */
   readonly cut: Effect.Effect<void>
   readonly join: Effect.Effect<void>
+  /** Keeps back what clients send, as a network that loses packets does; the connections stay open. */
+  readonly hold: Effect.Effect<void>
+  /** Lets through what was kept back, in its order. */
+  readonly release: Effect.Effect<void>
 }
 
 /** @param to the server's port. */
@@ -18,11 +22,15 @@ export const tcpProxy = (to: number) =>
       Effect.promise(async () => {
         let isOpen = true
         const sockets = new Set<Socket>()
+        const senders = new Map<Socket, Socket>()
+        let isHeld = false
         const hangUp = () => {
           for (const socket of sockets) socket.destroy()
         }
         const server = createServer((from) => {
           const onward = connect(to, "127.0.0.1")
+          senders.set(from, onward)
+          from.on("close", () => senders.delete(from))
           for (const [one, other] of [
             [from, onward],
             [onward, from]
@@ -33,7 +41,7 @@ export const tcpProxy = (to: number) =>
               sockets.delete(one)
               other.destroy()
             })
-            one.pipe(other)
+            if (one === onward || !isHeld) one.pipe(other)
           }
           if (!isOpen) hangUp()
         }).listen(0, "127.0.0.1")
@@ -45,7 +53,19 @@ export const tcpProxy = (to: number) =>
             isOpen = open
             if (!open) hangUp()
           })
-        const proxy: TcpProxy = { port: address.port, cut: set(false), join: set(true) }
+        const proxy: TcpProxy = {
+          port: address.port,
+          cut: set(false),
+          join: set(true),
+          hold: Effect.sync(() => {
+            isHeld = true
+            for (const [from, onward] of senders) from.unpipe(onward).pause()
+          }),
+          release: Effect.sync(() => {
+            isHeld = false
+            for (const [from, onward] of senders) from.pipe(onward)
+          })
+        }
         return { proxy, server, cut: set(false) }
       }),
       ({ cut, server }) =>

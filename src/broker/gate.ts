@@ -1,5 +1,5 @@
 import { Deferred, Effect } from "effect"
-import type { PubAck, PublishError } from "./publisher.ts"
+import type { PublishError } from "./publisher.ts"
 
 /** Pause between tries to store what the broker does not take, ms. */
 const pause = 500
@@ -7,15 +7,15 @@ const pause = 500
 /** Stores messages however long it takes, and tells whether the broker takes any. */
 export interface Gate {
   /** Repeats the publish (give it a `Nats-Msg-Id`) until the broker has acknowledged it. */
-  readonly through: (publish: Effect.Effect<PubAck, PublishError>) => Effect.Effect<PubAck>
+  readonly through: <A>(publish: Effect.Effect<A, PublishError>) => Effect.Effect<A>
   /**
    * The same, but fails when it has taken longer than `limit` ms: what may have been stored at the
    * first try must not be stored again once the broker has forgotten its `Nats-Msg-Id`.
    */
-  readonly within: (
+  readonly within: <A>(
     limit: number,
-    publish: Effect.Effect<PubAck, PublishError>
-  ) => Effect.Effect<PubAck, PublishError>
+    publish: Effect.Effect<A, PublishError>
+  ) => Effect.Effect<A, PublishError>
   /** True while nothing is being refused, and nobody waits to be told of it: a plain publish does. */
   readonly isCalm: () => boolean
   /** True while nothing is being refused. */
@@ -52,15 +52,18 @@ export const makeGate = (closed: string, opened: string): Gate => {
     return Effect.logInfo(opened)
   })
 
-  const insist = (
-    publish: Effect.Effect<PubAck, PublishError>,
+  const insist = <A>(
+    publish: Effect.Effect<A, PublishError>,
     until: number
-  ): Effect.Effect<PubAck, PublishError> =>
+  ): Effect.Effect<A, PublishError> =>
     Effect.catch(Effect.delay(publish, pause), (error) =>
       performance.now() > until ? Effect.fail(error) : insist(publish, until)
     )
 
-  const within: Gate["within"] = (limit, publish) =>
+  const within = <A>(
+    limit: number,
+    publish: Effect.Effect<A, PublishError>
+  ): Effect.Effect<A, PublishError> =>
     Effect.suspend(() => {
       const until = performance.now() + limit
       const stored = Effect.catch(publish, (error) =>

@@ -134,6 +134,7 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     row("deliveries", tally.begun),
     row("  delivered", tally.delivered),
     ...rowIf("    more than once", tally.repeated, "repeats after a crash: no fault"),
+    ...rowIf("    late", tally.late, "recorded by a former owner: no fault"),
     ...rowIf("  dead-lettered", tally.deadLettered),
     ...byCount(tally.reasons).map((line) => `  ${line}`),
     ...rowIf("  discarded", tally.discarded),

@@ -2,6 +2,7 @@ import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { readFates } from "../history/dead-fates.ts"
 import { readDeadLetters } from "../history/dead-letters.ts"
+import { readLateDeliveries } from "../history/late-deliveries.ts"
 import { filterFlags, lettersOf } from "./dead-selection.ts"
 import { letterJson, listHeadings, listRow } from "./dead-view.ts"
 import { connected, petrel } from "./frame.ts"
@@ -41,13 +42,14 @@ export const list = Command.make(
     const table = makeTable(listHeadings)
     yield* Effect.gen(function* () {
       const fates = yield* readFates(filter)
+      const late = yield* readLateDeliveries(filter)
       let found = 0
       if (json)
         return yield* Stream.runForEach(shown, (letter) =>
-          print(JSON.stringify(letterJson(letter, fates.get(letter.id))))
+          print(JSON.stringify(letterJson(letter, fates.get(letter.id), late(letter.delivery))))
         )
       yield* shown.pipe(
-        Stream.map(listRow(now, fates)),
+        Stream.map(listRow(now, fates, late)),
         Stream.grouped(page),
         Stream.runForEach((rows) => {
           found += rows.length

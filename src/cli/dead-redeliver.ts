@@ -41,11 +41,17 @@ const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
 /** Why some are left alone, a sentence each. */
 const leftTexts = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlyArray<string> => {
   const before = plan.reduce((sum, one) => sum + one.before, 0)
+  const late = plan.reduce((sum, one) => sum + one.late, 0)
   const unfit = unfitOf(plan)
   const others = unfit.slice(named)
   const rest = others.reduce((sum, { count }) => sum + count, 0)
   return [
     ...(before === 0 ? [] : [`${countText(before)} left alone: sent again before`]),
+    ...(late === 0
+      ? []
+      : [
+          `${countText(late)} left alone: delivered late, so the receiver has ${late === 1 ? "it" : "them"}`
+        ]),
     ...unfit
       .slice(0, named)
       .map(
@@ -60,6 +66,7 @@ const leftTexts = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlyArray<strin
 
 const leftJson = (plan: ReadonlyArray<EndpointRedelivery>) => ({
   before: plan.reduce((sum, one) => sum + one.before, 0),
+  deliveredLate: plan.reduce((sum, one) => sum + one.late, 0),
   skipped: unfitOf(plan)
 })
 

@@ -5,6 +5,8 @@ import type { Fate } from "../history/dead-fates.ts"
 import { readFates } from "../history/dead-fates.ts"
 import type { WholeDeadLetter } from "../history/dead-letters.ts"
 import { getDeadLetter } from "../history/dead-letters.ts"
+import type { LateDelivery } from "../history/late-deliveries.ts"
+import { readLateDeliveries } from "../history/late-deliveries.ts"
 import { plainText } from "../history/line.ts"
 import { readFacts } from "../history/read.ts"
 import { spanText } from "../history/span.ts"
@@ -60,12 +62,21 @@ const attemptText = (fact: Fact, now: number): string => {
   ].join("  ")
 }
 
-const fateText = (fate: Fate | undefined, id: number, now: number): string => {
+const fateText = (
+  fate: Fate | undefined,
+  late: LateDelivery | undefined,
+  id: number,
+  now: number
+): string => {
+  if (fate === undefined && late !== undefined) return "no: it was delivered late"
   if (fate === undefined) return `not yet: \`petrel dead redeliver --id ${id}\` does it`
   const by = fate.by === undefined ? "" : ` by ${plainText(fate.by)}`
   const ended = fate.endedAt === undefined ? "" : ` ${momentOf(fate.endedAt, now)}`
   return `${momentOf(fate.at, now)}${by}: ${outcomeText(fate)}${ended}`
 }
+
+const lateStory = ({ at, worker }: LateDelivery, now: number): string =>
+  `delivered late ${momentOf(at, now)}: ${plainText(worker ?? "a worker")} had sent it while it owned the partition`
 
 /** What its receivers are sent beside the signature and what their configuration adds. */
 const headersOf = ({ delivery: { content, event } }: WholeDeadLetter) => ({
@@ -78,13 +89,14 @@ const headersOf = ({ delivery: { content, event } }: WholeDeadLetter) => ({
 interface Told {
   readonly attempts: ReadonlyArray<Fact>
   readonly fate: Fate | undefined
+  readonly late: LateDelivery | undefined
   readonly now: number
   readonly width: number | undefined
 }
 
 const screen = (letter: WholeDeadLetter, told: Told): ReadonlyArray<string> => {
   const { deadAt, delivery, id, reason } = letter
-  const { attempts, fate, now, width } = told
+  const { attempts, fate, late, now, width } = told
   const { endpoint, event, eventSeq, round, tenant, type } = delivery
   const body = shownBody(letter.body)
   const made = delivery.progress.attempts
@@ -105,7 +117,8 @@ const screen = (letter: WholeDeadLetter, told: Told): ReadonlyArray<string> => {
       "round",
       `${round}, from ${momentOf(delivery.began, now)} to ${momentOf(delivery.deadline, now)} at most`
     ),
-    ...row("sent again", fateText(fate, id, now)),
+    ...(late === undefined ? [] : row("late", lateStory(late, now))),
+    ...row("sent again", fateText(fate, late, id, now)),
     ...row("attempts", made === 0 ? "none was made" : String(made)),
     ...under([...attempts.map((fact) => attemptText(fact, now)), ...untold]),
     ...row("headers", ""),
@@ -147,17 +160,19 @@ export const show = Command.make(
         })
       if (raw) return yield* writeRaw(letter.body)
       const { endpoint, tenant } = letter.delivery
-      const [facts, fates] = yield* Effect.all(
-        [attemptsOf(letter), readFates({ endpoint: { tenant, id: endpoint } })],
-        { concurrency: 2 }
+      const query = { endpoint: { tenant, id: endpoint } }
+      const [facts, fates, lateDeliveries] = yield* Effect.all(
+        [attemptsOf(letter), readFates(query), readLateDeliveries(query)],
+        { concurrency: 3 }
       )
+      const late = lateDeliveries(letter.delivery)
       const attempts = facts.map(({ fact }) => fact)
       const fate = fates.get(id)
       const text = textOf(letter.body)
       if (json)
         return yield* print(
           JSON.stringify({
-            ...letterJson(letter, fate),
+            ...letterJson(letter, fate, late),
             headers: headersOf(letter),
             bytes: letter.body.length,
             ...(text === undefined
@@ -167,7 +182,7 @@ export const show = Command.make(
           })
         )
       const now = yield* Clock.currentTimeMillis
-      const lines = screen(letter, { attempts, fate, now, width: screenWidth() })
+      const lines = screen(letter, { attempts, fate, late, now, width: screenWidth() })
       yield* Effect.forEach(lines, print, { discard: true })
     }).pipe(Effect.provide(connected))
   })

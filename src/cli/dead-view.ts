@@ -1,12 +1,17 @@
 import type { Fate } from "../history/dead-fates.ts"
 import type { DeadLetter } from "../history/dead-letters.ts"
+import type { LateDeliveries, LateDelivery } from "../history/late-deliveries.ts"
 import { momentText } from "../history/line.ts"
 
 export const momentOf = (at: number, now: number): string =>
   momentText(at, now).replace(/\.\d+$/, "")
 
 /** What a dead letter says, as an object. */
-export const letterJson = ({ deadAt, delivery, id, reason }: DeadLetter, fate?: Fate) => {
+export const letterJson = (
+  { deadAt, delivery, id, reason }: DeadLetter,
+  fate?: Fate,
+  late?: LateDelivery
+) => {
   const { deadline, endpoint, event, eventAt, eventSeq, origin, progress, round, tenant, type } =
     delivery
   const { nextAttemptAt: _, ...attempted } = progress
@@ -24,13 +29,20 @@ export const letterJson = ({ deadAt, delivery, id, reason }: DeadLetter, fate?: 
     deadline,
     deadAt,
     ...(origin === undefined ? {} : { origin }),
-    ...(fate === undefined ? {} : { redelivered: fate })
+    ...(fate === undefined ? {} : { redelivered: fate }),
+    ...(late === undefined ? {} : { deliveredLate: late })
   }
 }
 
 /** What came of sending it again, in a word. */
-export const outcomeText = ({ dead, outcome }: Fate): string =>
-  outcome === "dead-lettered" ? (dead === undefined ? "dead again" : `dead as ${dead}`) : outcome
+export const outcomeText = ({ dead, outcome }: Fate): string => {
+  if (outcome === "dead-lettered") return dead === undefined ? "dead again" : `dead as ${dead}`
+  return outcome === "delivered-late" ? "delivered late" : outcome
+}
+
+/** That a late success has resolved a dead letter, and when. */
+export const lateText = ({ at }: LateDelivery, now: number): string =>
+  `${momentOf(at, now)} delivered late`
 
 /** How often it was tried, and how it went the last time: `16× 503`. */
 const triedText = ({ delivery }: DeadLetter): string => {
@@ -51,17 +63,22 @@ export const listHeadings = [
 
 /** A dead letter as a row of the list. */
 export const listRow =
-  (now: number, fates: ReadonlyMap<number, Fate>) =>
+  (now: number, fates: ReadonlyMap<number, Fate>, lateDelivery: LateDeliveries) =>
   (letter: DeadLetter): ReadonlyArray<string> => {
     const { deadAt, delivery, id, reason } = letter
     const fate = fates.get(id)
+    const late = lateDelivery(delivery)
+    const since = [
+      ...(fate === undefined ? [] : [`${momentOf(fate.at, now)} ${outcomeText(fate)}`]),
+      ...(late === undefined ? [] : [lateText(late, now)])
+    ]
     return [
       String(id),
       momentOf(deadAt, now),
       `${delivery.tenant}/${delivery.endpoint}`,
       reason,
       triedText(letter),
-      fate === undefined ? "-" : `${momentOf(fate.at, now)} ${outcomeText(fate)}`,
+      since.length === 0 ? "-" : since.join(", "),
       delivery.event
     ]
   }

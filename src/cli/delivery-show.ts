@@ -9,7 +9,7 @@ import type { Waiter } from "../history/audit/waiting-rooms.ts"
 import { lookFor } from "../history/audit/waiting-rooms.ts"
 import { readDeliveryFacts } from "../history/delivery-facts.ts"
 import type { DeliveryLife, Round } from "../history/fold/delivery.ts"
-import { attemptsOf, endOf, hasEnded } from "../history/fold/round.ts"
+import { attemptsOf, endOf, hasEnded, isLate } from "../history/fold/round.ts"
 import { viewOf } from "../history/fold/view.ts"
 import { momentText, plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
@@ -113,6 +113,10 @@ const roundJson = ({ holds, round, waiter }: Shown): object => {
 
 const beginnings = { routed: "routed", redelivered: "sent again", replayed: "replayed" } as const
 
+/** Why there may be a dead letter of a round that was delivered. */
+const lateLine = (dead: number | undefined): string =>
+  `  Delivered late: recorded by a worker that did not own the partition any more.${dead === undefined ? "" : ` It resolves dead letter ${dead}.`}`
+
 const roundLines = ({ holds, round, waiter }: Shown, now: number): ReadonlyArray<string> => {
   const width = screenWidth()
   const { attempts, begun, discardedAt, end, repeats, state } = round
@@ -140,6 +144,7 @@ const roundLines = ({ holds, round, waiter }: Shown, now: number): ReadonlyArray
         ].join("  ")
       )
     ),
+    ...(isLate(state) ? [lateLine(end?.dead)] : []),
     ...(end !== undefined && endOf(state) !== "delivered"
       ? [
           line(

@@ -19,6 +19,7 @@ import { startEmbedded } from "../broker/embedded.ts"
 import { init } from "../broker/init.ts"
 import { readInstalled } from "../broker/installed.ts"
 import { defaultTopology } from "../broker/topology.ts"
+import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { setCollector } from "./collector.ts"
@@ -56,7 +57,7 @@ const tell = Effect.gen(function* () {
     Stream.runForEach((stored) =>
       Effect.gen(function* () {
         yield* reportFact(stored)
-        if (stored.fact.kind === "delivered") missing.delete(stored.fact.event ?? "")
+        if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
         if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
       })
     ),

@@ -10,7 +10,6 @@ import { placeName } from "../domain/fact.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
 import { waitBy } from "../policy/wait.ts"
-import { appendPlainly } from "./append-plainly.ts"
 import type { Sent } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
 import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
@@ -22,6 +21,8 @@ import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
 import type { Decision, RetryRecord } from "./memory/retry-record.ts"
 import { eraseRecord, isOf, writeRecord } from "./memory/retry-record.ts"
 import { findMoved, isEndFact, isTold } from "./memory/search.ts"
+import type { OwnerFence } from "./sharing/owner-fence.ts"
+import { makeSuccesses } from "./successes.ts"
 import type { Plain } from "./underway.ts"
 
 /** How long what the broker refuses (a dead letter where DEAD is full) waits before it is tried again, ms. */
@@ -39,11 +40,8 @@ export interface SettlementOptions {
   readonly records: Gate
   /** Through which dead letters are stored, shared by all partitions. */
   readonly burial: ReturnType<typeof sayOnce>
-  /**
-   * Passes while this worker is owner, waits while it cannot tell, and interrupts when it is not any
-   * more: what a former owner would decide, the new one decides.
-   */
-  readonly asOwner: Effect.Effect<void>
+  /** What a former owner would decide, the new one decides. */
+  readonly fence: OwnerFence
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Told of each delivery that has ended without success, with its attempts, and when (ms since the epoch). */
@@ -55,12 +53,13 @@ export interface SettlementOptions {
 /**
  * What is done about the outcome of an attempt: the fact first, then the release.
  *
- * Success: fact `delivered`, ack. Anything else is decided once and written down (`RetryRecord`)
+ * Success: fact `delivered`, ack; by a former owner `delivered-late`. Anything else is decided once and written down (`RetryRecord`)
  * before it is carried out: the attempt's fact, then the NAK; or the schedule, then the ack; or
  * the dead letter, its fact, then the ack. Each step may be repeated after a crash.
  */
 export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOptions) {
   const { memory, records, worker } = options
+  const { asOwner } = options.fence
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
   const reached = yield* Checkpoint
@@ -101,15 +100,19 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     return logsDeliveries ? Effect.andThen(rest, logFact(fact)) : rest
   }
 
-  const endWith = (held: Held, fact: Fact, id: string) =>
-    Effect.flatMap(facts.append(fact, id), ({ seq }) => release(held, fact, seq))
+  const successes = yield* makeSuccesses(options.fence, memory.settled)
 
   const succeeded = (held: Held, progress: Progress, sent: Sent) =>
-    unsettled(endWith(held, deliveredFact(held, progress, sent, worker), options.nextId()))
+    unsettled(
+      Effect.flatMap(
+        successes.append(deliveredFact(held, progress, sent, worker), options.nextId()),
+        ({ fact, seq }) => release(held, fact, seq)
+      )
+    )
 
   /** The same without a fiber, for this is the way of nearly every delivery. */
   const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<Broker>) =>
-    appendPlainly(facts, memory.settled, work, {
+    successes.appendPlainly(work, {
       fact: deliveredFact(held, progress, sent, worker),
       id: options.nextId(),
       stored: (fact, seq) => release(held, fact, seq)
@@ -123,7 +126,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   /** Writes down what was decided, so that it outlives this worker. */
   const remember = Effect.fnUntraced(function* (held: Held, decided: Decided) {
-    yield* options.asOwner
+    yield* asOwner
     const { endpoint, eventAt, eventSeq, round, tenant } = held.delivery
     const of = { eventSeq, eventAt, tenant, endpoint, round }
     const record: RetryRecord = { v: 1, ...of, ...decided }
@@ -157,7 +160,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   /** Does what was decided; from wherever it was left off, where somebody may have begun. */
   const carryOut = Effect.fnUntraced(function* (held: Held, waiting: Waiting, begun: boolean) {
     const { decision } = waiting.record
-    yield* options.asOwner
+    yield* asOwner
     yield* tell(held, waiting, begun)
     switch (decision._tag) {
       case "Nak": {
@@ -215,9 +218,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */
   const elsewhere = (store: Effect.Effect<PubAck, PublishError>) =>
-    Effect.map(
-      records.within(options.layout.moveDedupe / 2, Effect.andThen(options.asOwner, store)),
-      () => reached("moved")
+    Effect.map(records.within(options.layout.moveDedupe / 2, Effect.andThen(asOwner, store)), () =>
+      reached("moved")
     )
 
   /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
@@ -301,7 +303,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
         Effect.suspend(() => finish(held))
       ).pipe(unsettled, patiently(held)),
     /** Passes while what is decided is decided by the owner. */
-    asOwner: options.asOwner,
+    asOwner,
+    fence: options.fence,
+    successes,
     isOpen: () => facts.isOpen() && records.isOpen(),
     ready: Effect.andThen(facts.ready, records.ready)
   }

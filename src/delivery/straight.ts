@@ -1,12 +1,10 @@
-import { Effect, LogLevel, Option, Schedule } from "effect"
+import { Effect, LogLevel, Option } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { untried } from "../domain/delivery.ts"
 import type { Fact, Plan } from "../domain/fact.ts"
 import { plannedOtherwise } from "../domain/fact.ts"
-import { readFact } from "../history/fact-at.ts"
 import { Facts } from "../history/facts.ts"
-import { appendPlainly } from "./append-plainly.ts"
 import type { Sender, Sent } from "./attempt/sender.ts"
 import { startSending } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
@@ -18,6 +16,8 @@ import type { HandlingOptions } from "./handling.ts"
 import type { Held } from "./lanes/held.ts"
 import type { PartitionMemory } from "./memory/partition-memory.ts"
 import type { Settlement } from "./settlement.ts"
+import type { Successes } from "./successes.ts"
+import { readSurely } from "./successes.ts"
 import type { Plain, Underway } from "./underway.ts"
 
 /** What became of a delivery that was to be attempted from its event. */
@@ -72,7 +72,7 @@ export interface StraightOptions {
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Of the queue, where it goes on if it does not succeed. */
-  readonly settlement: Pick<Settlement, "asOwner" | "isOpen">
+  readonly settlement: Pick<Settlement, "asOwner" | "fence" | "isOpen" | "successes">
   /** No attempt begins while this is false. */
   readonly mayAttempt: () => boolean
   /** Told of each attempt that was made, before it is settled. */
@@ -82,9 +82,6 @@ export interface StraightOptions {
 const untriedEnd: StraightEnd = { _tag: "Untried" }
 const delivered: StraightEnd = { _tag: "Delivered" }
 const unknown: StraightEnd = { _tag: "Unknown" }
-
-const readSurely = (seq: number) =>
-  readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
 
 /** Whether two facts tell of the same attempt. */
 const isSame = (one: Fact, other: Fact): boolean =>
@@ -112,7 +109,8 @@ export const leaveUntried = (straight: Straight) => straight.ended(untriedEnd)
  * and what does not goes there with what is known of it then.
  */
 export const makeStraights = Effect.fnUntraced(function* (options: StraightOptions) {
-  const { memory, nextId, sender, worker } = options
+  const { memory, nextId, sender, settlement, worker } = options
+  const { fence, successes } = settlement
   const { settled, straights } = memory
   const { clock } = sender
   const { names } = yield* Broker
@@ -122,7 +120,7 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
   const logsDeliveries = yield* LogLevel.isEnabled("Debug")
 
   const readyFor = ({ delivery, key }: Straight): LiveEndpoint | undefined =>
-    options.settlement.isOpen() &&
+    settlement.isOpen() &&
     options.mayAttempt() &&
     clock.currentTimeMillisUnsafe() < delivery.deadline
       ? directory.liveNow(delivery, key)
@@ -171,19 +169,22 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
         reached("outcome-stored")
         return logsDeliveries ? logFact(fact) : Effect.void
       }
-      const plan = untold?.withEnd()
+      // A former owner stores the plan by itself: another router's may count.
+      const plan = fence.holds() ? untold?.withEnd() : undefined
       if (untold !== undefined && plan !== undefined) {
         const whole = tell(plan)
         const again = () => appendWithPlan(tell(), whole, untold)
-        appendPlainly(facts, settled, work, { fact: whole, id: untold.id, again, stored })
+        successes.appendPlainly(work, { fact: whole, id: untold.id, again, stored })
       } else if (untold === undefined || untold.isTold)
-        appendPlainly(facts, settled, work, { fact: tell(), id: nextId(), stored })
+        successes.appendPlainly(work, { fact: tell(), id: nextId(), stored })
       else {
         const fact = tell()
         const mark = settled.open()
         work.goOn(
           Effect.ensuring(
-            Effect.flatMap(appendBeside(fact, untold), ({ seq }) => stored(fact, seq)),
+            Effect.flatMap(appendBeside(fact, untold, successes.append), ({ fact, seq }) =>
+              stored(fact, seq)
+            ),
             Effect.sync(() => settled.close(mark))
           )
         )
@@ -208,29 +209,37 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
    * stored. Where the history has had a plan of the event before, it is told without.
    */
   const appendWithPlan = Effect.fnUntraced(function* (fact: Fact, whole: Fact, untold: Untold) {
-    const { patience } = untold
+    const { id, patience } = untold
     const stored =
       patience > 0
-        ? yield* Effect.option(facts.appendWithin(patience, whole, untold.id))
+        ? yield* Effect.option(facts.appendWhile(fence.stillOwner, patience, whole, id))
         : Option.none()
-    if (Option.isSome(stored)) {
-      if (!stored.value.duplicate) return stored.value
-      untold.anotherCounts(stored.value.seq)
+    if (Option.isSome(stored) && stored.value !== undefined) {
+      const { duplicate, seq } = stored.value
+      if (!duplicate) return { fact: whole, seq }
+      untold.anotherCounts(seq)
     }
-    return yield* appendBeside(fact, untold)
+    return yield* appendBeside(fact, untold, successes.append)
   })
 
   /** Appends a fact of an attempt once the history has a plan, unless that tells of it, too. */
-  const appendBeside = Effect.fnUntraced(function* (fact: Fact, untold: Untold) {
+  const appendBeside = Effect.fnUntraced(function* (
+    fact: Fact,
+    untold: Untold,
+    append: Successes["append"]
+  ) {
     const seq = yield* untold.told
-    if (!untold.isUnsure) return yield* facts.append(fact, nextId())
+    if (!untold.isUnsure) return yield* append(fact, nextId())
     const planned = yield* readSurely(seq)
     if (Option.exists(planned, (there) => isSame(there, fact))) {
       untold.isOwn()
-      return { seq }
+      return { fact, seq }
     }
-    return yield* facts.append(beside(fact, planned), nextId())
+    return yield* append(beside(fact, planned), nextId())
   })
+
+  const appendFailure: Successes["append"] = (fact, id) =>
+    Effect.map(facts.append(fact, id), ({ seq }) => ({ fact, seq }))
 
   /** @param told called once the history tells of it. */
   const fail = Effect.fnUntraced(function* (
@@ -240,14 +249,14 @@ export const makeStraights = Effect.fnUntraced(function* (options: StraightOptio
     untold: Untold | undefined,
     told: (end: StraightEnd) => void
   ) {
-    yield* options.settlement.asOwner
+    yield* settlement.asOwner
     const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
     const ends = step._tag === "Dead" ? step.reason : undefined
     const whole = ends === undefined ? fact : { ...fact, reason: ends }
     const append =
       untold === undefined || untold.isTold
-        ? facts.append(whole, nextId())
-        : appendBeside(whole, untold)
+        ? appendFailure(whole, nextId())
+        : appendBeside(whole, untold, appendFailure)
     settled.stored((yield* append).seq)
     reached("outcome-stored")
     const known = ends === undefined ? progress : { ...progress, ends }

@@ -22,6 +22,7 @@ import { makeSettlement } from "./settlement.ts"
 import { refuseNewLayout, watchPartitions } from "./sharing/layout-watch.ts"
 import type { Membership, WorkerRefused } from "./sharing/membership.ts"
 import { join } from "./sharing/membership.ts"
+import { ownerFence } from "./sharing/owner-fence.ts"
 import type { Owner } from "./sharing/ownership.ts"
 import { defaultTtl } from "./sharing/ownership.ts"
 import type { Role } from "./sharing/roster.ts"
@@ -260,17 +261,10 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   }
 
   const deliver = Effect.fnUntraced(function* (holding: Holding, begun: () => void) {
-    const { holds, lost, partition: index } = holding.ownership
+    const { holds, partition: index } = holding.ownership
     const taken = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
     if (taken === undefined) return
-    const asOwner = Effect.suspend(() =>
-      holds()
-        ? Effect.void
-        : Effect.raceFirst(
-            Effect.andThen(lost, Effect.interrupt),
-            Effect.repeat(Effect.sleep("250 millis"), { until: holds })
-          )
-    )
+    const fence = ownerFence(holding.ownership)
     const alerts = yield* makePartitionAlerts({ ...judge, index, holds })
     const partition = yield* makePartition({
       ...taken,
@@ -282,7 +276,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           memory,
           records,
           burial,
-          asOwner,
+          fence,
           nextId: node.nextId,
           buried: alerts.buried,
           maxWaiting

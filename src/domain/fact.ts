@@ -6,6 +6,7 @@ import { DeadReason, ErrorClass, Response } from "./outcome.ts"
 export const okKinds = [
   "routed",
   "delivered",
+  "delivered-late",
   "circuit-half-opened",
   "circuit-closed",
   "endpoint-enabled",
@@ -32,6 +33,17 @@ export type FactKind = (typeof factKinds)[number]
 /** The part of a history subject that says whether the broker republishes the fact. */
 export const moodOf = (kind: FactKind): "ok" | "failure" =>
   (okKinds as ReadonlyArray<string>).includes(kind) ? "ok" : "failure"
+
+/**
+ * Facts that an attempt succeeded: recorded by the worker that owned the delivery's partition, or by
+ * one that had owned it when the request went out.
+ */
+export const successKinds = [
+  "delivered",
+  "delivered-late"
+] as const satisfies ReadonlyArray<FactKind>
+export const isSuccess = (kind: FactKind): boolean =>
+  kind === "delivered" || kind === "delivered-late"
 
 /** The reason of an attempt that was made while another plan came to count, which does not name the endpoint. */
 export const plannedOtherwise = "planned-otherwise"

@@ -5,6 +5,7 @@ import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
+import { readLateDeliveries } from "./late-deliveries.ts"
 
 /** What became of a dead letter that was sent again. Times in ms since the epoch. */
 export interface Fate {
@@ -12,7 +13,7 @@ export interface Fate {
   readonly at: number
   readonly by: string | undefined
   /** Under way, or how the round ended. */
-  outcome: "waiting" | "delivered" | "dead-lettered"
+  outcome: "waiting" | "delivered" | "delivered-late" | "dead-lettered"
   endedAt?: number
   /** The dead letter that it became again. */
   dead?: number
@@ -169,6 +170,14 @@ const readSentAgain = Effect.fnUntraced(function* (
   if (all.length === 0) return all
   const read = targets.size <= few ? [...targets.values()] : [["*", "*"] as const]
   yield* endsOf(read, rounds, byRound)
+  const late = yield* readLateDeliveries(query)
+  for (const sent of all) {
+    const { fate } = sent
+    const delivered = late({ ...sent, round: fate.round })
+    if (delivered === undefined || fate.outcome === "delivered") continue
+    fate.outcome = "delivered-late"
+    fate.endedAt = delivered.at
+  }
   return all
 })
 

@@ -21,15 +21,24 @@ export class Facts extends Context.Service<
      * must be told. Under the same id it is stored once (inside the history's dedupe window).
      */
     readonly append: (fact: Fact, id: string) => Effect.Effect<PubAck>
+    /** The same of a fact that is made anew for each try, since what is true may have changed. */
+    readonly appendAnew: (make: Effect.Effect<Fact>, id: string) => Effect.Effect<PubAck>
     /**
-     * The same for a fact that must not be stored twice at all: fails after `limit` ms, while the
-     * history still knows the id of what it may have stored at the first try.
+     * The same as `append` for a fact that must not be stored twice at all: fails after `limit` ms,
+     * while the history still knows the id of what it may have stored at the first try.
      */
     readonly appendWithin: (
       limit: number,
       fact: Fact,
       id: string
     ) => Effect.Effect<PubAck, PublishError>
+    /** The same while a condition holds, which each try asks anew; gives nothing once it does not. */
+    readonly appendWhile: (
+      condition: Effect.Effect<boolean>,
+      limit: number,
+      fact: Fact,
+      id: string
+    ) => Effect.Effect<PubAck | undefined, PublishError>
     /**
      * Tries to append a fact without a fiber. `settle` is called once, with nothing where that is
      * not known to have worked: then it is for `append`, under the same id.
@@ -62,7 +71,13 @@ export class Facts extends Context.Service<
       let taken = Number.NEGATIVE_INFINITY
       return Facts.of({
         append: (fact, id) => gate.through(publish(fact, id)),
+        appendAnew: (make, id) => gate.through(Effect.flatMap(make, (fact) => publish(fact, id))),
         appendWithin: (limit, fact, id) => gate.within(limit, publish(fact, id)),
+        appendWhile: (condition, limit, fact, id) =>
+          gate.within(
+            limit,
+            Effect.flatMap(condition, (holds) => (holds ? publish(fact, id) : Effect.undefined))
+          ),
         tryAppend: (fact, id, settle) => {
           if (!gate.isCalm()) return settle(undefined)
           const headers = [["Nats-Msg-Id", id]] as const

@@ -98,6 +98,8 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[planText(fact)], "dim"]
     case "delivered":
       return [[...attemptOf(fact), deliveredText(fact)], "green"]
+    case "delivered-late":
+      return [[...attemptOf(fact), "delivered late"], "green"]
     case "attempt-failed":
       return nextAttemptAt === undefined
         ? [[...attemptOf(fact), "no further attempt"], "red"]

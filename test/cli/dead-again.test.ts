@@ -100,6 +100,7 @@ describe("petrel dead redeliver", () => {
             redelivered: 3,
             gone: 0,
             before: 0,
+            deliveredLate: 0,
             skipped: left
           })
           const { revision } = yield* getEndpoint("acme", "hook")

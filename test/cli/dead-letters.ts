@@ -9,6 +9,7 @@ export interface Buried {
   readonly endpoint: string
   readonly event: string
   readonly eventSeq?: number
+  readonly eventAt?: number
   readonly reason: string
   readonly progress?: object
   readonly body?: string | Uint8Array
@@ -16,14 +17,21 @@ export interface Buried {
 }
 
 /** Puts a dead letter where a worker would. */
-export const bury = ({ body = "{}", endpoint, event, eventSeq = 7, ...rest }: Buried) =>
+export const bury = ({
+  body = "{}",
+  endpoint,
+  event,
+  eventSeq = 7,
+  eventAt = buriedAt,
+  ...rest
+}: Buried) =>
   Effect.gen(function* () {
     const { ask, js, names } = yield* Broker
     const headers = makeHeaders()
     for (const [name, value] of Object.entries({
       "petrel-event": event,
       "petrel-event-seq": String(eventSeq),
-      "petrel-event-at": String(buriedAt),
+      "petrel-event-at": String(eventAt),
       "petrel-type": "invoice.paid",
       "petrel-round": "0",
       "petrel-began": String(buriedAt),

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { endpoint, history, nth, worker } from "../engine.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { endpoint, eventAt, history, nth, publish, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
 import { installations, parse } from "./command-line.ts"
 import { buriedAt, bury } from "./dead-letters.ts"
@@ -83,6 +85,56 @@ describe("petrel dead list", () => {
         })
         assert.deepStrictEqual(idsIn(status.out), [3])
         assert.deepStrictEqual(idsIn(newest.out), [2, 3])
+      })
+    )
+  })
+})
+
+describe("a dead letter that was delivered late", () => {
+  it.live("is shown as that, not sent again, and counts as taken", () => {
+    const place = install()
+    const dead = (...args: ReadonlyArray<string>) => run("dead", ...args, ...place.flags)
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint({ id: "crm" })
+        const { seq: eventSeq } = yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
+        const identity = { eventSeq, eventAt: yield* eventAt(eventSeq) }
+        yield* bury({ endpoint: "crm", event: "acme-1", ...identity, reason: "permanent" })
+        const { append } = yield* Facts
+        const at = buriedAt + 7_000
+        const about = { tenant: "acme", endpoint: "crm", event: "acme-1", ...identity, round: "0" }
+        const late: Fact = { ...about, v: 1, kind: "delivered-late", at, worker: "w1", attempt: 1 }
+        yield* append(late, "late")
+
+        const replay = ["replay", "--to", "acme/crm", "--only-missing", "--dry-run", "--json"]
+        const [table, json, shown, planned, sent, replayed] = yield* Effect.all(
+          [
+            dead("list"),
+            dead("list", "--json"),
+            dead("show", "1"),
+            dead("redeliver", "--all", "--dry-run", "--json"),
+            dead("redeliver", "--all"),
+            run(...replay, ...place.flags)
+          ],
+          { concurrency: 3 }
+        )
+        assert.match(
+          nth(table.out, 1),
+          /permanent +never +2026-03-04 10:32:14 delivered late +acme-1$/
+        )
+        assert.deepInclude(parse(nth(json.out, 0)), { deliveredLate: { at, worker: "w1" } })
+        assert.match(
+          shown.out.join("\n"),
+          /late +delivered late 2026-03-04 10:32:14: w1 had sent it/
+        )
+        assert.match(shown.out.join("\n"), /sent again +no: it was delivered late/)
+        assert.deepInclude(parse(nth(planned.out, 0)), { redeliver: 0, deliveredLate: 1 })
+        assert.strictEqual(sent.code, 0)
+        assert.deepStrictEqual(sent.out, [
+          "nothing was sent",
+          "1 left alone: delivered late, so the receiver has it"
+        ])
+        assert.deepInclude(parse(nth(replayed.out, 0)), { delivered: 1 })
       })
     )
   })

@@ -46,6 +46,7 @@ const ofAcme = {
   events: 3,
   begun: 9,
   delivered: 2,
+  deliveredLate: 0,
   skipped: 4,
   retries: 2,
   deadLettered: 1,
@@ -56,7 +57,7 @@ const ofAcme = {
 }
 
 const untold = {
-  ...{ delivered: 0, retries: 0, deadLettered: 0, discarded: 0, attempts: 0 },
+  ...{ delivered: 0, deliveredLate: 0, retries: 0, deadLettered: 0, discarded: 0, attempts: 0 },
   ...{ successRate: null, meanAttempts: null }
 }
 

@@ -6,6 +6,7 @@ import type { StoredPart } from "../../src/delivery/routing/plan.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../../src/domain/delivery.ts"
 import type { Fact, Plan } from "../../src/domain/fact.ts"
+import { successKinds } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { publish } from "../engine.ts"
@@ -59,12 +60,12 @@ const storeDelivery = (round = firstRound) =>
   })
 
 /** Tells that the delivery of the first event has arrived, in some round. */
-const tellDelivered = (round = firstRound) =>
+const tellDelivered = (round = firstRound, kind: "delivered" | "delivered-late" = "delivered") =>
   Effect.gen(function* () {
     const facts = yield* Facts
     const fact: Fact = {
       v: 1,
-      kind: "delivered",
+      kind,
       at: 0,
       tenant: "acme",
       endpoint: "hook",
@@ -117,19 +118,20 @@ const lookAt = Effect.fnUntraced(function* (stored: StoredPart, at = event.event
 const look = (stored: StoredPart) => Effect.map(lookAt(stored), ({ isSent }) => isSent)
 
 describe.concurrent("a delivery that a plan led to", () => {
-  scenario("is found where it waits, and where it is told of", () =>
-    Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
-      const stored = yield* storePlan
-      assert.isFalse(yield* look(stored))
-      const { seq } = yield* storeDelivery()
-      assert.isTrue(yield* look(stored))
-      yield* ask("remove", () => jsm.streams.deleteMessage(names.deliveries(partition), seq))
-      assert.isFalse(yield* look(stored))
-      yield* tellDelivered()
-      assert.isTrue(yield* look(stored))
-    })
-  )
+  for (const kind of successKinds)
+    scenario(`is found where it waits, and where it is told of as ${kind}`, () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        const stored = yield* storePlan
+        assert.isFalse(yield* look(stored))
+        const { seq } = yield* storeDelivery()
+        assert.isTrue(yield* look(stored))
+        yield* ask("remove", () => jsm.streams.deleteMessage(names.deliveries(partition), seq))
+        assert.isFalse(yield* look(stored))
+        yield* tellDelivered(firstRound, kind)
+        assert.isTrue(yield* look(stored))
+      })
+    )
 
   scenario("is found though it leaves its stream while it is looked for", () =>
     Effect.gen(function* () {

@@ -67,15 +67,16 @@ const firstMemory = Effect.map(takeOver([0, 1], new Horizon(0), 2), (memories) =
 describe.concurrent("a new owner", () => {
   scenario("knows from the history which messages have ended, and how often others failed", () =>
     Effect.gen(function* () {
-      yield* store(4)
+      yield* store(5)
       yield* tell("delivered", 1)
+      yield* tell("delivered-late", 5)
       yield* tell("dead-lettered", 2)
       yield* tell("attempt-failed", 3, 1)
       yield* tell("attempt-failed", 3, 2)
       const { settled, told } = yield* firstMemory
       assert.deepStrictEqual(
-        [1, 2, 3, 4].map((seq) => settled.mayHave(seq)),
-        [true, true, false, false]
+        [1, 2, 3, 4, 5].map((seq) => settled.mayHave(seq)),
+        [true, true, false, false, true]
       )
       const about = { eventSeq: 1, eventAt, round: "0", progress: { attempts: 2 } }
       assert.isTrue(told.has(3, about))

@@ -39,6 +39,13 @@ describe("the line of a fact", () => {
     )
   })
 
+  it("of a late success says so", () => {
+    assert.strictEqual(
+      line({ kind: "delivered-late", attempt: 1, status: 200, durationMs: 11.6 }),
+      "10:32:07  acme.invoice-42 → acme/billing       #1  200   12 ms  delivered late"
+    )
+  })
+
   it("of a failed attempt tells when the next one comes", () => {
     assert.strictEqual(
       line({

@@ -85,15 +85,16 @@ describe("an audit", () => {
       const { problems, tally, verdict } = yield* found
       assert.deepStrictEqual(problems, [])
       assert.strictEqual(verdict, "clean")
-      const { begun, deadLettered, delivered, pending, reasons, repeated } = tally
+      const { begun, deadLettered, delivered, late, pending, reasons, repeated } = tally
       assert.deepStrictEqual(
-        { begun, deadLettered, delivered, pending, repeated },
+        { begun, deadLettered, delivered, late, pending, repeated },
         {
           begun: 4 * events,
           deadLettered: events,
           delivered: 2 * events,
           pending: events,
-          repeated: 0
+          repeated: 0,
+          late: 0
         }
       )
       assert.deepStrictEqual([...reasons], [["permanent", events]])

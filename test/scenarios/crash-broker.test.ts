@@ -6,7 +6,7 @@ import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { eraseRecord } from "../../src/delivery/memory/retry-record.ts"
 import { firstRound } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, noRecords, quiet } from "../books.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
 import { crashBroker } from "../broker-crash.ts"
 import {
   endpoint,
@@ -21,7 +21,7 @@ import {
   workersApart
 } from "../engine.ts"
 import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+import { byAttempt, onServer, refusingRepeats } from "../scenario.ts"
 import { crashAt } from "../worker-process.ts"
 
 const { scenario } = onServer()
@@ -109,6 +109,32 @@ describe("when the broker dies too", () => {
           yield* crashBroker(server)
           yield* quiet
           yield* closedBooks
+          assert.lengthOf(requests, 1)
+        })
+    )
+
+  for (const way of ["out of its queue", "from its event"] as const)
+    scenario(
+      `a delivery ${way} that was answered meanwhile ends once, though its receiver refuses a repeat`,
+      (_, server) =>
+        Effect.gen(function* () {
+          const { requests, url } = yield* receiver({ answer: refusingRepeats({}) })
+          yield* endpoint({ url })
+          let arrivals = 0
+          const dies = Effect.provideService(Checkpoint, (step: Step) => {
+            if (step === "answered" && arrivals++ === 0) process.kill(server.pid, "SIGKILL")
+          })
+          yield* dies(way === "from its event" ? worker() : workersApart())
+          yield* Effect.forkScoped(Effect.ignore(publish("invoice.paid")))
+          yield* eventually(
+            Effect.sync(() => arrivals),
+            (count) => count > 0
+          )
+          yield* crashBroker(server)
+          yield* quiet
+          const [account] = yield* closedBooks
+          assert.strictEqual(account?.ends[0]?.kind, "delivered")
+          yield* isClean
           assert.lengthOf(requests, 1)
         })
     )

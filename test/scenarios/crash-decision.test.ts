@@ -12,7 +12,7 @@ import {
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
-import { allFacts, closedBooks, noRecords, quiet, storedFloor } from "../books.ts"
+import { allFacts, closedBooks, isClean, noRecords, quiet, storedFloor } from "../books.ts"
 import {
   endpoint,
   eventually,
@@ -164,21 +164,24 @@ describe("a request that was made twice", () => {
       yield* endpoint({ url })
       const facts = yield* history
       yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
+      const leaseTtl = 2_000
       const frozen = yield* workerProcess(place, {
+        leaseTtl,
         crash: { step: "answered", arrival: 1, signal: "SIGSTOP" }
       })
       yield* received(1)
-      yield* endLeases
-      yield* worker({ id: "second" })
+      yield* worker({ id: "second", leaseTtl })
       yield* facts.count("delivered", 1)
       yield* frozen.resume
-      yield* facts.count("delivered", 2)
+      yield* facts.count("delivered-late", 1)
       yield* quiet
       assert.deepStrictEqual(
-        facts.of("delivered").map(({ attempt, worker }) => [attempt, worker]),
+        facts
+          .of("delivered", "delivered-late")
+          .map(({ attempt, kind, worker }) => [kind, attempt, worker]),
         [
-          [1, "second"],
-          [1, "crashing"]
+          ["delivered", 1, "second"],
+          ["delivered-late", 1, "crashing"]
         ]
       )
       assert.deepStrictEqual(
@@ -186,6 +189,7 @@ describe("a request that was made twice", () => {
         ["acme-1", "acme-1"]
       )
       yield* noRecords
+      assert.include(yield* isClean, { delivered: 1, repeated: 1, late: 1 })
     })
   )
 })

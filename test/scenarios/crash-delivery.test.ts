@@ -4,11 +4,11 @@ import { vi } from "vitest"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { Step } from "../../src/delivery/checkpoint.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
-import { closedBooks, noRecords, quiet } from "../books.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
 import { endpoint, nth, publish, quickRetry, worker } from "../engine.ts"
 import type { Received, Script } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+import { byAttempt, onServer, refusingRepeats } from "../scenario.ts"
 import { crashAt } from "../worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
@@ -194,7 +194,8 @@ const crashes = (
   path: Path,
   way: (typeof ways)[number],
   steps = stepsOf(path, way),
-  topology: Partial<TopologyOptions> = {}
+  topology: Partial<TopologyOptions> = {},
+  refusesRepeats = false
 ) => {
   for (const [step, arrival] of steps) {
     const which = steps.some(([other, n]) => other === step && n !== arrival) ? ` (${arrival})` : ""
@@ -202,8 +203,12 @@ const crashes = (
       `${step}${which}`,
       (place) =>
         Effect.gen(function* () {
-          const { answer, attempts, end, maxWaiting, retry } = path
-          const { requests, url } = yield* receiver({ answer })
+          const { answer, attempts, maxWaiting, retry } = path
+          const isRefused = refusesRepeats && step === "answered" && arrival === attempts.length
+          const end = isRefused ? "permanent" : path.end
+          const { requests, url } = yield* receiver({
+            answer: refusesRepeats ? refusingRepeats(answer) : answer
+          })
           yield* endpoint({ url, retry: quickRetry(retry) })
           const event = publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme-1" })
           const options = maxWaiting === undefined ? {} : { maxWaiting }
@@ -218,6 +223,8 @@ const crashes = (
           assert.strictEqual(fact.kind === "delivered" ? fact.kind : fact.reason, end)
           assert.deepStrictEqual(attemptsSeen(requests), withRepeat(attempts, step, arrival))
           for (const { headers } of requests) assert.strictEqual(headers["webhook-id"], "acme-1")
+          const { deadLettered, delivered } = yield* isClean
+          assert.deepStrictEqual([delivered, deadLettered], end === "delivered" ? [1, 0] : [0, 1])
         }),
       topology
     )
@@ -228,6 +235,19 @@ for (const way of ways)
   for (const path of paths)
     describe.concurrent(`a delivery ${path.name}, ${way}, ends once, whose worker dies at`, () =>
       crashes(path, way))
+
+/** After which the receiver has taken it: the last attempt was answered, or is told of. */
+const taken = new Set<Step>(["answered", "outcome-stored"])
+
+for (const way of ways)
+  for (const path of paths.filter(({ end }) => end === "delivered")) {
+    const steps = stepsOf(path, way).filter(
+      ([step, arrival]) => taken.has(step) && arrival === path.attempts.length
+    )
+    if (steps.length > 0)
+      describe.concurrent(`a delivery ${path.name}, ${way}, ends once, though its receiver refuses what it has taken, whose worker dies at`, () =>
+        crashes(path, way, steps, {}, true))
+  }
 
 const forgets = new Set([
   "that works first time",

@@ -20,9 +20,10 @@ const planned = (query: DeadLetterQuery = {}, by = "ana@host") =>
 export const sendAgain = (query: DeadLetterQuery = {}, by = "ana@host") =>
   Effect.gen(function* () {
     const plan = yield* planned(query, by)
-    const counts = { begun: 0, finished: 0, before: 0, gone: 0, unfit: 0 }
-    for (const { before, fresh, unfit } of plan) {
+    const counts = { begun: 0, finished: 0, before: 0, gone: 0, unfit: 0, late: 0 }
+    for (const { before, fresh, late, unfit } of plan) {
       counts.before += before
+      counts.late += late
       if (unfit !== undefined) counts.unfit += fresh.length
     }
     yield* redeliver(plan, (_, begun) => counts[begun]++)

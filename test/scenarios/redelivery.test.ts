@@ -22,7 +22,14 @@ describe.concurrent("a dead letter that is sent again", () => {
       const counts = yield* sendAgain()
       yield* facts.count("delivered", 1)
       const [first, second] = [nth(hook.requests, 0), nth(hook.requests, 1)]
-      assert.deepStrictEqual(counts, { begun: 1, finished: 0, before: 0, gone: 0, unfit: 0 })
+      assert.deepStrictEqual(counts, {
+        begun: 1,
+        finished: 0,
+        before: 0,
+        gone: 0,
+        unfit: 0,
+        late: 0
+      })
       assert.strictEqual(second.headers["webhook-id"], first.headers["webhook-id"])
       assert.deepStrictEqual(second.body, first.body)
       assert.strictEqual(second.headers["petrel-attempt"], "1")

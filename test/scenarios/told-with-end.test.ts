@@ -106,8 +106,8 @@ describe.concurrent("an event whose plan is told with the end of its only delive
           yield* facts.planned(planned + 1)
           yield* answer
           yield* first.resume
-          yield* facts.count("delivered", 2)
-          assert.strictEqual(facts.of("delivered").at(-1)?.reason, plannedOtherwise)
+          yield* facts.count("delivered-late", 1)
+          assert.strictEqual(facts.of("delivered-late").at(-1)?.reason, plannedOtherwise)
           yield* isClean
           assert.lengthOf(facts.plans(), planned + 1)
           assert.deepStrictEqual(attempts(hook), [1])
@@ -139,7 +139,7 @@ describe.concurrent("an event whose plan is told with the end of its only delive
           yield* facts.planned(planned + 1)
           yield* idsForgotten
           yield* proxy.join
-          const kind = status === 200 ? "delivered" : "attempt-failed"
+          const kind = status === 200 ? "delivered-late" : "attempt-failed"
           yield* facts.until((all) =>
             all.some((fact) => fact.endpoint === "hook" && fact.kind === kind)
           )

@@ -142,7 +142,7 @@ describe.concurrent("two workers that believe they own a partition", () => {
         assert.isBelow(sent, count)
         assert.isAtMost(hook.requests.length, count + maxInFlight)
         yield* noRecords
-        const delivered = facts.of("delivered")
+        const delivered = facts.of("delivered", "delivered-late")
         assert.lengthOf(new Set(delivered.map(({ event }) => event)), count)
         assert.isAtMost(delivered.length, count + maxInFlight)
         assert.lengthOf(facts.of("dead-lettered", "attempt-failed"), 0)

@@ -4,7 +4,7 @@ import { firstSince, isNoSuchMessage, readStream, scanQueue } from "../../broker
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact, placeName } from "../../domain/fact.ts"
+import { Fact, placeName, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import { readFact } from "../../history/fact-at.ts"
 import type { Held } from "../lanes/held.ts"
@@ -154,7 +154,7 @@ const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) 
   const found = yield* readStream({
     stream: names.history,
     subjects: [
-      names.subjects.fact(tenant, endpoint, "ok", "delivered"),
+      ...successKinds.map((kind) => names.subjects.fact(tenant, endpoint, "ok", kind)),
       names.subjects.fact(tenant, endpoint, "failure", "*")
     ],
     fromTime: toldSince(record)

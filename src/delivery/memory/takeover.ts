@@ -6,7 +6,7 @@ import { firstSince, isNoSuchMessage, readStream, storedAt } from "../../broker/
 import { readValue, writeValue } from "../../broker/values.ts"
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../../domain/delivery.ts"
-import { Fact, readPlace } from "../../domain/fact.ts"
+import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
@@ -116,7 +116,7 @@ export const takeOver = Effect.fnUntraced(function* (
   yield* readStream({
     stream: names.history,
     subjects: [
-      subjects.fact("*", "*", "ok", "delivered"),
+      ...successKinds.map((kind) => subjects.fact("*", "*", "ok", kind)),
       subjects.fact("*", "*", "failure", "attempt-failed"),
       subjects.fact("*", "*", "failure", "dead-lettered")
     ],
@@ -134,7 +134,7 @@ export const takeOver = Effect.fnUntraced(function* (
           const straights = straightsOf(tenant, endpoint)
           const failed = progressFrom(fact, names.events)
           if (failed !== undefined) straights?.failed(of, failed)
-          else if (fact.kind === "delivered") straights?.add(endpointKey(tenant, endpoint), of)
+          else if (isSuccess(fact.kind)) straights?.add(endpointKey(tenant, endpoint), of)
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return

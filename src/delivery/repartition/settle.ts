@@ -56,7 +56,8 @@ export const settleDecisions = Effect.fnUntraced(function* (
       memory,
       records,
       burial,
-      asOwner,
+      // It sends nothing, so there is no success to record late.
+      fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()
     })
     const settle = Effect.fnUntraced(function* (seq: number) {

@@ -6,6 +6,7 @@ import { placeName } from "../../domain/fact.ts"
 import type { SentAgain } from "../../history/dead-fates.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetter } from "../../history/dead-letters.ts"
+import { readLateDeliveries } from "../../history/late-deliveries.ts"
 import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { PaceLimits } from "./pace.ts"
 import type { Begun, Contents, Round } from "./round.ts"
@@ -32,6 +33,8 @@ export interface EndpointRedelivery {
   readonly finishing: ReadonlyArray<Round>
   /** Sent again before. */
   readonly before: number
+  /** Resolved by a success that a former owner recorded: the receiver has it. */
+  readonly late: number
   readonly rounds: Rounds
 }
 
@@ -92,13 +95,13 @@ const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<Sen
 
 /**
  * Finds out what there is to do about dead letters that are to be sent again: nothing about those
- * that were, and for endpoints that take nothing now.
+ * that were, those that a late success has resolved, and for endpoints that take nothing now.
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOptions) {
   const { by, held, letters, pace, unended } = options
   const layout = yield* steadyLayout
-  const asked = new Set(letters.map(({ id }) => id))
-  const isAsked = ({ dead = 0 }: Round) => asked.has(dead)
+  const byId = new Map(letters.map((letter) => [letter.id, letter]))
+  const isAsked = ({ dead = 0 }: Round) => byId.has(dead)
   const planOne = Effect.fnUntraced(function* (group: Group) {
     const { endpoint, since, tenant } = group
     const { target, unfit } = yield* readTarget(tenant, endpoint)
@@ -112,15 +115,23 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
       read: readLetter,
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
     })
-    const { before, finishing, fresh } = yield* rounds.plan([...group.rounds.values()])
+    const plan = yield* rounds.plan([...group.rounds.values()])
+    const { before, finishing } = plan
+    const late = yield* readLateDeliveries({ endpoint: { tenant, id: endpoint } })
+    const wanted = plan.fresh.filter(isAsked)
+    const fresh = wanted.filter(({ dead = 0 }) => {
+      const letter = byId.get(dead)
+      return letter === undefined || late(letter.delivery) === undefined
+    })
     return {
       tenant,
       endpoint,
       unfit,
       rounds,
       finishing,
-      fresh: fresh.filter(isAsked),
-      before: before.filter(isAsked).length
+      fresh,
+      before: before.filter(isAsked).length,
+      late: wanted.length - fresh.length
     } satisfies EndpointRedelivery
   })
   return yield* Effect.forEach(groupsOf(letters, unended), planOne, {

@@ -6,6 +6,7 @@ import { firstRound, roundKey } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { eventName, parseEventSubject } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
+import { isSuccess, successKinds } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { TypeIndex } from "../../domain/type-filter.ts"
 import { decodeFact } from "../../history/fact-at.ts"
@@ -174,12 +175,12 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
       return
     }
     open.delete(key)
-    if (kind === "delivered") delivered.add(name)
+    if (isSuccess(kind)) delivered.add(name)
   }
   yield* factsOf(
     query,
     [
-      ["ok", "delivered"],
+      ...successKinds.map((kind) => ["ok", kind] as const),
       ["ok", "redelivered"],
       ["ok", "replayed"],
       ["failure", "dead-lettered"]

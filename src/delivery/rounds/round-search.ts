@@ -3,6 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
+import { successKinds } from "../../domain/fact.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 
 /**
@@ -32,7 +33,7 @@ export const findRounds = Effect.fnUntraced(function* (
     readStream({
       stream: names.history,
       subjects: [
-        subjects.fact(tenant, endpoint, "ok", "delivered"),
+        ...successKinds.map((kind) => subjects.fact(tenant, endpoint, "ok", kind)),
         subjects.fact(tenant, endpoint, "failure", "*")
       ],
       fromSeq: next

@@ -7,6 +7,7 @@ import { eventNameIn, firstRound } from "../../domain/delivery.ts"
 import type { Event, EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
+import { successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import { readPlans } from "../../history/plans.ts"
@@ -143,7 +144,7 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
     readStream({
       stream: names.history,
       subjects: of.flatMap(([tenant, id]) => [
-        names.subjects.fact(tenant, id, "ok", "delivered"),
+        ...successKinds.map((kind) => names.subjects.fact(tenant, id, "ok", kind)),
         // Not what an audit has missed, and told of.
         names.subjects.fact(tenant, id, "failure", "attempt-failed"),
         names.subjects.fact(tenant, id, "failure", "dead-lettered")

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
-import { endOf, isBegun } from "../fold/round.ts"
+import { hasEnded, isBegun, isLate } from "../fold/round.ts"
 import type { DeadEnd, LetterOf } from "./dead-ends.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import type { Ledger } from "./ledger.ts"
@@ -21,7 +21,8 @@ export type Unburied = DeadEnd
 const margin = 5 * 60_000
 
 /**
- * Compares the dead letters with what the facts say of them.
+ * Compares the dead letters with what the facts say of them. A late success has resolved those of its
+ * round: they may be there or not, and be told of or not.
  *
  * @param now ms since the epoch: what is older than DEAD keeps its letters need not be there.
  */
@@ -48,16 +49,22 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
       if (about === undefined || ledger.isReplaced(about)) return
       const letter = letterOf(about, seq, ledger)
       if (ledger.deadEnds.has(letter)) there.add(letter, 0)
-      else if (isBegun(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(letter))
+      else if (mayBeUntold(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(letter))
         untold.push({ ...about, dead: seq })
     }
   )
   const age = config.max_age / 1e6
   const unburied: Array<Unburied> = []
   for (const end of ledger.deadEnds.all())
-    if (!there.has(end) && (age === 0 || now - end.at < age - margin)) unburied.push(end)
+    if (!there.has(end) && !isResolved(end, ledger) && (age === 0 || now - end.at < age - margin))
+      unburied.push(end)
   return { unburied, untold }
 })
+
+const mayBeUntold = (state: number): boolean => isBegun(state) && !isLate(state)
+
+const isResolved = ({ eventSeq, lane }: DeadEnd, ledger: Ledger): boolean =>
+  isLate(ledger.stateOf({ ...ledger.lanes.get(lane), eventSeq }))
 
 /** The dead letter at a sequence of DEAD as the end of this round, not of another one. */
 const letterOf = (
@@ -76,7 +83,7 @@ export const stillUnburied = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names } = yield* Broker
   return yield* Effect.filter(
-    unburied.filter((end) => ledger.deadEnds.has(end)),
+    unburied.filter((end) => ledger.deadEnds.has(end) && !isResolved(end, ledger)),
     (end) =>
       ask("look for a dead letter", () =>
         jsm.streams.getMessage(names.dead, { seq: end.dead })
@@ -98,7 +105,8 @@ export const stillUnburied = Effect.fnUntraced(function* (
 /** Those that no fact names yet, though their delivery has come to another end. */
 export const stillUntold = (untold: ReadonlyArray<Untold>, ledger: Ledger): ReadonlyArray<Untold> =>
   untold.filter((letter) => {
-    const end = endOf(ledger.stateOf(letter))
+    const state = ledger.stateOf(letter)
+    if (!hasEnded(state) || isLate(state)) return false
     const told = letterOf(letter, letter.dead, ledger)
-    return end !== "none" && !ledger.deadEnds.has(told) && !ledger.deadEnds.isTaken(told)
+    return !ledger.deadEnds.has(told) && !ledger.deadEnds.isTaken(told)
   })

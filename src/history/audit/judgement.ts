@@ -7,6 +7,7 @@ import {
   endOf,
   isBegun,
   isContradicted,
+  isLate,
   isOutOfTurn,
   isRepeated,
   isTooEarly,
@@ -39,12 +40,14 @@ export interface Findings {
   readonly untold: ReadonlyArray<Untold>
 }
 
-/** How the rounds stand; each is counted once, but for `repeated`. */
+/** How the rounds stand; each is counted once, but for `repeated` and `late`. */
 export interface Tally {
   begun: number
   delivered: number
   /** Of those delivered: more than once. */
   repeated: number
+  /** Of those delivered: recorded by a former owner. A dead letter of the same round is resolved. */
+  late: number
   deadLettered: number
   /** By why they ended so. */
   reasons: Map<string, number>
@@ -106,6 +109,7 @@ export const judge = Effect.fnUntraced(function* (
     begun: 0,
     delivered: 0,
     repeated: 0,
+    late: 0,
     deadLettered: 0,
     reasons: new Map(),
     discarded: 0,
@@ -125,6 +129,7 @@ export const judge = Effect.fnUntraced(function* (
     switch (endOf(state)) {
       case "delivered":
         tally.delivered++
+        if (isLate(state)) tally.late++
         return
       case "dead-lettered": {
         tally.deadLettered++

@@ -254,7 +254,8 @@ export class Ledger {
     const lane = this.lanes.of(tenant, endpoint, round)
     const block = this.#block(eventSeq)
     const attempt = numberIn(record.attempt)
-    if (step === "attempt-failed" || step === "delivered") this.attempts++
+    if (step === "attempt-failed" || step === "delivered" || step === "delivered-late")
+      this.attempts++
     this.#change(block, eventSeq % eventsPerBlock, lane, step, attempt, textIn(record.reason))
     const dead = numberIn(record.dead)
     if (step === "dead-lettered" && dead !== undefined)

@@ -1,6 +1,7 @@
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { afterStep, endOf, hasEnded, untold } from "./round.ts"
+import { isSuccess } from "../../domain/fact.ts"
+import { afterStep, endOf, hasEnded, isLate, untold } from "./round.ts"
 import type { DeliveryStep } from "./steps.ts"
 
 /** One request of a round. Times in ms. */
@@ -29,7 +30,14 @@ export interface Round {
   readonly attempts: ReadonlyArray<Attempt>
   /** Until when it waits for its next attempt, and how. */
   readonly waits?: { readonly until: number; readonly by?: "nak" | "schedule" }
-  readonly end?: { readonly at: number; readonly reason?: string; readonly dead?: number }
+  readonly end?: {
+    readonly at: number
+    readonly reason?: string
+    /** The dead letter that it left, or that the late success resolves. */
+    readonly dead?: number
+    /** A former owner recorded the success, when the round may have ended otherwise. */
+    readonly late?: true
+  }
   readonly discardedAt?: number
   /** Facts that told again what was told before. */
   readonly repeats: number
@@ -50,7 +58,7 @@ const freshRound = (round: string): Round => ({ round, state: untold, attempts: 
 const attemptIn = (fact: Fact): Attempt => ({
   number: fact.attempt ?? 0,
   at: fact.at,
-  isSuccess: fact.kind === "delivered",
+  isSuccess: isSuccess(fact.kind),
   ...(fact.status === undefined ? {} : { status: fact.status }),
   ...(fact.error === undefined ? {} : { error: fact.error }),
   ...(fact.durationMs === undefined ? {} : { durationMs: fact.durationMs }),
@@ -87,7 +95,39 @@ const close = (round: Round, fact: Fact): Round => {
   }
 }
 
+/** The same where owner and former owner each made the attempt: both are shown. */
+const withRequest = (round: Round, fact: Fact): Round => {
+  const made = attemptIn(fact)
+  const isKnown = round.attempts.some(
+    ({ isSuccess, number, worker }) =>
+      number === made.number && isSuccess === made.isSuccess && worker === made.worker
+  )
+  return isKnown ? round : { ...round, attempts: [...round.attempts, made] }
+}
+
+/** A former owner's success counts, whatever end the round has: it resolves a dead letter. */
+const closeLate = (round: Round, fact: Fact): Round => {
+  const isAgain = endOf(round.state) === "delivered"
+  const { waits: _, ...rest } = withRequest(round, fact)
+  return {
+    ...rest,
+    repeats: round.repeats + (isAgain ? 1 : 0),
+    end: {
+      at: round.end !== undefined && isAgain ? round.end.at : fact.at,
+      ...(round.end?.dead === undefined ? {} : { dead: round.end.dead }),
+      late: true
+    }
+  }
+}
+
+/** A dead letter of a round that was delivered late stays what it is, and is resolved. */
+const resolved = (round: Round, fact: Fact): Round =>
+  round.end === undefined || fact.dead === undefined
+    ? round
+    : { ...round, end: { ...round.end, dead: fact.dead } }
+
 const fail = (round: Round, fact: Fact): Round => {
+  if (isLate(round.state)) return withRequest(round, fact)
   if (hasEnded(round.state)) return { ...round, repeats: round.repeats + 1 }
   const told = withAttempt(round, fact)
   if (told.attempts === round.attempts || fact.nextAttemptAt === undefined) return told
@@ -104,10 +144,13 @@ const roundAfter = (round: Round, taken: DeliveryStep): Round => {
     case "attempt-failed":
       return { ...fail(round, fact), state }
     case "delivered":
-    case "dead-lettered":
       return { ...close(round, fact), state }
+    case "delivered-late":
+      return { ...closeLate(round, fact), state }
+    case "dead-lettered":
+      return { ...(isLate(round.state) ? resolved(round, fact) : close(round, fact)), state }
     case "discarded":
-      return endOf(round.state) === "dead-lettered"
+      return endOf(round.state) === "dead-lettered" || isLate(round.state)
         ? { ...round, state, discardedAt: fact.at }
         : { ...round, state, repeats: round.repeats + 1 }
   }

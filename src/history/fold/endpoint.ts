@@ -5,7 +5,8 @@ import type { Health } from "../../domain/health.ts"
 /*
  * What the facts do not tell of an endpoint, and what a fold can therefore not know: until when a
  * Retry-After holds, which delivery was the latest probe of a circuit that is open, that an endpoint
- * was removed or made anew, and attempts whose worker died before it told of them.
+ * was removed or made anew, and attempts whose worker died before it told of them. A late success is
+ * passed over: the owner, which keeps the endpoint's health, did not see it.
  */
 
 /** How an endpoint has fared, as far as the facts tell. Times in ms since the epoch. */

@@ -29,9 +29,12 @@ const uncounted = 1 << 12
 const attemptShift = 16
 const mostAttempts = 0xffff
 
-const ends = ["none", "delivered", "dead-lettered", "discarded"] as const
+/** `late`: delivered, as a former owner recorded, whatever another end says. */
+const ends = ["none", "delivered", "dead-lettered", "discarded", "late"] as const
 /** How a round ended; `discarded` is a dead letter that somebody threw away. */
-export type End = (typeof ends)[number]
+export type End = Exclude<(typeof ends)[number], "late">
+
+const late = ends.indexOf("late")
 
 const reasons: ReadonlyArray<string> = DeadReason.literals
 /** Stands for a reason that a newer version may have written. */
@@ -39,7 +42,7 @@ export const otherReason = "other"
 
 /** What a round is made of; `begun` stands for the fact that planned, redelivered or replayed it. */
 export type Step = "begun" | Extract<FactKind, RoundKind>
-type RoundKind = "attempt-failed" | "delivered" | "dead-lettered" | "discarded"
+type RoundKind = "attempt-failed" | "delivered" | "delivered-late" | "dead-lettered" | "discarded"
 
 /** The step that a fact of a kind is in each round that it is about; of other kinds there is none. */
 export const stepOfKind: ReadonlyMap<unknown, Step> = new Map<unknown, Step>([
@@ -48,6 +51,7 @@ export const stepOfKind: ReadonlyMap<unknown, Step> = new Map<unknown, Step>([
   ["replayed", "begun"],
   ["attempt-failed", "attempt-failed"],
   ["delivered", "delivered"],
+  ["delivered-late", "delivered-late"],
   ["dead-lettered", "dead-lettered"],
   ["discarded", "discarded"]
 ])
@@ -55,7 +59,12 @@ export const stepOfKind: ReadonlyMap<unknown, Step> = new Map<unknown, Step>([
 /** A round of which nothing is told. */
 export const untold = 0
 
-export const endOf = (round: number): End => ends[round & endMask] ?? "none"
+export const endOf = (round: number): End => {
+  const end = ends[round & endMask] ?? "none"
+  return end === "late" ? "delivered" : end
+}
+/** True where a former owner recorded the success, which resolves a dead letter of the round. */
+export const isLate = (round: number): boolean => (round & endMask) === late
 export const hasEnded = (round: number): boolean => (round & endMask) !== 0
 export const attemptsOf = (round: number): number => round >>> attemptShift
 export const isBegun = (round: number): boolean => (round & begun) !== 0
@@ -87,6 +96,19 @@ const attempted = (round: number, attempt: number, next: number): number => {
 
 const ended = (round: number, end: End): number => round | ends.indexOf(end)
 
+/**
+ * A former owner's success stands beside whatever the owner decided meanwhile, since neither could
+ * know of the other: nothing contradicts it, in whatever order they are recorded. It repeats a
+ * success that is recorded already, also one that was in contradiction to another end.
+ */
+const endedLate = (round: number, attempt: number): number => {
+  const isAgain = endOf(round) === "delivered" || (hasEnded(round) && isContradicted(round))
+  const known = round & ~(endMask | reasonMask | repeated | contradicted)
+  const counted =
+    attempt > attemptsOf(round) && (round & uncounted) === 0 ? withAttempt(known, attempt) : known
+  return counted | late | (isAgain ? repeated : 0)
+}
+
 const reasonBits = (reason: string | undefined): number => {
   const index = reasons.indexOf(reason ?? "")
   return (index === -1 ? 0b1111 : index) << reasonShift
@@ -95,7 +117,7 @@ const reasonBits = (reason: string | undefined): number => {
 /**
  * A round after a fact about it. The first end counts: another of the same kind is a repeat, one of
  * another kind a contradiction. What a crash repeats (an attempt with a number that was there, a
- * success after the end) is no fault.
+ * success after the end) is no fault. A late success makes any end a delivery.
  *
  * @param attempt the attempt's number; in `dead-lettered` how many were made.
  */
@@ -111,11 +133,15 @@ export const afterStep = (round: number, step: Step, attempt = 0, reason?: strin
     case "delivered":
       if (!hasEnded(round)) return ended(attempted(round, attempt, next), "delivered")
       return endOf(round) === "delivered" ? round | repeated : round | contradicted
+    case "delivered-late":
+      return endedLate(round, attempt)
     case "dead-lettered":
+      if (isLate(round)) return round
       if (!hasEnded(round))
         return ended(attempted(round, attempt, next - 1), "dead-lettered") | reasonBits(reason)
       return endOf(round) === "delivered" ? round | contradicted : round | repeated
     case "discarded": {
+      if (isLate(round)) return round
       const end = endOf(round)
       if (end === "dead-lettered" || end === "discarded")
         return (round & ~endMask) | ends.indexOf("discarded")

@@ -1,7 +1,7 @@
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { plannedOtherwise } from "../../domain/fact.ts"
+import { isSuccess, plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "./round.ts"
 import { stepOfKind } from "./round.ts"
 
@@ -26,7 +26,7 @@ export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
   if (step === undefined || eventSeq === undefined || eventAt === undefined) return []
   if (kind === "attempt-failed" && fact.reason === plannedOtherwise) return []
   const planned =
-    kind === "delivered" && fact.reason === plannedOtherwise
+    isSuccess(kind) && fact.reason === plannedOtherwise
       ? [{ id: endpoint, deadline }]
       : (plan?.endpoints ?? [])
   const begun = planned.map(

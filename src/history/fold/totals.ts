@@ -9,6 +9,8 @@ export interface Totals {
   readonly begun: number
   readonly skipped: number
   readonly delivered: number
+  /** Of those: recorded by a former owner. */
+  readonly deliveredLate: number
   readonly attemptsFailed: number
   /** Attempts that were not the first one of their round. */
   readonly retries: number
@@ -23,6 +25,7 @@ export const noTotals: Totals = {
   begun: 0,
   skipped: 0,
   delivered: 0,
+  deliveredLate: 0,
   attemptsFailed: 0,
   retries: 0,
   deadLettered: 0,
@@ -44,6 +47,7 @@ export const countedKinds = [
   "redelivered",
   "replayed",
   "delivered",
+  "delivered-late",
   "attempt-failed",
   "dead-lettered",
   "discarded"
@@ -83,13 +87,15 @@ export const afterCounting = (totals: Totals, fact: Countable): Totals => {
     case "redelivered":
     case "replayed":
       return { ...totals, begun: totals.begun + 1 }
-    case "delivered": {
+    case "delivered":
+    case "delivered-late": {
       const isBeside = fact.reason === plannedOtherwise
       const begun = isBeside ? { ...totals, begun: totals.begun + 1 } : totals
       const planned = fact.plan === undefined ? begun : afterPlan(begun, fact.plan)
       return {
         ...planned,
         delivered: planned.delivered + 1,
+        deliveredLate: planned.deliveredLate + (fact.kind === "delivered-late" ? 1 : 0),
         retries: planned.retries + again(attempt),
         attemptsOfEnded: planned.attemptsOfEnded + attempt
       }
