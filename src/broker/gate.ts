@@ -1,4 +1,5 @@
 import { Deferred, Effect } from "effect"
+import { elapsedMs } from "./elapsed.ts"
 import type { PublishError } from "./publisher.ts"
 
 /** Pause between tries to store what the broker does not take, ms. */
@@ -57,7 +58,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
     until: number
   ): Effect.Effect<A, PublishError> =>
     Effect.catch(Effect.delay(publish, pause), (error) =>
-      performance.now() > until ? Effect.fail(error) : insist(publish, until)
+      elapsedMs() > until ? Effect.fail(error) : insist(publish, until)
     )
 
   const within = <A>(
@@ -65,7 +66,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
     publish: Effect.Effect<A, PublishError>
   ): Effect.Effect<A, PublishError> =>
     Effect.suspend(() => {
-      const until = performance.now() + limit
+      const until = elapsedMs() + limit
       const stored = Effect.catch(publish, (error) =>
         Effect.acquireUseRelease(
           close(error),

@@ -38,6 +38,8 @@ const largestBacklog = 1_000_000
 const patience = 1_000
 /** Deliveries of an endpoint under way or in line up to which more come straight from their events. */
 const mostStraight = 64
+/** An event is handed out again after an election, which takes longer; of younger ones nobody need ask, ms. */
+const youngMs = 1_000
 /** How long a stop waits for what is still to be told of endpoints, ms. */
 const lastWords = 2_000
 /** How often it is looked for what a former owner has stored in a backlog late, ms. */
@@ -305,6 +307,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     if (failed !== undefined) yield* failed
   })
 
+  /** Whether its event was handed out again as if for the first time, after its delivery had ended. */
+  const hasEnded = ({ delivery, key }: Straight): boolean =>
+    sender.clock.currentTimeMillisUnsafe() - delivery.eventAt > youngMs &&
+    memory.straights.isDone(key, delivery)
+
   return {
     memory,
     /** Finds what there is to do from before. */
@@ -322,7 +329,8 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       const { key } = straight
       const isQuick = () => health.isClosed(key) && lanes.isQuick(key, mostStraight)
       // It may turn out to last, and its body is counted then.
-      const isTaken = takesFromEvents() && isQuick() && room.bytesFor("quick") > 0
+      const isTaken =
+        takesFromEvents() && isQuick() && room.bytesFor("quick") > 0 && !hasEnded(straight)
       if (isTaken) lanes.enter(key, { key, straight })
       return isTaken
     },

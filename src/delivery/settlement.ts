@@ -4,7 +4,7 @@ import type { Gate, sayOnce } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
-import { deliveryId } from "../domain/delivery.ts"
+import { deliveryId, firstRound } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { placeName } from "../domain/fact.ts"
 import type { DeadReason } from "../domain/outcome.ts"
@@ -14,6 +14,7 @@ import type { Sent } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
 import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
+import { endpointKey } from "./endpoints/endpoint-store.ts"
 import { judgeFailure } from "./failed-attempt.ts"
 import type { Held } from "./lanes/held.ts"
 import { makeMoves } from "./memory/moves.ts"
@@ -83,7 +84,10 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   const finish = (held: Held): Effect.Effect<void> => {
     const { seq, stream } = held.place
-    memory.settled.add(seq, held.delivery)
+    const { delivery } = held
+    memory.settled.add(seq, delivery)
+    if (delivery.round === firstRound)
+      memory.straights.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
     memory.suspicion.forget(seq)
     const known = memory.waiting.delete(seq)
     const recorded = memory.recorded.delete(seq)

@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/connection.ts"
+import { elapsedMs } from "../broker/elapsed.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
@@ -83,11 +84,11 @@ export class Facts extends Context.Service<
           const headers = [["Nats-Msg-Id", id]] as const
           publisher.send(subjectOf(fact), JSON.stringify(fact), headers, (result) => {
             const isRefused = result instanceof PublishError
-            taken = isRefused ? Number.NEGATIVE_INFINITY : performance.now()
+            taken = isRefused ? Number.NEGATIVE_INFINITY : elapsedMs()
             settle(isRefused ? undefined : result)
           })
         },
-        isTaking: () => gate.isCalm() && performance.now() - taken < lately,
+        isTaking: () => gate.isCalm() && elapsedMs() - taken < lately,
         isOpen: gate.isOpen,
         ready: gate.ready
       })

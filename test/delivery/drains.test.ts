@@ -6,6 +6,7 @@ import type { Backlog } from "../../src/delivery/backlog/backlog.ts"
 import type { DrainsOptions } from "../../src/delivery/backlog/drains.ts"
 import { makeDrains } from "../../src/delivery/backlog/drains.ts"
 import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
+import { Straights } from "../../src/delivery/memory/straights.ts"
 import { Suspicion } from "../../src/delivery/memory/suspicion.ts"
 import { Told } from "../../src/delivery/memory/told.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
@@ -80,7 +81,12 @@ const partition = Effect.fnUntraced(function* (
     backlog,
     memory: {
       ...{ index: 0, stream: "BACKLOG", settled: new Settled(new Horizon(0)), told: new Told() },
-      ...{ waiting: new Map(), recorded: new Set<number>(), suspicion: new Suspicion() }
+      ...{
+        waiting: new Map(),
+        recorded: new Set<number>(),
+        suspicion: new Suspicion(),
+        straights: new Straights()
+      }
     },
     wants: () => 20,
     awaitRoom: () => undefined,

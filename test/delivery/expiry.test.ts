@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { Drain } from "../../src/delivery/backlog/drain.ts"
 import { makeExpiry } from "../../src/delivery/backlog/expiry.ts"
 import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
+import { Straights } from "../../src/delivery/memory/straights.ts"
 import { Suspicion } from "../../src/delivery/memory/suspicion.ts"
 import { Told } from "../../src/delivery/memory/told.ts"
 import { deliveryHeaders } from "../../src/domain/delivery.ts"
@@ -37,7 +38,7 @@ const setUp = Effect.fnUntraced(function* (
   const stream = "BACKLOG"
   const memory = {
     ...{ index: 0, stream, settled, waiting: new Map(), recorded: new Set<number>() },
-    ...{ told: new Told(), suspicion: new Suspicion() }
+    ...{ told: new Told(), suspicion: new Suspicion(), straights: new Straights() }
   }
   const reads: Array<readonly [endpoint: string, from: number, at: number]> = []
   const ended: Array<string> = []

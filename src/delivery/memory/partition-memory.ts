@@ -29,12 +29,13 @@ export interface StreamMemory {
   readonly told: Told
   readonly settled: Settled
   readonly suspicion: Suspicion
+  /** One for the partition. */
+  readonly straights: Straights
 }
 
 /** What a partition's owner knows: of its queue, and of its backlog. */
 export interface PartitionMemory extends StreamMemory {
   readonly backlog: StreamMemory
-  readonly straights: Straights
 }
 
 /**

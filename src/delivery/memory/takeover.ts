@@ -95,9 +95,11 @@ export const takeOver = Effect.fnUntraced(function* (
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
       const settled = new Settled(horizon)
-      const queue = yield* streamMemory(index, names.deliveries(index), settled)
-      const backlog = yield* streamMemory(index, names.backlog(index), settled.beside())
-      return { ...queue, backlog, straights: new Straights() }
+      const straights = new Straights()
+      const queue = yield* streamMemory(index, names.deliveries(index), settled, straights)
+      const besides = settled.beside()
+      const backlog = yield* streamMemory(index, names.backlog(index), besides, straights)
+      return { ...queue, backlog }
     })
   )
   const byStream = new Map(
@@ -156,7 +158,8 @@ type Remembered = StreamMemory & { readonly isOurs: IsOurs }
 const streamMemory = Effect.fnUntraced(function* (
   index: number,
   stream: string,
-  settled: Settled
+  settled: Settled,
+  straights: Straights
 ): Effect.fn.Return<Remembered, BrokerError, Broker> {
   return {
     index,
@@ -166,7 +169,8 @@ const streamMemory = Effect.fnUntraced(function* (
     recorded: yield* listRecords(stream),
     told: new Told(),
     settled,
-    suspicion: new Suspicion()
+    suspicion: new Suspicion(),
+    straights
   }
 })
 

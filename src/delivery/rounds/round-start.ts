@@ -1,6 +1,7 @@
 import { Clock, Effect, Schedule } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import { sayOnce } from "../../broker/gate.ts"
 import type { Layout, TopologyError } from "../../broker/installed.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
@@ -50,10 +51,10 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
 
   const insist = (store: Effect.Effect<PubAck, PublishError>) =>
     Effect.suspend(() => {
-      const until = performance.now() + patience
+      const until = elapsedMs() + patience
       return Effect.retry(Effect.andThen(safe, say(store)), {
         schedule: Schedule.spaced(pause),
-        while: ({ _tag }) => _tag !== "TopologyError" && performance.now() < until
+        while: ({ _tag }) => _tag !== "TopologyError" && elapsedMs() < until
       })
     })
   /** Whether a round has a message, or had one. */
@@ -124,11 +125,11 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     yield* safe
     const began = clock.currentTimeMillisUnsafe()
     const delivery = deliveryOf(round, contents, began, began + target.window)
-    const since = performance.now()
+    const since = elapsedMs()
     const claimed = yield* claims.claim(factOf(delivery, round.dead), delivery)
     if (claimed === "taken") return "before"
     reached("round-claimed")
-    const isSure = claimed === "mine" && performance.now() - since < patience
+    const isSure = claimed === "mine" && elapsedMs() - since < patience
     const claim = claims.known.get(roundKey(delivery)) ?? { seq: 0 }
     yield* store(delivery, contents.body, claim, !isSure)
     return "begun"

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import type { Publisher } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
@@ -163,8 +164,7 @@ class FanOut implements Momentary {
     this.#leave(wentOut)
     this.#work.step(() => {
       // Meanwhile another router may have stored it, and the broker have forgotten that.
-      const isUnsure =
-        end._tag === "Failed" && performance.now() - began > this.#common.options.patience
+      const isUnsure = end._tag === "Failed" && elapsedMs() - began > this.#common.options.patience
       if (end._tag === "Unknown" || isUnsure || telling.isUnsure) this.#lack(planned, "unknown")
       else if (end._tag === "Failed") {
         this.#failed ??= new Map()
@@ -258,7 +258,7 @@ class FanOut implements Momentary {
       this.#storing--
       if (why !== undefined) this.#lack(planned, why)
       else reached("delivery-stored")
-      this.#isLate ||= performance.now() - this.#routed.began > options.patience
+      this.#isLate ||= elapsedMs() - this.#routed.began > options.patience
       this.advance()
     })
   }

@@ -1,6 +1,7 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import { makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import type { PublishError } from "../../broker/publisher.ts"
@@ -136,11 +137,10 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     body: Uint8Array,
     sofar: SoFar
   ) => {
-    const { began = performance.now(), known, tried } = sofar
+    const { began = elapsedMs(), known, tried } = sofar
     const follow = (planned: Planned, stored: StoredPart, isNew: boolean) =>
       Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
-        if (performance.now() - began > patience)
-          return Effect.fail(new RoutingTooSlow({ ms: patience }))
+        if (elapsedMs() - began > patience) return Effect.fail(new RoutingTooSlow({ ms: patience }))
         return send(event, body, planned, stored, {
           progress: known?.failed.get(planned.id) ?? untried,
           tried: tried === undefined ? !isNew : tried.has(planned.id)
@@ -217,15 +217,15 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
 
   /** What is known of it, with what somebody else may have planned so long ago that the broker has forgotten the id. */
   const asPlanned = (event: Event, sofar: SoFar): Effect.Effect<SoFar> => {
-    const { began = performance.now(), known } = sofar
-    if (known !== undefined || performance.now() - began <= patience) return Effect.succeed(sofar)
+    const { began = elapsedMs(), known } = sofar
+    if (known !== undefined || elapsedMs() - began <= patience) return Effect.succeed(sofar)
     return Effect.map(plans.find(event), (parts) =>
       parts.length === 0 ? sofar : { known: { ...nothing(event), parts } }
     )
   }
 
   const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
-    const began = sofar.began ?? performance.now()
+    const began = sofar.began ?? elapsedMs()
     const routed = Effect.suspend(() => {
       const { all, subject } = routes.of(message.subject)
       if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
@@ -250,7 +250,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     { goesTo, lasts, otherwise }: Told
   ) =>
     work.step(() => {
-      const began = performance.now()
+      const began = elapsedMs()
       const fromStart = () => otherwise({ known: undefined, began })
       if (!endpoints.isOpen()) return fromStart()
       const { all, subject } = routes.of(message.subject)

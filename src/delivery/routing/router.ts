@@ -45,7 +45,7 @@ export interface RouterOptions {
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
-  const { names } = yield* Broker
+  const { names, onReconnect } = yield* Broker
   const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytesInHand, usualParts })
   yield* inHand.keepAlive(layout.ackWait)
   const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
@@ -53,6 +53,13 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const underway = yield* makeUnderway<Broker>()
   /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
   const working = new Map<number, number>()
+
+  /** The last event that was handed out for the first time. After a reconnect all that was begun is read. */
+  let highest = 0
+  const forget = onReconnect(() => {
+    highest = 0
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
 
   const take: Take = (message, header) => {
     // In hand already, and perhaps being attempted: its answer settles this one, too.
@@ -63,7 +70,9 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
       inHand.release(hand)
     }
-    const redelivered = message.handedOut > 1
+    // A new leader of the consumer may not know what the former one handed out: it counts from 1 again.
+    const redelivered = message.handedOut > 1 || message.seq <= highest
+    highest = Math.max(highest, message.seq)
     const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
       comeBackOnFailure(message, routed, begun.forget)
     const event = { eventSeq: message.seq, eventAt: message.storedAt }

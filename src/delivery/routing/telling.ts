@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Event } from "../../domain/event.ts"
 import type { Plan } from "../../domain/fact.ts"
@@ -70,7 +71,7 @@ export class Telling implements Untold {
   }
 
   get patience(): number {
-    return this.#plans.patience - (performance.now() - this.#began)
+    return this.#plans.patience - (elapsedMs() - this.#began)
   }
 
   get told(): Effect.Effect<number> {

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import { eraseValue, isConflict, writeValue } from "../../broker/values.ts"
 import { lookAt } from "./entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
@@ -52,16 +53,12 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
   let revision = 0
   /** When the last write that succeeded began: the broker counts from no earlier. */
   let renewedAt = Number.NEGATIVE_INFINITY
-  /** The same by the clock on the wall: the monotonic one stands still while a machine is suspended. */
-  let renewedOn = 0
   const write = (expected: number) =>
     Effect.suspend(() => {
-      const begun = performance.now()
-      const on = Date.now()
+      const begun = elapsedMs()
       return Effect.map(writeValue(bucket, key, value, { ttl, expected }), ({ seq }) => {
         revision = seq
         renewedAt = begun
-        renewedOn = on
       })
     })
   const erase = Effect.suspend(() =>
@@ -117,7 +114,7 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     .pipe(Effect.timeoutOption("1 second"), Effect.ignore)
   const ownership: Ownership = {
     partition,
-    holds: () => performance.now() - renewedAt < ttl / 2 && Date.now() - renewedOn < ttl / 2,
+    holds: () => elapsedMs() - renewedAt < ttl / 2,
     lost: Deferred.await(lost),
     isLost,
     renew,

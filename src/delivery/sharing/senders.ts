@@ -1,6 +1,7 @@
 import { hostname } from "node:os"
 import { Clock, Effect, Option, Schedule, Schema, Semaphore, Stream } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import { readStream } from "../../broker/scan.ts"
 import { eraseValue, writeValue } from "../../broker/values.ts"
@@ -84,16 +85,14 @@ export const stayKnown = Effect.fnUntraced(function* <E>(options: KnownOptions<E
     startedAt: yield* Clock.currentTimeMillis
   }
   let isSure = false
-  /** By the monotonic clock and the other, which goes on while a laptop sleeps. */
-  let [heardAt, heardOn] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
-  const isHeard = () => performance.now() - heardAt < ttl / 2 && Date.now() - heardOn < ttl / 2
+  let heardAt = Number.NEGATIVE_INFINITY
+  const isHeard = () => elapsedMs() - heardAt < ttl / 2
 
   const write = Effect.gen(function* () {
     if (!isHeard()) isSure = false
-    const [at, on] = [performance.now(), Date.now()]
+    const at = elapsedMs()
     yield* writeValue(bucket, key, JSON.stringify(sender), { ttl })
     heardAt = at
-    heardOn = on
   })
   const one = yield* Semaphore.make(1)
   const isSafe = () => isSure && isHeard()

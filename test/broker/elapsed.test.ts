@@ -1,0 +1,50 @@
+import { afterEach, assert, describe, it, vi } from "@effect/vitest"
+import { elapsedMs } from "../../src/broker/elapsed.ts"
+
+/** The two clocks of a machine, which stand still unless they are moved. */
+const clocks = () => {
+  let wall = Date.now()
+  let monotonic = performance.now()
+  vi.spyOn(Date, "now").mockImplementation(() => wall)
+  vi.spyOn(performance, "now").mockImplementation(() => monotonic)
+  const begun = elapsedMs()
+  return {
+    runs: (ms: number) => {
+      wall += ms
+      monotonic += ms
+    },
+    isSuspended: (ms: number) => {
+      wall += ms
+    },
+    sinceBegun: () => elapsedMs() - begun
+  }
+}
+
+describe("the time that has passed", () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  it("is that of the monotonic clock while the machine runs", () => {
+    const { runs, sinceBegun } = clocks()
+    runs(90_000)
+    assert.strictEqual(sinceBegun(), 90_000)
+  })
+
+  it("counts what the machine was suspended for, once", () => {
+    const { isSuspended, runs, sinceBegun } = clocks()
+    runs(1_000)
+    isSuspended(300_000)
+    assert.strictEqual(sinceBegun(), 301_000)
+    runs(1_000)
+    assert.strictEqual(sinceBegun(), 302_000)
+  })
+
+  it("does not go back with the clock on the wall, nor with its small corrections", () => {
+    const { isSuspended, runs, sinceBegun } = clocks()
+    isSuspended(-3_600_000)
+    assert.strictEqual(sinceBegun(), 0)
+    isSuspended(900)
+    assert.strictEqual(sinceBegun(), 0)
+    runs(10)
+    assert.strictEqual(sinceBegun(), 10)
+  })
+})
