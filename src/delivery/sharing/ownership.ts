@@ -40,7 +40,7 @@ export const lastKey = (partition: number) => `taken.${partition}`
 
 /** Takes the lease of a partition, if it is free. Fails where the broker does not answer. */
 export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {
-  const { names } = yield* Broker
+  const { names, onReconnect } = yield* Broker
   const bucket = names.buckets.workers
   const { instance, ttl, worker } = owner
   const key = leaseKey(partition)
@@ -81,6 +81,7 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
   const lose = Effect.fnUntraced(function* (to: string | undefined) {
     renewedAt = Number.NEGATIVE_INFINITY
     yield* Effect.logWarning("another worker has taken a partition over", { partition, owner: to })
+    forget()
     yield* Deferred.succeed(lost, undefined)
   })
   /** An own write whose answer was lost, an end by time, or another owner: looks which. */
@@ -92,21 +93,32 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     if (last.text !== instance) return yield* lose(undefined)
     yield* write(now.revision)
   })
+  /** A bucket that has lost its end gives revisions again: another's lease may have the one of this. */
+  let isDisturbed = false
+  const forget = onReconnect(() => {
+    isDisturbed = true
+  })
+  const renewOrLook = Effect.suspend(() => {
+    if (!isDisturbed) return Effect.catchIf(write(revision), isConflict, () => reconsider)
+    isDisturbed = false
+    return Effect.tapError(reconsider, () =>
+      Effect.sync(() => {
+        isDisturbed = true
+      })
+    )
+  })
   // One at a time: a renewal that comes after the end would be a lease without an owner.
   const one = yield* Semaphore.make(1)
   let given = false
   const renew = one.withPermit(
-    Effect.suspend(() =>
-      given || isLost()
-        ? Effect.void
-        : Effect.ignore(Effect.catchIf(write(revision), isConflict, () => reconsider))
-    )
+    Effect.suspend(() => (given || isLost() ? Effect.void : Effect.ignore(renewOrLook)))
   )
   const giveBack = one
     .withPermit(
       Effect.suspend(() => {
         if (given || isLost()) return Effect.void
         given = true
+        forget()
         renewedAt = Number.NEGATIVE_INFINITY
         return erase
       })
