@@ -179,7 +179,9 @@ describe.concurrent("the owner of a partition", () => {
         yield* quietBooks
         yield* eventually(owners(8), (all) => all.filter((worker) => worker === "w1").length === 4)
         const delivered = new Set(
-          facts.of("delivered", "delivered-late").map(({ endpoint, event }) => `${event} ${endpoint}`)
+          facts
+            .of("delivered", "delivered-late")
+            .map(({ endpoint, event }) => `${event} ${endpoint}`)
         )
         assert.strictEqual(delivered.size, 800)
         assert.deepStrictEqual(facts.of("dead-lettered", "attempt-failed"), [])
