@@ -164,7 +164,9 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     stopping,
     enter: (held) => {
       const key = endpointKey(held.delivery.tenant, held.delivery.endpoint)
-      if (leaving.hasBegun(held.place)) leaving.leave(key, held)
+      // What has ended needs no room in its lane.
+      const isAtOnce = held.delivery.progress.ends !== undefined || leaving.hasBegun(held.place)
+      if (isAtOnce) leaving.leave(key, held)
       else lanes.enter(key, { key, held, isFromBacklog: false })
     },
     hasEnded: (place) => leaving.forget(place),

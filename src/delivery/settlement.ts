@@ -1,6 +1,6 @@
 import { Clock, Effect, LogLevel } from "effect"
 import type { Broker, BrokerError } from "../broker/connection.ts"
-import type { Gate, sayOnce } from "../broker/gate.ts"
+import type { Gate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
@@ -12,6 +12,7 @@ import { Facts } from "../history/facts.ts"
 import { waitBy } from "../policy/wait.ts"
 import type { Sent } from "./attempt/sender.ts"
 import { Checkpoint } from "./checkpoint.ts"
+import type { DeadLetterGate } from "./dead-letter-gate.ts"
 import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { endpointKey } from "./endpoints/endpoint-store.ts"
@@ -26,8 +27,13 @@ import type { OwnerFence } from "./sharing/owner-fence.ts"
 import { makeSuccesses } from "./successes.ts"
 import type { Plain } from "./underway.ts"
 
-/** How long what the broker refuses (a dead letter where DEAD is full) waits before it is tried again, ms. */
+/** How long what the broker refuses waits before it is tried again, ms. */
 const refusedRetry = 30_000
+/**
+ * How long what finds no room among the dead letters waits, unless it is woken before, ms; and over
+ * how much more that is spread.
+ */
+const roomRetryMs = { least: 300_000, spread: 60_000 }
 /** The same where it did not answer. */
 const silentRetry = 1_000
 
@@ -40,7 +46,9 @@ export interface SettlementOptions {
   /** Through which retry records are written, shared by all partitions. */
   readonly records: Gate
   /** Through which dead letters are stored, shared by all partitions. */
-  readonly burial: ReturnType<typeof sayOnce>
+  readonly deadLetters: Pick<DeadLetterGate, "store">
+  /** Whether what finds no room there waits as a schedule, and not as a NAK. (Default: true) */
+  readonly schedulesEnds?: boolean
   /** What a former owner would decide, the new one decides. */
   readonly fence: OwnerFence
   /** A new id for each request really made. */
@@ -198,7 +206,12 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     reason: DeadReason,
     begun: boolean
   ) {
-    const dead = yield* moves.toDead(held, record, reason, begun)
+    const stored = yield* Effect.result(moves.toDead(held, record, reason, begun))
+    if (stored._tag === "Failure") {
+      const isWaiting = options.schedulesEnds !== false && isRefusal(stored.failure)
+      return yield* isWaiting ? awaitRoom(held, record, reason) : stored.failure
+    }
+    const dead = stored.success
     reached("dead-stored")
     const { lastError, lastErrorClass, lastStatus, attempts } = record.progress
     const fact: Fact = {
@@ -218,6 +231,26 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     options.buried?.(held.delivery, record.progress, fact.at)
     yield* finish(held)
     yield* logFact(fact)
+  })
+
+  /**
+   * Lets a delivery that has ended wait as a schedule for room among the dead letters: as a NAK each
+   * would take up a place of its partition's consumer, and come back to no purpose.
+   */
+  const awaitRoom = Effect.fnUntraced(function* (
+    held: Held,
+    { progress }: RetryRecord,
+    reason: DeadReason
+  ) {
+    const now = yield* Clock.currentTimeMillis
+    const at = now + roomRetryMs.least + (held.place.seq % 60) * (roomRetryMs.spread / 60)
+    const decision = { _tag: "Schedule", at } as const
+    const waiting = yield* remember(held, {
+      decision,
+      decidedAt: now,
+      progress: { ...progress, ends: reason }
+    })
+    yield* schedule(held, waiting.record, at, false)
   })
 
   /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */

@@ -67,7 +67,7 @@ const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target")
  *
  * @returns false where the broker did not take it.
  */
-const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
+export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
   const { publisher } = yield* Broker
   const now = yield* Clock.currentTimeMillis
   return yield* publisher
@@ -85,6 +85,10 @@ const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Deli
 
 const targetOf = ({ header, subject }: StoredMsg): string =>
   header.get("Nats-Schedule-Target") || subject
+
+/** The delivery in a message of a queue, waiting as a schedule or not; undefined where it is none. */
+export const deliveryIn = (message: StoredMsg): Delivery | undefined =>
+  parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
 
 /**
  * Ends what waits for an endpoint that takes no deliveries any more: as NAKs and in line in its
@@ -131,7 +135,7 @@ const heldOf = Effect.fnUntraced(function* (
     Effect.retry(Schedule.spaced("1 second")),
     Effect.provideContext(yield* Effect.context<Broker>())
   )
-  const delivery = parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
+  const delivery = deliveryIn(message)
   if (delivery === undefined) return undefined
   return {
     place: { stream: memory.stream, seq, at },

@@ -1,7 +1,7 @@
 import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/connection.ts"
-import { makeGate, sayOnce } from "../broker/gate.ts"
+import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/until-answered.ts"
@@ -11,6 +11,7 @@ import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
 import { runSystemAlerts } from "./alerts/system-alerts.ts"
 import { watchThresholds } from "./alerts/thresholds.ts"
 import { agent as makeAgent } from "./attempt/connector.ts"
+import { makeDeadLetterGate } from "./dead-letter-gate.ts"
 import { Directory } from "./endpoints/directory.ts"
 import { defaultLoad, Room } from "./lanes/room.ts"
 import { raiseFloor } from "./memory/floor.ts"
@@ -29,6 +30,7 @@ import type { Role } from "./sharing/roster.ts"
 import type { Holding } from "./sharing/share.ts"
 import { keepShare } from "./sharing/share.ts"
 import { sweepUnavailable } from "./sweeper.ts"
+import { wakeEnded } from "./wake-ended.ts"
 
 export type { Role } from "./sharing/roster.ts"
 
@@ -243,10 +245,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     "the broker takes no retry records: nothing new is sent until it does",
     "the broker takes retry records again"
   )
-  const burial = sayOnce(
-    "the dead-letter stream takes nothing: deliveries that have ended wait until it does",
-    "the dead-letter stream takes dead letters again"
-  )
+  const deadLetters = yield* makeDeadLetterGate
 
   const { alertEvery = defaultAlertEvery } = options
   const systemAlertsEvery = 3 * alertEvery
@@ -275,7 +274,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           layout,
           memory,
           records,
-          burial,
+          deadLetters,
           fence,
           nextId: node.nextId,
           buried: alerts.buried,
@@ -298,6 +297,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       () => Effect.sync(() => owned.delete(index))
     )
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
+    yield* Effect.forkScoped(wakeEnded(index, deadLetters))
     yield* Effect.forkScoped(raiseFloor(partition, horizon, holds, layout.ackWait))
     yield* partition.prepare
     // Somebody must look at all of it, and each partition has one owner.

@@ -7,7 +7,7 @@ import type { DeadReason } from "../../domain/outcome.ts"
 import type { Held } from "../lanes/held.ts"
 import type { SettlementOptions } from "../settlement.ts"
 import type { RetryRecord } from "./retry-record.ts"
-import { findDeadLetter, findMoved, isDeadLetter, laterId } from "./search.ts"
+import { findMoved, isDeadLetter, laterId, makeFindDeadLetter } from "./search.ts"
 import { storeOnce } from "./store-once.ts"
 
 /**
@@ -15,13 +15,14 @@ import { storeOnce } from "./store-once.ts"
  * the broker or a dead letter. To let go of the old place is left to the caller.
  */
 export const makeMoves = Effect.fnUntraced(function* ({
-  burial,
+  deadLetters,
   layout,
   memory,
   records
-}: Pick<SettlementOptions, "burial" | "layout" | "memory" | "records">) {
+}: Pick<SettlementOptions, "deadLetters" | "layout" | "memory" | "records">) {
   const context = yield* Effect.context<Broker>()
   const { names, publisher } = yield* Broker
+  const findDeadLetter = yield* makeFindDeadLetter
 
   /** True where it may have been done before, or was decided so long ago that the broker forgot. */
   const mayBeDone = Effect.fnUntraced(function* (record: RetryRecord, begun: boolean) {
@@ -45,7 +46,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
     ) {
       const { endpoint, tenant } = held.delivery
       const publish = publisher.publish(
-        names.subjects.later(memory.index, laterId(held.place, memory.index, names)),
+        names.subjects.later(memory.index, laterId(held.place, memory.index, names, record)),
         held.body,
         [
           ...deliveryHeaders(movedFrom(held, record), `${placeName(held.place)}.later`),
@@ -79,7 +80,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ["petrel-reason", reason],
         ["petrel-dead-at", String(record.decidedAt)]
       ])
-      const stored = yield* burial(publish)
+      const stored = yield* deadLetters.store(tenant, held.body.length, publish)
       if (!stored.duplicate || (yield* isDeadLetter(stored.seq, held))) return stored.seq
       const found = yield* findDeadLetter(held, record.decidedAt)
       if (found !== undefined) return found

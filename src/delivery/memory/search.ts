@@ -1,4 +1,5 @@
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Schema, Semaphore, Stream } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { firstSince, isNoSuchMessage, readStream, scanQueue } from "../../broker/scan.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
@@ -53,20 +54,53 @@ export const isTold = Effect.fnUntraced(function* (held: Held, record: RetryReco
   }
 })
 
-/** The dead letter that a message became, by its sequence in DEAD; undefined where there is none. */
-export const findDeadLetter = Effect.fnUntraced(function* (held: Held, decidedAt: number) {
-  const { names } = yield* Broker
-  const { endpoint, tenant } = held.delivery
-  const origin = placeName(held.place)
-  const found = yield* readStream({
-    stream: names.dead,
-    subjects: [names.subjects.dead(tenant, endpoint)],
-    fromTime: decidedAt - clockSkew
-  }).pipe(
-    Stream.filter((message) => message.headers?.get("petrel-origin") === origin),
-    Stream.runHead
-  )
-  return Option.getOrUndefined(Option.map(found, ({ seq }) => seq))
+/** Dead letters of an endpoint that are about to be read. */
+interface Reading {
+  /** From when on, ms since the epoch. */
+  since: number
+  /** Their sequences in DEAD by where they came from. */
+  readonly found: Effect.Effect<ReadonlyMap<string, number>, BrokerError>
+}
+
+/**
+ * Makes what finds the dead letter that a message became, by its sequence in DEAD; undefined where
+ * there is none. What is looked for while an endpoint's dead letters are read for others is looked for
+ * together after that: after a crash there may be thousands.
+ */
+export const makeFindDeadLetter = Effect.gen(function* () {
+  const broker = yield* Broker
+  const { names } = broker
+  const one = yield* Semaphore.make(1)
+  const next = new Map<string, Reading>()
+
+  const begin = Effect.fnUntraced(function* (subject: string, since: number) {
+    const read = Effect.gen(function* () {
+      if (next.get(subject) === reading) next.delete(subject)
+      const found = new Map<string, number>()
+      yield* readStream({
+        stream: names.dead,
+        subjects: [subject],
+        fromTime: reading.since,
+        headersOnly: true
+      }).pipe(
+        Stream.runForEach(({ headers, seq }) =>
+          Effect.sync(() => found.set(headers?.get("petrel-origin") ?? "", seq))
+        )
+      )
+      return found
+    }).pipe(Effect.provideService(Broker, broker))
+    const reading: Reading = { since, found: yield* Effect.cached(one.withPermit(read)) }
+    return reading
+  })
+
+  return Effect.fnUntraced(function* ({ delivery, place }: Held, decidedAt: number) {
+    const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
+    const since = decidedAt - clockSkew
+    const reading = next.get(subject) ?? (yield* begin(subject, since))
+    reading.since = Math.min(reading.since, since)
+    next.set(subject, reading)
+    return (yield* reading.found).get(placeName(place))
+  })
 })
 
 /** True where a sequence of DEAD holds the dead letter that a message became, as its leader knows it. */
@@ -88,8 +122,18 @@ export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIden
 })
 
 /** What tells the schedule of a message from others: queue and backlog count each for itself. */
-export const laterId = ({ at, seq, stream }: Place, partition: number, names: Names): string =>
-  stream === names.backlog(partition) ? `backlog-${seq}-${at}` : `${seq}-${at}`
+export const laterId = (
+  { at, seq, stream }: Place,
+  partition: number,
+  names: Names,
+  { progress }: Pick<RetryRecord, "progress">
+): string => {
+  const id = stream === names.backlog(partition) ? `backlog-${seq}-${at}` : `${seq}-${at}`
+  return progress.ends === undefined ? id : `${endedPrefix}${id}`
+}
+
+/** What has ended and waits for room among the dead letters, among all that waits as schedules. */
+export const endedPrefix = "ended."
 
 /**
  * True where the schedule that a message was to become exists, has fired, or has come to its end.
@@ -106,7 +150,7 @@ export const findMoved = Effect.fnUntraced(function* (
   const { place } = held
   const queued = place.stream === stream ? place.seq : undefined
   const kept = place.stream === stream ? undefined : place.seq
-  const last_by_subj = names.subjects.later(partition, laterId(place, partition, names))
+  const last_by_subj = names.subjects.later(partition, laterId(place, partition, names, record))
   const schedule = yield* ask("look for a schedule", () =>
     jsm.streams.getMessage(stream, { last_by_subj })
   )

@@ -34,7 +34,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
     "the broker takes no retry records: waiting until it does",
     "the broker takes retry records again"
   )
-  const burial = sayOnce(
+  const say = sayOnce(
     "the dead-letter stream takes nothing",
     "the dead-letter stream takes dead letters again"
   )
@@ -55,7 +55,8 @@ export const settleDecisions = Effect.fnUntraced(function* (
       layout,
       memory,
       records,
-      burial,
+      deadLetters: { store: (_tenant, _bytes, publish) => say(publish) },
+      schedulesEnds: false,
       // It sends nothing, so there is no success to record late.
       fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()
