@@ -44,6 +44,8 @@ const isRunning = (pid: number | undefined): boolean => {
 export interface TestServerOptions {
   /** Lines for the end of its configuration, such as `max_payload: 8MB`. */
   readonly config?: string
+  /** Bytes its store may take. (Default: what the server takes, most of the disk) */
+  readonly maxStore?: number
   readonly env?: NodeJS.ProcessEnv
 }
 
@@ -92,10 +94,11 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-nats-"))
   const storeDir = join(directory, "store")
   const file = join(directory, "nats.conf")
+  const maxStore = options.maxStore === undefined ? "" : `, max_file_store: ${options.maxStore}`
   const start = async (port: number) => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
-      `jetstream { store_dir: ${JSON.stringify(storeDir)} }`,
+      `jetstream { store_dir: ${JSON.stringify(storeDir)}${maxStore} }`,
       options.config ?? "",
       ""
     ]
