@@ -85,7 +85,8 @@ export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
   } satisfies AccountRoom
 })
 
-const mostStore = 16 * gibibyte
+/** The most that an embedded broker takes of a disk unasked. */
+export const mostStore = 16 * gibibyte
 
 /** What is known of the disk that a broker's store is on, in bytes. */
 export interface Disk {
