@@ -1,4 +1,4 @@
-import type { Survey } from "../delivery/inquiry/survey.ts"
+import type { StreamRoom, Survey } from "../delivery/inquiry/survey.ts"
 import { shareOf } from "./figures.ts"
 import { newsOf } from "./status-news.ts"
 import { copiesOf, lastHourOf, retriesIn, storedBytes, waitingSums } from "./status-sums.ts"
@@ -39,6 +39,21 @@ const deliveriesJson = (survey: Survey): object => {
   }
 }
 
+const streamRoomJson = ({ bytes, limit, oldestAt }: StreamRoom): object => ({
+  bytes: bytes ?? null,
+  limitBytes: limit ?? null,
+  oldestAt: oldestAt ?? null
+})
+
+const roomJson = ({ account, dead, room }: Survey): object => ({
+  events: streamRoomJson(room.events),
+  history: streamRoomJson(room.history),
+  deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
+  queues: { bytes: room.queues ?? null },
+  backlogs: { bytes: room.backlogs ?? null },
+  account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
+})
+
 const partitionsJson = ({ partitions }: Survey): ReadonlyArray<object> =>
   partitions.map((partition) => ({
     partition: partition.partition,
@@ -78,6 +93,7 @@ export const statusJson = (survey: Survey): object => {
         .filter(({ behind, state }) => state !== "led" || behind.length > 0)
         .map(({ behind, name, state }) => ({ name, state, copiesBehind: behind }))
     },
+    room: roomJson(survey),
     events: {
       stored: events.stored ?? null,
       waitingForRouter: events.pending ?? null,
