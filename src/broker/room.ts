@@ -39,6 +39,20 @@ export const sharesBeside = (eventBytes: number): Shares => ({
   deadBytes: Math.min(mostDeadBytes, Math.max(leastBytes, Math.floor(eventBytes / 4)))
 })
 
+/**
+ * What queues and backlogs may take together: what is left of a store that is twice as large as the
+ * event stream's bound, and a quarter of that bound at least. Undefined where the event stream or the
+ * history has no bound: then nobody has said how large the store is.
+ */
+export const waitingBytes = ({
+  deadBytes,
+  eventBytes,
+  historyBytes
+}: Shares): number | undefined =>
+  eventBytes <= 0 || historyBytes <= 0
+    ? undefined
+    : Math.max(eventBytes / 4, eventBytes - historyBytes - Math.max(0, deadBytes))
+
 /** The shares of a store of so many bytes, of which the event stream gets half. */
 export const sharesOf = (store: number): Shares => sharesBeside(Math.floor(store / 2))
 

@@ -3,10 +3,11 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { closedBooks, isClean } from "../books.ts"
-import { installations, parse } from "../cli/command-line.ts"
+import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
-import { endpoint, history, nth, publish, worker } from "../engine.ts"
+import { endpoint, history, installation, nth, publish, worker } from "../engine.ts"
 import type { TestServerOptions } from "../nats-server.ts"
+import { startServer } from "../nats-server.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, quiet } from "../scenario.ts"
 
@@ -29,38 +30,69 @@ const flood = Effect.gen(function* () {
   }
 })
 
-describe.each<readonly [string, TestServerOptions, number | null]>([
-  ["an account with a limit", { config: inAccount }, store],
-  ["a store whose size no client sees", { maxStore: store }, null]
-])("%s, filled by publishers", (_, options, limit) => {
-  const place = installations(options)
+interface Told {
+  readonly broker: TestServerOptions
+  /** Of each endpoint, what it answers to an attempt. */
+  readonly answers: ReadonlyArray<ReadonlyArray<number>>
+  /** As `status` says it. */
+  readonly accountLimit: number | null
+}
 
-  it.live("refuses them before the engine: what was accepted is delivered, facts are stored", () =>
+const quick = [200]
+/** What fails is copied into the queue of its endpoint. */
+const failsFirst = [503, 200]
+
+describe.concurrent("a store that publishers fill", () => {
+  it.live.each<readonly [string, Told]>([
+    [
+      "of an account with a limit",
+      { broker: { config: inAccount }, answers: [quick], accountLimit: store }
+    ],
+    [
+      "whose size no client sees",
+      { broker: { maxStore: store }, answers: [quick], accountLimit: null }
+    ],
+    [
+      "while each event is copied for retries of several endpoints",
+      {
+        broker: { config: inAccount },
+        answers: [quick, failsFirst, failsFirst],
+        accountLimit: store
+      }
+    ]
+  ])("%s, refuses them before the engine", ([, { accountLimit, answers, broker }]) =>
     Effect.gen(function* () {
-      const { flags, within } = place()
-      const made = yield* run("init", "--partitions", "2", ...flags)
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer(broker)),
+        (server) => Effect.promise(() => server.stop())
+      )
+      const { eventRoot, prefix, url, within } = installation(server)
+      const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
+      const made = yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
       assert.strictEqual(made.code, 0, made.err.join("\n"))
       const story = Effect.gen(function* () {
         const { names } = yield* Broker
-        const hook = yield* receiver({ answer: byAttempt(200) })
-        yield* endpoint({ url: hook.url })
+        for (const [index, statuses] of answers.entries()) {
+          const hook = yield* receiver({ answer: byAttempt(...statuses) })
+          yield* endpoint({ id: `hook${index}`, url: hook.url })
+        }
         const { count, refusal } = yield* flood
         assert.match(refusal, /maximum bytes exceeded/)
 
         const facts = yield* history
         yield* worker()
-        yield* facts.count("delivered", count)
-        assert.strictEqual((yield* flood).count, 0)
-        assert.lengthOf(yield* closedBooks, count)
+        yield* facts.count("delivered", count * answers.length)
+        assert.strictEqual((yield* flood).count, 0, "publishers are refused still")
+        assert.lengthOf(yield* closedBooks, count * answers.length)
         yield* isClean
 
         const checked = yield* run("status", "--check", "--json", ...flags)
         assert.strictEqual(checked.code, 1)
         assert.match(nth(checked.err, 0), new RegExp(`^petrel: ${names.events} is 9\\d.* full`))
         const { room } = parse(nth(checked.out, 0))
-        assert.deepNestedInclude(room, { "account.limitBytes": limit, "queues.bytes": 0 })
+        assert.deepNestedInclude(room, { "account.limitBytes": accountLimit, "queues.bytes": 0 })
       })
       yield* within(story)
-    }).pipe(Effect.provide(quiet))
+    }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 })

@@ -10,6 +10,7 @@ import { makeUnderway } from "../underway.ts"
 import { makeBegun } from "./begun.ts"
 import type { Owned } from "./fan-out.ts"
 import { makeRoute } from "./route.ts"
+import { makeWaitingRoom } from "./waiting-room.ts"
 
 /**
  * Deliveries of the events in hand. More would wait for places in their endpoints' lines, and go
@@ -49,12 +50,14 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const route = yield* makeRoute(options)
   const underway = yield* makeUnderway<Broker>()
   const working = new Set<number>()
+  const waitingRoom = yield* makeWaitingRoom(layout.partitions)
 
   const take: Take = (message, header) => {
     // In hand already, and perhaps being attempted: its answer settles this one, too.
     if (working.has(message.seq)) return
     working.add(message.seq)
     const hand = inHand.take(message)
+    waitingRoom.routed(message.data.length, 1)
     const ended = () => {
       working.delete(message.seq)
       inHand.release(hand)
@@ -66,7 +69,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     if (begun.isNew(event, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
       route.plainly(message, header, work, {
-        goesTo: (deliveries) => inHand.weigh(hand, deliveries),
+        goesTo: (deliveries) => {
+          inHand.weigh(hand, deliveries)
+          waitingRoom.routed(message.data.length, deliveries - 1)
+        },
         otherwise: (sofar) => work.goOn(careful(route.carefully(message, header, sofar))),
         lasts: () => inHand.setApart(hand)
       })
@@ -92,6 +98,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         yield* Effect.sleep("1 second")
         return
       }
+      if (!(yield* waitingRoom.hasRoom)) return
       yield* inHand.roomy
       return inHand.room
     })
