@@ -1,7 +1,14 @@
 import type { StreamRoom, Survey } from "../delivery/inquiry/survey.ts"
 import { shareOf } from "./figures.ts"
 import { newsOf } from "./status-news.ts"
-import { copiesOf, lastHourOf, retriesIn, storedBytes, waitingSums } from "./status-sums.ts"
+import {
+  copiesOf,
+  lastHourOf,
+  retriesIn,
+  storedBytes,
+  waitingRoom,
+  waitingSums
+} from "./status-sums.ts"
 
 const tenths = (ms: number | undefined): number | null =>
   ms === undefined ? null : Math.round(ms * 10) / 10
@@ -45,14 +52,19 @@ const streamRoomJson = ({ bytes, limit, oldestAt }: StreamRoom): object => ({
   oldestAt: oldestAt ?? null
 })
 
-const roomJson = ({ account, dead, room }: Survey): object => ({
-  events: streamRoomJson(room.events),
-  history: streamRoomJson(room.history),
-  deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
-  queues: { bytes: room.queues ?? null },
-  backlogs: { bytes: room.backlogs ?? null },
-  account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
-})
+const roomJson = (survey: Survey): object => {
+  const { account, dead, room } = survey
+  const waiting = waitingRoom(survey)
+  return {
+    events: streamRoomJson(room.events),
+    history: streamRoomJson(room.history),
+    deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
+    queues: { bytes: room.queues ?? null },
+    backlogs: { bytes: room.backlogs ?? null },
+    waiting: { bytes: waiting.bytes ?? null, limitBytes: waiting.limit ?? null },
+    account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
+  }
+}
 
 const partitionsJson = ({ partitions }: Survey): ReadonlyArray<object> =>
   partitions.map((partition) => ({

@@ -7,7 +7,7 @@ import { subjectText } from "./alerts-list.ts"
 import { bytesText } from "./bytes.ts"
 import { moment } from "./endpoint-health.ts"
 import { countText, percentText, plural } from "./figures.ts"
-import { waitingSums } from "./status-sums.ts"
+import { waitingRoom, waitingSums } from "./status-sums.ts"
 
 /** Something that is not as it should be, with what to do about it. */
 export interface News {
@@ -217,6 +217,18 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
         }
       ]
 
+const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
+  const { bytes, limit } = waitingRoom(survey)
+  return bytes === undefined || limit === undefined || bytes < limit
+    ? []
+    : [
+        {
+          code: "routing-held-back",
+          text: `queues and backlogs take ${bytesText(bytes)}, which is all the room they may take (${bytesText(limit)}): events are not routed until some has gone out; look for large backlogs with \`petrel endpoint list\`, or raise \`petrel init --event-bytes\``
+        }
+      ]
+}
+
 const aboutRoom = (survey: Survey): AllNews => {
   const { account, dead, room } = survey
   const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full, and what ends then waits: make room with \`petrel init --dead-bytes\``
@@ -230,7 +242,7 @@ const aboutRoom = (survey: Survey): AllNews => {
   const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
   const news = ({ code, text }: Filled): News => ({ code, text })
   return {
-    problems: bounded.filter(isFull).map(news),
+    problems: [...bounded.filter(isFull).map(news), ...aboutWaiting(survey)],
     notices: [
       ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(news),
       ...aboutHistory(survey),

@@ -6,7 +6,8 @@ import {
   mostStore,
   roomLeft,
   sharesOf,
-  storeOn
+  storeOn,
+  waitingBytes
 } from "../../src/broker/room.ts"
 
 const MiB = 1024 ** 2
@@ -25,6 +26,18 @@ describe("the shares of a store", () => {
       deadBytes: dead
     })
     assert.isAtMost(events + history + dead, store)
+  })
+})
+
+describe("what queues and backlogs may take", () => {
+  it.each([
+    ["is what the others leave of the store", 10 * GiB, 5 * GiB, GiB, 4 * GiB],
+    ["is a quarter of the events' at least", GiB, 30 * GiB, GiB, GiB / 4],
+    ["does not shrink where dead letters have no bound", 8 * GiB, 4 * GiB, -1, 4 * GiB],
+    ["nobody knows where events have no bound", -1, 4 * GiB, GiB, undefined],
+    ["nobody knows where the history has none", 8 * GiB, -1, GiB, undefined]
+  ])("%s", (_, eventBytes, historyBytes, deadBytes, most) => {
+    assert.strictEqual(waitingBytes({ eventBytes, historyBytes, deadBytes }), most)
   })
 })
 

@@ -258,6 +258,21 @@ describe("what is not as it should be", () => {
     ])
   })
 
+  it("is that what waits takes all the room there is for it, where that is bounded", () => {
+    const { history } = busy.room
+    const waiting = (backlogs: number) => ({ ...busy, room: { ...busy.room, backlogs } })
+    assert.deepStrictEqual(codes(waiting(2.4 * 1024 ** 3)), [[], []])
+    assert.deepStrictEqual(codes(waiting(2.5 * 1024 ** 3)), [["routing-held-back"], []])
+    const [text = ""] = texts(waiting(3 * 1024 ** 3))
+    assert.match(text, /^queues and backlogs take 3 GiB, .* \(2\.5 GiB\): events are not routed /)
+    const unbounded = { ...history, limit: undefined }
+    const { room } = busy
+    assert.deepStrictEqual(
+      codes({ ...busy, room: { ...room, backlogs: 1024 ** 4, history: unbounded } }),
+      [[], []]
+    )
+  })
+
   it("says how full what is, and that nobody knows of the whole without a limit", () => {
     const line = (survey: Survey) =>
       statusLines(survey, { ...plain, width: undefined }).find((line) => line.startsWith("room"))
@@ -279,6 +294,7 @@ describe("what is not as it should be", () => {
       deadLetters: { bytes: 1, limitBytes: 100 },
       queues: { bytes: null },
       backlogs: { bytes: room.backlogs },
+      waiting: { bytes: null, limitBytes: null },
       account: { bytes: account?.bytes, limitBytes: null }
     })
   })
