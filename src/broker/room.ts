@@ -53,6 +53,9 @@ export const waitingBytes = ({
     ? undefined
     : Math.max(eventBytes / 4, eventBytes - historyBytes - Math.max(0, deadBytes))
 
+/** Routing that is held back goes on when what waits takes less than this part of its room. */
+export const roomAgain = 7 / 8
+
 /** The shares of a store of so many bytes, of which the event stream gets half. */
 export const sharesOf = (store: number): Shares => sharesBeside(Math.floor(store / 2))
 

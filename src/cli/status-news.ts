@@ -1,3 +1,4 @@
+import { roomAgain } from "../broker/room.ts"
 import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
 import { defaultTtl } from "../delivery/sharing/ownership.ts"
 import { alertText } from "../history/alert-text.ts"
@@ -219,12 +220,12 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
 
 const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
   const { bytes, limit } = waitingRoom(survey)
-  return bytes === undefined || limit === undefined || bytes < limit
+  return bytes === undefined || limit === undefined || bytes < limit * roomAgain
     ? []
     : [
         {
           code: "routing-held-back",
-          text: `queues and backlogs take ${bytesText(bytes)}, which is all the room they may take (${bytesText(limit)}): events are not routed until some has gone out; look for large backlogs with \`petrel endpoint list\`, or raise \`petrel init --event-bytes\``
+          text: `queues and backlogs take ${bytesText(bytes)}; at ${bytesText(limit)} events are not routed until some has gone out: look for large backlogs with \`petrel endpoint list\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }

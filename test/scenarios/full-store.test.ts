@@ -5,7 +5,9 @@ import { Broker } from "../../src/broker/connection.ts"
 import { closedBooks, isClean } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
-import { endpoint, history, installation, nth, publish, worker } from "../engine.ts"
+import { endpoint, eventually, history, installation, nth, publish, worker } from "../engine.ts"
+import { gate } from "../gate.ts"
+import { makeLog } from "../log.ts"
 import type { TestServerOptions } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 import { receiver } from "../receiver.ts"
@@ -94,5 +96,43 @@ describe.concurrent("a store that publishers fill", () => {
       })
       yield* within(story)
     }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+  it.live(
+    "goes on when an endpoint that took nothing is back: routing was held back meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* Effect.acquireRelease(
+          Effect.promise(() => startServer({ config: inAccount })),
+          (server) => Effect.promise(() => server.stop())
+        )
+        const { eventRoot, prefix, url, within } = installation(server)
+        const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
+        yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
+        const log = makeLog()
+        const story = Effect.gen(function* () {
+          const { ask, jsm } = yield* Broker
+          const slow = yield* gate
+          yield* endpoint({ url: slow.url, maxInFlight: 1 })
+          const { count } = yield* flood
+          const facts = yield* history
+          yield* Effect.provide(worker(), log.layer)
+          yield* eventually(
+            Effect.sync(() => log.count("events are not routed until")),
+            (times) => times === 1
+          )
+          const { err } = yield* run("status", "--check", ...flags)
+          assert.match(nth(err, 0), /; queues and backlogs take .* events are not routed until/)
+          const { storage } = yield* ask("look", () => jsm.getAccountInfo())
+          assert.isBelow(storage, 0.9 * store)
+
+          yield* slow.open
+          yield* facts.count("delivered", count)
+          assert.isAtLeast(log.count("there is room again"), 1)
+          assert.lengthOf(yield* closedBooks, count)
+          yield* isClean
+        })
+        yield* within(story)
+      }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 })

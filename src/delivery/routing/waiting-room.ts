@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { waitingBytes } from "../../broker/room.ts"
+import { roomAgain, waitingBytes } from "../../broker/room.ts"
 
 /** What a stored delivery has beside its body: headers and subject, bytes. */
 const envelope = 512
@@ -24,6 +24,7 @@ const pause = 250
 export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) {
   const { ask, jsm, names } = yield* Broker
   let left = 0
+  /** Routing is held back, and that was said. */
   let said = false
 
   const info = (name: string) => ask(`look at stream ${name}`, () => jsm.streams.info(name))
@@ -41,7 +42,7 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
     if (most === undefined) return withoutBound
     const held = yield* Effect.forEach(waiting, info, { concurrency: 16 })
     const free = most - held.reduce((sum, { state }) => sum + state.bytes, 0)
-    return free <= 0 ? 0 : Math.max(leastPart, free * part)
+    return free <= (said ? most * (1 - roomAgain) : 0) ? 0 : Math.max(leastPart, free * part)
   })
 
   const tell = Effect.fnUntraced(function* (isHeld: boolean) {
