@@ -22,14 +22,15 @@ export interface Made {
 const roomText = (
   { deadBytes, eventBytes, historyBytes }: Shares,
   first: number,
-  left: number | undefined
+  left: number | undefined,
+  replicas: number
 ): string => {
   const rooms = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)} and dead letters ${bytesText(deadBytes)}`
   const store = bytesText(2 * eventBytes)
   if (eventBytes < first) return `${rooms}: the broker has no room to reserve more`
   return left === undefined
     ? `${rooms}: this is for a store of ${store} or more (max_file_store in the broker's configuration); a smaller one needs a smaller --event-bytes`
-    : `${rooms}, of the ${bytesText(left)} that the account has left for ${store === bytesText(left) ? "it" : "each copy"}`
+    : `${rooms}, of the ${bytesText(left)} that the account has left${replicas === 1 ? "" : " for each copy"}`
 }
 
 /**
@@ -64,7 +65,7 @@ export const makeWithRoom = Effect.fnUntraced(function* (
     if (changes !== undefined)
       return {
         changes: changes.map((change) => asCreated(change, fresh)),
-        room: roomText(shares, first, left)
+        room: roomText(shares, first, left, options.replicas)
       } satisfies Made
   }
   return yield* Effect.die("the last size is made, or fails")

@@ -78,6 +78,15 @@ describe("petrel init", () => {
           const { ask, jsm, names } = yield* Broker
           const { state } = yield* ask("look", () => jsm.streams.info(names.events))
           assert.deepStrictEqual([state.first_seq, state.messages], [1, 18])
+
+          const body = "x".repeat(100_000)
+          const rest = Effect.forever(publish("small", body))
+          assert.match((yield* Effect.flip(rest)).message, /maximum bytes exceeded/)
+          const told = yield* run("publish", "acme", "large", body, "--id", "acme.7", ...flags)
+          assert.match(
+            nth(told.err, 0),
+            /EVENTS does not store the event \(maximum bytes exceeded\): `petrel status` .* --id acme\.7$/
+          )
         })
       )
     }
@@ -131,7 +140,7 @@ no_auth_user: p`
         const made = yield* run("init", "--partitions", "1", ...flags)
         assert.strictEqual(
           made.out.at(-2),
-          "events may take 1 GiB, the history 512 MiB and dead letters 256 MiB, of the 2 GiB that the account has left for it"
+          "events may take 1 GiB, the history 512 MiB and dead letters 256 MiB, of the 2 GiB that the account has left"
         )
         assert.deepStrictEqual(yield* boundsOf, [1024, 512, 256])
         yield* run("init", "--event-bytes", "700MiB", ...flags)
