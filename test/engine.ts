@@ -62,17 +62,17 @@ export const installation = (
     publishTimeoutMs: 1_000
   }
   const broker = Broker.layer(options)
+  /** Runs with a connection of its own, whatever is there. */
+  const within = <A, E>(
+    effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
+  ): Effect.Effect<A, unknown> =>
+    Effect.provide(Effect.scoped(effect), Facts.layer.pipe(Layer.provideMerge(broker)))
   return {
     ...options,
+    within,
     /** Runs with a connection of its own, after `petrel init`. */
-    run: <A, E>(
-      effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
-    ): Effect.Effect<A, unknown> =>
-      init({ ...testTopology, ...topology }).pipe(
-        Effect.andThen(effect),
-        Effect.scoped,
-        Effect.provide(Facts.layer.pipe(Layer.provideMerge(broker)))
-      ),
+    run: <A, E>(effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>) =>
+      within(Effect.andThen(init({ ...testTopology, ...topology }), effect)),
     /** A further connection, as another process would have. */
     connection: Effect.map(Layer.build(Layer.fresh(broker)), Context.get(Broker))
   }

@@ -46,6 +46,8 @@ export interface TestServerOptions {
   readonly config?: string
   /** Its JetStream domain. (Default: none) */
   readonly domain?: string
+  /** Bytes its store may take. (Default: what the server takes, most of the disk) */
+  readonly maxStore?: number
   readonly env?: NodeJS.ProcessEnv
 }
 
@@ -95,10 +97,11 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const storeDir = join(directory, "store")
   const file = join(directory, "nats.conf")
   const domain = options.domain === undefined ? "" : `, domain: ${options.domain}`
+  const maxStore = options.maxStore === undefined ? "" : `, max_file_store: ${options.maxStore}`
   const start = async (port: number) => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
-      `jetstream { store_dir: ${JSON.stringify(storeDir)}${domain} }`,
+      `jetstream { store_dir: ${JSON.stringify(storeDir)}${domain}${maxStore} }`,
       options.config ?? "",
       ""
     ]

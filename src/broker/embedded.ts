@@ -27,6 +27,8 @@ export interface EmbeddedOptions {
   readonly host?: string | undefined
   /** Bytes, headers included. (Default: 1 MiB) */
   readonly maxPayload?: number | undefined
+  /** Bytes that the store may take. (Default: what nats-server takes, three quarters of the free disk) */
+  readonly maxStore?: number | undefined
   /** A nats-server to run. (Default: what findNatsServer finds) */
   readonly binary?: string | undefined
   /** How long starting may take; a large store is read first. (Default: 2 minutes) */
@@ -66,12 +68,15 @@ const attempt = <A>(what: () => Promise<A>) =>
       })
   })
 
+const maxFileStore = ({ maxStore }: EmbeddedOptions): string =>
+  maxStore === undefined ? "" : `, max_file_store: ${maxStore}`
+
 const configuration = (options: EmbeddedOptions, dataDir: string) => `# Written at each start.
 server_name: "petrel"
 host: ${JSON.stringify(options.host ?? "127.0.0.1")}
 port: ${options.port === 0 ? -1 : options.port}
 max_payload: ${options.maxPayload ?? 1024 * 1024}
-jetstream { store_dir: ${JSON.stringify(dataDir)} }
+jetstream { store_dir: ${JSON.stringify(dataDir)}${maxFileStore(options)} }
 pid_file: ${JSON.stringify(join(dataDir, "nats-server.pid"))}
 ports_file_dir: ${JSON.stringify(dataDir)}
 `

@@ -5,6 +5,7 @@ import {
   consumerNotFound,
   findPartitions,
   ifFound,
+  NoRoomError,
   refuseChange,
   streamNotFound,
   TopologyError
@@ -20,19 +21,33 @@ export interface Change {
 }
 
 const storageExceeded = 10047
+/** What a cluster says where it lacks a server that is suitable, for whatever reason. */
+const noSuitablePeers = 10005
 
-/** A broker's disk that has too little room, in words that say for what; any other failure as it is. */
+const lacksRoom = ({ code, message }: BrokerError): boolean =>
+  code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
+
+/** A broker that has too little room, in words that say for what; any other failure as it is. */
 const withRoomNeeded =
   (stream: WantedStream) =>
-  <A>(effect: Effect.Effect<A, BrokerError>): Effect.Effect<A, BrokerError | TopologyError> =>
-    Effect.mapError(effect, (error) => {
-      if (error.code !== storageExceeded) return error
-      const mebibytes = Math.ceil(Math.max(0, stream.max_bytes ?? 0) / 2 ** 20)
-      const reserves = mebibytes === 0 ? "more room" : `${mebibytes} MiB`
-      return new TopologyError({
-        message: `the stream ${stream.name} needs ${reserves} and the broker's disk has less free: free some, keep the broker's data on another disk (\`petrel dev --data\`), or reserve less with \`petrel init --dead-bytes\``
+  <A>(effect: Effect.Effect<A, BrokerError>): Effect.Effect<A, BrokerError | NoRoomError, Broker> =>
+    Effect.catchIf(effect, lacksRoom, () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const mebibytes = Math.ceil(Math.max(0, stream.max_bytes ?? 0) / 2 ** 20)
+        const reserves = mebibytes === 0 ? "more room" : `${mebibytes} MiB`
+        const flag =
+          stream.name === names.events
+            ? "--event-bytes"
+            : stream.name === names.history
+              ? "--history-bytes"
+              : "--dead-bytes"
+        return yield* new NoRoomError({
+          stream: stream.name,
+          message: `the stream ${stream.name} needs ${reserves} and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
+        })
       })
-    })
+    )
 
 /** Fails where another stream, or this installation itself, holds subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {

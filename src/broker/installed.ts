@@ -10,6 +10,13 @@ export class TopologyError extends Schema.TaggedError<TopologyError>()("Topology
   message: Schema.String
 }) {}
 
+/** The broker has less room than a stream is to set aside. */
+export class NoRoomError extends Schema.TaggedError<NoRoomError>()("NoRoomError", {
+  /** Its name. */
+  stream: Schema.String,
+  message: Schema.String
+}) {}
+
 /** The layout a worker found on the broker. */
 export interface Layout {
   readonly partitions: number

@@ -26,11 +26,11 @@ export interface TopologyOptions {
   readonly moveDedupe: number
   /** (Default: 7 days) */
   readonly eventAge: number
-  /** The event stream refuses more than this; -1: no limit. (Default: -1) */
+  /** The event stream refuses more than this; -1: no limit. Commands decide by the store, see room.ts. (Default: -1) */
   readonly eventBytes: number
   /** (Default: 30 days) */
   readonly historyAge: number
-  /** The history drops its oldest beyond this; -1: no limit. (Default: -1) */
+  /** The history drops its oldest beyond this; -1: no limit. Commands decide by the store, see room.ts. (Default: -1) */
   readonly historyBytes: number
   /** (Default: 30 days) */
   readonly deadAge: number

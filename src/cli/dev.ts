@@ -17,13 +17,17 @@ import { abandon, Broker } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded.ts"
 import { startEmbedded } from "../broker/embedded.ts"
 import { init } from "../broker/init.ts"
-import { readInstalled } from "../broker/installed.ts"
+import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
+import { boundAfterResize, leastStore, mostStore, sharesOf } from "../broker/room.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
+import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { setCollector } from "./collector.ts"
 import { lockDataDirectory } from "./data-lock.ts"
+import type { StoreSize } from "./dev-store.ts"
+import { storeSize } from "./dev-store.ts"
 import { petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
@@ -66,12 +70,36 @@ const tell = Effect.gen(function* () {
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
 
-/** Bytes. The broker reserves them on disk at once, and a trial should fit on any. */
-const deadBytes = 128 * 1024 ** 2
+/** Bytes that a stream holds; 0 where there is none. */
+const heldIn = Effect.fnUntraced(function* (stream: string) {
+  const { ask, jsm } = yield* Broker
+  const info = yield* ifFound(
+    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
+    streamNotFound
+  )
+  return info?.state.bytes ?? 0
+})
 
-/** Makes what is missing, and leaves what `petrel init` was told otherwise. */
-const layout = Effect.gen(function* () {
-  yield* init({ ...defaultTopology, deadBytes, ...(yield* readInstalled) })
+/** Makes what is missing, by the size of the store, and leaves what `petrel init` was told otherwise. */
+const layout = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
+  const { names } = yield* Broker
+  const installed = yield* readInstalled
+  const next = sharesOf(store)
+  const before = former === undefined ? undefined : sharesOf(former)
+  const bound = Effect.fnUntraced(function* (field: "eventBytes" | "historyBytes", stream: string) {
+    const there = { bound: installed[field], held: yield* heldIn(stream) }
+    return boundAfterResize(there, next[field], before?.[field])
+  })
+  const eventBytes = yield* bound("eventBytes", names.events)
+  const historyBytes = yield* bound("historyBytes", names.history)
+  yield* init({
+    ...defaultTopology,
+    deadBytes: next.deadBytes,
+    ...installed,
+    eventBytes,
+    historyBytes
+  })
+  return { eventBytes }
 })
 
 /** The line of the fact says it, on the same terminal. */
@@ -89,14 +117,15 @@ const withoutToldTwice = Effect.updateService(
 
 const serve = Effect.fnUntraced(function* (
   { data, withSample }: { readonly data: string; readonly withSample: boolean },
-  server: EmbeddedBroker
+  server: EmbeddedBroker,
+  size: StoreSize
 ) {
   // The engine is loaded by commands that run it only: the others answer sooner.
   setCollector()
   const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
-  yield* layout
+  const { eventBytes } = yield* layout(size)
   const sample = withSample ? yield* serveSample : undefined
   const telling = yield* tell
   const id = `dev-${process.pid}`
@@ -105,13 +134,23 @@ const serve = Effect.fnUntraced(function* (
   )
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
-  const text = welcome({ nats: server.url, data, eventRoot: names.eventRoot, sample })
+  const { store } = size
+  const text = welcome({
+    nats: server.url,
+    data,
+    store,
+    eventBytes,
+    eventRoot: names.eventRoot,
+    sample
+  })
   if (json)
     yield* print(
       JSON.stringify({
         event: "ready",
         nats: server.url,
         data: resolve(data),
+        storeBytes: store,
+        eventBytes,
         worker: id,
         ...(sample === undefined ? {} : { sample: sample.url })
       })
@@ -148,14 +187,18 @@ const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
 const run = Effect.fnUntraced(function* (options: {
   readonly data: string
   readonly port: number
+  readonly store: number | undefined
   readonly withSample: boolean
 }) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
   const dataDir = join(options.data, "broker")
+  const size = yield* storeSize(dataDir, options.data, options.store)
+  if (size.warning !== undefined) yield* remark(`Warning: ${size.warning}`)
   const server = yield* startEmbedded({
     port: options.port,
     dataDir,
+    maxStore: size.store,
     onProgress: (line) => process.stderr.write(`${line}\n`)
   }).pipe(
     Effect.catchTag("BrokerStartError", ({ message }) => {
@@ -176,7 +219,7 @@ const run = Effect.fnUntraced(function* (options: {
   const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, server)),
+    Effect.scoped(serve(options, server, size)),
     // Before the worker stops: it would wait for answers of a broker that is no more.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))
@@ -222,6 +265,22 @@ export const dev = Command.make(
         () => "must be a directory, such as .petrel"
       ),
       Flag.withDefault(".petrel")
+    ),
+    store: Flag.String("store").pipe(
+      Flag.withMetavar("SIZE"),
+      Flag.withDescription(
+        `How much of the disk it may fill; publishers are refused when half of it is events (default: as at the last start, at first half of what the disk has, at most ${bytesText(mostStore)})`
+      ),
+      Flag.filterMap(
+        (text) =>
+          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastStore),
+        (text) =>
+          readBytes(text) === undefined
+            ? bytesExpected
+            : `must be at least ${bytesText(leastStore)}`
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
     ),
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),

@@ -4,13 +4,18 @@ import { Broker } from "../broker/connection.ts"
 import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
+import type { Shares } from "../broker/room.ts"
+import { leastBytes, usualEventBytes } from "../broker/room.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import { listEndpoints } from "../delivery/endpoints/endpoint-store.ts"
 import { windowOf } from "../delivery/endpoints/live-endpoint.ts"
+import type { Names } from "../domain/names.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { durationExpected, durationText, readDuration } from "./duration.ts"
 import { connected, petrel } from "./frame.ts"
+import type { Made } from "./init-room.ts"
+import { makeWithRoom } from "./init-room.ts"
 import { Refused } from "./refused.ts"
 import { print } from "./stdout.ts"
 
@@ -51,15 +56,10 @@ const time = (name: string, fallback: number, least: number, description: string
 const second = 1_000
 const minute = 60 * second
 
-/** Room for a handful of events of a usual size. */
-const leastBytes = 16 * 1024 ** 2
-
-const size = (name: string, fallback: number, description: string) =>
+const size = (name: string, fallback: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar("SIZE"),
-    Flag.withDescription(
-      `${description} (default: ${fallback < 0 ? "no limit" : bytesText(fallback)})`
-    ),
+    Flag.withDescription(`${description} (default: ${fallback})`),
     Flag.filterMap(
       (text) =>
         Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastBytes),
@@ -96,21 +96,45 @@ const flags = {
     "How long the history is kept"
   ),
   deadAge: time("dead-age", defaultTopology.deadAge, minute, "How long dead letters are kept"),
-  deadBytes: size("dead-bytes", defaultTopology.deadBytes, "Room for dead letters"),
+  deadBytes: size(
+    "dead-bytes",
+    `a quarter of --event-bytes, at most ${bytesText(defaultTopology.deadBytes)}`,
+    "Room for dead letters"
+  ),
   eventBytes: size(
     "event-bytes",
-    defaultTopology.eventBytes,
+    `half of the account's limit; without one ${bytesText(usualEventBytes)}, or less where the broker has less`,
     "Room for events; full, it refuses what is published"
   ),
   historyBytes: size(
     "history-bytes",
-    defaultTopology.historyBytes,
+    "half of --event-bytes",
     "Room for the history; full, it drops its oldest"
   )
 }
 
-const given = (options: { readonly [K in keyof typeof flags]: number | undefined }) =>
+type Given = { readonly [K in keyof typeof flags]: number | undefined }
+
+const given = (options: Given) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+
+/** The sizes that were asked for. */
+const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares> => ({
+  ...(deadBytes === undefined ? {} : { deadBytes }),
+  ...(eventBytes === undefined ? {} : { eventBytes }),
+  ...(historyBytes === undefined ? {} : { historyBytes })
+})
+
+/** Of the streams that have a size, those that are not there. */
+const missingIn = (
+  { deadBytes, eventBytes, historyBytes }: Partial<TopologyOptions>,
+  names: Names
+): ReadonlySet<string> =>
+  new Set([
+    ...(deadBytes === undefined ? [names.dead] : []),
+    ...(eventBytes === undefined ? [names.events] : []),
+    ...(historyBytes === undefined ? [names.history] : [])
+  ])
 
 const line = ({ change, fields, what }: Change): string =>
   `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
@@ -197,19 +221,27 @@ export const init = Command.make(
       ] as const
       for (const [flag, stream, bytes] of rooms)
         if (bytes !== undefined) yield* checkRoom(flag, stream, bytes)
-      const changes = yield* makeTopology(topology).pipe(
+      // Partitions are made last: where there is none yet, no size has come to be.
+      const make = Effect.gen(function* () {
+        if (installed.partitions === undefined)
+          return yield* makeWithRoom(topology, sizesIn(options), missingIn(installed, names))
+        return { changes: yield* makeTopology(topology), room: undefined } satisfies Made
+      })
+      const { changes, room } = yield* make.pipe(
         Effect.mapError((error) =>
           clustered(error.message, topology.replicas, connection.info?.cluster)
         )
       )
       yield* warnOfAges(topology)
-      return { changes, topology }
+      return { changes, room, topology }
     })
-    const { changes, topology } = yield* work.pipe(Effect.provide(connected))
+    const { changes, room, topology } = yield* work.pipe(Effect.provide(connected))
     for (const change of changes)
       if (json || change.change !== "unchanged")
         yield* print(json ? JSON.stringify(change) : line(change))
-    if (!json) yield* print(summary(prefix, changes, topology))
+    if (json) return
+    if (room !== undefined) yield* print(room)
+    yield* print(summary(prefix, changes, topology))
   })
 ).pipe(
   Command.withDescription("Make the streams and buckets, or change what differs"),

@@ -42,6 +42,8 @@ const makeId = Effect.gen(function* () {
 })
 
 const tooLarge = 10054
+/** The stream cannot store it: of those that `init` makes, one that has no room. */
+const notStored = 10077
 
 /** What its publisher can do about an event that was not stored, or may not have been. */
 const explained = Effect.fnUntraced(function* (
@@ -57,6 +59,10 @@ const explained = Effect.fnUntraced(function* (
   if (error.reason === "no-stream")
     return new Refused({
       message: `no stream on this broker takes ${error.subject}: run \`petrel init\`, or name the installation with --prefix and --events`
+    })
+  if (error.code === notStored)
+    return new Refused({
+      message: `${names.events} does not store the event (${error.detail}): \`petrel status\` says when there is room again; publish it again then with --id ${id}`
     })
   const most = connection.info?.max_payload ?? Number.POSITIVE_INFINITY
   if (error.code !== tooLarge && bytes < most) return new Refused({ message: error.message })

@@ -1,7 +1,14 @@
-import type { Survey } from "../delivery/inquiry/survey.ts"
+import type { StreamRoom, Survey } from "../delivery/inquiry/survey.ts"
 import { shareOf } from "./figures.ts"
 import { newsOf } from "./status-news.ts"
-import { copiesOf, lastHourOf, retriesIn, storedBytes, waitingSums } from "./status-sums.ts"
+import {
+  copiesOf,
+  lastHourOf,
+  retriesIn,
+  storedBytes,
+  waitingRoom,
+  waitingSums
+} from "./status-sums.ts"
 
 const tenths = (ms: number | undefined): number | null =>
   ms === undefined ? null : Math.round(ms * 10) / 10
@@ -36,6 +43,26 @@ const deliveriesJson = (survey: Survey): object => {
     backlog,
     unreadable: waiting.unreadable ?? null,
     partitionsAnswering: answering
+  }
+}
+
+const streamRoomJson = ({ bytes, limit, oldestAt }: StreamRoom): object => ({
+  bytes: bytes ?? null,
+  limitBytes: limit ?? null,
+  oldestAt: oldestAt ?? null
+})
+
+const roomJson = (survey: Survey): object => {
+  const { account, dead, room } = survey
+  const waiting = waitingRoom(survey)
+  return {
+    events: streamRoomJson(room.events),
+    history: streamRoomJson(room.history),
+    deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
+    queues: { bytes: room.queues ?? null },
+    backlogs: { bytes: room.backlogs ?? null },
+    waiting: { bytes: waiting.bytes ?? null, limitBytes: waiting.limit ?? null },
+    account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
   }
 }
 
@@ -78,6 +105,7 @@ export const statusJson = (survey: Survey): object => {
         .filter(({ behind, state }) => state !== "led" || behind.length > 0)
         .map(({ behind, name, state }) => ({ name, state, copiesBehind: behind }))
     },
+    room: roomJson(survey),
     events: {
       stored: events.stored ?? null,
       waitingForRouter: events.pending ?? null,

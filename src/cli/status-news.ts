@@ -1,12 +1,14 @@
+import { roomAgain } from "../broker/room.ts"
 import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
 import { defaultTtl } from "../delivery/sharing/ownership.ts"
 import { alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { subjectText } from "./alerts-list.ts"
+import { bytesText } from "./bytes.ts"
 import { moment } from "./endpoint-health.ts"
 import { countText, percentText, plural } from "./figures.ts"
-import { waitingSums } from "./status-sums.ts"
+import { waitingRoom, waitingSums } from "./status-sums.ts"
 
 /** Something that is not as it should be, with what to do about it. */
 export interface News {
@@ -171,19 +173,82 @@ const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
 const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
   bytes !== undefined && limit !== undefined && bytes * 100 >= limit * percent
 
-const aboutRoom = ({ account, dead }: Survey): AllNews => {
+/** From so many percent on, what is bounded is about to refuse, or is worth a look. */
+const full = 95
+const filling = 80
+
+interface Filled {
+  readonly code: string
+  readonly text: string
+  readonly of:
+    | { readonly bytes: number | undefined; readonly limit: number | undefined }
+    | undefined
+}
+
+const fullEvents = ({ at, room: { events } }: Survey): string => {
+  const { bytes = 0, limit = 0, maxAge, name, oldestAt } = events
+  const freed =
+    maxAge === undefined || oldestAt === undefined
+      ? ""
+      : ` Its oldest events are removed from ${moment(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old;`
+  return `${name} is ${percentText(bytes, limit)} full (${bytesText(bytes)} of ${bytesText(limit)}), and refuses events when it is full; what it holds is delivered.${freed} to make room sooner, raise \`petrel init --event-bytes\``
+}
+
+/** A history drops its oldest where it is full. That is no problem by itself, but it goes back less far. */
+const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<News> => {
+  const { bytes, limit, maxAge, name, oldestAt } = history
+  if (!isUsed(bytes, limit, full) || oldestAt === undefined) return []
+  const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
+  return [
+    {
+      code: "history-full",
+      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing before can be audited; raise \`petrel init --history-bytes\``
+    }
+  ]
+}
+
+/** Without a bound of its own, the event stream takes the room that the engine needs to go on. */
+const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
+  events.bytes === undefined || events.limit !== undefined
+    ? []
+    : [
+        {
+          code: "events-unbounded",
+          text: `${events.name} has no limit: events can fill the broker's store, and then nothing is delivered either; give it half of the store with \`petrel init --event-bytes\``
+        }
+      ]
+
+const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
+  const { bytes, limit } = waitingRoom(survey)
+  return bytes === undefined || limit === undefined || bytes < limit * roomAgain
+    ? []
+    : [
+        {
+          code: "routing-held-back",
+          text: `queues and backlogs take ${bytesText(bytes)}; at ${bytesText(limit)} events are not routed until some has gone out: look for large backlogs with \`petrel endpoint list\`, or raise \`petrel init --event-bytes\``
+        }
+      ]
+}
+
+const aboutRoom = (survey: Survey): AllNews => {
+  const { account, dead, room } = survey
   const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full, and what ends then waits: make room with \`petrel init --dead-bytes\``
-  const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and it takes no events then: raise the account's max_storage`
-  const both = [
+  const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
+  const bounded: ReadonlyArray<Filled> = [
+    { code: "events-full", text: fullEvents(survey), of: room.events },
     { code: "dead-letters-full", text: deadText, of: dead },
     { code: "storage-full", text: storageText, of: account }
   ]
-  const isFull = ({ of }: (typeof both)[number]) => isUsed(of?.bytes, of?.limit, 95)
-  const isFilling = ({ of }: (typeof both)[number]) => isUsed(of?.bytes, of?.limit, 80)
-  const news = ({ code, text }: (typeof both)[number]): News => ({ code, text })
+  const isFull = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, full)
+  const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
+  const news = ({ code, text }: Filled): News => ({ code, text })
   return {
-    problems: both.filter(isFull).map(news),
-    notices: both.filter((one) => isFilling(one) && !isFull(one)).map(news)
+    problems: [...bounded.filter(isFull).map(news), ...aboutWaiting(survey)],
+    notices: [
+      ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(news),
+      ...aboutHistory(survey),
+      ...aboutUnbounded(survey)
+    ]
   }
 }
 

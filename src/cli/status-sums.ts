@@ -1,3 +1,4 @@
+import { waitingBytes } from "../broker/room.ts"
 import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
 import { quantile } from "../policy/durations.ts"
 import { addCounts } from "../policy/tally.ts"
@@ -60,3 +61,13 @@ export const storedBytes = ({ streams }: Survey): number =>
 /** Copies of each stream. */
 export const copiesOf = ({ streams }: Survey): number =>
   Math.max(1, ...streams.map(({ info }) => info?.config.num_replicas ?? 1))
+
+/** What queues and backlogs take together, and may take before routing is held back; undefined is unknown or unbounded. */
+export const waitingRoom = ({ dead, room: { backlogs, events, history, queues } }: Survey) => ({
+  bytes: queues === undefined || backlogs === undefined ? undefined : queues + backlogs,
+  limit: waitingBytes({
+    eventBytes: events.limit ?? -1,
+    historyBytes: history.limit ?? -1,
+    deadBytes: dead.limit ?? -1
+  })
+})

@@ -25,14 +25,10 @@ const known = (count: number | undefined, text: (count: number) => string): stri
   count === undefined ? "?" : text(count)
 
 const brokerText = (survey: Survey): string => {
-  const { account, cluster, version } = survey
+  const { cluster, version } = survey
   const copies = copiesOf(survey)
   const where = cluster === undefined ? "" : `, cluster ${plainText(cluster)}`
-  const limit =
-    account?.limit === undefined
-      ? ""
-      : ` (${bytesText(account.bytes)} of the account's ${bytesText(account.limit)})`
-  return `nats-server ${version}${where}, ${copies === 1 ? "1 copy" : `${copies} copies`} of each stream; ${bytesText(storedBytes(survey))} stored${limit}`
+  return `nats-server ${version}${where}, ${copies === 1 ? "1 copy" : `${copies} copies`} of each stream; ${bytesText(storedBytes(survey))} stored`
 }
 
 const eventsText = ({ events: { inRouter, pending, stored } }: Survey): string => {
@@ -43,6 +39,31 @@ const eventsText = ({ events: { inRouter, pending, stored } }: Survey): string =
         ? "all routed"
         : `${countText(pending)} not routed yet, ${countText(inRouter)} being routed or attempted`
   return `${known(stored, countText)} stored, ${behind}`
+}
+
+const filledText = (bytes: number | undefined, limit: number | undefined): string => {
+  if (bytes === undefined) return "?"
+  return limit === undefined
+    ? bytesText(bytes)
+    : `${percentText(bytes, limit)} of ${bytesText(limit)}`
+}
+
+const roomText = ({ account, dead, room }: Survey): string => {
+  const { backlogs, events, history, queues } = room
+  const streams = [
+    `events ${filledText(events.bytes, events.limit)}`,
+    `history ${filledText(history.bytes, history.limit)}`,
+    `dead ${filledText(dead.bytes, dead.limit)}`,
+    `queues ${filledText(queues, undefined)}`,
+    `backlogs ${filledText(backlogs, undefined)}`
+  ]
+  const whole =
+    account === undefined
+      ? "?"
+      : account.limit === undefined
+        ? "unknown, the account has no limit"
+        : filledText(account.bytes, account.limit)
+  return `${streams.join(", ")}; in all ${whole}`
 }
 
 const deliveriesText = (survey: Survey): string => {
@@ -135,6 +156,7 @@ export const statusLines = (
   const above = [
     ...row("status", `at ${moment(survey.at, survey.at)}`),
     ...row("broker", brokerText(survey)),
+    ...row("room", roomText(survey)),
     ...row("events", eventsText(survey)),
     ...row("deliveries", deliveriesText(survey)),
     ...row("oldest", oldestText(survey)),

@@ -1,3 +1,5 @@
+import { bytesText } from "./bytes.ts"
+
 /** What `petrel dev` has to say about itself. */
 export interface Welcome {
   /** Lines for when it takes events. */
@@ -12,14 +14,19 @@ const defaultUrl = "nats://127.0.0.1:4222"
 export const welcome = (options: {
   readonly nats: string
   readonly data: string
+  /** Bytes that the store may take, and of these the events. */
+  readonly store: number
+  readonly eventBytes: number
   readonly eventRoot: string
   readonly sample: { readonly first: boolean } | undefined
 }): Welcome => {
-  const { data, eventRoot, nats, sample } = options
+  const { data, eventBytes, eventRoot, nats, sample, store } = options
+  const events = eventBytes < 0 ? "" : `, ${bytesText(eventBytes)} of them for events`
   const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
   return {
     ready: [
       `Petrel takes events at ${nats} and keeps everything in ${data}. Ctrl-C stops it.`,
+      `It may fill ${bytesText(store)} of the disk${events} (--store).`,
       "",
       ...(sample?.first === true
         ? [

@@ -225,7 +225,7 @@ describe.concurrent("init", () => {
         const error = yield* Effect.flip(init(options({ deadBytes: 2 ** 50 })))
         assert.include(
           error.message,
-          `the stream ${names.dead} needs 1073741824 MiB and the broker's disk has less free`
+          `the stream ${names.dead} needs 1073741824 MiB and the broker has less that is not reserved: reserve less with \`petrel init --dead-bytes\``
         )
       })
     )

@@ -1,8 +1,9 @@
 import { join } from "node:path"
 import { Schema } from "effect"
 import { afterAll, beforeAll, inject } from "vitest"
+import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { installation } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
+import type { TestServer, TestServerOptions } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 
 /** What a `petrel` command is started from, where a test starts it in a way of its own. */
@@ -17,15 +18,15 @@ export const parse = Schema.decodeUnknownSync(
  * A broker for the tests of the file that calls this. Each call of what it gives names another
  * installation on that broker, and the flags for it.
  */
-export const installations = () => {
+export const installations = (options: TestServerOptions = {}) => {
   let server: TestServer
   beforeAll(async () => {
-    server = await startServer()
+    server = await startServer(options)
   })
   afterAll(() => server.stop())
 
-  return () => {
-    const there = installation(server)
+  return (topology: Partial<TopologyOptions> = {}) => {
+    const there = installation(server, topology)
     const { eventRoot, prefix, url } = there
     return { ...there, flags: ["--nats", url, "--prefix", prefix, "--events", eventRoot] }
   }

@@ -78,6 +78,15 @@ describe("petrel init", () => {
           const { ask, jsm, names } = yield* Broker
           const { state } = yield* ask("look", () => jsm.streams.info(names.events))
           assert.deepStrictEqual([state.first_seq, state.messages], [1, 18])
+
+          const body = "x".repeat(100_000)
+          const rest = Effect.forever(publish("small", body))
+          assert.match((yield* Effect.flip(rest)).message, /maximum bytes exceeded/)
+          const told = yield* run("publish", "acme", "large", body, "--id", "acme.7", ...flags)
+          assert.match(
+            nth(told.err, 0),
+            /EVENTS does not store the event \(maximum bytes exceeded\): `petrel status` .* --id acme\.7$/
+          )
         })
       )
     }
@@ -105,4 +114,74 @@ describe("petrel init", () => {
       )
     }
   )
+})
+
+/** The bounds of events, history and dead letters, in MiB. */
+const boundsOf = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const infos = yield* ask("look", () =>
+    Promise.all([names.events, names.history, names.dead].map((name) => jsm.streams.info(name)))
+  )
+  return infos.map(({ config }) => config.max_bytes / 1024 ** 2)
+})
+
+describe("the room that petrel init gives events", () => {
+  const GiB = 1024 ** 3
+  const limited = installations({
+    config: `accounts { P { jetstream { max_file: ${2 * GiB} }, users: [{ user: p, password: p }] } }
+no_auth_user: p`
+  })
+  const small = installations({ maxStore: GiB })
+
+  it.live("is half of the account's limit, is named, and stays as it is later", () => {
+    const { flags, within } = limited()
+    return within(
+      Effect.gen(function* () {
+        const made = yield* run("init", "--partitions", "1", ...flags)
+        assert.strictEqual(
+          made.out.at(-2),
+          "events may take 1 GiB, the history 512 MiB and dead letters 256 MiB, of the 2 GiB that the account has left"
+        )
+        assert.deepStrictEqual(yield* boundsOf, [1024, 512, 256])
+        yield* run("init", "--event-bytes", "700MiB", ...flags)
+        const again = yield* run("init", ...flags)
+        assert.lengthOf(again.out, 1)
+        assert.deepStrictEqual(yield* boundsOf, [700, 512, 256])
+      })
+    )
+  })
+
+  it.live("is what a broker of unknown size can reserve, where nothing else was asked for", () => {
+    const { flags, prefix, within } = small()
+    return within(
+      Effect.gen(function* () {
+        const asked = ["--partitions", "1", "--event-bytes"]
+        const tooMuch = yield* run("init", ...asked, "2GiB", ...flags)
+        assert.strictEqual(
+          nth(tooMuch.err, 0),
+          `petrel: the stream ${prefix}EVENTS needs 2048 MiB and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
+        )
+        const made = yield* run("init", "--partitions", "1", ...flags)
+        assert.strictEqual(made.code, 0)
+        assert.match(made.out.at(-2) ?? "", /: the broker has no room to reserve more$/)
+        assert.isTrue(made.out.slice(0, -2).every((line) => line.startsWith("created ")))
+        const [events = 0, history = 0, dead = 0] = yield* boundsOf
+        assert.deepStrictEqual([events, history, dead], [320, 160, 80])
+      })
+    )
+  })
+
+  it.live("is not set where an installation is there without a bound", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const again = yield* run("init", ...flags)
+        assert.strictEqual(again.code, 0)
+        assert.deepStrictEqual(
+          (yield* boundsOf).slice(0, 2),
+          [-1, -1].map((b) => b / 1024 ** 2)
+        )
+      })
+    )
+  })
 })

@@ -77,6 +77,14 @@ describe("petrel", () => {
           `petrel: ${program} cannot be used for data (it is no directory): choose another directory with --data`
         ],
         [
+          ["dev", "--store", "much"],
+          'petrel: --store "much" must be a size such as 512MiB, 1GiB or a number of bytes; see `petrel dev --help`'
+        ],
+        [
+          ["dev", "--store", "1MiB"],
+          'petrel: --store "1MiB" must be at least 64 MiB; see `petrel dev --help`'
+        ],
+        [
           ["publish", "ac me", "x", "y"],
           'petrel: TENANT "ac me" must be 1 to 64 letters, digits, - or _ (and not a lone _)'
         ],

@@ -24,6 +24,9 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const place = installations()
 
+/** Rooms without which status has a notice. */
+const bounded = { eventBytes: 64 * 1024 ** 2, historyBytes: 32 * 1024 ** 2 }
+
 const anHour = quickRetry({ backoff: { kind: "fixed", delay: "1 hour" }, window: "2 hours" })
 
 const Codes = Schema.Array(Schema.Struct({ code: Schema.String, text: Schema.String }))
@@ -31,7 +34,7 @@ const codes = (news: unknown) => Schema.decodeUnknownSync(Codes)(news).map(({ co
 
 describe.concurrent("petrel status", () => {
   it.live("says where deliveries wait, and how the attempts of the last hour went", () => {
-    const { flags, run: installed } = place()
+    const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {
         const quick = yield* receiver()
@@ -116,7 +119,7 @@ describe.concurrent("petrel status", () => {
   })
 
   it.live("says that no worker is there, and what only a worker knows is null", () => {
-    const { flags, run: installed } = place()
+    const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {
         yield* endpoint()
@@ -156,7 +159,7 @@ describe.concurrent("petrel status", () => {
   })
 
   it.live("tells a partition that nobody owns from one whose owner says nothing", () => {
-    const { flags, run: installed } = place()
+    const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {
         const { names } = yield* Broker
@@ -183,7 +186,7 @@ describe.concurrent("petrel status", () => {
   })
 
   it.live("says that a stream is missing", () => {
-    const { flags, run: installed } = place()
+    const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {
         const { ask, jsm, names } = yield* Broker
@@ -197,7 +200,7 @@ describe.concurrent("petrel status", () => {
   })
 
   it.live("shows it again and again until it is stopped", () => {
-    const { flags, run: installed } = place()
+    const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {
         const watching = yield* start("status", "--watch", "--json", ...flags)

@@ -10,6 +10,8 @@ import { Effect, Schema } from "effect"
 import { nth } from "../engine.ts"
 import { run, start } from "./running.ts"
 
+const MiB = 1024 ** 2
+
 const temporary = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-dev-"))),
   (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
@@ -42,6 +44,8 @@ const Printed = Schema.fromJsonString(
     attempt: Schema.optionalKey(Schema.Number),
     nats: Schema.optionalKey(Schema.String),
     sample: Schema.optionalKey(Schema.String),
+    storeBytes: Schema.optionalKey(Schema.Number),
+    eventBytes: Schema.optionalKey(Schema.Number),
     seq: Schema.optionalKey(Schema.Number)
   })
 )
@@ -124,6 +128,40 @@ describe("petrel dev", () => {
       assert.notInclude(said, "cut off")
       // It takes some 50 ms; to give back each lease took a second, and the connection another.
       assert.isBelow(performance.now() - killed, 2_500)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("fills no more of the disk than it says, half of it with events, and keeps to that", () =>
+    Effect.gen(function* () {
+      const data = join(yield* temporary, "data")
+      const bounds = Effect.fnUntraced(function* (...flags: ReadonlyArray<string>) {
+        const command = yield* start(
+          ...["dev", "--nats-port", "0", "--data", data, "--no-sample", "--json", ...flags]
+        )
+        yield* command.until((out) => out.length > 0)
+        const { eventBytes, nats = "", storeBytes } = decode(nth(command.out, 0))
+        const kept = yield* connected(nats, async (connection) => {
+          const { streams } = await jetstreamManager(connection)
+          const events = await streams.info("PETREL_EVENTS")
+          const refused = await streams
+            .add({ name: "X", subjects: ["x"], max_bytes: 2 ** 26 })
+            .then(
+              () => "no",
+              () => "yes"
+            )
+          return [events.config.max_bytes / MiB, events.config.discard, refused]
+        })
+        yield* stop(command)
+        return [(storeBytes ?? 0) / MiB, (eventBytes ?? 0) / MiB, ...kept]
+      })
+      assert.deepStrictEqual(yield* bounds("--store", "256MiB"), [256, 128, 128, "new", "yes"])
+      assert.deepStrictEqual(yield* bounds(), [256, 128, 128, "new", "yes"])
+      assert.deepStrictEqual(yield* bounds("--store", "400MiB"), [400, 200, 200, "new", "no"])
+      const less = yield* run("dev", "--nats-port", "0", "--data", data, "--store", "64MiB")
+      assert.match(
+        nth(less.err, 0),
+        /^petrel: --store 64 MiB is less than the 400 MiB of the last /
+      )
     }).pipe(Effect.scoped)
   )
 

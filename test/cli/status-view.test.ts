@@ -67,6 +67,24 @@ const busy: Survey = {
   cluster: "petrels-eu-west",
   account: { bytes: 4 * 1024 ** 3, limit: 10 * 1024 ** 3 },
   streams: [],
+  room: {
+    events: {
+      name: "PETREL_EVENTS",
+      bytes: 2 * 1024 ** 3,
+      limit: 5 * 1024 ** 3,
+      oldestAt: now - 24 * 60 * minute,
+      maxAge: 7 * 24 * 60 * minute
+    },
+    history: {
+      name: "PETREL_HISTORY",
+      bytes: 1024 ** 3,
+      limit: 2.5 * 1024 ** 3,
+      oldestAt: now - 12 * 24 * 60 * minute,
+      maxAge: 30 * 24 * 60 * minute
+    },
+    queues: 20 * 1024 ** 2,
+    backlogs: 980 * 1024 ** 2
+  },
   events: { stored: 12_345_678, pending: 4, inRouter: 3 },
   dead: { stored: 4_321, lastHour: 0, bytes: 1, limit: 100 },
   alerts: [],
@@ -82,6 +100,8 @@ const Unreadable = Schema.Struct({
   deliveries: Schema.Struct({ unreadable: Count }),
   partitions: Schema.Array(Schema.Struct({ unreadable: Count }))
 })
+
+const Room = Schema.Struct({ room: Schema.Record(Schema.String, Schema.Unknown) })
 
 const plain = { colour: false, width: 80, height: 23 }
 const codes = (survey: Survey) => {
@@ -105,7 +125,9 @@ describe("the screen of petrel status", () => {
     assert.deepStrictEqual(statusLines(busy, plain), [
       "status      at 10:32:00",
       "broker      nats-server 2.15.1, cluster petrels-eu-west, 1 copy of each stream;",
-      "            0 B stored (4 GiB of the account's 10 GiB)",
+      "            0 B stored",
+      "room        events 40% of 5 GiB, history 40% of 2.5 GiB, dead 1% of 100 B,",
+      "            queues 20 MiB, backlogs 980 MiB; in all 40% of 10 GiB",
       "events      12,345,678 stored, 4 not routed yet, 3 being routed or attempted",
       "deliveries  1,305,696 wait: 9,600 new, 16,000 for a retry, 320,000 scheduled for",
       "            one, 960,000 in 120 backlogs; 32 in flight, 24 in line",
@@ -144,7 +166,7 @@ describe("the screen of petrel status", () => {
     const workers = Array.from({ length: 30 }, (_, n) => someone(`w${n}`))
     const lines = statusLines({ ...busy, workers }, plain)
     assert.lengthOf(lines, 23)
-    assert.strictEqual(lines.at(-3), "and 22 more: `petrel workers` shows all")
+    assert.strictEqual(lines.at(-3), "and 24 more: `petrel workers` shows all")
     assert.isAbove(statusLines({ ...busy, workers }, { ...plain, height: undefined }).length, 40)
   })
 
@@ -215,6 +237,66 @@ describe("what is not as it should be", () => {
       ["storage-full"],
       []
     ])
+  })
+
+  it("is that events are refused, or the store of the account is full", () => {
+    const { events, history } = busy.room
+    const withEvents = (bytes: number, limit: number | undefined = 5 * 1024 ** 3) => ({
+      ...busy,
+      room: { ...busy.room, events: { ...events, bytes, limit } }
+    })
+    assert.deepStrictEqual(codes(withEvents(4 * 1024 ** 3)), [[], ["events-full"]])
+    assert.deepStrictEqual(codes(withEvents(4.9 * 1024 ** 3)), [["events-full"], []])
+    assert.deepStrictEqual(texts(withEvents(4.9 * 1024 ** 3)), [
+      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered. Its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; to make room sooner, raise `petrel init --event-bytes`"
+    ])
+    const unbounded = { ...busy, room: { ...busy.room, events: { ...events, limit: undefined } } }
+    assert.deepStrictEqual(codes(unbounded), [[], ["events-unbounded"]])
+    const shortened = { ...history, bytes: history.limit }
+    assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
+      "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing before can be audited; raise `petrel init --history-bytes`"
+    ])
+  })
+
+  it("is that what waits takes all the room there is for it, where that is bounded", () => {
+    const { history } = busy.room
+    const waiting = (backlogs: number) => ({ ...busy, room: { ...busy.room, backlogs } })
+    assert.deepStrictEqual(codes(waiting(2.1 * 1024 ** 3)), [[], []])
+    assert.deepStrictEqual(codes(waiting(2.2 * 1024 ** 3)), [["routing-held-back"], []])
+    const [text = ""] = texts(waiting(3 * 1024 ** 3))
+    assert.match(text, /^queues and backlogs take 3 GiB; at 2\.5 GiB events are not routed /)
+    const unbounded = { ...history, limit: undefined }
+    const { room } = busy
+    assert.deepStrictEqual(
+      codes({ ...busy, room: { ...room, backlogs: 1024 ** 4, history: unbounded } }),
+      [[], []]
+    )
+  })
+
+  it("says how full what is, and that nobody knows of the whole without a limit", () => {
+    const line = (survey: Survey) =>
+      statusLines(survey, { ...plain, width: undefined }).find((line) => line.startsWith("room"))
+    const { account, room } = busy
+    assert.match(line({ ...busy, account: undefined }) ?? "", /; in all \?$/)
+    const unlimited = { ...busy, account: { bytes: account?.bytes ?? 0, limit: undefined } }
+    assert.match(line(unlimited) ?? "", /; in all unknown, the account has no limit$/)
+    const silent = { ...room.events, bytes: undefined, limit: undefined, oldestAt: undefined }
+    const nothing = { ...unlimited, room: { ...room, events: silent, queues: undefined } }
+    assert.match(line(nothing) ?? "", / events \?, .* queues \?, backlogs 980 MiB/)
+    const { room: json } = Schema.decodeUnknownSync(Room)(statusJson(nothing))
+    assert.deepStrictEqual(json, {
+      events: { bytes: null, limitBytes: null, oldestAt: null },
+      history: {
+        bytes: room.history.bytes,
+        limitBytes: room.history.limit,
+        oldestAt: room.history.oldestAt
+      },
+      deadLetters: { bytes: 1, limitBytes: 100 },
+      queues: { bytes: null },
+      backlogs: { bytes: room.backlogs },
+      waiting: { bytes: null, limitBytes: null },
+      account: { bytes: account?.bytes, limitBytes: null }
+    })
   })
 
   it("is what endpoints and deliveries suffer from", () => {

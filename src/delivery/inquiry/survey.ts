@@ -42,6 +42,27 @@ export interface Oldest {
   readonly since: number
 }
 
+/** How full a stream is, in bytes; undefined is what nobody says. */
+export interface StreamRoom {
+  readonly name: string
+  readonly bytes: number | undefined
+  /** Undefined also where it has none. */
+  readonly limit: number | undefined
+  /** When its oldest message was stored, ms since the epoch; undefined also where it is empty. */
+  readonly oldestAt: number | undefined
+  /** How long it keeps messages, ms; undefined also where it keeps them for ever. */
+  readonly maxAge: number | undefined
+}
+
+/** How full the streams are. The account as a whole is `account` of the survey. */
+export interface RoomSurvey {
+  readonly events: StreamRoom
+  readonly history: StreamRoom
+  /** Bytes in the queues of all partitions, schedules included; undefined where one does not say. */
+  readonly queues: number | undefined
+  readonly backlogs: number | undefined
+}
+
 /** The state of an installation, as far as anybody says. Moments in ms since the epoch. */
 export interface Survey {
   /** By the broker's clock. */
@@ -52,6 +73,7 @@ export interface Survey {
   /** Of the account: bytes stored, and how many may be. */
   readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
   readonly streams: ReadonlyArray<StreamSurvey>
+  readonly room: RoomSurvey
   readonly events: {
     readonly stored: number | undefined
     /** Not yet with the router. */
@@ -174,6 +196,34 @@ const readAccount = Effect.gen(function* () {
   return { bytes: storage, limit: limits.max_storage > 0 ? limits.max_storage : undefined }
 })
 
+const bound = (limit: number | undefined): number | undefined =>
+  limit === undefined || limit <= 0 ? undefined : limit
+
+const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
+  const { config, state } = stream?.info ?? {}
+  return {
+    name,
+    bytes: state?.bytes,
+    limit: bound(config?.max_bytes),
+    oldestAt: state === undefined || state.messages === 0 ? undefined : Date.parse(state.first_ts),
+    maxAge: config === undefined || config.max_age <= 0 ? undefined : config.max_age / 1e6
+  }
+}
+
+/** The bytes of some streams together; undefined where one does not say. */
+const bytesOf = (
+  names: ReadonlyArray<string>,
+  streams: ReadonlyMap<string, StreamSurvey>
+): number | undefined => {
+  let sum = 0
+  for (const name of names) {
+    const bytes = streams.get(name)?.info?.state.bytes
+    if (bytes === undefined) return undefined
+    sum += bytes
+  }
+  return sum
+}
+
 /**
  * Looks at an installation as a whole. What nobody answers for is left out, so that the rest can be
  * seen; fails where the broker does not answer at all, or there is no installation.
@@ -230,6 +280,12 @@ export const readSurvey = Effect.gen(function* () {
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account,
     streams,
+    room: {
+      events: roomOf(names.events, byName.get(names.events)),
+      history: roomOf(names.history, byName.get(names.history)),
+      queues: bytesOf(range(count).map(names.deliveries), byName),
+      backlogs: bytesOf(range(count).map(names.backlog), byName)
+    },
     events: {
       stored: event?.state.messages,
       pending: router?.pending,
@@ -239,7 +295,7 @@ export const readSurvey = Effect.gen(function* () {
       stored: dead?.state.messages,
       lastHour,
       bytes: dead?.state.bytes,
-      limit: dead === undefined || dead.config.max_bytes <= 0 ? undefined : dead.config.max_bytes
+      limit: bound(dead?.config.max_bytes)
     },
     change: changes?.changes.change,
     partitions: partitions.map((partition) => ({

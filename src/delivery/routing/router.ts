@@ -11,6 +11,7 @@ import { makeBegun } from "./begun.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
 import type { Owned } from "./fan-out.ts"
 import { makeRoute } from "./route.ts"
+import { makeWaitingRoom } from "./waiting-room.ts"
 
 /**
  * Deliveries of the events in hand. More would wait for places in their endpoints' lines, and go
@@ -60,12 +61,14 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     highest = 0
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
+  const waitingRoom = yield* makeWaitingRoom(layout.partitions)
 
   const take: Take = (message, header) => {
     // In hand already, and perhaps being attempted: its answer settles this one, too.
     if (working.get(message.seq) === message.storedAt) return
     working.set(message.seq, message.storedAt)
     const hand = inHand.take(message)
+    waitingRoom.routed(message.data.length, 1)
     const ended = () => {
       if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
       inHand.release(hand)
@@ -79,7 +82,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     if (begun.isNew(event, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
       route.plainly(message, header, work, {
-        goesTo: (deliveries) => inHand.weigh(hand, deliveries),
+        goesTo: (deliveries) => {
+          inHand.weigh(hand, deliveries)
+          waitingRoom.routed(message.data.length, deliveries - 1)
+        },
         otherwise: (sofar) => work.goOn(careful(route.carefully(message, header, sofar))),
         lasts: () => inHand.setApart(hand)
       })
@@ -106,6 +112,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         yield* Effect.sleep("1 second")
         return
       }
+      if (!(yield* waitingRoom.hasRoom)) return
       yield* inHand.roomy
       return (yield* route.endpoints.look) ? inHand.room : undefined
     })

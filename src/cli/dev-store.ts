@@ -1,0 +1,115 @@
+import { readdir, readFile, stat, statfs } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { Disk } from "../broker/room.ts"
+import { leastStore, storeOn } from "../broker/room.ts"
+import { bytesText } from "./bytes.ts"
+import { Refused } from "./refused.ts"
+
+/** What the size of an embedded broker's store is decided by, in bytes. */
+export interface StoreFacts {
+  /** With `--store`. */
+  readonly asked: number | undefined
+  /** At the last start. */
+  readonly former: number | undefined
+  readonly disk: Disk
+}
+
+export interface StoreSize {
+  readonly store: number
+  readonly former: number | undefined
+  /** Says that the disk has less than the store may take. */
+  readonly warning: string | undefined
+}
+
+/**
+ * How much of the disk the broker may fill: what was asked for, else as at the last start, else by
+ * the disk.
+ *
+ * @param data the directory, as people call it.
+ * @returns what to tell where there is too little room for it.
+ */
+export const decideStore = (
+  { asked, disk, former }: StoreFacts,
+  data: string
+): StoreSize | Refused => {
+  const { free, used } = disk
+  const elsewhere = "free some, or choose another directory with --data"
+  if (asked !== undefined && asked !== former) {
+    // The broker refuses even to set less aside while it has set more aside than it may take.
+    if (former !== undefined && asked < former)
+      return new Refused({
+        message: `--store ${bytesText(asked)} is less than the ${bytesText(former)} of the last start, and a store does not become smaller: leave it out, or choose another directory with --data`
+      })
+    if (asked < used)
+      return new Refused({
+        message: `--store ${bytesText(asked)} is less than the ${bytesText(used)} that ${data} holds`
+      })
+    if (asked > free + used)
+      return new Refused({
+        message: `--store ${bytesText(asked)} is more than the disk of ${data} has: ${bytesText(free)} are free`
+      })
+  }
+  const store = asked ?? former ?? storeOn(disk)
+  if (store < leastStore)
+    return new Refused({
+      message: `the disk of ${data} has ${bytesText(free)} free and the broker needs ${bytesText(2 * leastStore)}: ${elsewhere}`
+    })
+  const missing = store - used - free
+  const warning =
+    missing <= 0
+      ? undefined
+      : `the disk of ${data} has ${bytesText(free)} free, and the broker may take ${bytesText(store - used)} more: ${elsewhere}`
+  return { store, former, warning }
+}
+
+/** The size of all files in a directory, 0 where there is none. Files that go meanwhile do not count. */
+const sizeOf = async (directory: string): Promise<number> => {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => [])
+  const sizes = await Promise.all(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) =>
+        stat(join(entry.parentPath, entry.name)).then(
+          ({ size }) => size,
+          () => 0
+        )
+      )
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+const written = /max_file_store: (\d+)/
+
+const look = async (dataDir: string, data: string) => {
+  const { bavail, bsize } = await statfs(data)
+  const configuration = await readFile(join(dataDir, "nats-server.conf"), "utf8").catch(() => "")
+  const former = written.exec(configuration)?.[1]
+  return {
+    disk: { free: bavail * bsize, used: await sizeOf(join(dataDir, "jetstream")) },
+    former: former === undefined ? undefined : Number(former)
+  }
+}
+
+/**
+ * Decides how much of the disk the broker of a data directory may fill.
+ *
+ * @param dataDir the broker's part of it; need not be there.
+ * @param data the directory itself.
+ * @param asked with `--store`.
+ */
+export const storeSize = Effect.fnUntraced(function* (
+  dataDir: string,
+  data: string,
+  asked: number | undefined
+) {
+  const found = yield* Effect.tryPromise({
+    try: () => look(dataDir, data),
+    catch: (cause) =>
+      new Refused({
+        message: `how much room the disk of ${data} has cannot be read (${cause instanceof Error ? cause.message : String(cause)})`
+      })
+  })
+  const size = decideStore({ asked, ...found }, data)
+  return size instanceof Refused ? yield* size : size
+})

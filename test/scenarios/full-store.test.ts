@@ -1,0 +1,138 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { closedBooks, isClean } from "../books.ts"
+import { parse } from "../cli/command-line.ts"
+import { run } from "../cli/running.ts"
+import { endpoint, eventually, history, installation, nth, publish, worker } from "../engine.ts"
+import { gate } from "../gate.ts"
+import { makeLog } from "../log.ts"
+import type { TestServerOptions } from "../nats-server.ts"
+import { startServer } from "../nats-server.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, quiet } from "../scenario.ts"
+
+vi.setConfig({ testTimeout: 60_000 })
+
+const store = 96 * 1024 ** 2
+
+const inAccount = `accounts { P { jetstream { max_file: ${store} }, users: [{ user: p, password: p }] } }
+no_auth_user: p`
+
+/** Publishes until the broker takes no more: how many it took, and what it said then. */
+const flood = Effect.gen(function* () {
+  const body = "x".repeat(100_000)
+  for (let count = 0; ; count++) {
+    const refusal = yield* Effect.match(publish("a", body), {
+      onFailure: ({ message }) => message,
+      onSuccess: () => undefined
+    })
+    if (refusal !== undefined) return { count, refusal }
+  }
+})
+
+interface Told {
+  readonly broker: TestServerOptions
+  /** Of each endpoint, what it answers to an attempt. */
+  readonly answers: ReadonlyArray<ReadonlyArray<number>>
+  /** As `status` says it. */
+  readonly accountLimit: number | null
+}
+
+const quick = [200]
+/** What fails is copied into the queue of its endpoint. */
+const failsFirst = [503, 200]
+
+describe.concurrent("a store that publishers fill", () => {
+  it.live.each<readonly [string, Told]>([
+    [
+      "of an account with a limit",
+      { broker: { config: inAccount }, answers: [quick], accountLimit: store }
+    ],
+    [
+      "whose size no client sees",
+      { broker: { maxStore: store }, answers: [quick], accountLimit: null }
+    ],
+    [
+      "while each event is copied for retries of several endpoints",
+      {
+        broker: { config: inAccount },
+        answers: [quick, failsFirst, failsFirst],
+        accountLimit: store
+      }
+    ]
+  ])("%s, refuses them before the engine", ([, { accountLimit, answers, broker }]) =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer(broker)),
+        (server) => Effect.promise(() => server.stop())
+      )
+      const { eventRoot, prefix, url, within } = installation(server)
+      const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
+      const made = yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
+      assert.strictEqual(made.code, 0, made.err.join("\n"))
+      const story = Effect.gen(function* () {
+        const { names } = yield* Broker
+        for (const [index, statuses] of answers.entries()) {
+          const hook = yield* receiver({ answer: byAttempt(...statuses) })
+          yield* endpoint({ id: `hook${index}`, url: hook.url })
+        }
+        const { count, refusal } = yield* flood
+        assert.match(refusal, /maximum bytes exceeded/)
+
+        const facts = yield* history
+        yield* worker()
+        yield* facts.count("delivered", count * answers.length)
+        assert.strictEqual((yield* flood).count, 0, "publishers are refused still")
+        assert.lengthOf(yield* closedBooks, count * answers.length)
+        yield* isClean
+
+        const checked = yield* run("status", "--check", "--json", ...flags)
+        assert.strictEqual(checked.code, 1)
+        assert.match(nth(checked.err, 0), new RegExp(`^petrel: ${names.events} is 9\\d.* full`))
+        const { room } = parse(nth(checked.out, 0))
+        assert.deepNestedInclude(room, { "account.limitBytes": accountLimit, "queues.bytes": 0 })
+      })
+      yield* within(story)
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+  it.live(
+    "goes on when an endpoint that took nothing is back: routing was held back meanwhile",
+    () =>
+      Effect.gen(function* () {
+        const server = yield* Effect.acquireRelease(
+          Effect.promise(() => startServer({ config: inAccount })),
+          (server) => Effect.promise(() => server.stop())
+        )
+        const { eventRoot, prefix, url, within } = installation(server)
+        const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
+        yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
+        const log = makeLog()
+        const story = Effect.gen(function* () {
+          const { ask, jsm } = yield* Broker
+          const slow = yield* gate
+          yield* endpoint({ url: slow.url, maxInFlight: 1 })
+          const { count } = yield* flood
+          const facts = yield* history
+          yield* Effect.provide(worker(), log.layer)
+          yield* eventually(
+            Effect.sync(() => log.count("events are not routed until")),
+            (times) => times === 1
+          )
+          const { err } = yield* run("status", "--check", ...flags)
+          assert.match(nth(err, 0), /; queues and backlogs take .* events are not routed until/)
+          const { storage } = yield* ask("look", () => jsm.getAccountInfo())
+          assert.isBelow(storage, 0.9 * store)
+
+          yield* slow.open
+          yield* facts.count("delivered", count)
+          assert.isAtLeast(log.count("there is room again"), 1)
+          assert.lengthOf(yield* closedBooks, count)
+          yield* isClean
+        })
+        yield* within(story)
+      }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+})
