@@ -28,6 +28,7 @@ export interface Hold {
     | "missing"
     | "unreadable"
     | "event"
+    | "dead-letters"
     | "endpoint-removed"
     | "endpoint-disabled"
     | "no-worker"
@@ -173,6 +174,15 @@ export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> 
         by: "unreadable",
         says: `as message ${waiter.seq} of ${waiter.stream}, which is unreadable to this version: a newer one wrote it`,
         freedBy: "a worker of the version that wrote it"
+      }
+    ]
+  if (waiter.ends !== undefined)
+    return [
+      ...owner,
+      {
+        by: "dead-letters",
+        says: `for room among the dead letters: it has ended (${waiter.ends}), and is not sent again`,
+        freedBy: "petrel init --dead-bytes, or petrel dead discard"
       }
     ]
   if (endpoint === undefined)

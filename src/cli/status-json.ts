@@ -137,7 +137,8 @@ export const statusJson = (survey: Survey): object => {
       stored: dead.stored ?? null,
       lastHour: dead.lastHour ?? null,
       bytes: dead.bytes ?? null,
-      limitBytes: dead.limit ?? null
+      limitBytes: dead.limit ?? null,
+      byTenant: dead.byTenant === undefined ? null : Object.fromEntries(dead.byTenant)
     },
     problems,
     notices

@@ -230,9 +230,18 @@ const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
       ]
 }
 
+/** Whose dead letters they are, those with the most first. */
+const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
+  if (byTenant === undefined || byTenant.size === 0) return ""
+  const most = [...byTenant].sort(([, a], [, b]) => b - a)
+  const named = most.slice(0, 3).map(([tenant, count]) => `${tenant} ${countText(count)}`)
+  const others = most.length - named.length
+  return ` (${named.join(", ")}${others === 0 ? "" : ` and ${plural(others, "other tenant")}`})`
+}
+
 const aboutRoom = (survey: Survey): AllNews => {
   const { account, dead, room } = survey
-  const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full, and what ends then waits: make room with \`petrel init --dead-bytes\``
+  const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full${mostOf(dead.byTenant)}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
   const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
   const bounded: ReadonlyArray<Filled> = [
     { code: "events-full", text: fullEvents(survey), of: room.events },

@@ -32,8 +32,8 @@ export interface DeadLetterGate {
   readonly onRoom: (listener: () => void) => () => void
 }
 
-/** How full DEAD is, as its leader knows it. */
-const readUse = Effect.gen(function* () {
+/** How full DEAD is, as its leader knows it; with whose dead letters where that matters. */
+export const readDeadLetterUse = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const look = (options?: { readonly subjects_filter: string }) =>
     ask("look how full the dead letters are", () => jsm.streams.info(names.dead, options))
@@ -143,7 +143,7 @@ export const makeDeadLetterGate = Effect.gen(function* () {
   }
 
   const look = Effect.gen(function* () {
-    use = yield* readUse
+    use = yield* readDeadLetterUse
     storedSince = new Map()
     bytesSince = 0
     wake(use)

@@ -233,6 +233,16 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(dead(79)), [[], []])
     assert.deepStrictEqual(codes(dead(80)), [[], ["dead-letters-full"]])
     assert.deepStrictEqual(codes(dead(95)), [["dead-letters-full"], []])
+    const byTenant = new Map([
+      ["globex", 12],
+      ["acme", 9_100],
+      ["initech", 1],
+      ["umbrella", 3]
+    ])
+    assert.match(
+      texts({ ...busy, dead: { ...busy.dead, bytes: 95, byTenant } })[0] ?? "",
+      /95% full \(acme 9,100, globex 12, umbrella 3 and 1 other tenant\), and what ends then waits/
+    )
     assert.deepStrictEqual(codes({ ...busy, account: { bytes: 99, limit: 100 } }), [
       ["storage-full"],
       []

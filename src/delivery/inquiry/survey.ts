@@ -4,6 +4,7 @@ import { findPartitions, readChanges, TopologyError } from "../../broker/install
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { RaisedAlert } from "../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../alerts/alert-store.ts"
+import { readDeadLetterUse } from "../dead-letter-gate.ts"
 import type { Present } from "../sharing/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../sharing/roster.ts"
 import type { Answer, PartitionActivity } from "./inquiry.ts"
@@ -85,6 +86,8 @@ export interface Survey {
     readonly lastHour: number | undefined
     readonly bytes: number | undefined
     readonly limit: number | undefined
+    /** How many each tenant has; undefined while the stream is at most half full. */
+    readonly byTenant?: ReadonlyMap<string, number> | undefined
   }
   /** The number of partitions is being changed: no worker runs meanwhile. */
   readonly change: { readonly from: number; readonly to: number } | undefined
@@ -257,23 +260,34 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, alerts, changes, endpoints, lastHour, oldest, partitions, roster, router } =
-    yield* Effect.all(
-      {
-        account: orUnknown(readAccount),
-        alerts: ifLed(names.buckets.alerts, listAlerts()),
-        endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
-        roster: ifLed(names.buckets.workers, readLeases),
-        changes: ifLed(names.buckets.workers, readChanges),
-        router: lookAtConsumer(names.events, names.routerConsumer),
-        lastHour: countSince(names.dead, at - hour),
-        oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
-        partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-          concurrency: atOnce
-        })
-      },
-      { concurrency: "unbounded" }
-    )
+  const {
+    account,
+    alerts,
+    changes,
+    endpoints,
+    lastHour,
+    letters,
+    oldest,
+    partitions,
+    roster,
+    router
+  } = yield* Effect.all(
+    {
+      account: orUnknown(readAccount),
+      alerts: ifLed(names.buckets.alerts, listAlerts()),
+      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
+      roster: ifLed(names.buckets.workers, readLeases),
+      changes: ifLed(names.buckets.workers, readChanges),
+      router: lookAtConsumer(names.events, names.routerConsumer),
+      lastHour: countSince(names.dead, at - hour),
+      letters: orUnknown(readDeadLetterUse),
+      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+        concurrency: atOnce
+      })
+    },
+    { concurrency: "unbounded" }
+  )
   const survey: Survey = {
     at,
     version: connection.info?.version ?? "",
@@ -295,7 +309,8 @@ export const readSurvey = Effect.gen(function* () {
       stored: dead?.state.messages,
       lastHour,
       bytes: dead?.state.bytes,
-      limit: bound(dead?.config.max_bytes)
+      limit: bound(dead?.config.max_bytes),
+      byTenant: letters?.byTenant
     },
     change: changes?.changes.change,
     partitions: partitions.map((partition) => ({

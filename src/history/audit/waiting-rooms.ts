@@ -3,6 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
 import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
 import { readThrough } from "./reading.ts"
 import type { About, RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
@@ -11,6 +12,8 @@ import { roundName } from "./record.ts"
 export interface Waiter extends About {
   /** When it is given up, ms since the epoch; undefined where this version cannot read its message. */
   readonly deadline: number | undefined
+  /** It has ended for this reason, and waits for room among the dead letters. */
+  readonly ends?: DeadReason | undefined
   readonly stream: string
   readonly seq: number
 }
@@ -40,7 +43,10 @@ const show = (
   const target = header("Nats-Schedule-Target") || subject
   const get = (name: string) => header(name) || undefined
   const delivery = parseDelivery(target, get)
-  if (delivery !== undefined) return see({ ...delivery, stream, seq })
+  if (delivery !== undefined) {
+    const { ends } = delivery.progress
+    return see({ ...delivery, ends, stream, seq })
+  }
   const about = identifyDelivery(target, get)
   if (about !== undefined) see({ ...about, deadline: undefined, stream, seq })
   const [tenant = "", endpoint = ""] = target.split(".").slice(-2)
