@@ -26,25 +26,25 @@ describe("the time that has passed", () => {
   it("is that of the monotonic clock while the machine runs", () => {
     const { runs, sinceBegun } = clocks()
     runs(90_000)
-    assert.strictEqual(sinceBegun(), 90_000)
+    assert.approximately(sinceBegun(), 90_000, 0.01)
   })
 
   it("counts what the machine was suspended for, once", () => {
     const { isSuspended, runs, sinceBegun } = clocks()
     runs(1_000)
     isSuspended(300_000)
-    assert.strictEqual(sinceBegun(), 301_000)
+    assert.approximately(sinceBegun(), 301_000, 0.01)
     runs(1_000)
-    assert.strictEqual(sinceBegun(), 302_000)
+    assert.approximately(sinceBegun(), 302_000, 0.01)
   })
 
   it("does not go back with the clock on the wall, nor with its small corrections", () => {
     const { isSuspended, runs, sinceBegun } = clocks()
     isSuspended(-3_600_000)
-    assert.strictEqual(sinceBegun(), 0)
+    assert.approximately(sinceBegun(), 0, 0.01)
     isSuspended(900)
-    assert.strictEqual(sinceBegun(), 0)
+    assert.approximately(sinceBegun(), 0, 0.01)
     runs(10)
-    assert.strictEqual(sinceBegun(), 10)
+    assert.approximately(sinceBegun(), 10, 0.01)
   })
 })
