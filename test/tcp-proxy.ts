@@ -3,12 +3,38 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { Effect } from "effect"
 
-/** A way to a server on this machine that can be cut off. */
+/** A way to a server on this machine that can be cut off, or be long. */
 export interface TcpProxy {
   readonly port: number
   /** Ends all connections through it, and takes no more until it is joined again. */
   readonly cut: Effect.Effect<void>
   readonly join: Effect.Effect<void>
+  /** Lets all that comes from now on take so many ms each way: half of a round trip. */
+  readonly delay: (ms: number) => Effect.Effect<void>
+}
+
+/** Passes on what one socket says to the other, each piece when it has been under way long enough. */
+const passOn = (one: Socket, other: Socket, delay: () => number) => {
+  const underWay: Array<{ readonly at: number; readonly piece: Buffer | undefined }> = []
+  const arrive = () => {
+    const [next] = underWay
+    if (next === undefined) return
+    const rest = next.at - performance.now()
+    if (rest > 0) {
+      setTimeout(arrive, Math.ceil(rest))
+      return
+    }
+    underWay.shift()
+    if (next.piece === undefined) other.end()
+    else other.write(next.piece)
+    arrive()
+  }
+  const setOut = (piece: Buffer | undefined) => {
+    underWay.push({ at: performance.now() + delay(), piece })
+    if (underWay.length === 1) arrive()
+  }
+  one.on("data", setOut)
+  one.on("end", () => setOut(undefined))
 }
 
 /** @param to the server's port. */
@@ -17,6 +43,7 @@ export const tcpProxy = (to: number) =>
     Effect.acquireRelease(
       Effect.promise(async () => {
         let isOpen = true
+        let ms = 0
         const sockets = new Set<Socket>()
         const hangUp = () => {
           for (const socket of sockets) socket.destroy()
@@ -33,7 +60,7 @@ export const tcpProxy = (to: number) =>
               sockets.delete(one)
               other.destroy()
             })
-            one.pipe(other)
+            passOn(one, other, () => ms)
           }
           if (!isOpen) hangUp()
         }).listen(0, "127.0.0.1")
@@ -45,7 +72,11 @@ export const tcpProxy = (to: number) =>
             isOpen = open
             if (!open) hangUp()
           })
-        const proxy: TcpProxy = { port: address.port, cut: set(false), join: set(true) }
+        const delay = (each: number) =>
+          Effect.sync(() => {
+            ms = each
+          })
+        const proxy: TcpProxy = { port: address.port, cut: set(false), join: set(true), delay }
         return { proxy, server, cut: set(false) }
       }),
       ({ cut, server }) =>

@@ -46,6 +46,11 @@ export class Outbound {
     return this.#connection.isClosed() || this.#connection.isDraining()
   }
 
+  /** True where what is published goes out. */
+  get isConnected(): boolean {
+    return this.#connection.protocol.connected
+  }
+
   /** Bytes that a message may have, headers included. */
   get largest(): number {
     return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY

@@ -15,6 +15,8 @@ import { factId } from "./plans.ts"
 export class Telling implements Untold {
   readonly event: Event
   readonly plan: Plan
+  /** When it was planned, ms since the epoch. */
+  readonly at: number
   readonly #plans: Plans
   readonly #began: number
   /** Where it is stored by itself. */
@@ -26,8 +28,12 @@ export class Telling implements Untold {
   /** Where the history has a plan of the event. */
   #seq: number | undefined
 
-  /** @param began when its routing was begun, ms of the monotonic clock. */
-  constructor(plans: Plans, event: Event, plan: Plan, began: number) {
+  /**
+   * @param at when it was planned, ms since the epoch.
+   * @param began when its routing was begun, ms of the monotonic clock.
+   */
+  constructor(plans: Plans, event: Event, plan: Plan, at: number, began: number) {
+    this.at = at
     this.#began = began
     this.#plans = plans
     this.event = event
@@ -98,7 +104,7 @@ export class Telling implements Untold {
 
   #try(then: () => void): void {
     this.#isFree = false
-    this.#plans.tryStore(this.event, this.plan, (stored) => {
+    this.#plans.tryStore(this.event, this.plan, this.at, (stored) => {
       if (stored !== undefined) this.#take(stored)
       then()
     })
@@ -108,7 +114,8 @@ export class Telling implements Untold {
     const store: Effect.Effect<PubAck, PublishError> = this.#plans.storeWithin(
       limit,
       this.event,
-      this.plan
+      this.plan,
+      this.at
     )
     return store.pipe(
       Effect.map((stored) => this.#take(stored)),
