@@ -45,7 +45,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { names } = yield* Broker
   const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytesInHand, usualParts })
   yield* inHand.keepAlive(layout.ackWait)
-  const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
+  const begun = yield* makeBegun(layout.partitions)
   const route = yield* makeRoute(options)
   const underway = yield* makeUnderway<Broker>()
   const working = new Set<number>()
@@ -61,7 +61,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     }
     const redelivered = message.handedOut > 1
     const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
-      comeBackOnFailure(message, routed, begun.forget)
+      comeBackOnFailure(message, routed)
     const event = { eventSeq: message.seq, eventAt: message.storedAt }
     if (begun.isNew(event, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
@@ -85,7 +85,9 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     tooLarge: (wanted) => inHand.tooLarge(wanted),
     room: Effect.gen(function* () {
       const known = yield* begun.ready.pipe(
-        Effect.tapError((error) => Effect.logWarning("cannot read plans", { why: error.message })),
+        Effect.tapError((error) =>
+          Effect.logWarning("cannot look what was handed out", { why: error.message })
+        ),
         Effect.option
       )
       if (Option.isNone(known)) {
@@ -100,13 +102,8 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
 })
 
 /** An event that could not be routed comes back; what of it was stored must be looked for then. */
-const comeBackOnFailure = <E, R>(
-  message: StreamMessage,
-  routed: Effect.Effect<void, E, R>,
-  forget: () => void
-) => {
+const comeBackOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
   const comeBack = Effect.sync(() => {
-    forget()
     const times = Math.min(message.handedOut - 1, 6)
     message.nak(retryPause * 2 ** times)
   })
