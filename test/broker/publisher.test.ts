@@ -217,8 +217,13 @@ describe("a publisher", () => {
       const { ask, jsm, names } = yield* Broker
       const proxy = yield* tcpProxy(server.port)
       const far = yield* farFrom(place, proxy)
-      const publisher = yield* Effect.provideService(openPublisher(500), Broker, far)
-      const back = far.onReconnect(() => publisher.reconnected())
+      const publisher = yield* Effect.provideService(openPublisher(2_000), Broker, far)
+      const back = new Promise<void>((resolve) => {
+        far.onReconnect(() => {
+          publisher.reconnected()
+          resolve()
+        })
+      })
       const publish = publisher.publish(names.subjects.dead("acme", "hook"), "[1]", [
         ["Nats-Msg-Id", "1"]
       ])
@@ -227,13 +232,11 @@ describe("a publisher", () => {
       yield* proxy.delay(0)
       yield* proxy.cut
       yield* proxy.join
-      const { duplicate, seq } = yield* eventually(Effect.option(publish), Option.isSome).pipe(
-        Effect.flatMap(Effect.fromOption)
-      )
+      yield* Effect.promise(() => back)
+      const { duplicate, seq } = yield* publish
       assert.deepStrictEqual([seq, duplicate], [1, false])
       const info = yield* ask("look", () => jsm.streams.info(names.dead))
       assert.strictEqual(info.state.messages, 1)
-      back()
     })
   )
 })
