@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { Effect } from "effect"
 
-/** A way to a server on this machine that can be cut off. */
+/** A way to a server on this machine that can be cut off, or be long. */
 export interface TcpProxy {
   readonly port: number
   /** Ends all connections through it, and takes no more until it is joined again. */
@@ -13,6 +13,33 @@ export interface TcpProxy {
   readonly hold: Effect.Effect<void>
   /** Lets through what was kept back, in its order. */
   readonly release: Effect.Effect<void>
+  /** Lets all that comes from now on take so many ms each way: half of a round trip. */
+  readonly delay: (ms: number) => Effect.Effect<void>
+}
+
+/** Passes on what one socket says to the other, each piece when it has been under way long enough and is not kept back. */
+const passOn = (one: Socket, other: Socket, delay: () => number, isHeld: () => boolean) => {
+  const underWay: Array<{ readonly at: number; readonly piece: Buffer | undefined }> = []
+  const arrive = () => {
+    const [next] = underWay
+    if (next === undefined || isHeld()) return
+    const rest = next.at - performance.now()
+    if (rest > 0) {
+      setTimeout(arrive, Math.ceil(rest))
+      return
+    }
+    underWay.shift()
+    if (next.piece === undefined) other.end()
+    else other.write(next.piece)
+    arrive()
+  }
+  const setOut = (piece: Buffer | undefined) => {
+    underWay.push({ at: performance.now() + delay(), piece })
+    if (underWay.length === 1) arrive()
+  }
+  one.on("data", setOut)
+  one.on("end", () => setOut(undefined))
+  return arrive
 }
 
 /** @param to the server's port. */
@@ -21,16 +48,16 @@ export const tcpProxy = (to: number) =>
     Effect.acquireRelease(
       Effect.promise(async () => {
         let isOpen = true
+        let ms = 0
         const sockets = new Set<Socket>()
-        const senders = new Map<Socket, Socket>()
+        /** Goes on with what each socket says. */
+        const arrivals = new Set<() => void>()
         let isHeld = false
         const hangUp = () => {
           for (const socket of sockets) socket.destroy()
         }
         const server = createServer((from) => {
           const onward = connect(to, "127.0.0.1")
-          senders.set(from, onward)
-          from.on("close", () => senders.delete(from))
           for (const [one, other] of [
             [from, onward],
             [onward, from]
@@ -41,7 +68,8 @@ export const tcpProxy = (to: number) =>
               sockets.delete(one)
               other.destroy()
             })
-            if (one === onward || !isHeld) one.pipe(other)
+            const isKept = () => isHeld && one !== onward
+            arrivals.add(passOn(one, other, () => ms, isKept))
           }
           if (!isOpen) hangUp()
         }).listen(0, "127.0.0.1")
@@ -53,17 +81,21 @@ export const tcpProxy = (to: number) =>
             isOpen = open
             if (!open) hangUp()
           })
+        const delay = (each: number) =>
+          Effect.sync(() => {
+            ms = each
+          })
         const proxy: TcpProxy = {
           port: address.port,
           cut: set(false),
           join: set(true),
+          delay,
           hold: Effect.sync(() => {
             isHeld = true
-            for (const [from, onward] of senders) from.unpipe(onward).pause()
           }),
           release: Effect.sync(() => {
             isHeld = false
-            for (const [from, onward] of senders) from.pipe(onward)
+            for (const arrive of arrivals) arrive()
           })
         }
         return { proxy, server, cut: set(false) }

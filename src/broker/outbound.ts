@@ -61,6 +61,11 @@ export class Outbound {
     return this.#connection.info
   }
 
+  /** True where what is published goes out. */
+  get isConnected(): boolean {
+    return this.#connection.protocol.connected
+  }
+
   /** Bytes that a message may have, headers included. */
   get largest(): number {
     return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY

@@ -27,12 +27,44 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
   }
 }
 
+type Settle = (result: PubAck | PublishError) => void
+
+/** Times by performance.now. */
 interface Publication {
   readonly subject: string
-  readonly settle: (result: PubAck | PublishError) => void
-  /** By performance.now. */
-  readonly deadline: number
+  readonly headers: HeaderList
+  /** Where it is text, and short enough to be kept. */
+  body: string | undefined
+  readonly sentAt: number
+  /** On which of the connections, counted. */
+  readonly sentOn: number
+  /** Who waits; nobody where it has failed as too late. */
+  settle: Settle | undefined
+  /** When it fails. */
+  deadline: number
+  /** It has taken longer than was configured. */
+  isSlow: boolean
 }
+
+/** What has failed as too late, under what it is published again. */
+interface Late {
+  readonly token: number
+  readonly publication: Publication
+  /** What was sent since in its place. */
+  again: number | undefined
+  /** Come since. */
+  ack: PubAck | undefined
+}
+
+/** How many times the configured time-out it may be waited for an acknowledgement at most. */
+const mostPatience = 6
+/** How many times the configured time-out what has failed as too late is remembered. */
+const remembered = 12
+/** How many of these, and characters of each of their bodies. */
+const mostLate = 4_096
+const mostText = 4_096
+/** By how much an acknowledgement may be slower than the slowest of late. */
+const margin = 2
 
 /** Headers as they are sent. */
 const encode = (list: HeaderList): string => {
@@ -52,6 +84,16 @@ interface AckBody {
   readonly error?: { readonly err_code?: number; readonly description?: string }
 }
 
+/** An answer to one publication, as one to another under the same id: as the broker would give it. */
+const answerTo = (ack: PubAck, one: string | undefined, other: unknown): PubAck =>
+  one !== undefined && one === other ? ack : { ...ack, duplicate: true }
+
+/** The same where it is the same message that is published; none where it has no id. */
+const keyOf = (subject: string, headers: HeaderList): string | undefined => {
+  for (const [name, value] of headers) if (name === "Nats-Msg-Id") return `${value} ${subject}`
+  return undefined
+}
+
 const closedError = (subject: string) =>
   new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
 
@@ -68,6 +110,17 @@ const ackBody = (message: Msg): AckBody => {
  * Publishes to streams and awaits their acknowledgements, all on one reply inbox:
  * 2–3 µs a message where a request of its own each costs 15.
  * What is outstanding is bounded by the callers: each awaits its acknowledgement.
+ *
+ * A broker that is slower than the time-out stores what it is sent nonetheless. So that it is slow
+ * then, and not out of use, what was stored is known however late that is told:
+ * - While acknowledgements are slow, it is waited for as long as they take, up to {@link mostPatience}
+ *   time-outs.
+ * - What is published again under the id of what has no answer yet waits on for that answer, and is
+ *   sent again only after twice that time: more of the same makes a slow broker slower. Of what was
+ *   sent on a connection that is gone no answer comes.
+ * - Where the answer has come in between, it is the answer; what is not the very same is a duplicate.
+ *
+ * When a message is sent depends on none of this: not later than the configured time-out.
  */
 export class Publisher {
   /** Through which it publishes. */
@@ -77,11 +130,20 @@ export class Publisher {
   readonly #outstanding = new Slots<Publication>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
+  /** By their ids; a word of its own for each that has none. */
+  readonly #late = new Map<string, Late>()
+  /** How long an acknowledgement is waited for now, ms. */
+  #patience: number
+  /** Of what was slow: the most it took lately, ms, and when the last one came. */
+  #slowest = 0
+  #slowAt = Number.NEGATIVE_INFINITY
+  #epoch = 0
   #closed = false
 
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
     this.outbound = new Outbound(connection)
     this.#timeoutMs = timeoutMs
+    this.#patience = timeoutMs
     const inbox = createInbox()
     this.#inbox = `${inbox}.`
     this.#subscription = connection.subscribe(`${inbox}.*`, {
@@ -89,7 +151,7 @@ export class Publisher {
         if (error === null) this.#settle(message)
       }
     })
-    this.#sweeper = setInterval(() => this.#expire(), Math.min(500, timeoutMs / 2))
+    this.#sweeper = setInterval(() => this.#sweep(), Math.min(500, timeoutMs / 2))
     this.#sweeper.unref()
   }
 
@@ -120,11 +182,24 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
-    const deadline = performance.now() + this.#timeoutMs
-    const token = this.#outstanding.add({ subject, settle, deadline })
+    const sentAt = performance.now()
+    const late = this.#late.size === 0 ? undefined : this.#lateAt(subject, headers)
+    if (late !== undefined && this.#goOn(late, body, sentAt, settle)) return
+    const token = this.#outstanding.add({
+      subject,
+      headers,
+      body: typeof body === "string" ? body : undefined,
+      sentAt,
+      sentOn: this.#epoch,
+      settle,
+      deadline: sentAt + this.#patience,
+      isSlow: false
+    })
+    if (late !== undefined) late.again = token
     try {
       if (this.outbound.isClosed) throw new Error("the connection is closed")
-      this.outbound.publish(subject, this.#inbox + token, encode(headers), body, deadline)
+      const until = sentAt + this.#timeoutMs
+      this.outbound.publish(subject, this.#inbox + token, encode(headers), body, until)
     } catch (error) {
       this.#outstanding.take(token)
       const reason = this.outbound.isClosed ? "closed" : "rejected"
@@ -138,7 +213,9 @@ export class Publisher {
    * broker takes anything: else whoever counts failures would hear of them after its recovery.
    */
   reconnected(): void {
-    this.#expire()
+    this.#epoch++
+    this.#forget(() => true)
+    this.#expire((publication) => this.#until(publication))
     this.outbound.flush()
   }
 
@@ -148,39 +225,140 @@ export class Publisher {
     this.#closed = true
     clearInterval(this.#sweeper)
     this.#subscription.unsubscribe()
+    this.#forget(() => true)
     for (const [token, { settle, subject }] of this.#outstanding.entries()) {
       this.#outstanding.take(token)
-      settle(closedError(subject))
+      settle?.(closedError(subject))
     }
   }
 
   #settle(message: Msg): void {
     const token = Number(message.subject.slice(this.#inbox.length))
-    const waiting = this.#outstanding.take(token)
-    if (waiting === undefined) return
-    const { subject, settle } = waiting
-    if (message.headers?.code === 503) {
-      const detail = "no stream takes this subject; has `petrel init` been run?"
-      settle(new PublishError({ subject, reason: "no-stream", code: 503, detail }))
-      return
-    }
-    const body = ackBody(message)
-    if (body.error !== undefined || body.stream === undefined || body.seq === undefined) {
-      const detail = body.error?.description ?? "the answer is not an acknowledgement"
-      const code = body.error?.err_code ?? 0
-      settle(new PublishError({ subject, reason: "rejected", code, detail }))
-      return
-    }
-    settle({ stream: body.stream, seq: body.seq, duplicate: body.duplicate === true })
+    const publication = this.#outstanding.take(token)
+    if (publication === undefined) return
+    if (publication.isSlow) this.#wasSlow(performance.now() - publication.sentAt)
+    const result = resultOf(message, publication.subject)
+    if (publication.settle === undefined) this.#cameLate(token, publication, result)
+    else publication.settle(result)
   }
 
-  #expire(): void {
+  #lateAt(subject: string, headers: HeaderList): Late | undefined {
+    const key = keyOf(subject, headers)
+    return key === undefined ? undefined : this.#late.get(key)
+  }
+
+  /** Lets what is published again wait for the answer to what was sent before, if it may. */
+  #goOn(
+    { ack, again, publication }: Late,
+    body: Uint8Array | string,
+    now: number,
+    settle: Settle
+  ): boolean {
+    if (ack !== undefined) {
+      this.#drop(publication)
+      settle(answerTo(ack, publication.body, body))
+      return true
+    }
+    const until = publication.sentAt + margin * this.#patience
+    if (again !== undefined || until <= now) return false
+    this.#drop(publication)
+    publication.settle = (result) =>
+      settle(result instanceof PublishError ? result : answerTo(result, publication.body, body))
+    publication.deadline = Math.min(now + this.#patience, until)
+    return true
+  }
+
+  #drop({ headers, subject }: Publication): void {
+    const key = keyOf(subject, headers)
+    if (key !== undefined) this.#late.delete(key)
+  }
+
+  /** Nobody waits for this answer any more, but perhaps for that to what was sent in its place. */
+  #cameLate(token: number, { headers, subject }: Publication, result: PubAck | PublishError): void {
+    this.#late.delete(`${token}`)
+    const late = this.#lateAt(subject, headers)
+    if (late?.token !== token) return
+    if (result instanceof PublishError) {
+      this.#drop(late.publication)
+      return
+    }
+    const again = late.again === undefined ? undefined : this.#outstanding.take(late.again)
+    late.ack = result
+    if (again?.settle === undefined) return
+    this.#drop(late.publication)
+    again.settle(answerTo(result, late.publication.body, again.body))
+  }
+
+  #wasSlow(took: number): void {
+    this.#slowAt = performance.now()
+    this.#slowest = Math.max(took, (7 * this.#slowest + took) / 8)
+    this.#patience = Math.min(mostPatience * this.#timeoutMs, margin * this.#slowest)
+  }
+
+  /** When a message is not sent any more. */
+  #until({ sentAt }: Publication): number {
+    return sentAt + this.#timeoutMs
+  }
+
+  #sweep(): void {
     const now = performance.now()
-    for (const [token, { subject, deadline, settle }] of this.#outstanding.entries()) {
-      if (deadline > now) continue
-      this.#outstanding.take(token)
-      const detail = `no acknowledgement within ${this.#timeoutMs} ms`
+    const longAgo = now - remembered * this.#timeoutMs
+    if (this.#patience > this.#timeoutMs && this.#slowAt < longAgo) {
+      this.#patience = this.#timeoutMs
+      this.#slowest = 0
+    }
+    this.#forget(({ sentAt }) => sentAt < longAgo)
+    this.#expire(({ deadline }) => deadline)
+  }
+
+  #expire(end: (publication: Publication) => number): void {
+    const now = performance.now()
+    for (const [token, publication] of this.#outstanding.entries()) {
+      const { settle, subject } = publication
+      if (settle === undefined) continue
+      publication.isSlow ||= this.#until(publication) <= now
+      if (end(publication) > now) continue
+      publication.settle = undefined
+      if (!this.#keep(token, publication)) this.#outstanding.take(token)
+      const ms = Math.round(now - publication.sentAt)
+      const detail = `no acknowledgement within ${ms} ms`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
     }
   }
+
+  /** Remembers what has failed as too late, if it may still be answered. */
+  #keep(token: number, publication: Publication): boolean {
+    if (publication.sentOn !== this.#epoch || !this.outbound.isConnected) return false
+    if (this.#late.size >= mostLate) return false
+    const key = keyOf(publication.subject, publication.headers) ?? `${token}`
+    if ((publication.body?.length ?? 0) > mostText) publication.body = undefined
+    const before = this.#late.get(key)
+    if (before?.ack !== undefined) return false
+    // How long that takes is still worth knowing.
+    if (before !== undefined) this.#late.set(`${before.token}`, before)
+    this.#late.set(key, { token, publication, again: undefined, ack: undefined })
+    return true
+  }
+
+  #forget(isOver: (publication: Publication) => boolean): void {
+    for (const [key, { publication, token }] of this.#late) {
+      if (!isOver(publication)) continue
+      this.#late.delete(key)
+      this.#outstanding.take(token)
+    }
+  }
+}
+
+const resultOf = (message: Msg, subject: string): PubAck | PublishError => {
+  if (message.headers?.code === 503) {
+    const detail = "no stream takes this subject; has `petrel init` been run?"
+    return new PublishError({ subject, reason: "no-stream", code: 503, detail })
+  }
+  const body = ackBody(message)
+  if (body.error !== undefined || body.stream === undefined || body.seq === undefined) {
+    const detail = body.error?.description ?? "the answer is not an acknowledgement"
+    const code = body.error?.err_code ?? 0
+    return new PublishError({ subject, reason: "rejected", code, detail })
+  }
+  return { stream: body.stream, seq: body.seq, duplicate: body.duplicate === true }
 }

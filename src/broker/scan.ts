@@ -1,7 +1,7 @@
-import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
+import type { Consumer, JsMsg, StoredMsg } from "@nats-io/jetstream"
 import { DeliverPolicy } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
-import { Effect, Option, Stream } from "effect"
+import { Deferred, Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "./connection.ts"
 
 /** Which messages of a stream to read. Sequences are inclusive; times in ms since the epoch. */
@@ -109,23 +109,107 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
     })
   )
 
+/**
+ * Shows all that was acknowledged before it began, as it comes: no stream is composed for it, and
+ * nothing is kept. For what is many and mostly passed over.
+ *
+ * @param see says true where it has seen enough.
+ */
+export const seeStream = (
+  range: Omit<Range, "follow">,
+  see: (message: JsMsg) => boolean
+): Effect.Effect<void, BrokerError, Broker> =>
+  Effect.gen(function* () {
+    const fromSeq = range.fromSeq ?? (yield* firstSince(range.stream, range.fromTime ?? 0))
+    const passes = complete({ ...range, fromSeq }, (next) =>
+      Stream.fromEffect(Effect.scoped(seeCopy(range, next, see)))
+    )
+    yield* Stream.runDrain(Stream.takeUntil(passes, ({ enough }) => enough))
+  })
+
+/** Messages that are asked for at once where they are only seen. */
+const manyAtOnce = 5_000
+
+/** Says up to which sequence it has come, and whether that was enough. */
+const seeCopy = Effect.fnUntraced(function* (
+  range: Range,
+  opt_start_seq: number,
+  see: (message: JsMsg) => boolean
+) {
+  const { ask } = yield* Broker
+  const consumer = yield* orderedConsumer(range, opt_start_seq)
+  let last = opt_start_seq - 1
+  let enough = false
+  const info = yield* ask(`read ${range.stream}`, () => consumer.info())
+  if (info.num_pending === 0) return { seq: last, enough: false }
+  const through = yield* Deferred.make<void>()
+  const callback = (message: JsMsg) => {
+    if (enough) return
+    last = Math.max(last, message.seq)
+    enough = see(message)
+    if (enough || message.info.pending === 0) Deferred.doneUnsafe(through, Effect.void)
+  }
+  yield* Effect.acquireRelease(
+    ask(`read ${range.stream}`, () =>
+      consumer.consume({ max_messages: manyAtOnce, expires, callback })
+    ),
+    (messages) => Effect.sync(() => messages.stop())
+  )
+  yield* Effect.raceFirst(
+    Deferred.await(through),
+    isAtEnd(range.stream, consumer, () => last)
+  )
+  return { seq: last, enough }
+})
+
+const orderedConsumer = Effect.fnUntraced(function* (range: Range, opt_start_seq: number) {
+  const { ask, js } = yield* Broker
+  return yield* Effect.acquireRelease(
+    ask(`read ${range.stream}`, () =>
+      js.consumers.get(range.stream, {
+        filter_subjects: [...range.subjects],
+        headers_only: range.headersOnly ?? false,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: Math.max(1, opt_start_seq)
+      })
+    ),
+    // Else it stays for minutes, which adds up where much is looked for.
+    (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
+  )
+})
+
+/**
+ * Waits until a consumer has nothing more. The last message may be removed before it is read: then
+ * none says that it is the last. But what the broker has sent and nobody has seen may also have been
+ * lost with a connection: the client notices within two heartbeats, and gets it again.
+ */
+const isAtEnd = Effect.fnUntraced(function* (
+  stream: string,
+  consumer: Consumer,
+  seen: () => number
+) {
+  const { ask } = yield* Broker
+  let lastBefore = -1
+  let idle = 0
+  yield* ask(`read ${stream}`, () => consumer.info()).pipe(
+    Effect.map(({ delivered, num_pending }) => {
+      const last = seen()
+      idle = last === lastBefore ? idle + 1 : 0
+      lastBefore = last
+      return num_pending === 0 && (delivered.stream_seq <= last || idle >= patience)
+    }),
+    Effect.orElseSucceed(() => false),
+    Effect.delay("1 second"),
+    Effect.repeat({ until: (done) => done })
+  )
+})
+
 /** Reads through an ordered consumer, which the client makes anew after a gap. */
 const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, BrokerError, Broker> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { ask, js } = yield* Broker
-      const consumer = yield* Effect.acquireRelease(
-        ask(`read ${range.stream}`, () =>
-          js.consumers.get(range.stream, {
-            filter_subjects: [...range.subjects],
-            headers_only: range.headersOnly ?? false,
-            deliver_policy: DeliverPolicy.StartSequence,
-            opt_start_seq: Math.max(1, opt_start_seq)
-          })
-        ),
-        // Else it stays for minutes, which adds up where much is looked for.
-        (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
-      )
+      const { ask } = yield* Broker
+      const consumer = yield* orderedConsumer(range, opt_start_seq)
       const info = yield* ask(`read ${range.stream}`, () => consumer.info())
       if (info.num_pending === 0 && range.follow !== true) return Stream.empty
       const messages = yield* Effect.acquireRelease(
@@ -138,21 +222,7 @@ const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, Bro
       )
       if (range.follow === true) return all
       let last = opt_start_seq - 1
-      let lastBefore = -1
-      let idle = 0
-      // The last may be removed before it is read: then no message says that it is the last. But
-      // what the broker has sent and nobody has seen may also have been lost with a connection:
-      // the client notices within two heartbeats, and gets it again.
-      const ended = ask(`read ${range.stream}`, () => consumer.info()).pipe(
-        Effect.map(({ delivered, num_pending }) => {
-          idle = last === lastBefore ? idle + 1 : 0
-          lastBefore = last
-          return num_pending === 0 && (delivered.stream_seq <= last || idle >= patience)
-        }),
-        Effect.orElseSucceed(() => false),
-        Effect.delay("1 second"),
-        Effect.repeat({ until: (done) => done })
-      )
+      const ended = isAtEnd(range.stream, consumer, () => last)
       return all.pipe(
         Stream.takeUntil((message) => message.info.pending === 0),
         Stream.interruptWhen(ended),

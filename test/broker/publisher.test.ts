@@ -1,10 +1,13 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Context, Effect, Fiber, Layer, Option } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { PublishError } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
+import type { Installation } from "../engine.ts"
 import { eventually } from "../engine.ts"
 import { onServer } from "../scenario.ts"
+import type { TcpProxy } from "../tcp-proxy.ts"
+import { tcpProxy } from "../tcp-proxy.ts"
 
 const { scenario } = onServer()
 
@@ -14,6 +17,13 @@ const openPublisher = (timeoutMs?: number) =>
       Effect.sync(() => new Publisher(connection, timeoutMs)),
       (publisher) => Effect.sync(() => publisher.close())
     )
+  )
+
+/** The broker by a longer way. */
+const farFrom = (place: Installation, { port }: TcpProxy) =>
+  Effect.map(
+    Layer.build(Layer.fresh(Broker.layer({ ...place, url: `nats://127.0.0.1:${port}` }))),
+    Context.get(Broker)
   )
 
 const told = ({ code, reason }: PublishError) => ({ code, reason })
@@ -111,7 +121,7 @@ describe("a publisher", () => {
         assert.deepStrictEqual(told(error), { reason: "timeout", code: 0 })
         const info = ask("look", () => jsm.streams.info(names.dead))
         yield* eventually(info, ({ state }) => state.messages === 1)
-        assert.isTrue((yield* publish).duplicate)
+        assert.strictEqual((yield* publish).seq, 1)
         assert.strictEqual((yield* info).state.messages, 1)
       })
   )
@@ -139,6 +149,94 @@ describe("a publisher", () => {
         publisher.publish(names.subjects.dead("acme", "hook"), "", [])
       )
       assert.deepStrictEqual(told(error), { reason: "closed", code: 0 })
+    })
+  )
+
+  scenario("knows by a late answer what it stored itself, and that another did not", (_, server) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const publisher = yield* openPublisher(300)
+      const subject = names.subjects.dead("acme", "hook")
+      const publish = (id: string, body: string) =>
+        publisher.publish(subject, body, [["Nats-Msg-Id", id]])
+      const revise = publisher.publish("$KV.nobody.a", "", [])
+      server.pause()
+      const failed = yield* Effect.all(
+        [publish("1", "[1]"), publish("2", "[2]"), revise].map((each) => Effect.flip(each)),
+        { concurrency: "unbounded" }
+      ).pipe(Effect.ensuring(Effect.sync(() => server.resume())))
+      assert.deepStrictEqual(
+        failed.map(({ reason }) => reason),
+        ["timeout", "timeout", "timeout"]
+      )
+      const info = ask("look", () => jsm.streams.info(names.dead))
+      yield* eventually(info, ({ state }) => state.messages === 2)
+      const [same, other] = [yield* publish("1", "[1]"), yield* publish("2", "[other]")]
+      assert.deepStrictEqual([same.seq, same.duplicate], [1, false])
+      assert.deepStrictEqual([other.seq, other.duplicate], [2, true])
+      assert.strictEqual(told(yield* Effect.flip(revise)).reason, "no-stream")
+      assert.strictEqual((yield* info).state.messages, 2)
+    })
+  )
+
+  scenario("waits on for what has no answer, instead of sending it again", (_, server) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const publisher = yield* openPublisher(1_000)
+      const publish = publisher.publish(names.subjects.dead("acme", "hook"), "[1]", [
+        ["Nats-Msg-Id", "1"]
+      ])
+      server.pause()
+      yield* Effect.flip(publish)
+      const again = yield* Effect.forkChild(publish, { startImmediately: true })
+      server.resume()
+      const { duplicate, seq } = yield* Fiber.join(again)
+      assert.deepStrictEqual([seq, duplicate], [1, false])
+    })
+  )
+
+  scenario("goes at the pace of a broker that is slower than its time-out", (place, server) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const proxy = yield* tcpProxy(server.port)
+      const far = yield* farFrom(place, proxy)
+      const publisher = yield* Effect.provideService(openPublisher(200), Broker, far)
+      const publish = (id: string) =>
+        publisher.publish(names.subjects.dead("acme", "hook"), id, [["Nats-Msg-Id", id]])
+      yield* publish("before")
+      yield* proxy.delay(350)
+      yield* Effect.flip(publish("first"))
+      yield* eventually(Effect.option(publish("first")), Option.isSome)
+      // Not one of those that come after it is too late.
+      for (const id of ["a", "b", "c"]) assert.isFalse((yield* publish(id)).duplicate)
+    })
+  )
+
+  scenario("sends again what was under way on a connection that is gone", (place, server) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const proxy = yield* tcpProxy(server.port)
+      const far = yield* farFrom(place, proxy)
+      const publisher = yield* Effect.provideService(openPublisher(2_000), Broker, far)
+      const back = new Promise<void>((resolve) => {
+        far.onReconnect(() => {
+          publisher.reconnected()
+          resolve()
+        })
+      })
+      const publish = publisher.publish(names.subjects.dead("acme", "hook"), "[1]", [
+        ["Nats-Msg-Id", "1"]
+      ])
+      yield* proxy.delay(60_000)
+      yield* Effect.flip(publish)
+      yield* proxy.delay(0)
+      yield* proxy.cut
+      yield* proxy.join
+      yield* Effect.promise(() => back)
+      const { duplicate, seq } = yield* publish
+      assert.deepStrictEqual([seq, duplicate], [1, false])
+      const info = yield* ask("look", () => jsm.streams.info(names.dead))
+      assert.strictEqual(info.state.messages, 1)
     })
   )
 })

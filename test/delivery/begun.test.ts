@@ -9,7 +9,8 @@ import type { Fact, Plan } from "../../src/domain/fact.ts"
 import { successKinds } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { publish } from "../engine.ts"
+import { planId } from "../../src/history/plans.ts"
+import { acknowledgeEvents, publish } from "../engine.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
@@ -33,7 +34,7 @@ const storePlan = Effect.gen(function* () {
     ...event,
     plan
   }
-  const { seq } = yield* facts.append(fact, "routed.1.0")
+  const { seq } = yield* facts.append(fact, planId(event, 0))
   return { plan, seq } satisfies StoredPart
 })
 
@@ -217,7 +218,7 @@ describe.concurrent("a delivery whose attempt from its event did not succeed", (
       yield* publish("invoice.paid")
       yield* storePlan
       yield* tellFailed(names.events, { status: 503 })
-      const known = yield* (yield* makeBegun(2, 60_000)).of(event, true)
+      const known = yield* (yield* makeBegun(2)).of(event, true)
       assert.deepStrictEqual([...(known?.sent ?? [])], [])
       assert.strictEqual(known?.failed.get("hook")?.lastStatus, 503)
     })
@@ -289,38 +290,57 @@ describe.concurrent("a delivery whose attempt from its event did not succeed", (
 })
 
 describe.concurrent("an event that somebody has begun to route", () => {
-  scenario("is known with its plan and with those who have it, until it is finished", () =>
+  scenario("is known with its plan and with those who have it", () =>
     Effect.gen(function* () {
-      const { ask, js, names } = yield* Broker
       yield* publish("invoice.paid")
       yield* publish("invoice.paid")
       const stored = yield* storePlan
       yield* storeDelivery()
-      const begun = yield* makeBegun(2, 60_000)
-      const known = yield* begun.of(event, false)
+      const begun = yield* makeBegun(2)
+      const known = yield* begun.of(event, true)
       assert.deepStrictEqual(known?.parts, [stored])
       assert.deepStrictEqual([...(known?.sent ?? [])], ["hook"])
-      assert.isUndefined(yield* begun.of({ ...event, eventSeq: 2 }, false))
-      const router = yield* ask("router", () =>
-        js.consumers.get(names.events, names.routerConsumer)
-      )
-      yield* ask("finish", async () => (await router.next())?.ackAck())
-      begun.forget()
-      assert.isUndefined(yield* begun.of(event, false))
+      assert.isUndefined(yield* begun.of({ ...event, eventSeq: 2 }, true))
     })
   )
 
-  scenario("is looked for again when it comes back after a while, and not before", () =>
+  scenario("is known though the broker has forgotten that it handed it out", () =>
     Effect.gen(function* () {
       yield* publish("invoice.paid")
-      const patient = yield* makeBegun(2, 60_000)
-      const impatient = yield* makeBegun(2, 0)
-      yield* patient.ready
-      yield* impatient.ready
+      yield* publish("invoice.paid")
       yield* storePlan
-      assert.isUndefined(yield* patient.of(event, true))
-      assert.isUndefined(yield* impatient.of(event, false))
-      assert.isDefined(yield* impatient.of(event, true))
+      const begun = yield* makeBegun(2)
+      yield* begun.ready
+      assert.isFalse(begun.isNew(event, false))
+      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, false))
+      assert.isDefined(yield* begun.of(event, false))
+    })
+  )
+
+  scenario("is looked for each time it comes back", () =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      const begun = yield* makeBegun(2)
+      yield* begun.ready
+      assert.isTrue(begun.isNew(event, false))
+      assert.isUndefined(yield* begun.of(event, true))
+      yield* storePlan
+      assert.isFalse(begun.isNew(event, true))
+      assert.isDefined(yield* begun.of(event, true))
+      // A leader that does not know of the first time counts from one again.
+      assert.isFalse(begun.isNew(event, false))
+      assert.isDefined(yield* begun.of(event, false))
+    })
+  )
+
+  scenario("is any that was handed out, and none that nobody has had", () =>
+    Effect.gen(function* () {
+      for (let seq = 1; seq <= 5; seq++) yield* publish("invoice.paid")
+      yield* acknowledgeEvents(3)
+      const begun = yield* makeBegun(2)
+      yield* begun.ready
+      const isNew = (eventSeq: number) => begun.isNew({ ...event, eventSeq }, false)
+      assert.deepStrictEqual([3, 4, 5].map(isNew), [false, true, true])
     })
   )
 })

@@ -8,6 +8,7 @@ import { planRepartition, repartition } from "../../src/delivery/repartition/rep
 import { makeBegun } from "../../src/delivery/routing/begun.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { planId } from "../../src/history/plans.ts"
 import { allFacts, idsForgotten } from "../books.ts"
 import { deadLetters, nth } from "../engine.ts"
 import { onServer } from "../scenario.ts"
@@ -158,15 +159,15 @@ describe.concurrent("a change of the number of partitions", () => {
         const plan = { part: 0, last: true, endpoints: planned, skipped: [] }
         yield* facts.append(
           { v: 1, kind: "routed", at: now, tenant: "acme", endpoint: "_", ...event, plan },
-          "routed.1.0"
+          planId(event, 0)
         )
         const sent = endpoints.slice(0, 3)
         yield* Effect.forEach(sent, (id, index) =>
           put(index % 2 === 0 ? "deliveries" : "backlog", delivery(id, 1))
         )
         yield* to(many)
-        const begun = yield* makeBegun(many, 60_000)
-        const known = yield* begun.of(event, false)
+        const begun = yield* makeBegun(many)
+        const known = yield* begun.of(event, true)
         assert.deepStrictEqual([...(known?.sent ?? [])].sort(), sent)
       }),
     { partitions: from }

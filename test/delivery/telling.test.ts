@@ -21,7 +21,7 @@ const told = () => {
         return [{ plan, seq: 3 }]
       })
   }
-  return { asked, telling: new Telling(plans, event, plan, elapsedMs()) }
+  return { asked, telling: new Telling(plans, event, plan, 1, elapsedMs()) }
 }
 
 describe("a plan that is still to be told", () => {

@@ -8,7 +8,9 @@ import { Puller } from "../../broker/puller.ts"
  * none stranded: it waits for the open request to end instead of hanging up on the broker.
  */
 const expires = 1_000
+/** How long its end is waited for: at first, and at most where the broker is slow, ms. */
 const longest = 2_500
+const longestSlow = 20_000
 const pause = 1_000
 
 /** Where messages come from and go to. */
@@ -33,17 +35,35 @@ export interface Pull {
  * A broker that does not answer is asked again every second.
  */
 export const pull = Effect.fnUntraced(function* (options: Pull) {
-  const { connection, publisher } = yield* Broker
+  const { connection, onReconnect, publisher } = yield* Broker
   const puller = yield* Effect.acquireRelease(
     Effect.sync(() => new Puller(connection, publisher.outbound, options, options.take, expires)),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false
+  let patience = longest
+  // What was asked for on a connection that is gone has no end.
+  let hangUp: (() => void) | undefined
+  const forget = onReconnect(() => {
+    patience = longest
+    hangUp?.()
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
   while (!options.stopping()) {
     const wanted = yield* options.room
     if (wanted === undefined) continue
-    const ended = yield* request(puller, wanted)
-    if (ended === undefined) continue
+    const began = performance.now()
+    const ended = yield* request(puller, wanted, patience, (late) => {
+      hangUp = () => {
+        if (performance.now() - began > longest) late()
+      }
+    })
+    hangUp = undefined
+    if (ended === undefined) {
+      // Else what a slow broker hands out would never be waited for.
+      if (publisher.outbound.isConnected) patience = Math.min(2 * patience, longestSlow)
+      continue
+    }
     if (typeof ended === "object") {
       if (!failing)
         yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
@@ -61,7 +81,12 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
  * How it came to its end; undefined where it did not, as without a broker. With a timer of its own:
  * there is a request for every hundred deliveries, and Effect's way takes two fibers each.
  */
-const request = (puller: Puller, wanted: Wanted) =>
+const request = (
+  puller: Puller,
+  wanted: Wanted,
+  patience: number,
+  begun: (late: () => void) => void
+) =>
   Effect.callback<Ended | undefined>((resume) => {
     const abandon = () => {
       clearTimeout(timer)
@@ -71,9 +96,11 @@ const request = (puller: Puller, wanted: Wanted) =>
       clearTimeout(timer)
       resume(Effect.succeed(how))
     })
-    const timer = setTimeout(() => {
+    const late = () => {
       abandon()
       resume(Effect.succeed(undefined))
-    }, longest)
+    }
+    const timer = setTimeout(late, patience)
+    begun(late)
     return Effect.sync(abandon)
   })

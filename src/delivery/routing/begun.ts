@@ -1,16 +1,16 @@
-import { Effect, Option, Semaphore, Stream } from "effect"
+import { Clock, Effect, Option, Semaphore, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
-import { readStream, scanQueue } from "../../broker/scan.ts"
+import { scanQueue, seeStream } from "../../broker/scan.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { eventNameIn, firstRound } from "../../domain/delivery.ts"
 import type { Event, EventIdentity } from "../../domain/event.ts"
-import { eventName } from "../../domain/event.ts"
+import { eventName, readEventName } from "../../domain/event.ts"
 import type { Planned } from "../../domain/fact.ts"
 import { successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { decodeFact } from "../../history/fact-at.ts"
-import { readPlans } from "../../history/plans.ts"
+import { findPlans, newestPlanned } from "../../history/plans.ts"
 import { progressFrom } from "../memory/straights.ts"
 import type { StoredPart } from "./plan.ts"
 
@@ -46,6 +46,8 @@ export interface Found {
 const few = 8
 /** By how much the clocks of a cluster's nodes may differ, ms. */
 const clocksApart = 60_000
+/** From which age on there may be much between an event and the end of the history, ms. */
+const longAgo = 5 * 60_000
 
 type Target = readonly [tenant: string, id: string]
 
@@ -119,8 +121,8 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   yield* Effect.forEach(
     byPartition,
     ([partition, those]) =>
-      Stream.runForEach(
-        readStream({
+      seeStream(
+        {
           stream: names.backlog(partition),
           subjects:
             those.length <= few
@@ -128,20 +130,21 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
               : [names.subjects.backlogOf(partition)],
           fromTime: beginning.time,
           headersOnly: true
-        }),
-        ({ headers, subject }) =>
-          Effect.sync(() => {
-            if (headers?.get("petrel-round") !== firstRound) return
-            const id = subject.slice(subject.lastIndexOf(".") + 1)
-            events.get(eventNameIn((name) => headers.get(name)))?.sent.add(id)
-          })
+        },
+        ({ headers, subject }) => {
+          if (headers?.get("petrel-round") !== firstRound) return false
+          const id = subject.slice(subject.lastIndexOf(".") + 1)
+          events.get(eventNameIn((name) => headers.get(name)))?.sent.add(id)
+          return false
+        }
       ),
     { concurrency: 4, discard: true }
   )
 
+  const seqs = new Set([...events.keys()].map((name) => readEventName(name)?.eventSeq))
   const of = wanted.size <= few ? [...wanted.values()] : [["*", "*"] as const]
-  yield* Stream.runForEach(
-    readStream({
+  yield* seeStream(
+    {
       stream: names.history,
       subjects: of.flatMap(([tenant, id]) => [
         ...successKinds.map((kind) => names.subjects.fact(tenant, id, "ok", kind)),
@@ -150,18 +153,21 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
         names.subjects.fact(tenant, id, "failure", "dead-lettered")
       ]),
       ...beginning.history
-    }),
-    (message) =>
-      Effect.sync(() => {
-        const fact = Option.getOrUndefined(decodeFact(message.string()))
-        const { eventAt, eventSeq, round } = fact ?? {}
-        if (fact === undefined || eventSeq === undefined || eventAt === undefined) return
-        const begun = events.get(eventName({ eventSeq, eventAt }))
-        if (begun === undefined || round !== firstRound) return
-        const failed = progressFrom(fact, names.events)
-        if (failed === undefined) begun.sent.add(fact.endpoint)
-        else begun.failed.set(fact.endpoint, failed)
-      })
+    },
+    (message) => {
+      const text = message.string()
+      // To read each as a fact takes longer than all else about it.
+      if (!seqs.has(eventSeqIn(text))) return false
+      const fact = Option.getOrUndefined(decodeFact(text))
+      const { eventAt, eventSeq, round } = fact ?? {}
+      if (fact === undefined || eventSeq === undefined || eventAt === undefined) return false
+      const begun = events.get(eventName({ eventSeq, eventAt }))
+      if (begun === undefined || round !== firstRound) return false
+      const failed = progressFrom(fact, names.events)
+      if (failed === undefined) begun.sent.add(fact.endpoint)
+      else begun.failed.set(fact.endpoint, failed)
+      return false
+    }
   )
   yield* findPostponed(events, partitions)
 })
@@ -190,6 +196,14 @@ const findPostponed = Effect.fnUntraced(function* (events: Events, partitions: n
   // It may have fired while the queues were read, or since.
   yield* findQueued(events, those, partitions)
 })
+
+const eventSeqPattern = /"eventSeq":(\d+)/
+
+/** The sequence of the event that a fact is about, by its text: a text in it would have its quotes escaped. */
+const eventSeqIn = (text: string): number | undefined => {
+  const seq = eventSeqPattern.exec(text)?.[1]
+  return seq === undefined ? undefined : Number(seq)
+}
 
 /** Deliveries that are looked for together. */
 interface Search {
@@ -237,88 +251,135 @@ export const makeLook = Effect.fnUntraced(function* (partitions: number) {
   })
 })
 
-/** The events that the router has not finished and whose plan is stored, however long ago. */
-const readBegun = Effect.fnUntraced(function* (partitions: number) {
-  const { ask, jsm, names } = yield* Broker
-  const found = new Map<string, Begun>()
-  const consumer = yield* ask("look at the router", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
-  )
-  const floor = consumer.ack_floor.stream_seq
-  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
-  const seq = Math.max(floor + 1, state.first_seq)
-  if (seq > state.last_seq) return found
-  const first = yield* ask("read the first unrouted event", () =>
-    jsm.streams.getMessage(names.events, { seq })
-  )
-  const fromTime = first?.time.getTime() ?? Date.parse(state.first_ts)
-  yield* readPlans("*", fromTime, ({ plan, seq, tenant, ...event }) => {
-    if (event.eventSeq <= floor) return
-    const name = eventName(event)
-    const begun = found.get(name) ?? nothing({ tenant, at: event.eventAt })
-    begun.parts[plan.part] ??= { plan, seq }
-    found.set(name, begun)
+/** Events that were handed out before and are looked for together. */
+interface Review {
+  readonly wanted: Map<string, EventIdentity>
+  readonly done: Effect.Effect<Events, BrokerError>
+}
+
+const review = Effect.fnUntraced(function* (
+  wanted: ReadonlyArray<EventIdentity>,
+  partitions: number
+) {
+  const events = new Map<string, Begun>()
+  for (const [name, parts] of yield* findPlans(wanted))
+    parts.forEach(({ eventAt, plan, seq, tenant }) => {
+      const begun = events.get(name) ?? nothing({ tenant, at: eventAt })
+      begun.parts[plan.part] = { plan, seq }
+      events.set(name, begun)
+    })
+  yield* findSent(events, partitions)
+  return events
+})
+
+/** Makes what finds what is known of an event. What is asked meanwhile is looked for together after that. */
+const makeReview = Effect.fnUntraced(function* (partitions: number) {
+  const context = yield* Effect.context<Broker>()
+  const one = yield* Semaphore.make(1)
+  let next: Review | undefined
+
+  const begin = Effect.gen(function* () {
+    const wanted = new Map<string, EventIdentity>()
+    const find = Effect.suspend(() => {
+      if (next === mine) next = undefined
+      return review([...wanted.values()], partitions)
+    })
+    const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
+    const mine: Review = { wanted, done }
+    return mine
   })
-  yield* findSent(found, partitions)
-  return found
+
+  return Effect.fnUntraced(function* (event: EventIdentity) {
+    const mine = next ?? (yield* begin)
+    next = mine
+    const name = eventName(event)
+    mine.wanted.set(name, event)
+    return (yield* mine.done).get(name)
+  })
 })
 
 /**
- * What is known of events that somebody has begun to route. Read once, for what is stored from
- * then on the broker recognises by its `Nats-Msg-Id`; again after a reconnect, since a broker that
- * was restarted has forgotten the ids of deliveries that are no longer in their stream; and again
- * for an event that comes back when the reading is older than `patience`.
- *
- * @param patience half of the time for which the broker remembers ids, ms.
+ * Up to which event the broker may have handed out any, as far as the streams say; those after it
+ * are new. What its consumer says may be too little: it is written down late, and a broker that
+ * crashed, or another leader of a cluster, does not know the last of it. But what came of what was
+ * handed out is told in the history.
  */
-export const makeBegun = Effect.fnUntraced(function* (partitions: number, patience: number) {
+const readHandedOut = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { config, delivered } = yield* ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const last = state.last_seq
+  if (delivered.stream_seq >= last) return { last, handedOut: last }
+  const query = { seq: delivered.stream_seq + 1, next_by_subj: names.subjects.allEvents }
+  const first = yield* ask("read the first event that nobody has", () =>
+    jsm.streams.getMessage(names.events, query)
+  )
+  if (first === null) return { last, handedOut: last }
+  const inHand = config.max_ack_pending ?? -1
+  const planned = yield* newestPlanned(
+    first.time.getTime(),
+    inHand > 0 ? inHand : Number.POSITIVE_INFINITY
+  )
+  return { last, handedOut: Math.max(delivered.stream_seq, planned) }
+})
+
+/**
+ * What is known of events that somebody has begun to route. Nothing is read of those that surely
+ * nobody has: what is handed out for the first time, beyond all that was handed out before. That is
+ * found out once for each connection. All others are looked for when they come: they are those that
+ * were in hand when somebody died or gave them back, and not all since the oldest of these.
+ *
+ * A broker that was restarted has forgotten the ids of deliveries that are no longer in their
+ * stream, hence the looking; what is stored after it the broker recognises by its `Nats-Msg-Id`.
+ */
+export const makeBegun = Effect.fnUntraced(function* (partitions: number) {
   const context = yield* Effect.context<Broker>()
   const { onReconnect } = yield* Broker
+  const clock = yield* Clock.Clock
   const one = yield* Semaphore.make(1)
-  let known: { readonly at: number; readonly events: Events } | undefined
+  // What is old may take long to find, and nobody else is to wait for that.
+  const lookForYoung = yield* makeReview(partitions)
+  const lookForOld = yield* makeReview(partitions)
+  let upTo: number | undefined
+  /** The highest that was handed out here. */
+  let seen = 0
   let epoch = 0
-  const forget = () => {
+  const stop = onReconnect(() => {
     epoch++
-    known = undefined
-  }
-  const stop = onReconnect(forget)
+    upTo = undefined
+  })
   yield* Effect.addFinalizer(() => Effect.sync(stop))
 
-  const isYoung = (age: number) => known !== undefined && performance.now() - known.at <= age
-
   const read = Effect.gen(function* () {
-    const [at, begunIn] = [performance.now(), epoch]
-    const events = yield* readBegun(partitions)
-    if (epoch === begunIn) known = { at, events }
-    return events
+    const begunIn = epoch
+    const { handedOut, last } = yield* readHandedOut
+    // The stream may have lost its end, and give the sequences again.
+    if (epoch === begunIn) upTo = Math.min(last, Math.max(handedOut, seen))
   }).pipe(Effect.provideContext(context))
+  const known = Effect.suspend(() => (upTo === undefined ? read : Effect.void))
+  const ready = Effect.suspend(() => (upTo === undefined ? one.withPermit(known) : Effect.void))
 
-  const events = (age: number) =>
-    Effect.suspend(() =>
-      known !== undefined && isYoung(age)
-        ? Effect.succeed(known.events)
-        : one.withPermit(
-            Effect.suspend(() =>
-              known !== undefined && isYoung(age) ? Effect.succeed(known.events) : read
-            )
-          )
-    )
+  const isNew = ({ eventSeq }: EventIdentity, redelivered: boolean) => {
+    if (redelivered || upTo === undefined || eventSeq <= upTo) return false
+    // Should it come again as if for the first time, the broker has forgotten that it came before.
+    upTo = eventSeq
+    seen = eventSeq
+    return true
+  }
 
   return {
     /** True where it is known, without asking, that nobody has begun an event. */
-    isNew: (event: EventIdentity, redelivered: boolean) =>
-      !redelivered &&
-      known !== undefined &&
-      // Nearly always there is none, and a name costs more than all else here.
-      (known.events.size === 0 || !known.events.has(eventName(event))),
-    /** Makes sure that there is a reading. */
-    ready: Effect.asVoid(events(Number.POSITIVE_INFINITY)),
-    /** What is known of an event that was handed out; undefined where nobody has begun it. */
+    isNew,
+    /** Makes sure that it is known what was handed out. */
+    ready,
+    /** What is known of an event that was handed out; undefined where it has no plan. */
     of: (event: EventIdentity, redelivered: boolean) =>
-      Effect.map(events(redelivered ? patience : Number.POSITIVE_INFINITY), (all) =>
-        all.get(eventName(event))
-      ),
-    /** An event was given back half-done: nothing is known until it is read again. */
-    forget
+      Effect.flatMap(ready, () => {
+        if (isNew(event, redelivered)) return Effect.succeed(undefined)
+        const age = clock.currentTimeMillisUnsafe() - event.eventAt
+        return age > longAgo ? lookForOld(event) : lookForYoung(event)
+      })
   }
 })

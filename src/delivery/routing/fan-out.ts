@@ -50,6 +50,8 @@ export interface SoFar {
   readonly tried?: ReadonlySet<string>
   /** When that was begun, ms of the monotonic clock. (Default: now) */
   readonly began?: number
+  /** The plan that it was tried to store, where it may have been. */
+  readonly asked?: Pick<Telling, "plan" | "at">
 }
 
 /** An event with a plan in one part: it was stored just now, or is told with its only delivery. */

@@ -1,27 +1,33 @@
-import { Clock, Effect, Schedule, Semaphore } from "effect"
+import { Effect, Schedule, Semaphore } from "effect"
 import type { Broker } from "../../broker/connection.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
-import type { Event } from "../../domain/event.ts"
+import type { Event, EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
 import type { Plan } from "../../domain/fact.ts"
 import { Facts } from "../../history/facts.ts"
-import { readPlans } from "../../history/plans.ts"
+import { findPlans, planId } from "../../history/plans.ts"
 import type { StoredPart } from "./plan.ts"
 import { routedFact } from "./plan.ts"
 
 /** Stores parts of plans, each once (inside the history's dedupe window), and finds them. */
 export interface Plans {
-  /** Without a fiber: `settle` is called once, with nothing where that is not known to have worked. */
+  /**
+   * Without a fiber: `settle` is called once, with nothing where that is not known to have worked.
+   *
+   * @param at when it was planned, ms since the epoch.
+   */
   readonly tryStore: (
     event: Event,
     plan: Plan,
+    at: number,
     settle: (stored: PubAck | undefined) => void
   ) => void
-  /** Waits until it is stored; fails after `limit` ms. */
+  /** Waits until it is stored; fails after `limit` ms. What was tried before is known by its `at`, too. */
   readonly storeWithin: (
     limit: number,
     event: Event,
-    plan: Plan
+    plan: Plan,
+    at: number
   ) => Effect.Effect<PubAck, PublishError>
   /** The event's plan as far as the history has one, however long ago it was stored. */
   readonly find: (event: Event) => Effect.Effect<Array<StoredPart>>
@@ -29,32 +35,17 @@ export interface Plans {
   readonly patience: number
 }
 
-/** By how much the clocks of a cluster's nodes may differ, ms. */
-const clocksApart = 60_000
 const retryPause = Schedule.spaced("1 second")
 
 /** Under which the history takes a part of a plan once. */
-export const factId = (event: Event, { part }: Plan): string => `routed.${nameOf(event)}.${part}`
+export const factId = (event: Event, { part }: Plan): string => planId(identityOf(event), part)
 
-const nameOf = ({ at, seq }: Event): string => eventName({ eventSeq: seq, eventAt: at })
+const identityOf = ({ at, seq }: Event): EventIdentity => ({ eventSeq: seq, eventAt: at })
+
+const nameOf = (event: Event): string => eventName(identityOf(event))
 
 /** By the events' names. */
 type Found = ReadonlyMap<string, Array<StoredPart>>
-
-/** The plans of these events: of each part the one that was told first counts. */
-const readAll = Effect.fnUntraced(function* (events: ReadonlyMap<string, Event>) {
-  const found = new Map<string, Array<StoredPart>>()
-  let since = Number.POSITIVE_INFINITY
-  for (const { at } of events.values()) since = Math.min(since, at)
-  yield* readPlans("*", since - clocksApart, ({ plan, seq, ...event }) => {
-    const name = eventName(event)
-    if (!events.has(name)) return
-    const parts = found.get(name) ?? []
-    parts[plan.part] ??= { plan, seq }
-    found.set(name, parts)
-  })
-  return found
-})
 
 /**
  * Makes what finds the plan of an event. What is asked for while others are looked for is looked for
@@ -71,7 +62,7 @@ const makeFind = Effect.gen(function* () {
     const events = new Map<string, Event>()
     const read = Effect.suspend(() => {
       if (next === search) next = undefined
-      return Effect.retry(readAll(events), retryPause)
+      return Effect.retry(findPlans([...events.values()].map(identityOf)), retryPause)
     })
     const found = yield* Effect.cached(
       one.withPermit(read).pipe(Effect.orDie, Effect.provideContext(context))
@@ -95,17 +86,15 @@ const makeFind = Effect.gen(function* () {
  */
 export const makePlans = Effect.fnUntraced(function* (worker: string, patience: number) {
   const facts = yield* Facts
-  const clock = yield* Clock.Clock
   const find = yield* makeFind
-  const fact = (event: Event, plan: Plan) =>
-    routedFact(event, plan, clock.currentTimeMillisUnsafe(), worker)
+  const fact = (event: Event, plan: Plan, at: number) => routedFact(event, plan, at, worker)
   const plans: Plans = {
     patience,
     find,
-    tryStore: (event, plan, settle) =>
-      facts.tryAppend(fact(event, plan), factId(event, plan), settle),
-    storeWithin: (limit, event, plan) =>
-      facts.appendWithin(limit, fact(event, plan), factId(event, plan))
+    tryStore: (event, plan, at, settle) =>
+      facts.tryAppend(fact(event, plan, at), factId(event, plan), settle),
+    storeWithin: (limit, event, plan, at) =>
+      facts.appendWithin(limit, fact(event, plan, at), factId(event, plan))
   }
   return plans
 })

@@ -116,8 +116,8 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   }
 
   /** The part that counts: one stored earlier goes before one made now. */
-  const storePart = (event: Event, plan: Plan) =>
-    Effect.flatMap(plans.storeWithin(patience, event, plan), ({ duplicate, seq }) =>
+  const storePart = (event: Event, { at, plan }: Pick<Telling, "plan" | "at">) =>
+    Effect.flatMap(plans.storeWithin(patience, event, plan, at), ({ duplicate, seq }) =>
       duplicate
         ? Effect.map(readEarlier(event, plan, seq), (stored) => ({ stored, isNew: false }))
         : Effect.succeed({ stored: { plan, seq }, isNew: true })
@@ -137,7 +137,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     body: Uint8Array,
     sofar: SoFar
   ) => {
-    const { began = elapsedMs(), known, tried } = sofar
+    const { asked, began = elapsedMs(), known, tried } = sofar
     const follow = (planned: Planned, stored: StoredPart, isNew: boolean) =>
       Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
         if (elapsedMs() - began > patience) return Effect.fail(new RoutingTooSlow({ ms: patience }))
@@ -151,12 +151,13 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       after: string
     ): Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, Broker> => {
       const earlier = known?.parts[part]
+      const make = () => ({
+        plan: nextPart(event, all, part, after, partSize(publisher.outbound.largest)).plan,
+        at: clock.currentTimeMillisUnsafe()
+      })
       const planned =
         earlier === undefined
-          ? storePart(
-              event,
-              nextPart(event, all, part, after, partSize(publisher.outbound.largest)).plan
-            )
+          ? storePart(event, (part === 0 ? asked : undefined) ?? make())
           : Effect.succeed({ stored: earlier, isNew: false })
       return Effect.flatMap(planned, ({ isNew, stored }) => {
         reached("plan-stored")
@@ -259,7 +260,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const { keys, plan } = nextPart(event, all, 0, "", partSize(publisher.outbound.largest))
       if (!plan.last) return fromStart()
       goesTo(Math.min(plan.endpoints.length, fanOut))
-      const telling = new Telling(plans, event, plan, began)
+      const telling = new Telling(plans, event, plan, clock.currentTimeMillisUnsafe(), began)
       const done = () => {
         acknowledge(message)
         work.done()
@@ -269,7 +270,8 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       if (isSole(plan) && facts.isTaking()) return send()
       telling.ask(() =>
         work.step(() => {
-          if (telling.isUnsure) return fromStart()
+          // The very same, so that it is known as this one where it has been stored.
+          if (telling.isUnsure) return otherwise({ known: undefined, began, asked: telling })
           reached("plan-stored")
           send()
         })

@@ -46,21 +46,15 @@ export interface RouterOptions {
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
-  const { names, onReconnect } = yield* Broker
+  const { names } = yield* Broker
   const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytesInHand, usualParts })
   yield* inHand.keepAlive(layout.ackWait)
-  const begun = yield* makeBegun(layout.partitions, layout.moveDedupe / 2)
+  const begun = yield* makeBegun(layout.partitions)
   const route = yield* makeRoute(options)
   const underway = yield* makeUnderway<Broker>()
   /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
   const working = new Map<number, number>()
 
-  /** The last event that was handed out for the first time. After a reconnect all that was begun is read. */
-  let highest = 0
-  const forget = onReconnect(() => {
-    highest = 0
-  })
-  yield* Effect.addFinalizer(() => Effect.sync(forget))
   const waitingRoom = yield* makeWaitingRoom(layout.partitions)
 
   const take: Take = (message, header) => {
@@ -73,11 +67,9 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
       inHand.release(hand)
     }
-    // A new leader of the consumer may not know what the former one handed out: it counts from 1 again.
-    const redelivered = message.handedOut > 1 || message.seq <= highest
-    highest = Math.max(highest, message.seq)
+    const redelivered = message.handedOut > 1
     const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
-      comeBackOnFailure(message, routed, begun.forget)
+      comeBackOnFailure(message, routed)
     const event = { eventSeq: message.seq, eventAt: message.storedAt }
     if (begun.isNew(event, redelivered)) {
       const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
@@ -105,7 +97,9 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     tooLarge: (wanted) => inHand.tooLarge(wanted),
     room: Effect.gen(function* () {
       const known = yield* begun.ready.pipe(
-        Effect.tapError((error) => Effect.logWarning("cannot read plans", { why: error.message })),
+        Effect.tapError((error) =>
+          Effect.logWarning("cannot look what was handed out", { why: error.message })
+        ),
         Effect.option
       )
       if (Option.isNone(known)) {
@@ -121,18 +115,12 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
 })
 
 /** An event that could not be routed comes back; what of it was stored must be looked for then. */
-const comeBackOnFailure = <E, R>(
-  message: StreamMessage,
-  routed: Effect.Effect<void, E, R>,
-  forget: () => void
-) => {
+const comeBackOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
   const comeBack = Effect.sync(() => {
-    forget()
     const times = Math.min(message.handedOut - 1, 6)
     message.nak(retryPause * 2 ** times)
   })
   const giveBack = Effect.sync(() => {
-    forget()
     // At once it could come here again, while a worker stops.
     message.nak(giveBackPause)
   })

@@ -16,6 +16,8 @@ import { factId } from "./plans.ts"
 export class Telling implements Untold {
   readonly event: Event
   readonly plan: Plan
+  /** When it was planned, ms since the epoch. */
+  readonly at: number
   readonly #plans: Plans
   readonly #began: number
   /** Where it is stored by itself. */
@@ -27,8 +29,12 @@ export class Telling implements Untold {
   /** Where the history has a plan of the event. */
   #seq: number | undefined
 
-  /** @param began when its routing was begun, ms of the monotonic clock. */
-  constructor(plans: Plans, event: Event, plan: Plan, began: number) {
+  /**
+   * @param at when it was planned, ms since the epoch.
+   * @param began when its routing was begun, ms of the monotonic clock.
+   */
+  constructor(plans: Plans, event: Event, plan: Plan, at: number, began: number) {
+    this.at = at
     this.#began = began
     this.#plans = plans
     this.event = event
@@ -99,7 +105,7 @@ export class Telling implements Untold {
 
   #try(then: () => void): void {
     this.#isFree = false
-    this.#plans.tryStore(this.event, this.plan, (stored) => {
+    this.#plans.tryStore(this.event, this.plan, this.at, (stored) => {
       if (stored !== undefined) this.#take(stored)
       then()
     })
@@ -109,7 +115,8 @@ export class Telling implements Untold {
     const store: Effect.Effect<PubAck, PublishError> = this.#plans.storeWithin(
       limit,
       this.event,
-      this.plan
+      this.plan,
+      this.at
     )
     return store.pipe(
       Effect.map((stored) => this.#take(stored)),

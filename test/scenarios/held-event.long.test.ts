@@ -1,0 +1,126 @@
+import { readFileSync } from "node:fs"
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect, Stream } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { readStream, storedAt } from "../../src/broker/scan.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { planId } from "../../src/history/plans.ts"
+import { endpoint, eventually, history, nth, publish, publishMany } from "../engine.ts"
+import { gate } from "../gate.ts"
+import { receiver } from "../receiver.ts"
+import { outage } from "../scenario.ts"
+import { endLeases, workerProcess } from "../worker-process.ts"
+
+vi.setConfig({ testTimeout: 180_000 })
+
+/** The most memory that a process has had so far, MiB. */
+const peak = (pid: number): number =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+
+const count = 100_000
+const waiting = 10
+
+/** Stores events that nobody wants. */
+const storeEvents = Effect.gen(function* () {
+  const { names, publisher } = yield* Broker
+  yield* Effect.forEach(
+    Array.from({ length: count }, (_, n) => n),
+    (n) =>
+      publisher.publish(names.subjects.event("acme", "nobody"), "", [["Nats-Msg-Id", `e${n}`]]),
+    { concurrency: 1_000, discard: true }
+  )
+})
+
+/** Acknowledges all events but the first, as far as there are so many, in the name of the router. */
+const acknowledgeLater = Effect.gen(function* () {
+  const { ask, js, jsm, names } = yield* Broker
+  yield* ask("be the router", async () => {
+    const router = await js.consumers.get(names.events, names.routerConsumer)
+    for (let done = 0; done < count; ) {
+      for await (const event of await router.fetch({ max_messages: 5_000, expires: 1_000 })) {
+        if (event.seq === 1) continue
+        event.ack()
+        done++
+      }
+    }
+  })
+  const router = ask("look", () => jsm.consumers.info(names.events, names.routerConsumer))
+  yield* eventually(router, ({ num_ack_pending }) => num_ack_pending === 1)
+})
+
+/** Stores the plans of all events but the first, each for nobody. */
+const storePlans = Effect.gen(function* () {
+  const { names, publisher } = yield* Broker
+  const now = yield* Clock.currentTimeMillis
+  const events = yield* readStream({
+    stream: names.events,
+    subjects: [names.subjects.event("acme", "nobody")],
+    headersOnly: true
+  }).pipe(
+    Stream.map((message) => ({ eventSeq: message.seq, eventAt: storedAt(message) })),
+    Stream.runCollect
+  )
+  const plan = { part: 0, last: true, endpoints: [], skipped: [] }
+  yield* Effect.forEach(
+    events,
+    (event) => {
+      const fact: Fact = {
+        ...{ v: 1, kind: "routed", at: now, tenant: "acme", endpoint: "_", type: "nobody" },
+        ...{ ...event, plan }
+      }
+      return publisher.publish(
+        names.subjects.fact("acme", "_", "ok", "routed"),
+        JSON.stringify(fact),
+        [["Nats-Msg-Id", planId(event, 0)]]
+      )
+    },
+    { concurrency: 1_000, discard: true }
+  )
+})
+
+describe.runIf(process.platform === "linux")("an event that a hanging receiver holds", () => {
+  outage(
+    "keeps neither a start nor its memory waiting, however much was planned since",
+    (place) =>
+      Effect.gen(function* () {
+        const hanging = yield* gate
+        const quick = yield* receiver()
+        yield* endpoint({ id: "hanging", url: hanging.url, types: ["held"], timeout: "10 minutes" })
+        yield* endpoint({ id: "quick", url: quick.url, types: ["invoice.paid"] })
+        const facts = yield* history
+        const first = yield* workerProcess(place, { id: "first" })
+        yield* first.delivering
+        yield* publish("held")
+        yield* hanging.received(1)
+        yield* facts.planned(1)
+        const usual = peak(first.pid)
+        yield* first.kill9
+        yield* endLeases
+        yield* storeEvents
+        yield* acknowledgeLater
+        // Stored before the plans, so that any of these might be theirs.
+        yield* publishMany(waiting)
+        yield* storePlans
+        const began = performance.now()
+        const second = yield* workerProcess(place, { id: "second", heap: 64 })
+        yield* quick.received(1)
+        const took = performance.now() - began
+        yield* quick.received(waiting)
+        // It comes again, and its plan is found at the other end of all these.
+        yield* hanging.received(2)
+        assert.isBelow(took, 10_000)
+        assert.isBelow(peak(second.pid), usual + 100)
+        yield* hanging.open
+        yield* facts.count("delivered", waiting + 1)
+        assert.lengthOf(
+          facts.plans().filter(({ eventSeq }) => eventSeq === 1),
+          1
+        )
+        assert.strictEqual(nth(facts.of("delivered"), waiting).endpoint, "hanging")
+        yield* second.kill9
+        yield* endLeases
+      }),
+    { ackWait: 3_000 }
+  )
+})
