@@ -1,7 +1,7 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
-import { Outbound } from "./outbound.ts"
+import { type Life, Outbound } from "./outbound.ts"
 import { Slots } from "./slots.ts"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
@@ -158,16 +158,19 @@ export class Publisher {
   /**
    * Stores one message. A time-out does not mean that it was not stored: give it a
    * `Nats-Msg-Id` and publish again.
+   *
+   * @param life the only connection that it is meant for. (Default: any)
    */
   publish(
     subject: string,
     body: Uint8Array | string,
-    headers: HeaderList
+    headers: HeaderList,
+    life?: Life
   ): Effect.Effect<PubAck, PublishError> {
     return Effect.callback((resume) => {
-      this.send(subject, body, headers, (result) =>
+      const settle: Settle = (result) =>
         resume(result instanceof PublishError ? Effect.fail(result) : Effect.succeed(result))
-      )
+      this.send(subject, body, headers, settle, life)
     })
   }
 
@@ -176,7 +179,8 @@ export class Publisher {
     subject: string,
     body: Uint8Array | string,
     headers: HeaderList,
-    settle: (result: PubAck | PublishError) => void
+    settle: (result: PubAck | PublishError) => void,
+    life?: Life
   ): void {
     if (this.#closed) {
       settle(closedError(subject))
@@ -199,7 +203,7 @@ export class Publisher {
     try {
       if (this.outbound.isClosed) throw new Error("the connection is closed")
       const until = sentAt + this.#timeoutMs
-      this.outbound.publish(subject, this.#inbox + token, encode(headers), body, until)
+      this.outbound.publish(subject, this.#inbox + token, encode(headers), body, until, life)
     } catch (error) {
       this.#outstanding.take(token)
       const reason = this.outbound.isClosed ? "closed" : "rejected"

@@ -56,7 +56,8 @@ export class StreamMessage {
 
   /** Work on it goes on: the broker's ack_wait begins anew. */
   working(): void {
-    if (!this.#answered) this.#send("+WPI")
+    // Without its connection nobody knows whose the sequence will be.
+    if (!this.#answered && this.#outbound.life === this.#life) this.#send("+WPI")
   }
 
   /**

@@ -80,7 +80,9 @@ export const writeValue = Effect.fnUntraced(function* (
   if (options.ttl !== undefined) headers.push(["Nats-TTL", `${Math.ceil(options.ttl / 1000)}s`])
   if (options.expected !== undefined)
     headers.push(["Nats-Expected-Last-Subject-Sequence", String(options.expected)])
-  return yield* publisher.publish(`$KV.${bucket}.${key}`, value, headers)
+  // What it expects is what was read through this connection: the next one may find another bucket.
+  const life = options.expected === undefined ? undefined : (publisher.outbound.life ?? {})
+  return yield* publisher.publish(`$KV.${bucket}.${key}`, value, headers, life)
 })
 
 const eraseHeaders: HeaderList = [

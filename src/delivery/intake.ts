@@ -16,6 +16,8 @@ import { UnreadableQueue } from "./unreadable-queue.ts"
 const mostInHand = 128
 /** Pause before a delivery is looked at again that is being taken from its event, ms. */
 const underwayPause = 1_000
+/** Pause before a delivery is looked at again of which nobody knows whether its end was lost, ms. */
+const doubtPauseMs = 250
 /** Pause before it is asked again whether an attempt may begin, ms. */
 const notOwnerPause = 250
 
@@ -26,6 +28,8 @@ export interface IntakeOptions {
   readonly bytes: number
   /** ms */
   readonly ackWait: number
+  /** True while it is not known whether the broker has lost what it had stored last. */
+  readonly isDoubtful: () => boolean
   /** Nothing is asked for while this is false. */
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
@@ -67,11 +71,13 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
     const delivery = parseDelivery(message.subject, header)
     if (delivery === undefined) return message.nak(keep(seq, message.subject))
     if (memory.settled.has(seq, delivery)) {
+      if (options.isDoubtful()) return message.nak(doubtPauseMs)
       options.hasEnded({ stream, seq, at: message.storedAt })
       return message.ack()
     }
     // Its event was handed out again while it was taken from there.
-    if (needsNoQueue(memory, delivery)) return message.ack()
+    if (needsNoQueue(memory, delivery))
+      return options.isDoubtful() ? message.nak(doubtPauseMs) : message.ack()
     const { progress: sofar, round } = delivery
     const isFirst = round === firstRound
     if (isFirst && memory.straights.isUnderway(delivery)) return message.nak(underwayPause)

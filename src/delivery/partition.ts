@@ -27,6 +27,7 @@ import { Lanes } from "./lanes/lane.ts"
 import type { Room } from "./lanes/room.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
 import { needsNoQueue, noteLeft } from "./memory/partition-memory.ts"
+import type { HistoryEnd } from "./memory/takeovers.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Straight } from "./straight.ts"
 import { leaveUntried, makeStraights } from "./straight.ts"
@@ -49,6 +50,8 @@ const tick = 100
 
 export interface PartitionOptions {
   readonly memory: PartitionMemory
+  /** What the worker knows of the end of the history. */
+  readonly history: HistoryEnd
   /** Of its endpoints that are not well, as former owners stored it. */
   readonly health: ReadonlyArray<StoredHealth>
   /** A new id for each request really made, and for each fact about an endpoint. */
@@ -160,6 +163,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     settlement: queueSettlement,
     bytes: options.bytesInHand,
     ackWait: options.ackWait,
+    isDoubtful: () => tail.isDoubtful() || options.history.isDoubtful(),
     mayAttempt,
     stopping,
     enter: (held) => {
@@ -294,7 +298,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     yield* Effect.forkScoped(findAgain)
     const failed = yield* Effect.raceFirst(
       Effect.as(intake.pull, undefined),
-      Effect.flip(tail.lost)
+      Effect.flip(Effect.raceFirst(tail.lost, options.history.lost))
     ).pipe(
       Effect.tap((failed) =>
         Effect.sync(() => {
@@ -310,7 +314,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   })
 
   /** Whether its event was handed out again as if for the first time, after its delivery had ended. */
-  const hasEnded = ({ delivery, key }: Straight): boolean =>
+  const hasEnded = (delivery: Delivery, key: string): boolean =>
     sender.clock.currentTimeMillisUnsafe() - delivery.eventAt > youngMs &&
     memory.straights.isDone(key, delivery)
 
@@ -332,12 +336,18 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       const isQuick = () => health.isClosed(key) && lanes.isQuick(key, mostStraight)
       // It may turn out to last, and its body is counted then.
       const isTaken =
-        takesFromEvents() && isQuick() && room.bytesFor("quick") > 0 && !hasEnded(straight)
+        takesFromEvents() &&
+        isQuick() &&
+        room.bytesFor("quick") > 0 &&
+        !hasEnded(straight.delivery, key)
       if (isTaken) lanes.enter(key, { key, straight })
       return isTaken
     },
     /** Stores a delivery that is in no queue in the backlog, where it must wait there; else says false. */
-    keep: (kept: Kept): boolean => takesFromEvents() && keep(kept),
+    keep: (kept: Kept): boolean =>
+      takesFromEvents() &&
+      !hasEnded(kept.delivery, endpointKey(kept.delivery.tenant, kept.delivery.endpoint)) &&
+      keep(kept),
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
     load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
     /** Whether a request for messages has come to its end since this was asked last. */

@@ -239,7 +239,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }
-  const { horizon, takeOver } = yield* makeTakeovers(layout.partitions)
+  const { history, horizon, takeOver } = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
     "the broker takes no retry records: nothing new is sent until it does",
@@ -267,6 +267,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     const alerts = yield* makePartitionAlerts({ ...judge, index, holds })
     const partition = yield* makePartition({
       ...taken,
+      history,
       nextId: node.nextId,
       settle: (memory, maxWaiting = options.maxWaiting) =>
         makeSettlement({

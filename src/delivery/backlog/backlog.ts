@@ -113,20 +113,11 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         jsm.streams.purge(stream, { filter: subjectOf(to), seq: below })
       ),
 
-    /**
-     * Removes one message from among the others.
-     *
-     * @param at if it was stored then, ms since the epoch. (Default: whenever it was)
-     */
-    remove: (seq: number, at?: number) =>
-      Effect.asVoid(
-        removeIf(
-          "remove a delivery that has ended",
-          stream,
-          seq,
-          ({ time }) => at === undefined || time.getTime() === at
-        )
-      ).pipe(withBroker),
+    /** Removes one message from among the others, if it is the one that is meant. */
+    remove: (seq: number, isIt: (message: StoredMsg) => boolean) =>
+      Effect.asVoid(removeIf("remove a delivery that has ended", stream, seq, isIt)).pipe(
+        withBroker
+      ),
 
     /** Endpoints for which something waits, with the number of messages, and the last sequence of all. */
     list: Effect.map(

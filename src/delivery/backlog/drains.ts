@@ -131,10 +131,16 @@ export const makeDrains = (options: DrainsOptions) => {
     yield* drain.letGo(gone)
   })
 
+  /** A message that is finished, and not another one that a stream which lost its end has at its sequence. */
+  const hasEnded = (message: StoredMsg): boolean => {
+    const delivery = deliveryIn(message)
+    return delivery !== undefined && memory.settled.has(message.seq, delivery)
+  }
+
   /** Takes finished messages out one by one, because no purge may remove what is before them. */
   const thin = Effect.fnUntraced(function* (drain: Drain, finished: ReadonlyArray<number>) {
     if (finished.length === 0 || options.isDoubtful()) return
-    yield* Effect.forEach(finished, (seq) => backlog.remove(seq), {
+    yield* Effect.forEach(finished, (seq) => backlog.remove(seq, hasEnded), {
       concurrency: 16,
       discard: true
     })

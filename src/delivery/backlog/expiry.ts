@@ -66,7 +66,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
       nak: () => undefined
     })
     if (gone !== undefined) {
-      yield* backlog.remove(seq, message.time.getTime())
+      yield* backlog.remove(seq, ({ time }) => time.getTime() === message.time.getTime())
       drain.window.gone(seq)
       drain.count--
       yield* gone

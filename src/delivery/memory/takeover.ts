@@ -58,12 +58,15 @@ export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
  * the fact, where it is still there or has grown too old. A history that has lost its end gives the
  * sequences again, and then the time says it.
  */
-export const settledUpTo = Effect.fnUntraced(function* (fact: KnownFact) {
+export const settledUpTo = Effect.fnUntraced(function* (
+  fact: KnownFact
+): Effect.fn.Return<{ readonly seq: number; readonly isLost: boolean }, BrokerError, Broker> {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   if (fact.seq <= state.last_seq) {
     const { at } = yield* readKnownFact(fact.seq)
-    if (at === fact.at || (at === 0 && fact.seq < state.first_seq)) return fact.seq
+    if (at === fact.at || (at === 0 && fact.seq < state.first_seq))
+      return { seq: fact.seq, isLost: false }
   }
   yield* Effect.logWarning(
     "the history has lost its end: what was stored there lately is read anew",
@@ -72,7 +75,8 @@ export const settledUpTo = Effect.fnUntraced(function* (fact: KnownFact) {
       last: state.last_seq
     }
   )
-  return (yield* firstSince(names.history, Math.max(0, fact.at - clocksApart))) - 1
+  const since = yield* firstSince(names.history, Math.max(0, fact.at - clocksApart))
+  return { seq: since - 1, isLost: true }
 })
 
 /**
@@ -90,7 +94,7 @@ export const takeOver = Effect.fnUntraced(function* (
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   horizon.stored(state.last_seq)
-  if (state.last_seq > horizon.known.seq)
+  if (state.last_seq > horizon.known.seq && !horizon.isDoubtful)
     horizon.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
@@ -113,7 +117,8 @@ export const takeOver = Effect.fnUntraced(function* (
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
   // Most have the same one.
   const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
-  const floor = Math.min(...(yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })))
+  const known = yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })
+  const floor = Math.min(...known.map(({ seq }) => seq))
   const { subjects } = names
   yield* readStream({
     stream: names.history,

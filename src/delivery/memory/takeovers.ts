@@ -1,6 +1,7 @@
-import { Effect, FiberSet, Schedule, Semaphore } from "effect"
+import { Deferred, Effect, FiberSet, Schedule, Semaphore } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { partitionOf } from "../../domain/names.ts"
+import { TailLost } from "../backlog/tail-watch.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import { listHealth } from "../endpoints/health-record.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
@@ -28,7 +29,7 @@ interface Wanted {
  */
 export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   const horizon = new Horizon(0)
-  yield* watchHistory(horizon)
+  const history = yield* watchHistory(horizon)
   const one = yield* Semaphore.make(1)
   const waiting = new Set<Wanted>()
 
@@ -69,11 +70,19 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
         Effect.sync(() => waiting.delete(wanted))
       )
     })
-  return { horizon, takeOver: takeOne }
+  return { horizon, history, takeOver: takeOne }
 })
 
 /** Pause before the history is looked at again where that failed, ms. */
 const pause = 500
+
+/** What a worker knows of the end of the history. */
+export interface HistoryEnd {
+  /** True from an interruption until it is known whether something is lost. */
+  readonly isDoubtful: () => boolean
+  /** Fails when something is: what is remembered of deliveries may have no fact any more. */
+  readonly lost: Effect.Effect<never, TailLost>
+}
 
 /**
  * Takes back after each interruption what the horizon cannot be sure of: the broker may have lost the
@@ -83,6 +92,7 @@ const watchHistory = Effect.fnUntraced(function* (horizon: Horizon) {
   const { onReconnect } = yield* Broker
   const run = yield* FiberSet.makeRuntime<Broker>()
   let checks = 0
+  let lost = yield* Deferred.make<never, TailLost>()
   const check = Effect.suspend(() => settledUpTo(horizon.known)).pipe(
     Effect.retry(Schedule.spaced(pause)),
     Effect.orDie
@@ -91,11 +101,25 @@ const watchHistory = Effect.fnUntraced(function* (horizon: Horizon) {
     horizon.doubt()
     const mine = ++checks
     run(
-      Effect.map(check, (seq) => {
+      Effect.map(check, ({ isLost, seq }) => {
         // A later interruption has a check of its own.
-        if (mine === checks) horizon.fallBack(seq)
+        if (mine !== checks) return
+        horizon.fallBack(seq)
+        if (!isLost) return
+        const before = lost
+        lost = Deferred.makeUnsafe()
+        Deferred.doneUnsafe(before, Effect.fail(historyLost))
       })
     )
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
+  const end: HistoryEnd = {
+    isDoubtful: () => horizon.isDoubtful,
+    lost: Effect.suspend(() => Deferred.await(lost))
+  }
+  return end
+})
+
+const historyLost = new TailLost({
+  message: "the history has lost what was stored in it last: what has ended is read anew"
 })

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
+import { eventName } from "../../domain/event.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { SentAgain } from "../../history/dead-fates.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
@@ -56,11 +57,19 @@ export interface RedeliveryOptions {
 /** The round that sending a dead letter again begins: there is one, however often it is asked for. */
 export const redeliveryRound = (dead: number): string => `d${dead}`
 
-const readLetter = Effect.fnUntraced(function* ({ dead = 0 }: Round) {
+const readLetter = Effect.fnUntraced(function* (
+  { tenant, endpoint }: Pick<Delivery, "tenant" | "endpoint">,
+  round: Round
+) {
+  const { dead = 0 } = round
   const { names } = yield* Broker
   const letter = yield* getDeadLetter(dead)
   if (letter === undefined) return undefined
-  const { content, event, type } = letter.delivery
+  const { delivery } = letter
+  // A stream of dead letters that lost its end may have another one there.
+  const isIt = delivery.tenant === tenant && delivery.endpoint === endpoint
+  if (!isIt || eventName(delivery) !== eventName(round)) return undefined
+  const { content, event, type } = delivery
   const origin = placeName({ stream: names.dead, seq: dead, at: letter.storedAt })
   return { event, type, content, origin, body: letter.body } satisfies Contents
 })
@@ -112,7 +121,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
       by,
       since: since - clockSkew,
       pace,
-      read: readLetter,
+      read: (round) => readLetter(group, round),
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
     })
     const plan = yield* rounds.plan([...group.rounds.values()])

@@ -1,6 +1,7 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { elapsedMs } from "../../broker/elapsed.ts"
+import type { Life } from "../../broker/outbound.ts"
 import { eraseValue, isConflict, writeValue } from "../../broker/values.ts"
 import { lookAt } from "./entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
@@ -40,7 +41,8 @@ export const lastKey = (partition: number) => `taken.${partition}`
 
 /** Takes the lease of a partition, if it is free. Fails where the broker does not answer. */
 export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {
-  const { names, onReconnect } = yield* Broker
+  const { names, publisher } = yield* Broker
+  const { outbound } = publisher
   const bucket = names.buckets.workers
   const { instance, ttl, worker } = owner
   const key = leaseKey(partition)
@@ -53,11 +55,15 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
   let revision = 0
   /** When the last write that succeeded began: the broker counts from no earlier. */
   let renewedAt = Number.NEGATIVE_INFINITY
+  /** Through which connection. */
+  let renewedIn: Life | undefined
   const write = (expected: number) =>
     Effect.suspend(() => {
       const begun = elapsedMs()
+      const { life } = outbound
       return Effect.map(writeValue(bucket, key, value, { ttl, expected }), ({ seq }) => {
         revision = seq
+        renewedIn = life
         renewedAt = begun
       })
     })
@@ -81,7 +87,6 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
   const lose = Effect.fnUntraced(function* (to: string | undefined) {
     renewedAt = Number.NEGATIVE_INFINITY
     yield* Effect.logWarning("another worker has taken a partition over", { partition, owner: to })
-    forget()
     yield* Deferred.succeed(lost, undefined)
   })
   /** An own write whose answer was lost, an end by time, or another owner: looks which. */
@@ -93,20 +98,13 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     if (last.text !== instance) return yield* lose(undefined)
     yield* write(now.revision)
   })
-  /** A bucket that has lost its end gives revisions again: another's lease may have the one of this. */
-  let isDisturbed = false
-  const forget = onReconnect(() => {
-    isDisturbed = true
-  })
-  const renewOrLook = Effect.suspend(() => {
-    if (!isDisturbed) return Effect.catchIf(write(revision), isConflict, () => reconsider)
-    isDisturbed = false
-    return Effect.tapError(reconsider, () =>
-      Effect.sync(() => {
-        isDisturbed = true
-      })
-    )
-  })
+  // A bucket that has lost its end gives revisions again: after an interruption another's lease may
+  // have the one of this.
+  const renewOrLook = Effect.suspend(() =>
+    outbound.life === renewedIn
+      ? Effect.catchIf(write(revision), isConflict, () => reconsider)
+      : reconsider
+  )
   // One at a time: a renewal that comes after the end would be a lease without an owner.
   const one = yield* Semaphore.make(1)
   let given = false
@@ -118,7 +116,6 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
       Effect.suspend(() => {
         if (given || isLost()) return Effect.void
         given = true
-        forget()
         renewedAt = Number.NEGATIVE_INFINITY
         return erase
       })

@@ -1,5 +1,4 @@
-/** Events of which the times are kept together. */
-const blockSize = 4096
+import { eventsPerBlock } from "./block.ts"
 
 /**
  * When the events were stored that stand at their sequences, ms since the epoch, as 8 bytes each. What
@@ -10,14 +9,14 @@ export class EventTimes {
 
   /** 0 where it is not known. */
   of(seq: number): number {
-    return this.#blocks.get(Math.floor(seq / blockSize))?.[seq % blockSize] ?? 0
+    return this.#blocks.get(Math.floor(seq / eventsPerBlock))?.[seq % eventsPerBlock] ?? 0
   }
 
   set(seq: number, at: number): void {
-    const index = Math.floor(seq / blockSize)
-    const block = this.#blocks.get(index) ?? new Float64Array(blockSize)
+    const index = Math.floor(seq / eventsPerBlock)
+    const block = this.#blocks.get(index) ?? new Float64Array(eventsPerBlock)
     this.#blocks.set(index, block)
-    block[seq % blockSize] = at
+    block[seq % eventsPerBlock] = at
   }
 
   /** True where an event of another time is known to stand at a sequence. */
@@ -26,9 +25,8 @@ export class EventTimes {
     return known !== 0 && known !== at
   }
 
-  /** Forgets those of events before one, as far as whole blocks of them are. */
-  forgetBefore(seq: number): void {
-    for (const index of this.#blocks.keys())
-      if ((index + 1) * blockSize <= seq) this.#blocks.delete(index)
+  /** Forgets those of a block of events, as the ledger counts them. */
+  forget(block: number): void {
+    this.#blocks.delete(block)
   }
 }

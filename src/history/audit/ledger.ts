@@ -212,12 +212,12 @@ export class Ledger {
       block.each((_, lane) => this.lanes.release(lane))
       this.#blocks.delete(number)
       this.#unpacked.delete(block)
+      this.times.forget(number)
       gone.add(number)
       firstEvent = Math.max(firstEvent, end)
     }
     if (gone.size === 0) return
     this.deadEnds.forget((eventSeq) => gone.has(blockOf(eventSeq)))
-    this.times.forgetBefore(firstEvent)
     this.scope = { ...this.scope, firstEvent, isWhole: false }
   }
 
