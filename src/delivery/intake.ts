@@ -75,8 +75,8 @@ export const makeIntake = Effect.fnUntraced(function* (options: IntakeOptions) {
       options.hasEnded({ stream, seq, at: message.storedAt })
       return message.ack()
     }
-    // Its event was handed out again while it was taken from there.
-    if (needsNoQueue(memory, delivery))
+    // Its event was handed out again while it was taken from there. What has a record was decided about.
+    if (!memory.recorded.has(seq) && !memory.waiting.has(seq) && needsNoQueue(memory, delivery))
       return options.isDoubtful() ? message.nak(doubtPauseMs) : message.ack()
     const { progress: sofar, round } = delivery
     const isFirst = round === firstRound

@@ -90,12 +90,10 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       )
     })
 
+  /** Lets go of a message whose delivery has ended, or is stored elsewhere. */
   const finish = (held: Held): Effect.Effect<void> => {
     const { seq, stream } = held.place
-    const { delivery } = held
-    memory.settled.add(seq, delivery)
-    if (delivery.round === firstRound)
-      memory.straights.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+    memory.settled.add(seq, held.delivery)
     memory.suspicion.forget(seq)
     const known = memory.waiting.delete(seq)
     const recorded = memory.recorded.delete(seq)
@@ -105,10 +103,17 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     )
   }
 
+  const conclude = (held: Held): Effect.Effect<void> => {
+    const { delivery } = held
+    if (delivery.round === firstRound)
+      memory.straights.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+    return finish(held)
+  }
+
   const release = (held: Held, fact: Fact, seq: number) => {
     memory.settled.stored(seq)
     reached("outcome-stored")
-    const rest = finish(held)
+    const rest = conclude(held)
     return logsDeliveries ? Effect.andThen(rest, logFact(fact)) : rest
   }
 
@@ -229,7 +234,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     if (duplicate && !(yield* isEndFact(seq, held.delivery))) yield* append(fact, options.nextId())
     reached("end-stored")
     options.buried?.(held.delivery, record.progress, fact.at)
-    yield* finish(held)
+    yield* conclude(held)
     yield* logFact(fact)
   })
 
