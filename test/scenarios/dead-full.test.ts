@@ -14,6 +14,8 @@ import {
   publishMany,
   publishTo,
   queued,
+  quickRetry,
+  waitingMessages,
   worker
 } from "../engine.ts"
 import { receiver } from "../receiver.ts"
@@ -109,6 +111,32 @@ describe.concurrent("while there is no room among the dead letters", () => {
       assert.lengthOf(yield* deadLetters, count)
       assert.deepInclude(yield* isClean, { deadLettered: count, missing: 0 })
     })
+  )
+
+  scenario(
+    "what was never attempted in its time waits like the rest",
+    () =>
+      Effect.gen(function* () {
+        const { requests, url } = yield* receiver()
+        yield* endpoint({ url, retry: quickRetry({ window: "1 millis" }) })
+        const facts = yield* history
+        yield* resize(1)
+        yield* worker({ id: "routes", roles: ["router"] })
+        yield* publishMany(10, "invoice.paid", body)
+        yield* eventually(waitingMessages, (waiting) => waiting === 10)
+        yield* worker({ roles: ["deliver"] })
+        yield* eventually(
+          Effect.all([ended, unacknowledged]),
+          ([waiting, held]) => waiting === 10 && held === 0
+        )
+        yield* resize(64 * 1024 * 1024)
+        yield* facts.count("dead-lettered", 10)
+        yield* closedBooks
+        assert.lengthOf(requests, 0)
+        assert.deepInclude(yield* isClean, { deadLettered: 10, missing: 0 })
+      }),
+    // It comes back before its end would be forgotten.
+    { ackWait: 10_000 }
   )
 
   scenario("one tenant leaves the others their part", () =>
