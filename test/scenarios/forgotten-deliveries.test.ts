@@ -1,14 +1,17 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { isClean } from "../books.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { isClean, quiet } from "../books.ts"
 import { handOutEventsAgain } from "../consumers.ts"
-import { endpoint, eventually, history, publishMany, worker } from "../engine.ts"
+import { backlogged, endpoint, eventually, history, publishMany, worker } from "../engine.ts"
+import { restarted } from "../power-cut.ts"
 import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { onServer, outage } from "../scenario.ts"
 
 const { scenario } = onServer()
 
+const hook = { tenant: "acme", endpoint: "hook" }
 const count = 20
 
 /** Waits until the router's consumer has handed out so many, and all of them are finished. */
@@ -40,4 +43,36 @@ describe.concurrent("events that are handed out again as if for the first time",
         assert.deepInclude(yield* isClean, { delivered: count, repeated: 0 })
       })
     )
+
+  outage(
+    "do not wait for their endpoint where they have ended",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { received, requests, url } = yield* receiver()
+        yield* endpoint({ url })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(count)
+        yield* received(count)
+        yield* facts.count("delivered", count)
+        yield* routedAgain
+        const published = Date.now()
+        yield* restarted(server)
+        // An event is handed out again no sooner than this.
+        yield* eventually(
+          Effect.sync(() => Date.now()),
+          (now) => now - published > 1_500
+        )
+        yield* pauseEndpoint(hook, undefined, "test")
+        yield* handOutEventsAgain
+        yield* routedAgain
+        assert.strictEqual(yield* backlogged, 0)
+        yield* resumeEndpoint(hook, "test")
+        yield* quiet
+        assert.lengthOf(requests, count)
+        assert.deepInclude(yield* isClean, { delivered: count, repeated: 0 })
+      }),
+    // The broker has forgotten what it stored, and the worker has not.
+    { ackWait: 20_000, moveDedupe: 200 }
+  )
 })

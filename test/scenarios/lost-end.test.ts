@@ -4,7 +4,7 @@ import { Broker } from "../../src/broker/connection.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { quiet, storedFloor } from "../books.ts"
+import { isClean, quiet, storedFloor } from "../books.ts"
 import {
   backlogged,
   endpoint,
@@ -14,6 +14,7 @@ import {
   publishMany,
   queued,
   quickRetry,
+  waitingMessages,
   worker,
   workersApart
 } from "../engine.ts"
@@ -39,7 +40,7 @@ describe.concurrent("a broker that loses the end of the events, and not of the h
           yield* endpoint({ id: "b", url: orders.url, types: ["order.>"] })
           yield* endpoint({ id: "c", url: salaries.url, types: ["salary.>"] })
           const facts = yield* history
-          const power = yield* powerCut(server, names.events, { keepsConsumers })
+          const power = powerCut(server, [names.events], { keepsConsumers })
           yield* worker()
           yield* publish("order.created")
           yield* facts.count("delivered", 2)
@@ -85,7 +86,7 @@ describe.concurrent("what is in hand when a broker loses it", () => {
           const partition = partitionOf("acme", "held", 1)
           const stream = way === "event" ? names.events : names.deliveries(partition)
           const facts = yield* history
-          const power = yield* powerCut(server, stream)
+          const power = powerCut(server, [stream])
           yield* way === "event" ? worker() : workersApart()
           yield* power.remember
           yield* publish("held")
@@ -120,7 +121,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
         })
         const partition = partitionOf("acme", "hook", 2)
         const facts = yield* history
-        const power = yield* powerCut(server, names.backlog(partition))
+        const power = powerCut(server, [names.backlog(partition)])
         const schedules = queued(partition, names.subjects.laterOf(partition))
         yield* worker()
         yield* power.remember
@@ -158,7 +159,7 @@ describe.concurrent("a broker that loses the end of the history", () => {
         const { names } = yield* Broker
         const { received, requests, url } = yield* receiver()
         yield* endpoint({ url })
-        const power = yield* powerCut(server, names.history)
+        const power = powerCut(server, [names.history])
         yield* power.remember
         const first = yield* worker({ id: "first" })
         yield* publishMany(10)
@@ -184,7 +185,7 @@ describe.concurrent("a broker that loses the end of the history", () => {
         const { names } = yield* Broker
         const { received, url } = yield* receiver()
         yield* endpoint({ url })
-        const power = yield* powerCut(server, names.history)
+        const power = powerCut(server, [names.history])
         yield* power.remember
         yield* worker()
         yield* publishMany(10)
@@ -200,4 +201,58 @@ describe.concurrent("a broker that loses the end of the history", () => {
       }),
     { ackWait: 300 }
   )
+})
+
+describe.concurrent("a broker that loses the end of several streams", () => {
+  outage("delivers once what is in its queue again, and not in the backlog", (_, server) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const partition = partitionOf("acme", "hook", 2)
+      const streams = [names.deliveries(partition), names.backlog(partition)]
+      const { requests, url } = yield* receiver()
+      yield* endpoint({ url })
+      const facts = yield* history
+      const power = powerCut(server, streams, { downFor: 2_500 })
+      yield* worker({ id: "routes", roles: ["router"] })
+      yield* pauseEndpoint(hook, undefined, "test")
+      yield* publish("invoice.paid")
+      yield* eventually(waitingMessages, (waiting) => waiting === 1)
+      yield* power.remember
+      yield* worker({ roles: ["deliver"] })
+      yield* eventually(
+        Effect.all([backlogged, waitingMessages]),
+        ([kept, all]) => kept === 1 && all === 1
+      )
+      yield* power.cut
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("delivered", 1)
+      yield* quiet
+      assert.lengthOf(requests, 1)
+      assert.deepInclude(yield* isClean, { delivered: 1, missing: 0 })
+    })
+  )
+
+  for (const way of ["event", "queue"] as const)
+    outage(
+      `tells again of what was delivered before, ${way === "event" ? "from its event" : "from its queue"}`,
+      (_, server) =>
+        Effect.gen(function* () {
+          const { names } = yield* Broker
+          const partition = partitionOf("acme", "hook", 2)
+          const places = [names.deliveries(partition), names.backlog(partition)]
+          const streams = [names.events, names.history, ...places]
+          const { received, url } = yield* receiver()
+          yield* endpoint({ url })
+          yield* publish("invoice.paid")
+          const power = powerCut(server, streams, { downFor: 2_500 })
+          yield* power.remember
+          yield* way === "event" ? worker() : workersApart()
+          yield* received(1)
+          yield* quiet
+          yield* power.cut
+          yield* eventually(lastFact, (seq) => seq >= 2)
+          yield* quiet
+          assert.deepInclude(yield* isClean, { delivered: 1, missing: 0 })
+        })
+    )
 })

@@ -33,7 +33,7 @@ describe.concurrent("a broker that has lost what was stored last", () => {
         const hook = yield* receiver()
         yield* endpoint({ url: hook.url })
         const facts = yield* history
-        const power = yield* powerCut(server, names.backlog(0))
+        const power = powerCut(server, [names.backlog(0)])
         yield* worker()
         yield* publish("first")
         yield* hook.received(1)
@@ -68,7 +68,7 @@ describe.concurrent("a broker that has lost what was stored last", () => {
           retry: quickRetry({ backoff: { kind: "fixed", delay: "20 minutes" }, window: "1 hour" })
         })
         const facts = yield* history
-        const power = yield* powerCut(server, names.deliveries(0))
+        const power = powerCut(server, [names.deliveries(0)])
         yield* worker()
         yield* power.remember
         yield* publish("lost")
@@ -90,7 +90,7 @@ describe.concurrent("a broker that has lost what was stored last", () => {
         const [early, late] = [yield* receiver(), yield* receiver()]
         yield* endpoint({ url: early.url, maxInFlight: 1 })
         const facts = yield* history
-        const power = yield* powerCut(server, `KV_${names.buckets.endpoints}`)
+        const power = powerCut(server, [`KV_${names.buckets.endpoints}`])
         const services = yield* Layer.build(Directory.layer)
         const directory = Context.get(services, Directory)
         const inFlight = Effect.sync(() => directory.find("acme.hook")?.config.maxInFlight)
