@@ -38,7 +38,7 @@ const acknowledgeLater = Effect.gen(function* () {
   yield* ask("be the router", async () => {
     const router = await js.consumers.get(names.events, names.routerConsumer)
     for (let done = 0; done < count; ) {
-      for await (const event of await router.fetch({ max_messages: 20_000, expires: 1_000 })) {
+      for await (const event of await router.fetch({ max_messages: 5_000, expires: 1_000 })) {
         if (event.seq === 1) continue
         event.ack()
         done++
