@@ -2,13 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Shown } from "../../src/delivery/endpoints/watch-lag.ts"
 import { maxLagMs, maxSilenceMs, WatchLag, weigh } from "../../src/delivery/endpoints/watch-lag.ts"
 
-const hasAll = (lastSeq: number, askedAt: number) => ({ askedAt, lastSeq, hasMore: false })
-const hasMore = (lastSeq: number, askedAt: number) => ({ askedAt, lastSeq, hasMore: true })
+/** The leader has `lastSeq` and nothing else; is asked, and answers at once. */
+const hasAll = (lag: WatchLag, lastSeq: number, at: number) =>
+  lag.answered(lag.asked(at), { lastSeq, hasMore: false })
+const hasMore = (lag: WatchLag, lastSeq: number, at: number) =>
+  lag.answered(lag.asked(at), { lastSeq, hasMore: true })
 
 describe("how far a watch is behind the leader", () => {
   it("is known only once the leader has said what it has, and that was shown", () => {
     const lag = new WatchLag(0)
-    lag.answered(hasMore(3, 10))
+    hasMore(lag, 3, 10)
     assert.isFalse(lag.isCaughtUp(11))
     assert.isFalse(lag.shown(2, 12))
     assert.isFalse(lag.isCaughtUp(13))
@@ -19,23 +22,23 @@ describe("how far a watch is behind the leader", () => {
 
   it("is nothing where the leader's last messages have been purged", () => {
     const lag = new WatchLag(0)
-    lag.answered(hasMore(9, 0))
+    hasMore(lag, 9, 0)
     lag.shown(4, 1)
     assert.isFalse(lag.isCaughtUp(2))
-    lag.answered(hasAll(9, 3))
+    hasAll(lag, 9, 3)
     assert.isTrue(lag.isCaughtUp(4))
     assert.strictEqual(lag.reached, 9)
   })
 
   it("may be something for a moment, counted from when the leader was first asked that had it", () => {
     const lag = new WatchLag(0)
-    lag.answered(hasMore(5, 1_000))
-    lag.answered(hasMore(6, 3_000))
+    hasMore(lag, 5, 1_000)
+    hasMore(lag, 6, 3_000)
     lag.shown(4, 3_500)
     assert.strictEqual(lag.at(1_000 + maxLagMs), "current")
     assert.isFalse(lag.isCaughtUp(1_000 + maxLagMs))
     assert.strictEqual(lag.at(1_001 + maxLagMs), "behind")
-    lag.answered(hasMore(6, 3_501 + maxLagMs))
+    hasMore(lag, 6, 3_501 + maxLagMs)
     assert.strictEqual(lag.at(3_501 + maxLagMs), "stuck")
     lag.shown(5, 3_502 + maxLagMs)
     assert.strictEqual(lag.at(3_503 + maxLagMs), "current")
@@ -43,22 +46,38 @@ describe("how far a watch is behind the leader", () => {
 
   it("is unknown while the leader does not answer, from when it was asked last that did", () => {
     const lag = new WatchLag(0)
-    lag.answered(hasAll(5, 1_000))
+    hasAll(lag, 5, 1_000)
     assert.strictEqual(lag.at(1_000 + maxSilenceMs), "current")
     assert.strictEqual(lag.at(1_001 + maxSilenceMs), "unanswered")
-    lag.answered(hasMore(6, 8_000))
+    hasMore(lag, 6, 8_000)
     assert.strictEqual(lag.at(8_001), "current")
     assert.isFalse(lag.isCaughtUp(8_001))
   })
 
   it("is less than nothing where the stream has lost its end, but not where a copy is ahead", () => {
     const lag = new WatchLag(0)
-    lag.answered(hasMore(7, 0))
+    hasMore(lag, 7, 0)
     lag.shown(8, 1)
-    lag.answered(hasAll(7, 2))
+    hasAll(lag, 7, 2)
     assert.strictEqual(lag.at(3), "current")
-    lag.answered(hasAll(7, 2_002))
+    hasAll(lag, 7, 2_002)
     assert.strictEqual(lag.at(2_003), "truncated")
+  })
+
+  it("is told by answers that overlap, each as of when it was asked", () => {
+    const lag = new WatchLag(0)
+    hasAll(lag, 5, 0)
+    const first = lag.asked(2_000)
+    const second = lag.asked(4_000)
+    // Stored and shown after the leader had answered the first, before that answer has come.
+    lag.shown(6, 4_900)
+    lag.answered(first, { lastSeq: 5, hasMore: false })
+    assert.strictEqual(lag.at(5_000), "current")
+    const third = lag.asked(6_000)
+    lag.answered(third, { lastSeq: 6, hasMore: false })
+    lag.answered(second, { lastSeq: 5, hasMore: false })
+    assert.strictEqual(lag.at(6_000 + maxSilenceMs), "current")
+    assert.strictEqual(lag.at(6_001 + maxSilenceMs), "unanswered")
   })
 })
 

@@ -6,7 +6,7 @@ import { Broker } from "../../src/broker/connection.ts"
 import { readStream, storedAt } from "../../src/broker/scan.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { planId } from "../../src/history/plans.ts"
-import { endpoint, eventually, history, nth, publish, publishMany } from "../engine.ts"
+import { endpoint, history, nth, publish, publishMany } from "../engine.ts"
 import { gate } from "../gate.ts"
 import { receiver } from "../receiver.ts"
 import { outage } from "../scenario.ts"
@@ -32,21 +32,22 @@ const storeEvents = Effect.gen(function* () {
   )
 })
 
-/** Acknowledges all events but the first, as far as there are so many, in the name of the router. */
+/** Acknowledges all events but the first, in the name of the router; those that come again, again. */
 const acknowledgeLater = Effect.gen(function* () {
   const { ask, js, jsm, names } = yield* Broker
-  yield* ask("be the router", async () => {
-    const router = await js.consumers.get(names.events, names.routerConsumer)
-    for (let done = 0; done < count; ) {
-      for await (const event of await router.fetch({ max_messages: 5_000, expires: 1_000 })) {
-        if (event.seq === 1) continue
-        event.ack()
-        done++
-      }
-    }
+  const router = yield* ask("be the router", () =>
+    js.consumers.get(names.events, names.routerConsumer)
+  )
+  const batch = { max_messages: 5_000, expires: 1_000 }
+  const acknowledgeSome = ask("acknowledge", async () => {
+    for await (const event of await router.fetch(batch)) if (event.seq !== 1) event.ack()
+    return jsm.consumers.info(names.events, names.routerConsumer)
   })
-  const router = ask("look", () => jsm.consumers.info(names.events, names.routerConsumer))
-  yield* eventually(router, ({ num_ack_pending }) => num_ack_pending === 1)
+  yield* acknowledgeSome.pipe(
+    Effect.repeat({
+      until: ({ num_ack_pending, num_pending }) => num_pending === 0 && num_ack_pending === 1
+    })
+  )
 })
 
 /** Stores the plans of all events but the first, each for nobody. */

@@ -5,12 +5,10 @@ import { Broker, BrokerError } from "../../broker/connection.ts"
 import type { DirectoryTable } from "./directory-table.ts"
 import { decodeEndpoint } from "./endpoint-store.ts"
 import type { Shown } from "./watch-lag.ts"
-import { WatchLag, weigh } from "./watch-lag.ts"
+import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
 
 /** How often the leader is asked what it has, ms. */
 const checkEveryMs = 2_000
-/** How long it may take to answer such a check, ms. One that has died never answers. */
-const answerWithinMs = 3_000
 /** How often the watch is judged by what the leader said last, ms. */
 const judgeEveryMs = 250
 /** Keys that the leader is asked for at the same time. */
@@ -146,7 +144,7 @@ export const keepReading = Effect.fnUntraced(function* (
 
       /** Asks the leader what the watch should have shown. */
       const check = Effect.gen(function* () {
-        const askedAt = performance.now()
+        const question = lag.asked(performance.now())
         const { state } = yield* ask(`look at ${name}`, () => jsm.streams.info(stream))
         const lastSeq = state.last_seq
         const query = { seq: lag.reached + 1, next_by_subj: `${prefix}>` }
@@ -155,7 +153,7 @@ export const keepReading = Effect.fnUntraced(function* (
             ? null
             : yield* ask(`look at ${name}`, () => jsm.streams.getMessage(stream, query))
         yield* settleDoubts(lastSeq)
-        lag.answered({ askedAt, lastSeq, hasMore: next !== null && next.seq <= lastSeq })
+        lag.answered(question, { lastSeq, hasMore: next !== null && next.seq <= lastSeq })
         return lastSeq
       })
 
@@ -181,10 +179,14 @@ export const keepReading = Effect.fnUntraced(function* (
         Deferred.doneUnsafe(complete, Effect.void)
       }
 
-      /** A check without an answer is judged by the time that has passed since the last one. */
+      /**
+       * None waits for the one before: to a slow broker they are under way at the same time. One that
+       * has no answer yet is judged by the time that has passed since the last that has.
+       */
       const checks = check.pipe(
-        Effect.timeoutOption(answerWithinMs),
+        Effect.timeoutOption(maxSilenceMs),
         Effect.ignore,
+        Effect.forkChild,
         Effect.repeat(Schedule.fixed(checkEveryMs))
       )
       const judge = Effect.suspend(() => {

@@ -1,12 +1,18 @@
 /** How long what the leader has may be missing from the watch before nothing is planned by it, ms. */
 export const maxLagMs = 3_000
 /** Age of the leader's last answer beyond which nobody knows how far the watch is behind, ms. */
-export const maxSilenceMs = 5_000
+export const maxSilenceMs = 6_000
+
+/** What the leader was asked of its bucket's stream. */
+export interface LeaderQuestion {
+  /** When it was asked, ms of the monotonic clock. */
+  readonly at: number
+  /** What the watch had shown when the question before this one was asked. */
+  readonly reachedBefore: number
+}
 
 /** What the leader said of its bucket's stream. */
 export interface LeaderAnswer {
-  /** When it was asked, ms of the monotonic clock. */
-  readonly askedAt: number
   readonly lastSeq: number
   /** Whether it has a message beyond what the watch had shown, and up to `lastSeq`. */
   readonly hasMore: boolean
@@ -29,8 +35,9 @@ export type WatchStanding = "current" | "unanswered" | "behind" | "stuck" | "tru
  */
 export class WatchLag {
   #reached = 0
-  /** What was reached when the leader answered last. */
-  #reachedBefore = 0
+  /** What was reached when the last question was asked. */
+  #reachedWhenAsked = 0
+  /** When the latest of the answered questions was asked. */
   #answeredAt: number
   #shownAt: number
   /** What must be shown yet, and when the leader was first asked that had it. */
@@ -54,14 +61,20 @@ export class WatchLag {
     return this.#advance(seq)
   }
 
-  answered({ askedAt, hasMore, lastSeq }: LeaderAnswer): void {
-    this.#answeredAt = askedAt
-    // A copy may be ahead of its leader, but only for a moment: not of what the leader says later.
-    if (lastSeq < this.#reachedBefore) this.#isTruncated = true
+  asked(now: number): LeaderQuestion {
+    const reachedBefore = this.#reachedWhenAsked
+    this.#reachedWhenAsked = this.#reached
+    return { at: now, reachedBefore }
+  }
+
+  /** Questions may overlap, and be answered in another order. */
+  answered({ at, reachedBefore }: LeaderQuestion, { hasMore, lastSeq }: LeaderAnswer): void {
+    this.#answeredAt = Math.max(this.#answeredAt, at)
+    // A copy may be ahead of its leader, but only for a moment: not of what the leader is asked later.
+    if (lastSeq < reachedBefore) this.#isTruncated = true
     // What is between may have been purged: no watch shows it, however long it is waited for.
     if (!hasMore) this.#advance(lastSeq)
-    else if (this.#reached < lastSeq) this.#goal ??= { seq: lastSeq, at: askedAt }
-    this.#reachedBefore = this.#reached
+    else if (this.#reached < lastSeq) this.#goal ??= { seq: lastSeq, at }
   }
 
   at(now: number): WatchStanding {
