@@ -1,8 +1,12 @@
 /** By how much the clock on the wall may be put forward without that being taken for a suspension, ms. */
 const steppedMs = 1_000
 
+/** Between two looks at the clock on the wall, ms: it is asked several times for each delivery. */
+const lookEveryMs = 1
+
 let suspendedMs = 0
-let difference = Date.now() - performance.now()
+let lookedAt = performance.now()
+let difference = Date.now() - lookedAt
 
 /**
  * A clock for how long ago something was, ms since some moment. The monotonic clock stands still while
@@ -12,6 +16,8 @@ let difference = Date.now() - performance.now()
  */
 export const elapsedMs = (): number => {
   const monotonic = performance.now()
+  if (monotonic - lookedAt < lookEveryMs) return monotonic + suspendedMs
+  lookedAt = monotonic
   const now = Date.now() - monotonic
   if (now - difference > steppedMs) suspendedMs += now - difference
   difference = now
