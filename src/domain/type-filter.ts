@@ -13,8 +13,17 @@ export const alertType = (name: string): string => `${ownToken}.alert.${name}`
 export const isOwnType = (type: string): boolean =>
   type === ownToken || type.startsWith(`${ownToken}.`)
 
-/** What is wrong with an event type (`invoice.paid`), or undefined. */
-export const eventTypeProblem = (type: string): string | undefined => {
+/** What is wrong with the type of an event that somebody publishes (`invoice.paid`), or undefined. */
+export const eventTypeProblem = (type: string): string | undefined =>
+  isOwnType(type)
+    ? `types whose first token is ${ownToken} belong to Petrel's own events: choose another`
+    : typeTextProblem(type)
+
+/** What is wrong with the type of one of Petrel's own events (`petrel.alert.success-low`), or undefined. */
+export const ownTypeProblem = (type: string): string | undefined =>
+  isOwnType(type) ? typeTextProblem(type) : `the type is none of Petrel's own events`
+
+const typeTextProblem = (type: string): string | undefined => {
   if (type === "") return "the type is missing"
   if (type.length > 200) return "the type is longer than 200 characters"
   const odd = type.split(".").find((token) => !typeToken.test(token))

@@ -34,7 +34,7 @@ const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
   ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
   // A stream that lost its end may have another event there.
   if (message === null || message.time.getTime() !== eventAt) return undefined
-  const subject = parseEventSubject(message.subject, names.eventRoot)
+  const subject = parseEventSubject(message.subject, names)
   if ("problem" in subject) return undefined
   const header = headerOf(message.header)
   return {

@@ -164,9 +164,10 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     yield* readThrough(
       {
         stream: names.events,
-        subjects: [
-          tenant === undefined ? names.subjects.allEvents : `${names.eventRoot}.${tenant}.>`
-        ],
+        subjects:
+          tenant === undefined
+            ? [">"]
+            : [names.subjects.event(tenant, ">"), names.subjects.alertEvent(tenant, ">")],
         from: events.next,
         to: lastEvent,
         headersOnly: true
