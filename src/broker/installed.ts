@@ -121,7 +121,7 @@ export const findPartitions = Effect.gen(function* () {
     isComplete:
       all.has(names.backlog(0)) &&
       all.has(`KV_${names.buckets.alerts}`) &&
-      takingAlerts.includes(names.events)
+      takingAlerts.length > 0
   }
 })
 
