@@ -1,6 +1,6 @@
 import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
-import { eventTypeProblem, ownTypeProblem } from "./type-filter.ts"
+import { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-filter.ts"
 
 /** Looks up a message header by its lower-case name: the first value, or undefined where there is none or an empty one. */
 export type GetHeader = (name: string) => string | undefined
@@ -73,6 +73,16 @@ export const parseEventSubject = (
   const problem = (isOwn ? ownTypeProblem : eventTypeProblem)(type.join("."))
   return problem === undefined ? { tenant, type: type.join(".") } : { tenant, problem }
 }
+
+/**
+ * What a subject names, for an event with these headers. The broker answers a publisher on whatever
+ * subject it asks to be answered on, a subject of Petrel's own events among them; but its answers
+ * have no id, and Petrel's own events have one.
+ */
+export const subjectWithId = (subject: EventSubject, get: GetHeader): EventSubject =>
+  "problem" in subject || !isOwnType(subject.type) || get("nats-msg-id") !== undefined
+    ? subject
+    : { tenant: subject.tenant, problem: "it has no id, which each event of Petrel's own has" }
 
 const idPattern = /^[\x21-\x7e]{1,255}$/
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { parseEventSubject } from "../../src/domain/event.ts"
+import { parseEventSubject, subjectWithId } from "../../src/domain/event.ts"
 import { makeNames } from "../../src/domain/names.ts"
 
 const names = makeNames()
@@ -30,6 +30,19 @@ describe("the subject of an event", () => {
     ]
   ])("%s names no type that may stand there", (subject, problem) => {
     assert.deepStrictEqual(parseEventSubject(subject, names), { tenant: "acme", problem })
+  })
+
+  it("of Petrel's own is believed of an event with an id only", () => {
+    const own = parseEventSubject(names.subjects.alertEvent("acme", "petrel.alert.x"), names)
+    const other = parseEventSubject("events.acme.invoice.paid", names)
+    const withId = (name: string) => (name === "nats-msg-id" ? "acme.1" : undefined)
+    assert.strictEqual(subjectWithId(own, withId), own)
+    for (const get of [withId, () => undefined])
+      assert.strictEqual(subjectWithId(other, get), other)
+    assert.deepStrictEqual(
+      subjectWithId(own, () => undefined),
+      { tenant: "acme", problem: "it has no id, which each event of Petrel's own has" }
+    )
   })
 
   it("knows the roots of another installation", () => {

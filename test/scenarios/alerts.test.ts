@@ -348,4 +348,28 @@ describe.concurrent("the operational endpoint of a tenant", () => {
       assert.lengthOf(ops.requests, 0)
     })
   )
+
+  scenario("gets no alert that the broker was made to publish, as its answer to a publisher", () =>
+    Effect.gen(function* () {
+      const ops = yield* receiver()
+      yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.>"] })
+      const facts = yield* history
+      yield* worker()
+      const { connection, names } = yield* Broker
+      connection.publish(names.subjects.event("acme", "a"), "{}", {
+        reply: names.subjects.alertEvent("acme", raisedType)
+      })
+      yield* facts.until((all) =>
+        all.some(({ eventSeq, kind }) => eventSeq === 2 && kind !== "routed")
+      )
+      const about = facts.facts.filter(({ eventSeq }) => eventSeq === 2)
+      assert.deepStrictEqual(
+        about.map(({ kind, reason, tenant }) => [kind, reason, tenant]),
+        [["unroutable", "it has no id, which each event of Petrel's own has", "acme"]]
+      )
+      yield* closedBooks
+      assert.deepStrictEqual((yield* plannedFor("ops", { types: ["petrel.>"] })).events, [])
+      assert.lengthOf(ops.requests, 0)
+    })
+  )
 })

@@ -4,7 +4,7 @@ import { Broker } from "../../broker/connection.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { firstRound, roundKey } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
-import { eventName, parseEventSubject } from "../../domain/event.ts"
+import { eventName, parseEventSubject, subjectWithId } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
@@ -12,6 +12,7 @@ import { nobody } from "../../domain/token.ts"
 import { isOwnType, TypeIndex } from "../../domain/type-filter.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import { readPlans } from "../../history/plans.ts"
+import { headerOf } from "../messages.ts"
 
 /** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
 export interface ReplayQuery {
@@ -74,7 +75,8 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
     Stream.takeWhile(isUpTo(until)),
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const parsed = parseEventSubject(message.subject, names)
+        const named = parseEventSubject(message.subject, names)
+        const parsed = subjectWithId(named, (name) => headerOf(message.headers)(name))
         if (!("problem" in parsed) && matches(parsed.type))
           found.push({ eventSeq: message.seq, eventAt: storedAt(message), type: parsed.type })
       })
