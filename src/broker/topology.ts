@@ -136,7 +136,7 @@ export const wanted = (
       stream: {
         ...common,
         name: names.events,
-        subjects: [names.subjects.allEvents],
+        subjects: [names.subjects.allEvents, names.subjects.allAlertEvents],
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.eventAge),
         max_bytes: options.eventBytes,

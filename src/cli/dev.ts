@@ -28,6 +28,8 @@ import { setCollector } from "./collector.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
+import type { DevToken } from "./dev-token.ts"
+import { readDevToken, withToken } from "./dev-token.ts"
 import { petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
@@ -117,6 +119,7 @@ const withoutToldTwice = Effect.updateService(
 
 const serve = Effect.fnUntraced(function* (
   { data, withSample }: { readonly data: string; readonly withSample: boolean },
+  token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
@@ -137,6 +140,7 @@ const serve = Effect.fnUntraced(function* (
   const { store } = size
   const text = welcome({
     nats: server.url,
+    token,
     data,
     store,
     eventBytes,
@@ -148,6 +152,7 @@ const serve = Effect.fnUntraced(function* (
       JSON.stringify({
         event: "ready",
         nats: server.url,
+        ...(token === undefined ? {} : { tokenFile: resolve(token.file) }),
         data: resolve(data),
         storeBytes: store,
         eventBytes,
@@ -189,9 +194,11 @@ const run = Effect.fnUntraced(function* (options: {
   readonly port: number
   readonly store: number | undefined
   readonly withSample: boolean
+  readonly asksForToken: boolean
 }) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
+  const token = options.asksForToken ? yield* readDevToken(options.data) : undefined
   const dataDir = join(options.data, "broker")
   const size = yield* storeSize(dataDir, options.data, options.store)
   if (size.warning !== undefined) yield* remark(`Warning: ${size.warning}`)
@@ -199,6 +206,7 @@ const run = Effect.fnUntraced(function* (options: {
     port: options.port,
     dataDir,
     maxStore: size.store,
+    token: token?.token,
     onProgress: (line) => process.stderr.write(`${line}\n`)
   }).pipe(
     Effect.catchTag("BrokerStartError", ({ message }) => {
@@ -211,7 +219,7 @@ const run = Effect.fnUntraced(function* (options: {
     })
   )
   const broker = Broker.layer({
-    url: server.url,
+    url: token === undefined ? server.url : withToken(server.url, token.token),
     prefix,
     eventRoot: events,
     clientName: "petrel dev"
@@ -219,7 +227,7 @@ const run = Effect.fnUntraced(function* (options: {
   const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, server, size)),
+    Effect.scoped(serve(options, token, server, size)),
     // Before the worker stops: it would wait for answers of a broker that is no more.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))
@@ -281,6 +289,13 @@ export const dev = Command.make(
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
+    ),
+    asksForToken: Flag.Boolean("token").pipe(
+      Flag.withDescription(
+        "Lets in only who has the token in the file of that name in the data directory; made where there is none"
+      ),
+      Flag.withDefault(false),
+      Flag.withoutNegation
     ),
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),

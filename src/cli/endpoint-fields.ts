@@ -1,10 +1,11 @@
-import { Duration, Result } from "effect"
+import { Duration, Result, Schema } from "effect"
 import type { AlertChoice } from "../domain/alert.ts"
 import { AlertSettings, Contact } from "../domain/alert.ts"
 import { Circuit } from "../domain/circuit.ts"
 import type { RateLimit, Scheme } from "../domain/endpoint.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
+import { TypeFilter } from "../domain/type-filter.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationExpected, readDuration } from "./duration.ts"
@@ -70,7 +71,7 @@ const readTypes = (text: string): Read<Endpoint["types"]> => {
   )
   if (filters.length === 0)
     return Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
-  return Result.mapError(decoded(fields.types, filters), (problems) =>
+  return Result.mapError(decoded(Schema.NonEmptyArray(TypeFilter), filters), (problems) =>
     problems.map((problem) => `--types ${problem.replace(/^\d+ /, "")}`)
   )
 }

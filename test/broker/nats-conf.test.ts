@@ -141,6 +141,7 @@ describe("nats.conf with its accounts taken into use", () => {
     assert.strictEqual(ack.stream, names.events)
     await refused(js.publish("events.other.invoice.paid", "{}"))
     await refused(js.publish("petrel.dead.default.ep", "{}"))
+    await refused(js.publish(names.subjects.alertEvent("default", "petrel.alert.x"), "{}"))
     await refused(nc.request("$JS.API.STREAM.NAMES", "", { timeout: 1_000 }))
   })
 
@@ -203,7 +204,10 @@ describe("nats.conf with its accounts taken into use", () => {
     for await (const message of answer) parts.push(message.string())
     assert.deepStrictEqual(parts, ["1", "2", "3"])
 
+    const alert = names.subjects.alertEvent("default", "petrel.alert.dead-letters")
+    assert.strictEqual((await js.publish(alert, "{}")).stream, names.events)
     await refused(js.publish("events.default.invoice.paid", "{}"))
+    await refused(js.publish("events.default.petrel.alert.dead-letters", "{}"))
     await refused(
       nc.request("$JS.API.STREAM.CREATE.X", '{"name":"X","subjects":["x"]}', { timeout: 1_000 })
     )

@@ -206,7 +206,8 @@ describe.concurrent("init", () => {
   it.live.each([
     ["own", "own.history.>"],
     ["own.dead", "own.dead.>"],
-    ["own.failures.acme", "own.failures.>"]
+    ["own.failures.acme", "own.failures.>"],
+    ["own.alert-events", "own.alert-events.>"]
   ])("refuses events under %s where that is its own", ([eventRoot, subject]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(init(options()))
@@ -264,14 +265,26 @@ describe.concurrent("a worker's look at the layout", () => {
         const { ask, jsm, names } = yield* Broker
         yield* init(options())
         const stream = `KV_${names.buckets.alerts}`
-        yield* ask("remove", () => jsm.streams.delete(stream))
-        const error = yield* Effect.flip(readLayout)
-        assert.match(error.message, /made by an older Petrel: run `petrel init` again/)
-        const changes = yield* init(options())
-        assert.deepStrictEqual(
-          changes.filter(({ change }) => change !== "unchanged"),
-          [{ what: `stream ${stream}`, change: "created", fields: [] }]
+        const remove = ask("remove", () => jsm.streams.delete(stream))
+        const forgetAlerts = ask("forget alerts", () =>
+          jsm.streams.update(names.events, { subjects: [names.subjects.allEvents] })
         )
+        for (const [age, change] of [
+          [remove, { what: `stream ${stream}`, change: "created", fields: [] }],
+          [
+            forgetAlerts,
+            { what: `stream ${names.events}`, change: "updated", fields: ["subjects"] }
+          ]
+        ] as const) {
+          yield* age
+          const error = yield* Effect.flip(readLayout)
+          assert.match(error.message, /made by an older Petrel: run `petrel init` again/)
+          const changes = yield* init(options())
+          assert.deepStrictEqual(
+            changes.filter(({ change }) => change !== "unchanged"),
+            [change]
+          )
+        }
         assert.strictEqual((yield* readLayout).partitions, testTopology.partitions)
       })
     )

@@ -86,6 +86,18 @@ describe("a change of an endpoint", () => {
       })
   )
 
+  it.effect("says what to do instead of more event types than an endpoint may have", () =>
+    Effect.gen(function* () {
+      const most = [">", ...Array.from({ length: 199 }, (_, n) => `invoice.${n}`)] as const
+      const { endpoint } = yield* change({ types: [...most] })
+      assert.lengthOf(endpoint.types, 200)
+      const says =
+        "an endpoint takes at most 200 event types, and these would be 201: use wildcards such as invoice.>, or a second endpoint"
+      assert.strictEqual(yield* refused({ types: [...most, "b"] }), says)
+      assert.strictEqual(yield* refused({ operational: true }, {}, endpoint), says)
+    })
+  )
+
   it.effect("leaves alone what is not named", () =>
     Effect.gen(function* () {
       const { endpoint, made } = yield* change({ url: "https://example.com/new" })

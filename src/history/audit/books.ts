@@ -3,6 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
+import { stepOfKind } from "../fold/round.ts"
 import { Digests } from "./digest.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
@@ -43,6 +44,10 @@ const circuitKinds: ReadonlySet<unknown> = new Set([
   "endpoint-disabled",
   "endpoint-enabled"
 ])
+
+/** Facts about no event: few, of which each is checked in full. */
+const isAside = ({ kind }: Loose): boolean =>
+  !stepOfKind.has(kind) && kind !== "unroutable" && kind !== "missing"
 
 /**
  * The events and the facts of a range, read once each in their order, as far as the streams go at
@@ -97,19 +102,19 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     isGapless = true
     note(history, seen)
     const record = readRecord(message.string())
+    const aside = record !== undefined && isAside(record) ? strictly(record) : undefined
     const objection =
-      record === undefined ? "unreadable-fact" : ledger.fact(record, millisOf(nanoseconds))
+      record === undefined || (isAside(record) && aside === undefined)
+        ? "unreadable-fact"
+        : ledger.fact(record, millisOf(nanoseconds))
     if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
     if (record?.plan !== undefined && objection === undefined)
       lastPlanned = Math.max(lastPlanned, numberIn(record.eventSeq) ?? 0)
-    if (record !== undefined && circuitKinds.has(record.kind)) {
-      const fact = strictly(record)
-      if (fact === undefined) return
-      const key = `${fact.tenant}.${fact.endpoint}`
-      endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, fact))
-    }
+    if (aside === undefined || !circuitKinds.has(aside.kind)) return
+    const key = `${aside.tenant}.${aside.endpoint}`
+    endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, aside))
   }
 
   /** A broker that lost the end of the event stream gives its sequences to other events. */
@@ -164,9 +169,10 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     yield* readThrough(
       {
         stream: names.events,
-        subjects: [
-          tenant === undefined ? names.subjects.allEvents : `${names.eventRoot}.${tenant}.>`
-        ],
+        subjects:
+          tenant === undefined
+            ? [">"]
+            : [names.subjects.event(tenant, ">"), names.subjects.alertEvent(tenant, ">")],
         from: events.next,
         to: lastEvent,
         headersOnly: true

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import { eventId } from "../../domain/event.ts"
+import { eventId, parseEventSubject } from "../../domain/event.ts"
 import {
   endOf,
   isBegun,
@@ -241,7 +241,7 @@ const describing = Effect.gen(function* () {
       jsm.streams.getMessage(names.events, { seq })
     ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
     if (message === null) return {}
-    const [tenant] = message.subject.slice(names.eventRoot.length + 1).split(".")
+    const { tenant } = parseEventSubject(message.subject, names)
     return {
       event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq, message.time.getTime()),
       ...(tenant === undefined ? {} : { tenant })
