@@ -1,0 +1,75 @@
+import { createSecureContext, getCACertificates } from "node:tls"
+import { Effect } from "effect"
+import type { Agent } from "undici"
+import { type Reach, refusalOf } from "../../policy/address.ts"
+import { agent, type Refused } from "./connector.ts"
+import { Names } from "./names.ts"
+import { ownAddresses } from "./own-addresses.ts"
+
+/** Where a worker's requests may go, and what vouches for receivers. */
+export interface Egress {
+  /** What all tenants may reach. */
+  readonly everyone: Reach
+  /** What single tenants may reach besides, by tenant. */
+  readonly tenants: ReadonlyMap<string, Reach>
+  /**
+   * Certificates of authorities (PEM) that vouch for receivers besides those that Node trusts, and
+   * not for the broker.
+   */
+  readonly receiverCa?: string | undefined
+}
+
+/** A refusal of the same address is logged once in this time, ms. */
+const quietMs = 10 * 60_000
+const mostRemembered = 1_000
+
+/** Logs refused connections with the address, which the tenant's facts do not name. */
+const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
+  const run = Effect.runForkWith(context)
+  const logged = new Map<string, number>()
+  return ({ address, host, port, tenant }: Refused): void => {
+    const key = `${tenant} ${host} ${address} ${port}`
+    const now = performance.now()
+    if (now - (logged.get(key) ?? Number.NEGATIVE_INFINITY) < quietMs) return
+    if (logged.size >= mostRemembered) logged.clear()
+    logged.set(key, now)
+    run(
+      Effect.logWarning("a request was not sent: its address or port is not allowed", {
+        tenant,
+        host,
+        address,
+        port
+      })
+    )
+  }
+})
+
+const together = (one: Reach, other: Reach): Reach => ({
+  networks: [...one.networks, ...other.networks],
+  ports: one.ports === "any" || other.ports === "any" ? "any" : [...one.ports, ...other.ports]
+})
+
+/**
+ * The HTTP client for each tenant, for a scope. Tenants share one, and its connections; one that
+ * may reach more has its own, so that nobody else uses a connection that only it may make.
+ */
+export const makeAgents = Effect.fnUntraced(function* ({ everyone, receiverCa, tenants }: Egress) {
+  const names = new Names()
+  const onRefused = yield* makeRefusalLog
+  const secureContext =
+    receiverCa === undefined
+      ? undefined
+      : createSecureContext({ ca: [...getCACertificates("default"), receiverCa] })
+  const agentFor = (reach: Reach) =>
+    agent({
+      refuses: (ip, port) => refusalOf(ip, port, reach, ownAddresses()),
+      onRefused,
+      resolve: names.resolve,
+      secureContext
+    })
+  const common = yield* agentFor(everyone)
+  const others = new Map<string, Agent>()
+  for (const [tenant, reach] of tenants)
+    others.set(tenant, yield* agentFor(together(everyone, reach)))
+  return (tenant: string): Agent => others.get(tenant) ?? common
+})
