@@ -210,7 +210,7 @@ const addressCaution = ({ hostname, port }: URL): string | undefined => {
   if (address !== "localhost" && (!isLiteral || isPublic(address)))
     return port === "" || usualPorts.includes(Number(port))
       ? undefined
-      : `port ${port} is not a usual one: \`petrel worker\` sends there only with --allow-port ${port}, or where the address is in a network of --allow-network`
+      : `port ${port} is neither 443 nor 80: \`petrel worker\` sends there only with --allow-port ${port}, or to an address that --allow-network opens`
   const problem = `${hostname} is not a public address`
   if (neverMeant.test(address)) return `${problem}: requests to it are refused`
   if (!loopback.test(address))

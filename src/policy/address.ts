@@ -65,6 +65,12 @@ export interface Reach {
   readonly ports: "any" | ReadonlyArray<number>
 }
 
+/** What one or the other allows. */
+export const bothReaches = (one: Reach, other: Reach): Reach => ({
+  networks: [...one.networks, ...other.networks],
+  ports: one.ports === "any" || other.ports === "any" ? "any" : [...one.ports, ...other.ports]
+})
+
 /** Ports of public addresses that are always allowed. */
 export const usualPorts: ReadonlyArray<number> = [443, 80]
 

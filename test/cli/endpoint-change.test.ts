@@ -278,7 +278,7 @@ describe("cautions", () => {
 
   it("name a port that workers do not send to by themselves", () => {
     const [said = "", ...others] = of({ url: "https://hooks.example.com:8443/" })
-    assert.match(said, /^port 8443 is not a usual one: .*--allow-port 8443/)
+    assert.match(said, /^port 8443 is neither 443 nor 80: .*--allow-port 8443/)
     assert.deepStrictEqual(others, [])
     assert.deepStrictEqual(of({ url: "https://hooks.example.com:80/" }), [])
   })

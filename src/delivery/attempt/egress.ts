@@ -1,7 +1,7 @@
 import { createSecureContext, getCACertificates } from "node:tls"
 import { Effect } from "effect"
 import type { Agent } from "undici"
-import { type Reach, refusalOf } from "../../policy/address.ts"
+import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
 import { agent, type Refused } from "./connector.ts"
 import { Names } from "./names.ts"
 import { ownAddresses } from "./own-addresses.ts"
@@ -34,19 +34,11 @@ const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
     if (logged.size >= mostRemembered) logged.clear()
     logged.set(key, now)
     run(
-      Effect.logWarning("a request was not sent: its address or port is not allowed", {
-        tenant,
-        host,
-        address,
-        port
+      Effect.logWarning(`nothing is sent to ${host}: ${address} port ${port} is not allowed`, {
+        tenant
       })
     )
   }
-})
-
-const together = (one: Reach, other: Reach): Reach => ({
-  networks: [...one.networks, ...other.networks],
-  ports: one.ports === "any" || other.ports === "any" ? "any" : [...one.ports, ...other.ports]
 })
 
 /**
@@ -70,6 +62,6 @@ export const makeAgents = Effect.fnUntraced(function* ({ everyone, receiverCa, t
   const common = yield* agentFor(everyone)
   const others = new Map<string, Agent>()
   for (const [tenant, reach] of tenants)
-    others.set(tenant, yield* agentFor(together(everyone, reach)))
+    others.set(tenant, yield* agentFor(bothReaches(everyone, reach)))
   return (tenant: string): Agent => others.get(tenant) ?? common
 })
