@@ -44,7 +44,7 @@ export interface WorkerOptions {
   readonly allowPorts?: Reach["ports"] | undefined
   /** What single tenants may reach besides, by tenant. (Default: nothing) */
   readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
-  /** Authorities (PEM) that vouch for receivers, besides those that Node trusts. (Default: none) */
+  /** Authorities (PEM) that vouch for receivers, besides those that come with Node. (Default: none) */
   readonly receiverCa?: string | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined

@@ -1,4 +1,8 @@
-import { networkInterfaces } from "node:os"
+import { execFile } from "node:child_process"
+import { mkdtempSync, writeFileSync } from "node:fs"
+import { networkInterfaces, tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { IpNetwork } from "effect/net"
@@ -65,6 +69,24 @@ describe("an authority for receivers", () => {
         )
       assert.strictEqual(errorOf(yield* through(undefined)).class, "tls")
       assert.strictEqual((yield* through(certificate.cert)).status, 200)
+    })
+  )
+})
+
+describe("an authority for the broker", () => {
+  it.live("does not vouch for receivers, though Node trusts it", () =>
+    Effect.gen(function* () {
+      const certificate = selfSigned("IP:127.0.0.1")
+      const to = yield* receiver({ certificate })
+      const extra = join(mkdtempSync(join(tmpdir(), "petrel-extra-")), "ca.pem")
+      writeFileSync(extra, certificate.cert)
+      const program = join(import.meta.dirname, "../requesting.ts")
+      const ended = yield* Effect.promise(() =>
+        promisify(execFile)(process.execPath, [program, to.url], {
+          env: { ...process.env, NODE_EXTRA_CA_CERTS: extra }
+        })
+      )
+      assert.deepStrictEqual(JSON.parse(ended.stdout), { node: 200, worker: "tls" })
     })
   )
 })

@@ -1,4 +1,4 @@
-import { createSecureContext, getCACertificates } from "node:tls"
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls"
 import { Effect } from "effect"
 import type { Agent } from "undici"
 import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
@@ -14,7 +14,7 @@ export interface Egress {
   readonly tenants: ReadonlyMap<string, Reach>
   /**
    * Certificates of authorities (PEM) that vouch for receivers besides those that Node trusts, and
-   * not for the broker.
+   * not for the broker. Those of NODE_EXTRA_CA_CERTS vouch for the broker, and not for receivers.
    */
   readonly receiverCa?: string | undefined
 }
@@ -41,17 +41,24 @@ const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
   }
 })
 
+/** What vouches for receivers; undefined where that is all that Node trusts. */
+const trust = (receiverCa: string | undefined): SecureContext | undefined => {
+  const forBroker = new Set(getCACertificates("extra"))
+  if (receiverCa === undefined && forBroker.size === 0) return undefined
+  const usual = getCACertificates("default").filter((each) => !forBroker.has(each))
+  return createSecureContext({ ca: receiverCa === undefined ? usual : [...usual, receiverCa] })
+}
+
 /**
  * The HTTP client for each tenant, for a scope. Tenants share one, and its connections; one that
  * may reach more has its own, so that nobody else uses a connection that only it may make.
  */
 export const makeAgents = Effect.fnUntraced(function* ({ everyone, receiverCa, tenants }: Egress) {
+  // Better now than at the first request, where the system does not tell them.
+  ownAddresses()
   const names = new Names()
   const onRefused = yield* makeRefusalLog
-  const secureContext =
-    receiverCa === undefined
-      ? undefined
-      : createSecureContext({ ca: [...getCACertificates("default"), receiverCa] })
+  const secureContext = trust(receiverCa)
   const agentFor = (reach: Reach) =>
     agent({
       refuses: (ip, port) => refusalOf(ip, port, reach, ownAddresses()),

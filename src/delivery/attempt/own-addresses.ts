@@ -9,11 +9,22 @@ let readAt = Number.NEGATIVE_INFINITY
 let addresses: ReadonlySet<string> = new Set()
 let isReachedByV6 = false
 
+/** Nothing where they cannot be read just now, and fails where that never worked. */
+const interfaces = () => {
+  try {
+    return Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  } catch (error) {
+    if (addresses.size === 0) throw error
+    return undefined
+  }
+}
+
 const refresh = (): void => {
   const now = performance.now()
   if (now - readAt < refreshMs) return
   readAt = now
-  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  const all = interfaces()
+  if (all === undefined) return
   addresses = new Set(all.map(({ address }) => address.replace(/%.*$/, "")))
   isReachedByV6 = all.some(({ address, internal }) => !internal && globalV6.test(address))
 }
