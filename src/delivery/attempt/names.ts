@@ -40,8 +40,8 @@ const longestKept = 60_000
 const failureKept = 2_000
 /** How long the addresses of one family wait for those of the other, ms. */
 const otherFamilyMs = 500
-/** A silent name server is asked three times within 5 s: after 1 s, 3 s and 5 s there is no answer. */
-const patience = { timeout: 1_000, maxTimeout: 2_000, tries: 3 }
+/** A silent name server is asked again after some 1, 2 or 3 and 5 s, however quick it was before. */
+const patience = { timeout: 1_000, maxTimeout: 2_000, tries: 5 }
 
 interface Answer {
   readonly found: Found
@@ -128,7 +128,7 @@ export class Names {
     line.underWay++
     const all = [waiter]
     this.#underWay.set(waiter.name, all)
-    void lookUp(this.#current(), waiter.name).then((answer) => {
+    void lookUp(this.#current(), waiter.name, this.#timeoutMs).then((answer) => {
       this.#underWay.delete(waiter.name)
       this.#keep(waiter.name, answer)
       for (const each of all) each.settle(answer.found)
@@ -186,7 +186,8 @@ const inOrder = (addresses: ReadonlyArray<LookupAddress>): ReadonlyArray<LookupA
   return addresses.toSorted((a, b) => Number(b.family === first) - Number(a.family === first))
 }
 
-const lookUp = async (resolver: Resolver, name: string): Promise<Answer> => {
+/** Asks for both families, and takes what there is after `limitMs`. */
+const lookUp = async (resolver: Resolver, name: string, limitMs: number): Promise<Answer> => {
   const addresses: Array<LookupAddress> = []
   const codes: Array<string> = []
   let ttl = longestKept
@@ -210,9 +211,9 @@ const lookUp = async (resolver: Resolver, name: string): Promise<Answer> => {
   // A name server that is silent about one family is no reason to do without the other.
   const one = Promise.any(asked).then(
     () => pause(otherFamilyMs, undefined, { ref: false }),
-    () => undefined
+    () => both
   )
-  await Promise.race([both, one])
+  await Promise.race([both, one, pause(limitMs, undefined, { ref: false })])
   const now = performance.now()
   return addresses.length > 0
     ? { found: inOrder(addresses), until: now + ttl }
@@ -221,9 +222,16 @@ const lookUp = async (resolver: Resolver, name: string): Promise<Answer> => {
 
 const notThere: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"])
 
-/** In words, what the name servers said. An error of theirs comes before what they do not have. */
+/**
+ * In words, what the name servers said. An error of theirs comes before what they do not have.
+ *
+ * @param codes one for each family that was answered.
+ */
 const unresolved = (name: string, codes: ReadonlyArray<string>): NameUnresolved => {
-  const code = codes.find((each) => !notThere.has(each)) ?? codes[0] ?? "ENODATA"
+  const code =
+    codes.find((each) => !notThere.has(each)) ??
+    codes.find((each) => each === "ENOTFOUND") ??
+    (codes.length < 2 ? "ETIMEOUT" : "ENODATA")
   const say = (message: string) => new NameUnresolved(message, code)
   switch (code) {
     case "ENOTFOUND":
