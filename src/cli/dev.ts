@@ -133,7 +133,13 @@ const serve = Effect.fnUntraced(function* (
   const telling = yield* tell
   const id = `dev-${process.pid}`
   const worker = yield* withoutToldTwice(
-    startWorker({ id, roles: ["router", "deliver"], allowNetworks: loopback, stopWithin })
+    startWorker({
+      id,
+      roles: ["router", "deliver"],
+      allowNetworks: loopback,
+      allowPorts: "any",
+      stopWithin
+    })
   )
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })

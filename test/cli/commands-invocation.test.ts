@@ -112,6 +112,14 @@ describe("petrel", () => {
         [
           ["worker", "--allow-network", "10.0.0.1/8"],
           'petrel: --allow-network "10.0.0.1/8" is not a network: the address has bits set beyond the prefix; did you mean 10.0.0.0/8?'
+        ],
+        [
+          ["worker", "--allow-network", "_=10.0.0.0/8", "--allow-port", "acme=70000"],
+          'petrel: --allow-network "_=10.0.0.0/8" must name a tenant before the =: 1 to 64 letters, digits, - or _ (and not a lone _); --allow-port "70000" must be a port from 1 to 65535, or any'
+        ],
+        [
+          ["worker", "--receiver-ca", import.meta.filename],
+          `petrel: --receiver-ca "${import.meta.filename}" must be a file with certificates in PEM format`
         ]
       ]
       const ends = yield* Effect.forEach(wrong, ([args]) => run(...args), { concurrency: 2 })

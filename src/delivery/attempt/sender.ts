@@ -19,7 +19,8 @@ export interface Sent {
 
 /** What sends requests, and what tells the time. */
 export interface Sender {
-  readonly agent: Agent
+  /** What may reach what the tenant may. */
+  readonly agentOf: (tenant: string) => Agent
   readonly clock: Clock.Clock
 }
 
@@ -33,7 +34,7 @@ const defaultContentType = "application/json"
  * @param number of this attempt within its round, from 1.
  */
 export const startSending = (
-  { agent, clock }: Sender,
+  { agentOf, clock }: Sender,
   { body, delivery }: Pick<Held, "body" | "delivery">,
   endpoint: LiveEndpoint,
   number: number,
@@ -47,9 +48,9 @@ export const startSending = (
   if (traceparent !== undefined) headers.push("traceparent", traceparent)
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
   const { target, timeout: timeoutMs, ownHeaders } = endpoint
-  const { redirects } = endpoint.config
-  const request = { target, headers, ownHeaders, body, timeoutMs, redirects }
-  return startAttempt(agent, request, (result) => {
+  const { redirects, tenant } = endpoint.config
+  const request = { tenant, target, headers, ownHeaders, body, timeoutMs, redirects }
+  return startAttempt(agentOf(tenant), request, (result) => {
     const { gone, verdict } = classify(result, endpoint.policy.statuses)
     done({ result, verdict, gone, at: clock.currentTimeMillisUnsafe() })
   })
