@@ -1,6 +1,8 @@
 import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
+import type { AnswerLevel } from "../delivery/attempt/kept-answer.ts"
+import { answerLevels } from "../delivery/attempt/kept-answer.ts"
 import { defaultLoad } from "../delivery/lanes/room.ts"
 import type { Role } from "../delivery/sharing/roster.ts"
 import type { WorkerOptions } from "../delivery/worker.ts"
@@ -34,6 +36,31 @@ const readRoles = (text: string): Option.Option<ReadonlyArray<Role>> => {
   return names.length > 0 && names.every((name) => roles.some((role) => role === name))
     ? Option.some(roles)
     : Option.none()
+}
+
+/**
+ * Reads what `--answers` was given: a level for all tenants, or `TENANT=LEVEL`, of which the last
+ * one counts.
+ */
+const readAnswers = (
+  given: ReadonlyArray<string>
+): Result.Result<(tenant: string) => AnswerLevel, ReadonlyArray<string>> => {
+  const levels = new Map<string | undefined, AnswerLevel>()
+  const problems: Array<string> = []
+  for (const text of given) {
+    const equals = text.lastIndexOf("=")
+    const tenant = equals === -1 ? undefined : text.slice(0, equals)
+    const level = answerLevels.find((name) => name === text.slice(equals + 1))
+    if (level === undefined || (tenant !== undefined && !isToken(tenant)))
+      problems.push(
+        `--answers ${JSON.stringify(text)} must be none, status, headers or body, or a tenant's such as acme=status`
+      )
+    else levels.set(tenant, level)
+  }
+  const all = levels.get(undefined) ?? "body"
+  return problems.length > 0
+    ? Result.fail(problems)
+    : Result.succeed((tenant) => levels.get(tenant) ?? all)
 }
 
 const shareText = (id: string, partitions: ReadonlyArray<number>): string =>
@@ -91,6 +118,11 @@ export const worker = Command.make(
       "CIDR",
       "A private network that requests may go to, such as 10.1.0.0/16; may be repeated"
     ),
+    answers: repeated(
+      "answers",
+      "[TENANT=]LEVEL",
+      "How much of receivers' answers the history gets: none, status, headers or body, each with what comes before it; for all, or such as acme=status; may be repeated (default: body)"
+    ),
     maxInFlight: Flag.Int("max-in-flight").pipe(
       Flag.withMetavar("N"),
       Flag.withDescription(
@@ -127,7 +159,10 @@ export const worker = Command.make(
       )
     )
   },
-  Effect.fnUntraced(function* ({ allowNetwork, id, maxBytes, maxInFlight, roles, stopWithin }) {
+  Effect.fnUntraced(function* (flags) {
+    const { allowNetwork, id, maxBytes, maxInFlight, roles, stopWithin } = flags
+    const answers = readAnswers(flags.answers)
+    if (Result.isFailure(answers)) return yield* refusal(answers.failure)
     const networks = allowNetwork.map(parseNetwork)
     const problems = networks
       .filter(Result.isFailure)
@@ -137,6 +172,7 @@ export const worker = Command.make(
       id: Option.getOrElse(id, ownId),
       roles,
       allowNetworks: networks.filter(Result.isSuccess).map(({ success }) => success),
+      answers: answers.success,
       stopWithin: Duration.toMillis(stopWithin),
       maxInFlight,
       maxBytes

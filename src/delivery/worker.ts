@@ -11,6 +11,8 @@ import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
 import { runSystemAlerts } from "./alerts/system-alerts.ts"
 import { watchThresholds } from "./alerts/thresholds.ts"
 import { agent as makeAgent } from "./attempt/connector.ts"
+import type { AnswerLevel } from "./attempt/kept-answer.ts"
+import type { Sender } from "./attempt/sender.ts"
 import { makeDeadLetterGate } from "./dead-letter-gate.ts"
 import { Directory } from "./endpoints/directory.ts"
 import { defaultLoad, Room } from "./lanes/room.ts"
@@ -40,6 +42,8 @@ export interface WorkerOptions {
   readonly roles: ReadonlyArray<Role>
   /** Networks that requests may go to though they are private, loopback or link-local. */
   readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
+  /** How much is kept of the answers to a tenant's deliveries. (Default: body, all that is read) */
+  readonly answers?: ((tenant: string) => AnswerLevel) | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
   /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
@@ -235,7 +239,11 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const agent = yield* makeAgent({
     allows: (address) => isAllowedAddress(address, options.allowNetworks)
   })
-  const sender = { agent, clock: yield* Clock.Clock }
+  const sender: Sender = {
+    agent,
+    clock: yield* Clock.Clock,
+    answers: options.answers ?? (() => "body")
+  }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }

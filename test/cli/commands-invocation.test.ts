@@ -110,6 +110,10 @@ describe("petrel", () => {
           'petrel: --roles "route" must be router, deliver or router,deliver; see `petrel worker --help`'
         ],
         [
+          ["worker", "--answers", "acme=all"],
+          'petrel: --answers "acme=all" must be none, status, headers or body, or a tenant\'s such as acme=status'
+        ],
+        [
           ["worker", "--allow-network", "10.0.0.1/8"],
           'petrel: --allow-network "10.0.0.1/8" is not a network: the address has bits set beyond the prefix; did you mean 10.0.0.0/8?'
         ]
