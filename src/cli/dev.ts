@@ -35,6 +35,7 @@ import { publishSamples, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
+import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
 const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
@@ -199,7 +200,7 @@ const run = Effect.fnUntraced(function* (options: {
     port: options.port,
     dataDir,
     maxStore: size.store,
-    onProgress: (line) => process.stderr.write(`${line}\n`)
+    onProgress: (line) => process.stderr.write(`${visible(line)}\n`)
   }).pipe(
     Effect.catchTag("BrokerStartError", ({ message }) => {
       const free = options.port === 4300 ? 4301 : 4300

@@ -3,6 +3,7 @@ import type { CliError, HelpDoc } from "effect/cli"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
 import { shownAddress } from "../broker/address.ts"
 import { nearestName } from "../policy/nearest-name.ts"
+import { visible } from "./visible.ts"
 
 const flagNames = (help: HelpDoc.HelpDoc): ReadonlyArray<string> =>
   [...help.flags, ...(help.inheritedFlags ?? []), ...(help.globalFlags ?? [])].map(
@@ -122,7 +123,7 @@ const presenter: CliOutput.Presenter = {
         })
       case "InvalidInvocation":
         return Console.error(
-          `petrel: ${usageProblem(event.errors, event.helpDoc, event.commandPath)}`
+          `petrel: ${visible(usageProblem(event.errors, event.helpDoc, event.commandPath))}`
         )
     }
   }
