@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { keptResult } from "../../src/delivery/attempt/kept-answer.ts"
 import { redacted, secretsOf } from "../../src/delivery/attempt/redaction.ts"
 
 const nothing = { ownHeaders: [], signature: undefined, secrets: [], path: "/" }
@@ -95,5 +96,21 @@ describe("an answer", () => {
       redacted("x user:password y", ["user:password", "password"]),
       "x [redacted] y"
     )
+  })
+})
+
+describe("what is kept of a redirect that is not followed", () => {
+  const result = {
+    status: 302,
+    durationMs: 1,
+    error: { class: "redirect", message: "a redirect to http://h/key-0123456/in" },
+    response: { headers: { location: "http://h/key-0123456/in" }, body: "", bytes: 0 }
+  } as const
+
+  it("says where it leads without the request's secrets, and only where answers are kept", () => {
+    const kept = keptResult(result, "body", () => ["key-0123456"])
+    assert.strictEqual(kept.error?.message, "a redirect to http://h/[redacted]/in")
+    assert.strictEqual(kept.response?.headers.location, "http://h/[redacted]/in")
+    assert.notInclude(JSON.stringify(keptResult(result, "status", () => [])), "http")
   })
 })

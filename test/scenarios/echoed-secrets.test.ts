@@ -21,6 +21,9 @@ const echo = (status: number) => (request: Received) => ({
   body: JSON.stringify({ headers: request.headers, refused: password })
 })
 
+/** The same where the end of what is kept, 1 KiB, is in the middle of a secret. */
+const cut = ({ headers }: Received) => ({ body: `${"x".repeat(1010)}${headers["x-api-key"]}` })
+
 /** What of the answers may not be anywhere. */
 const forbidden = (requests: ReadonlyArray<Received>) => [
   basic,
@@ -54,10 +57,15 @@ describe("an answer that repeats the request", () => {
       for (const sign of ["standard", "stripe", "github"] as const)
         yield* endpoint({ id: sign, url: to.url, sign, headers: own, retry: once })
       yield* endpoint({ id: "taken", url: `${to.url}/taken`, headers: own })
-      to.answer((request) => echo(request.path === "/taken" ? 200 : 500)(request))
+      yield* endpoint({ id: "cut", url: `${to.url}/cut`, headers: own })
+      to.answer((request) =>
+        request.path === "/cut"
+          ? cut(request)
+          : echo(request.path === "/taken" ? 200 : 500)(request)
+      )
       yield* publish("thing.happened")
       yield* facts.until(
-        () => facts.of("dead-lettered").length === 3 && facts.of("delivered").length === 1
+        () => facts.of("dead-lettered").length === 3 && facts.of("delivered").length === 2
       )
       yield* Effect.promise(() => connection.flush())
       listening.unsubscribe()
