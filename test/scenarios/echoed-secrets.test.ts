@@ -53,7 +53,6 @@ describe("an answer that repeats the request", () => {
         }
       })
       yield* Effect.promise(() => connection.flush())
-      yield* worker()
       for (const sign of ["standard", "stripe", "github"] as const)
         yield* endpoint({ id: sign, url: to.url, sign, headers: own, retry: once })
       yield* endpoint({ id: "taken", url: `${to.url}/taken`, headers: own })
@@ -63,6 +62,8 @@ describe("an answer that repeats the request", () => {
           ? cut(request)
           : echo(request.path === "/taken" ? 200 : 500)(request)
       )
+      // After the endpoints, so that it knows all of them when the event comes.
+      yield* worker()
       yield* publish("thing.happened")
       yield* facts.until(
         () => facts.of("dead-lettered").length === 3 && facts.of("delivered").length === 2
@@ -84,13 +85,12 @@ describe("an answer that repeats the request", () => {
       const to = yield* receiver({ answer: { status: 503, body: "a person's name" } })
       const facts = yield* history
       const levels = ["none", "status", "headers", "body"] as const
+      for (const level of levels)
+        yield* endpoint({ tenant: `t-${level}`, url: to.url, retry: once })
       yield* worker({
         answers: (tenant) => levels.find((level) => tenant === `t-${level}`) ?? "body"
       })
-      for (const level of levels) {
-        yield* endpoint({ tenant: `t-${level}`, url: to.url, retry: once })
-        yield* publishTo(`t-${level}.thing.happened`)
-      }
+      for (const level of levels) yield* publishTo(`t-${level}.thing.happened`)
       yield* facts.count("dead-lettered", 4)
       const kept = facts.of("attempt-failed").map(({ response, status, tenant }) => [
         tenant,
