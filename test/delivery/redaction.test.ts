@@ -14,6 +14,7 @@ describe("the secrets of a request", () => {
         ...["x-auth", "Bearer tok_0123456789"],
         ...["cookie", "session=0a1b2c3d4e; theme=dark"],
         ...["accept", "application/json"],
+        ...["x-login", "Scheme abc123"],
         ...["x-version", "3"]
       ]
     })
@@ -21,6 +22,7 @@ describe("the secrets of a request", () => {
       ...["petrel:open sesame", "open sesame", login],
       ...["tok_0123456789"],
       ...["session=0a1b2c3d4e; theme=dark", "0a1b2c3d4e"],
+      ...["Scheme abc123", "abc123"],
       // Too short to be looked for.
       "3"
     ])

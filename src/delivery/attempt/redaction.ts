@@ -1,5 +1,5 @@
 /** What stands in an answer where a secret was. */
-export const mark = "[redacted]"
+const mark = "[redacted]"
 
 /** A value with fewer characters is no secret: to look for it would leave nothing of an answer. */
 const shortest = 4
@@ -34,9 +34,12 @@ const addHeader = (found: Array<string>, name: string, value: string): void => {
   }
   const whole = credential.exec(value)?.[1] ?? value
   found.push(whole)
+  // A credential after a word that is not known here.
+  const after = /^[\w-]+\s+(\S+)$/.exec(whole)?.[1]
+  if (after !== undefined) found.push(after)
   // Such as one of several cookies, or the signature in `id=…, signature="…"`.
   for (const part of whole.split(/[\s,;=:"&]+/))
-    if (part.length >= telling && part !== whole) found.push(part)
+    if (part.length >= telling && part !== whole && part !== after) found.push(part)
   // A receiver that answers with the bytes as they came: what is not ASCII is no UTF-8 then.
   if (/[\x80-\xff]/.test(whole)) found.push(Buffer.from(whole, "latin1").toString("utf8"))
 }
