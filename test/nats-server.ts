@@ -24,6 +24,8 @@ export interface TestServer {
   readonly kill9: () => Promise<void>
   /** Starts it again with the same port and store, after stopping it in good order if it runs. */
   readonly restart: () => Promise<void>
+  /** The same with other lines at the end of its configuration. */
+  readonly restartWith: (config: string) => Promise<void>
   /** Freezes it: connections stay open and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
@@ -98,19 +100,23 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const file = join(directory, "nats.conf")
   const domain = options.domain === undefined ? "" : `, domain: ${options.domain}`
   const maxStore = options.maxStore === undefined ? "" : `, max_file_store: ${options.maxStore}`
-  const start = async (port: number) => {
+  const start = async (port: number, config = "") => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
       `jetstream { store_dir: ${JSON.stringify(storeDir)}${domain}${maxStore} }`,
-      options.config ?? "",
+      config,
       ""
     ]
     await writeFile(file, lines.join("\n"))
     return launch(binary.path, file, options.env)
   }
-  const first = await start(-1)
+  const first = await start(-1, options.config)
   const { port } = first
   let child = first.child
+  const restartWith = async (config?: string) => {
+    await end(child, "SIGTERM")
+    child = (await start(port, config)).child
+  }
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
@@ -119,10 +125,8 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     },
     storeDir,
     kill9: () => end(child, "SIGKILL"),
-    restart: async () => {
-      await end(child, "SIGTERM")
-      child = (await start(port)).child
-    },
+    restart: () => restartWith(options.config),
+    restartWith,
     pause: () => {
       child.kill("SIGSTOP")
       while (isRunning(child.pid)) {}

@@ -37,6 +37,7 @@ import { publishSamples, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
+import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
 const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
@@ -213,7 +214,7 @@ const run = Effect.fnUntraced(function* (options: {
     dataDir,
     maxStore: size.store,
     token: token?.token,
-    onProgress: (line) => process.stderr.write(`${line}\n`)
+    onProgress: (line) => process.stderr.write(`${visible(line)}\n`)
   }).pipe(
     Effect.catchTag("BrokerStartError", ({ message }) => {
       const free = options.port === 4300 ? 4301 : 4300

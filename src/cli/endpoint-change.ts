@@ -130,7 +130,7 @@ const conflicts = (
   const sign = fields.sign ?? before.sign
   if (before.url === "" && fields.url === undefined) problems.push(urlMissing)
   const problem = fields.secret === undefined ? undefined : secretProblem(sign, fields.secret)
-  if (problem !== undefined) problems.push(`--secret does not fit: ${problem}`)
+  if (problem !== undefined) problems.push(`the secret does not fit: ${problem}`)
   if (fields.signatureHeader !== undefined && sign !== "stripe")
     problems.push(`--signature-header goes with --sign stripe only, and this is ${sign}`)
   if (removals.timeout && fields.timeout !== undefined)

@@ -5,6 +5,7 @@ import { Endpoint } from "../domain/endpoint.ts"
 import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
+import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson } from "./endpoint-view.ts"
 import { connected, report } from "./frame.ts"
 import { Refused, refusal } from "./refused.ts"
@@ -42,7 +43,7 @@ export const set = Command.make(
       return yield* new Refused({
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
-    const read = readFields(flags)
+    const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
     if (Result.isFailure(read)) return yield* refusal(read.failure)
     const now = yield* Clock.currentTimeMillis
     let made: string | undefined

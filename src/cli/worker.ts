@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
+import type { AnswerLevel } from "../delivery/attempt/kept-answer.ts"
+import { answerLevels } from "../delivery/attempt/kept-answer.ts"
 import { defaultLoad } from "../delivery/lanes/room.ts"
 import type { Role } from "../delivery/sharing/roster.ts"
 import type { WorkerOptions } from "../delivery/worker.ts"
@@ -36,6 +38,31 @@ const readRoles = (text: string): Option.Option<ReadonlyArray<Role>> => {
   return names.length > 0 && names.every((name) => roles.some((role) => role === name))
     ? Option.some(roles)
     : Option.none()
+}
+
+/**
+ * Reads what `--answers` was given: a level for all tenants, or `TENANT=LEVEL`, of which the last
+ * one counts.
+ */
+const readAnswers = (
+  given: ReadonlyArray<string>
+): Result.Result<(tenant: string) => AnswerLevel, ReadonlyArray<string>> => {
+  const levels = new Map<string | undefined, AnswerLevel>()
+  const problems: Array<string> = []
+  for (const text of given) {
+    const equals = text.lastIndexOf("=")
+    const tenant = equals === -1 ? undefined : text.slice(0, equals)
+    const level = answerLevels.find((name) => name === text.slice(equals + 1))
+    if (level === undefined || (tenant !== undefined && !isToken(tenant)))
+      problems.push(
+        `--answers ${JSON.stringify(text)} must be none, status, headers or body, or a tenant's such as acme=status`
+      )
+    else levels.set(tenant, level)
+  }
+  const all = levels.get(undefined) ?? "body"
+  return problems.length > 0
+    ? Result.fail(problems)
+    : Result.succeed((tenant) => levels.get(tenant) ?? all)
 }
 
 const shareText = (id: string, partitions: ReadonlyArray<number>): string =>
@@ -123,6 +150,11 @@ export const worker = Command.make(
       ),
       Flag.optional
     ),
+    answers: repeated(
+      "answers",
+      "[TENANT=]LEVEL",
+      "How much of receivers' answers the history gets: none, status, headers or body, each with what comes before it; for all, or such as acme=status; may be repeated (default: body)"
+    ),
     maxInFlight: Flag.Int("max-in-flight").pipe(
       Flag.withMetavar("N"),
       Flag.withDescription(
@@ -162,11 +194,13 @@ export const worker = Command.make(
   Effect.fnUntraced(function* (flags) {
     const { id, maxBytes, maxInFlight, receiverCa, roles, stopWithin } = flags
     const reach = readReach(flags.allowNetwork, flags.allowPort)
+    const answers = readAnswers(flags.answers)
     const ca = Option.match(receiverCa, {
       onNone: () => Result.succeed(undefined),
       onSome: readAuthority
     })
     if (Result.isFailure(reach)) return yield* refusal(reach.failure)
+    if (Result.isFailure(answers)) return yield* refusal(answers.failure)
     if (Result.isFailure(ca)) return yield* refusal([ca.failure])
     const { everyone, tenants } = reach.success
     yield* serve({
@@ -176,6 +210,7 @@ export const worker = Command.make(
       allowPorts: everyone.ports,
       tenantReach: tenants,
       receiverCa: ca.success,
+      answers: answers.success,
       stopWithin: Duration.toMillis(stopWithin),
       maxInFlight,
       maxBytes

@@ -11,6 +11,8 @@ import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
 import { runSystemAlerts } from "./alerts/system-alerts.ts"
 import { watchThresholds } from "./alerts/thresholds.ts"
 import { makeAgents } from "./attempt/egress.ts"
+import type { AnswerLevel } from "./attempt/kept-answer.ts"
+import type { Sender } from "./attempt/sender.ts"
 import { makeDeadLetterGate } from "./dead-letter-gate.ts"
 import { Directory } from "./endpoints/directory.ts"
 import { defaultLoad, Room } from "./lanes/room.ts"
@@ -46,6 +48,8 @@ export interface WorkerOptions {
   readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
   /** Authorities (PEM) that vouch for receivers, besides those that come with Node. (Default: none) */
   readonly receiverCa?: string | undefined
+  /** How much is kept of the answers to a tenant's deliveries. (Default: body, all that is read) */
+  readonly answers?: ((tenant: string) => AnswerLevel) | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
   /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
@@ -243,7 +247,11 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     tenants: options.tenantReach ?? new Map(),
     receiverCa: options.receiverCa
   })
-  const sender = { agentOf, clock: yield* Clock.Clock }
+  const sender: Sender = {
+    agentOf,
+    clock: yield* Clock.Clock,
+    answers: options.answers ?? (() => "body")
+  }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }

@@ -209,7 +209,7 @@ describe("a change of an endpoint", () => {
       )
       assert.strictEqual(
         said,
-        '--secret does not fit: a secret for standard signatures must be whsec_ followed by base64; --signature-header goes with --sign stripe only, and this is standard; --timeout and --no-timeout exclude each other; --no-header "x-none" names a header that is not set'
+        'the secret does not fit: a secret for standard signatures must be whsec_ followed by base64; --signature-header goes with --sign stripe only, and this is standard; --timeout and --no-timeout exclude each other; --no-header "x-none" names a header that is not set'
       )
       assert.notInclude(said, "short")
     })
