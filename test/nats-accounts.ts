@@ -28,8 +28,9 @@ export interface AccountsServer {
   readonly url: (user: User) => string
   /** Connects as a user; closed with the server at the latest. */
   readonly as: (user?: User) => Promise<NatsConnection>
-  /** Waits for its end, and gives what it refused for lack of permission until then, a line of its log each. */
-  readonly stop: () => Promise<ReadonlyArray<string>>
+  /** What it has refused for lack of permission, a line of its log each; all of it once it has ended. */
+  readonly violations: ReadonlyArray<string>
+  readonly stop: () => Promise<void>
 }
 
 /**
@@ -52,6 +53,7 @@ export const startWithAccounts = async (
   const opened: Array<NatsConnection> = []
   return {
     port: server.port,
+    violations: server.violations,
     url: (user) => `nats://${user}:${user}-1@127.0.0.1:${server.port}`,
     as: async (user) => {
       const connection = await connect({
@@ -66,7 +68,6 @@ export const startWithAccounts = async (
       await Promise.all(opened.map((connection) => connection.close()))
       await server.end()
       await rm(directory, { recursive: true, force: true })
-      return server.violations
     }
   }
 }
