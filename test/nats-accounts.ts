@@ -23,7 +23,6 @@ export type User = "operator" | "worker" | "alerts" | "acme" | "auditor"
 
 /** A broker that runs with `nats.conf` as it is shipped, its accounts taken into use. */
 export interface AccountsServer {
-  readonly port: number
   /** Its address with a user and password. */
   readonly url: (user: User) => string
   /** Connects as a user; closed with the server at the latest. */
@@ -52,7 +51,6 @@ export const startWithAccounts = async (
   const server = await launch(path, file, Object.fromEntries(passwords))
   const opened: Array<NatsConnection> = []
   return {
-    port: server.port,
     violations: server.violations,
     url: (user) => `nats://${user}:${user}-1@127.0.0.1:${server.port}`,
     as: async (user) => {

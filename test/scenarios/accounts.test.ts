@@ -101,11 +101,15 @@ describe.concurrent("with the accounts of nats.conf, a worker", () => {
       yield* facts.count("dead-lettered", 1)
       yield* people.publish("un$routable")
       yield* facts.count("unroutable", 1)
+      bad.answer({ status: 410 })
+      yield* people.publish("a")
+      yield* facts.count("endpoint-disabled", 1)
+      yield* facts.count("delivered", 4)
       yield* first.stop
 
       yield* people.worker({ id: "w2", maxWaiting: 0 })
       yield* people.publish("b")
-      yield* facts.count("delivered", 3)
+      yield* facts.count("delivered", 5)
       const waits = facts.of("attempt-failed").map(({ wait }) => wait)
       assert.includeMembers(waits, ["nak", "schedule"])
     })
