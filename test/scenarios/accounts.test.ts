@@ -104,6 +104,7 @@ describe.concurrent("with the accounts of nats.conf, a worker", () => {
       bad.answer({ status: 410 })
       yield* people.publish("a")
       yield* facts.count("endpoint-disabled", 1)
+      assert.deepInclude(facts.of("endpoint-disabled")[0], { worker: "w1", user: "worker" })
       yield* facts.count("delivered", 4)
       yield* first.stop
 
@@ -217,19 +218,33 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
       yield* facts.count("dead-lettered", 3)
       hook.answer({ status: 200 })
       yield* petrel("dead", "list")
-      yield* petrel("dead", "redeliver", "--endpoint", "acme/billing")
+      yield* petrel("dead", "redeliver", "--endpoint", "acme/billing", "--by", "somebody")
       yield* facts.count("delivered", 3)
       yield* petrel("replay", "--to", "acme/billing", "--since", "1h")
       yield* facts.count("delivered", 6)
       yield* petrel("dead", "discard", "--all", "--yes")
       for (const action of ["pause", "resume", "disable", "enable", "rotate", "show"])
         yield* petrel("endpoint", action, "acme/billing")
+      // Whatever `--by` claims.
+      for (const kind of [
+        ...(["redelivered", "replayed", "discarded"] as const),
+        ...([
+          "endpoint-paused",
+          "endpoint-resumed",
+          "endpoint-disabled",
+          "endpoint-enabled"
+        ] as const)
+      ]) {
+        yield* facts.count(kind, 1)
+        for (const { user } of facts.of(kind)) assert.strictEqual(user, "operator", kind)
+      }
+      const lines = yield* petrel("history", "--endpoint", "acme/billing")
+      assert.include(lines.join("\n"), "sent again by somebody (user operator)")
       for (const command of [
         ["status", "--json"],
         ["workers"],
         ["endpoint", "list"],
         ["alerts", "list"],
-        ["history"],
         ["history", "totals"],
         ["audit"]
       ])
