@@ -62,7 +62,8 @@ const isOver = (child: ChildProcess) => child.exitCode !== null || child.signalC
 
 const end = async (child: ChildProcess, signal: NodeJS.Signals) => {
   if (isOver(child)) return
-  const exited = once(child, "exit")
+  // Its output has been read to the end by then, too.
+  const exited = once(child, "close")
   child.kill(signal)
   await exited
 }
@@ -77,9 +78,14 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
   living.add(child)
   child.once("exit", () => living.delete(child))
   const said: Array<string> = []
+  const violations: Array<string> = []
+  const lines = createInterface(child.stderr)
+  lines.on("line", (line) => {
+    if (/ Violation - /.test(line)) violations.push(line)
+  })
   const port = await new Promise<number>((started, failed) => {
     let port = 0
-    createInterface(child.stderr)
+    lines
       .on("line", (line) => {
         if (port !== 0 && line.includes("Server is ready")) return started(port)
         const listening = /Listening for client connections on \S+:(\d+)$/.exec(line)
@@ -89,7 +95,13 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
       .once("close", () => failed(new Error(`nats-server did not start:\n${said.join("\n")}`)))
     child.once("error", failed)
   })
-  return { child, port, end: () => end(child, "SIGTERM") }
+  return {
+    child,
+    port,
+    /** What clients were refused for lack of permission, a line of its log each. All of it once it has ended. */
+    violations: violations as ReadonlyArray<string>,
+    end: () => end(child, "SIGTERM")
+  }
 }
 
 /** Starts a server for tests; whoever starts it stops it. */

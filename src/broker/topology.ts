@@ -164,6 +164,9 @@ export const wanted = (
         max_age: nanos(options.historyAge),
         max_bytes: options.historyBytes,
         compression: StoreCompression.S2,
+        // What is told stays told, whoever asks. The broker lets nobody take these back.
+        deny_delete: true,
+        deny_purge: true,
         allow_direct: true,
         duplicate_window: nanos(options.moveDedupe),
         republish: { src: names.subjects.failuresSource, dest: names.subjects.failuresTarget }

@@ -7,7 +7,7 @@ import { readInstalled, readLayout, TopologyError } from "../../src/broker/insta
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
-import { testTopology } from "../engine.ts"
+import { erasableHistory, testTopology } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 
@@ -129,6 +129,23 @@ describe.concurrent("init", () => {
         )
         const now = yield* ask("look", () => jsm.streams.info(names.history))
         assert.strictEqual(now.config.max_msgs, 5, "limits of an operator's own are left alone")
+      })
+    )
+  )
+
+  it.live("lets nobody delete facts any more where an older version did", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        yield* init(options())
+        yield* erasableHistory
+        const changed = (yield* init(options())).filter(({ change }) => change !== "unchanged")
+        assert.deepStrictEqual(
+          changed.map(({ fields, what }) => [what, ...fields]),
+          [[`stream ${names.history}`, "deny_delete", "deny_purge"]]
+        )
+        const refusal = yield* Effect.flip(ask("purge", () => jsm.streams.purge(names.history)))
+        assert.include(refusal.message, "stream purge not permitted")
       })
     )
   )

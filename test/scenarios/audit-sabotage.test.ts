@@ -9,7 +9,15 @@ import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { run } from "../cli/running.ts"
-import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
+import {
+  endpoint,
+  erasableHistory,
+  history,
+  nth,
+  publishMany,
+  quickRetry,
+  worker
+} from "../engine.ts"
 import { patientRetry } from "../outcomes.ts"
 import type { Received } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
@@ -117,6 +125,7 @@ describe("an audit", () => {
 
   scenario("finds all that was tampered with, each by its name", () =>
     Effect.gen(function* () {
+      yield* erasableHistory
       yield* afterWork
       const { ask, jsm, names } = yield* Broker
       const facts = yield* Facts
@@ -299,6 +308,7 @@ describe("an audit", () => {
 
   scenario("does not vouch for a history that was emptied", () =>
     Effect.gen(function* () {
+      yield* erasableHistory
       yield* afterWork
       const { ask, jsm, names } = yield* Broker
       yield* ask("purge", () => jsm.streams.purge(names.history))

@@ -2,6 +2,7 @@ import type { KvEntry } from "@nats-io/kv"
 import { Clock, Effect, Result, Schema, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
+import { readUser } from "../../broker/user.ts"
 import { isConflict, readValue, readValues } from "../../broker/values.ts"
 import type { EndpointJson } from "../../domain/endpoint.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
@@ -250,6 +251,7 @@ const tell = Effect.fnUntraced(function* (
   reason?: string
 ) {
   const facts = yield* Facts
+  const user = yield* readUser
   const { id, tenant } = endpoint
   yield* facts.append(
     {
@@ -259,6 +261,7 @@ const tell = Effect.fnUntraced(function* (
       tenant,
       endpoint: id,
       worker: by,
+      user,
       reason
     },
     `${kind}.${endpointKey(tenant, id)}.${revision}`
