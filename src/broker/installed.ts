@@ -115,7 +115,9 @@ export const findPartitions = Effect.gen(function* () {
   return {
     partitions: partitions === 0 ? undefined : partitions,
     begun: Math.max(-1, ...indexes) + 1,
-    isComplete: all.has(names.backlog(0)) && all.has(`KV_${names.buckets.alerts}`)
+    isComplete: [names.backlog(0), `KV_${names.buckets.alerts}`, names.configuration].every(
+      (name) => all.has(name)
+    )
   }
 })
 
