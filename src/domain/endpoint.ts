@@ -121,3 +121,6 @@ export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettin
 
 /** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
+
+/** Whether a key of the bucket may be that of an endpoint. */
+export const isEndpointKey = (key: string): boolean => key.split(".").length === 2

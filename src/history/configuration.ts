@@ -62,32 +62,50 @@ export const appendChange = Effect.fnUntraced(function* ({
 export const appendChangeSurely = (change: EndpointChange) =>
   Effect.retry(appendChange(change), Schedule.spaced("1 second")).pipe(Effect.orDie)
 
-/** Ids of the last change of each endpoint that the history has been told, however long ago. */
-export const lastChangeIds = Effect.gen(function* () {
+/** The change that {@link changeId} names; undefined where it names none. */
+const readChangeId = (id: string) => {
+  const [name, tenant, endpoint, revision, storedAt] = id.split(".")
+  if (name !== kind || storedAt === undefined) return undefined
+  return { key: `${tenant}.${endpoint}`, revision: Number(revision), storedAt: Number(storedAt) }
+}
+
+/** The last change of each endpoint that the history was told, however long ago. */
+export interface LastChanges {
+  readonly has: (key: string, revision: number, storedAt: number) => boolean
+  /** False where it was told that the endpoint is gone from the bucket, without a trace of its removal. */
+  readonly isPresent: (key: string) => boolean
+  /** Keys of those that are present. */
+  readonly keys: () => Iterable<string>
+}
+
+/** Reads, without their bodies, the last fact of each endpoint's changes: 100,000 in about a second. */
+export const readLastChanges = Effect.gen(function* () {
   const { ask, js, names } = yield* Broker
   const stream = names.configuration
-  return yield* Effect.scoped(
-    Effect.gen(function* () {
-      const consumer = yield* Effect.acquireRelease(
-        ask(`read ${stream}`, () =>
-          js.consumers.get(stream, {
-            deliver_policy: DeliverPolicy.LastPerSubject,
-            filter_subjects: [names.subjects.fact("*", "*", moodOf(kind), kind)],
-            headers_only: true
-          })
-        ),
-        (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
-      )
-      return yield* ask(`read ${stream}`, async () => {
-        const ids = new Set<string>()
-        const { num_pending } = await consumer.info()
-        if (num_pending === 0) return ids
-        for await (const message of await consumer.consume({ max_messages: 5_000 })) {
-          ids.add(message.headers?.get("Nats-Msg-Id") ?? "")
-          if (message.info.pending === 0) break
-        }
-        return ids
+  const ids = new Map<string, string>()
+  const consumer = yield* Effect.acquireRelease(
+    ask(`read ${stream}`, () =>
+      js.consumers.get(stream, {
+        deliver_policy: DeliverPolicy.LastPerSubject,
+        filter_subjects: [names.subjects.fact("*", "*", moodOf(kind), kind)],
+        headers_only: true
       })
-    })
+    ),
+    (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
   )
-})
+  yield* ask(`read ${stream}`, async () => {
+    const { num_pending } = await consumer.info()
+    if (num_pending === 0) return
+    for await (const message of await consumer.consume({ max_messages: 5_000 })) {
+      const id = message.headers?.get("Nats-Msg-Id") ?? ""
+      const change = readChangeId(id)
+      if (change !== undefined && change.storedAt !== 0) ids.set(change.key, id)
+      if (message.info.pending === 0) break
+    }
+  })
+  return {
+    has: (key, revision, storedAt) => ids.get(key) === changeId(key, revision, storedAt),
+    isPresent: (key) => ids.has(key),
+    keys: () => ids.keys()
+  } satisfies LastChanges
+}).pipe(Effect.scoped)
