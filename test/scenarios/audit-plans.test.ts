@@ -117,7 +117,7 @@ describe.concurrent("an audit that makes the plans again", () => {
       const forged = {
         storedAt: storedAt + 1,
         revision: revision + 1,
-        now: { ...now, types: ["x"] }
+        now: { ...now, types: ["x"] as const }
       }
       yield* history.append({ ...real, change: forged }, "forged")
       const problems = yield* found
