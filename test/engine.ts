@@ -184,6 +184,7 @@ export const acknowledgeEvents = Effect.fnUntraced(function* (count: number) {
 export const history = Effect.gen(function* () {
   const { names } = yield* Broker
   const facts: Array<Fact> = []
+  const changes: Array<Fact> = []
   const conditions = makeConditions()
   yield* readStream({
     stream: names.history,
@@ -192,14 +193,18 @@ export const history = Effect.gen(function* () {
   }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        facts.push(decodeFact(message.string()))
+        const fact = decodeFact(message.string())
+        if (fact.kind === "endpoint-changed") changes.push(fact)
+        else facts.push(fact)
         conditions.changed()
       })
     ),
     Effect.forkScoped
   )
   return {
+    /** All but those that tell a change of an endpoint. */
     facts,
+    changes,
     /** Those that tell a plan, by itself or with the end of the only delivery. */
     plans: () => facts.filter(({ plan }) => plan !== undefined),
     of: (...kinds: ReadonlyArray<FactKind>) => facts.filter(({ kind }) => kinds.includes(kind)),

@@ -119,7 +119,10 @@ export const findPartitions = Effect.gen(function* () {
     partitions: partitions === 0 ? undefined : partitions,
     begun: Math.max(-1, ...indexes) + 1,
     isComplete:
-      all.has(names.backlog(0)) && all.has(`KV_${names.buckets.alerts}`) && takingAlerts.length > 0
+      takingAlerts.length > 0 &&
+      [names.backlog(0), `KV_${names.buckets.alerts}`, names.configuration].every((name) =>
+        all.has(name)
+      )
   }
 })
 

@@ -7,6 +7,7 @@ import {
   StoreCompression
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
+import { moodOf } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 
 const minute = 60_000
@@ -183,6 +184,29 @@ export const wanted = (
         discard: DiscardPolicy.New,
         allow_direct: true,
         duplicate_window: nanos(options.moveDedupe)
+      }
+    },
+    {
+      // Copied by the broker: the history keeps a month, and what an old plan was made from may be older.
+      stream: {
+        ...common,
+        name: names.configuration,
+        sources: [
+          {
+            name: names.history,
+            filter_subject: names.subjects.fact(
+              "*",
+              "*",
+              moodOf("endpoint-changed"),
+              "endpoint-changed"
+            )
+          }
+        ],
+        retention: RetentionPolicy.Limits,
+        compression: StoreCompression.S2,
+        deny_delete: true,
+        deny_purge: true,
+        allow_direct: true
       }
     },
     bucket(names.buckets.endpoints, false),

@@ -63,11 +63,13 @@ export const readValues = (
 export interface WriteOptions {
   readonly ttl?: number
   readonly expected?: number
+  /** Further headers of the message. */
+  readonly headers?: HeaderList
 }
 
 /**
- * Writes a value that may end by itself. The client's `put` knows no TTL, so this publishes to the
- * key's subject as it would.
+ * Writes a value that may end by itself, or carry headers. The client's `put` knows neither, so this
+ * publishes to the key's subject as it would.
  */
 export const writeValue = Effect.fnUntraced(function* (
   bucket: string,
@@ -76,7 +78,7 @@ export const writeValue = Effect.fnUntraced(function* (
   options: WriteOptions = {}
 ): Effect.fn.Return<PubAck, PublishError, Broker> {
   const { publisher } = yield* Broker
-  const headers: Array<readonly [string, string]> = []
+  const headers: Array<readonly [string, string]> = [...(options.headers ?? [])]
   if (options.ttl !== undefined) headers.push(["Nats-TTL", `${Math.ceil(options.ttl / 1000)}s`])
   if (options.expected !== undefined)
     headers.push(["Nats-Expected-Last-Subject-Sequence", String(options.expected)])

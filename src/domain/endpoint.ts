@@ -124,3 +124,9 @@ export const isOperational = ({ types }: Pick<Endpoint, "types">): boolean => ty
 /** When an endpoint's circuit opens and closes, and when the endpoint is given up. */
 export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettings =>
   circuitSettings(circuit)
+
+/** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
+export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
+
+/** Whether a key of the bucket may be that of an endpoint. */
+export const isEndpointKey = (key: string): boolean => key.split(".").length === 2

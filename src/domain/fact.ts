@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { Alert } from "./alert.ts"
+import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Response } from "./outcome.ts"
 
 /** Facts that are news but not bad news. */
@@ -9,6 +10,7 @@ export const okKinds = [
   "delivered-late",
   "circuit-half-opened",
   "circuit-closed",
+  "endpoint-changed",
   "endpoint-enabled",
   "endpoint-paused",
   "endpoint-resumed",
@@ -88,7 +90,9 @@ export const Plan = Schema.Struct({
   part: Schema.Int,
   last: Schema.Boolean,
   endpoints: Schema.Array(Planned),
-  skipped: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String }))
+  skipped: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String })),
+  /** Revision of the endpoints bucket up to which its maker knew all changes. */
+  directory: Schema.optionalKey(Schema.Int)
 })
 export type Plan = typeof Plan.Type
 
@@ -140,13 +144,15 @@ export const Fact = Schema.Struct({
    * once, so that no fact told of its plan before.
    */
   plan: Schema.optional(Plan),
+  /** In `endpoint-changed`. */
+  change: Schema.optional(ConfigurationChange),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),
   /** Who asked for it: `user@host`, or what was given. */
   by: Schema.optional(Schema.String),
   /**
-   * With `by`, and where an endpoint was enabled, disabled, paused or resumed: the broker's user whose
+   * With `by`, and where an endpoint was changed, enabled, disabled, paused or resumed: the broker's user whose
    * connection told it.
    */
   user: Schema.optional(Schema.String),

@@ -8,6 +8,8 @@ export interface Names {
   readonly events: string
   readonly history: string
   readonly dead: string
+  /** Every change of an endpoint's configuration, copied from the history and kept for good. */
+  readonly configuration: string
   readonly deliveries: (partition: number) => string
   readonly backlog: (partition: number) => string
   readonly buckets: {
@@ -68,6 +70,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     events: stream("EVENTS"),
     history: stream("HISTORY"),
     dead: stream("DEAD"),
+    configuration: stream("CONFIGURATION"),
     deliveries: (partition) => stream(`DELIVERIES_${partition}`),
     backlog: (partition) => stream(`BACKLOG_${partition}`),
     buckets: {

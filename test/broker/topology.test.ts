@@ -191,7 +191,7 @@ describe.concurrent("init", () => {
   it.live("does not mix up two that wanted different numbers of partitions", () =>
     bare(
       Effect.gen(function* () {
-        const total = yield* makeFirst(9, options({ partitions: 8 }))
+        const total = yield* makeFirst(10, options({ partitions: 8 }))
         assert.isAbove(total, 9)
         const error = yield* Effect.flip(init(options({ partitions: 4 })))
         assert.include(error.message, "finish it with --partitions 8")

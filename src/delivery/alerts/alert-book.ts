@@ -1,9 +1,9 @@
 import type { AlertChoice } from "../../domain/alert.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import { isOwnType } from "../../domain/type-filter.ts"
 import { AlertWindow } from "../../policy/alert-window.ts"
 import type { Sent } from "../attempt/sender.ts"
-import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { LiveEndpoint } from "../endpoints/live-endpoint.ts"
 import type { Thresholds } from "./thresholds.ts"
 

@@ -3,11 +3,12 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { readValue } from "../../broker/values.ts"
 import type { Delivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import type { ListedEndpoint } from "./directory-table.ts"
 import { DirectoryTable } from "./directory-table.ts"
 import { keepReading } from "./directory-watch.ts"
-import type { EndpointUnreadable } from "./endpoint-store.ts"
-import { decodeEndpoint, endpointKey } from "./endpoint-store.ts"
+import type { EndpointUnreadable } from "./endpoint-value.ts"
+import { decodeEndpoint } from "./endpoint-value.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive } from "./live-endpoint.ts"
 
@@ -42,6 +43,8 @@ export class Directory extends Context.Service<
     readonly isCurrent: () => boolean
     /** Waits until it may; at once while it may. */
     readonly current: Effect.Effect<void>
+    /** Revision of the bucket up to which all changes are known here, and none beyond, while it is current. */
+    readonly revision: () => number
     /** Another one whenever an endpoint has changed. */
     readonly version: () => number
     readonly standing: (
@@ -68,7 +71,7 @@ const open = Effect.fnUntraced(function* () {
   const bucket = yield* broker.bucket(broker.names.buckets.endpoints)
   const table = new DirectoryTable()
   const listeners = new Set<UnavailableListener>()
-  const { current, isCurrent } = yield* keepReading(table, (key) => {
+  const { current, isCurrent, revision } = yield* keepReading(table, (key) => {
     const [tenant = "", endpoint = ""] = key.split(".")
     for (const listener of listeners) listener(tenant, endpoint)
   })
@@ -98,6 +101,7 @@ const open = Effect.fnUntraced(function* () {
     unreadable: (tenant) => table.unreadable(tenant),
     isCurrent,
     current,
+    revision,
     version: () => table.version,
     find: (key) => table.find(key),
     disabled: () => table.disabled(),

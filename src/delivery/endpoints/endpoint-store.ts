@@ -2,12 +2,16 @@ import type { KvEntry } from "@nats-io/kv"
 import { Clock, Effect, Result, Schema, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
+import type { HeaderList, PublishError } from "../../broker/publisher.ts"
 import { readUser } from "../../broker/user.ts"
-import { isConflict, readValue, readValues } from "../../broker/values.ts"
-import type { EndpointJson } from "../../domain/endpoint.ts"
-import { Endpoint } from "../../domain/endpoint.ts"
+import { isConflict, readValue, readValues, writeValue } from "../../broker/values.ts"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import { appendChange, authorHeaders } from "../../history/configuration.ts"
 import { Facts } from "../../history/facts.ts"
-import { resolveRetry } from "../../policy/presets.ts"
+import { readChange } from "./endpoint-changes.ts"
+import type { EndpointUnreadable } from "./endpoint-value.ts"
+import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
 
 /** An endpoint's configuration as the bucket holds it, with the revision it has there. */
 export interface StoredEndpoint {
@@ -33,38 +37,6 @@ export class EndpointExists extends Schema.TaggedError<EndpointExists>()("Endpoi
   override get message() {
     return `there is an endpoint ${this.tenant}/${this.id} already: change it with \`petrel endpoint set\``
   }
-}
-
-/** A stored configuration that is not one: written by something else than Petrel. */
-export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()(
-  "EndpointUnreadable",
-  { key: Schema.String, problem: Schema.String }
-) {
-  override get message() {
-    return `the configuration of endpoint ${this.key} does not parse: ${this.problem}`
-  }
-}
-
-const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
-const encode = Schema.encodeSync(Endpoint)
-
-/** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
-export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
-
-/** The configuration in a value of the endpoints bucket. Its retry policy is known to resolve. */
-export const decodeEndpoint = (
-  key: string,
-  value: string
-): Result.Result<Endpoint, EndpointUnreadable> => {
-  const unreadable = (problem: string) => Result.fail(new EndpointUnreadable({ key, problem }))
-  const decoded = decode(value)
-  if (Result.isFailure(decoded))
-    return unreadable(decoded.failure.message.replaceAll(/\s*\n\s*/g, " "))
-  const endpoint = decoded.success
-  const own = endpointKey(endpoint.tenant, endpoint.id)
-  if (own !== key) return unreadable(`it is that of ${own}`)
-  const policy = resolveRetry(endpoint.retry)
-  return Result.isFailure(policy) ? unreadable(policy.failure.message) : Result.succeed(endpoint)
 }
 
 const decodeEntry = (entry: KvEntry) =>
@@ -102,27 +74,48 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   return stored
 })
 
-const write = (key: string, endpoint: EndpointJson, expected: number) =>
-  Effect.gen(function* () {
-    const { ask } = yield* Broker
-    const bucket = yield* openBucket
-    const value = JSON.stringify(endpoint)
-    return yield* ask(`write ${key}`, () =>
-      expected === 0 ? bucket.create(key, value) : bucket.update(key, value, expected)
-    )
+/**
+ * Writes what is under a key, and tells the history of it; where that is not possible now, the
+ * workers do it, which see each change.
+ */
+const write = Effect.fnUntraced(function* (
+  key: string,
+  value: string,
+  options: { readonly by?: string | undefined; readonly expected?: number; readonly removes?: true }
+) {
+  const { names } = yield* Broker
+  const { by, expected, removes } = options
+  const { seq: revision } = yield* writeValue(names.buckets.endpoints, key, value, {
+    ...(expected === undefined ? {} : { expected }),
+    headers: [...(removes === true ? removal : []), ...authorHeaders({ by, user: yield* readUser })]
   })
+  yield* Effect.ignore(tell(key, revision))
+  return revision
+})
 
-/** Stores a new endpoint. Fails with EndpointExists where there is one of that name. */
-export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint) {
-  const revision = yield* write(
-    endpointKey(endpoint.tenant, endpoint.id),
-    encode(endpoint),
-    0
-  ).pipe(
-    Effect.catchIf(
-      isConflict,
-      () => new EndpointExists({ tenant: endpoint.tenant, id: endpoint.id })
-    )
+const removal: HeaderList = [["KV-Operation", "DEL"]]
+
+const tell = Effect.fnUntraced(function* (key: string, revision: number) {
+  const change = yield* readChange(key, revision)
+  if (change !== undefined) yield* appendChange(change)
+})
+
+/**
+ * Stores a new endpoint. Fails with EndpointExists where there is one of that name.
+ *
+ * @param by who adds it, as the history tells it.
+ */
+export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint, by?: string) {
+  const { ask } = yield* Broker
+  const { id, tenant } = endpoint
+  const key = endpointKey(tenant, id)
+  const bucket = yield* openBucket
+  const exists = () => new EndpointExists({ tenant, id })
+  const entry = yield* ask(`read ${key}`, () => bucket.get(key))
+  if (entry?.operation === "PUT") return yield* exists()
+  const value = JSON.stringify(encodeEndpoint(endpoint))
+  const revision = yield* write(key, value, { by, expected: entry?.revision ?? 0 }).pipe(
+    Effect.catchIf(isConflict, exists)
   )
   return { endpoint, revision } satisfies StoredEndpoint
 })
@@ -130,38 +123,47 @@ export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint) {
 /**
  * Changes an endpoint by compare-and-set: `change` is asked again with what is there now when
  * somebody else was faster. It returns undefined to leave the endpoint as it is.
+ *
+ * @param by who changes it, as the history tells it.
  */
 export const changeEndpoint = <E, R>(
   tenant: string,
   id: string,
-  change: (endpoint: Endpoint) => Effect.Effect<Endpoint | undefined, E, R>
+  change: (endpoint: Endpoint) => Effect.Effect<Endpoint | undefined, E, R>,
+  by?: string
 ): Effect.Effect<
   StoredEndpoint,
-  E | BrokerError | EndpointNotFound | EndpointUnreadable,
+  E | BrokerError | PublishError | EndpointNotFound | EndpointUnreadable,
   R | Broker
 > =>
   Effect.gen(function* () {
     const stored = yield* getEndpoint(tenant, id)
     const endpoint = yield* change(stored.endpoint)
     if (endpoint === undefined) return stored
-    const written = yield* write(endpointKey(tenant, id), encode(endpoint), stored.revision).pipe(
+    const value = JSON.stringify(encodeEndpoint(endpoint))
+    const options = { by, expected: stored.revision }
+    const revision = yield* write(endpointKey(tenant, id), value, options).pipe(
       Effect.catchIf(isConflict, () => Effect.succeed(undefined))
     )
-    if (written === undefined) return yield* changeEndpoint(tenant, id, change)
-    return { endpoint, revision: written } satisfies StoredEndpoint
+    if (revision === undefined) return yield* changeEndpoint(tenant, id, change, by)
+    return { endpoint, revision } satisfies StoredEndpoint
   })
 
 /**
  * Removes an endpoint, also one whose configuration does not parse; what waits for it ends as dead
  * letters in the worker that owns it.
+ *
+ * @param by who removes it, as the history tells it.
  */
-export const removeEndpoint = Effect.fnUntraced(function* (tenant: string, id: string) {
-  const { ask } = yield* Broker
-  const bucket = yield* openBucket
+export const removeEndpoint = Effect.fnUntraced(function* (
+  tenant: string,
+  id: string,
+  by?: string
+) {
   const key = endpointKey(tenant, id)
-  if ((yield* readValue(bucket, key)) === undefined)
+  if ((yield* readValue(yield* openBucket, key)) === undefined)
     return yield* new EndpointNotFound({ tenant, id })
-  yield* ask(`remove ${key}`, () => bucket.delete(key))
+  yield* write(key, "", { by, removes: true })
 })
 
 /**
@@ -178,14 +180,19 @@ export const disableEndpoint = Effect.fnUntraced(function* (
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
-  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
-    const meant = target.generation === undefined || target.generation === endpoint.generation
-    changed = meant && endpoint.disabled === undefined
-    return Effect.succeed(
-      changed ? { ...endpoint, disabled: { at, reason, by }, updatedAt: at } : undefined
-    )
-  })
-  if (changed) yield* tell("endpoint-disabled", stored, at, by, reason)
+  const stored = yield* changeEndpoint(
+    target.tenant,
+    target.endpoint,
+    (endpoint) => {
+      const meant = target.generation === undefined || target.generation === endpoint.generation
+      changed = meant && endpoint.disabled === undefined
+      return Effect.succeed(
+        changed ? { ...endpoint, disabled: { at, reason, by }, updatedAt: at } : undefined
+      )
+    },
+    by
+  )
+  if (changed) yield* tellWhy("endpoint-disabled", stored, at, by, reason)
   return { ...stored, changed }
 })
 
@@ -196,12 +203,17 @@ export const enableEndpoint = Effect.fnUntraced(function* (
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
-  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
-    changed = endpoint.disabled !== undefined
-    const { disabled: _, ...enabled } = endpoint
-    return Effect.succeed(changed ? { ...enabled, updatedAt: at } : undefined)
-  })
-  if (changed) yield* tell("endpoint-enabled", stored, at, by)
+  const stored = yield* changeEndpoint(
+    target.tenant,
+    target.endpoint,
+    (endpoint) => {
+      changed = endpoint.disabled !== undefined
+      const { disabled: _, ...enabled } = endpoint
+      return Effect.succeed(changed ? { ...enabled, updatedAt: at } : undefined)
+    },
+    by
+  )
+  if (changed) yield* tellWhy("endpoint-enabled", stored, at, by)
   return { ...stored, changed }
 })
 
@@ -218,12 +230,17 @@ export const pauseEndpoint = Effect.fnUntraced(function* (
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
-  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
-    changed = endpoint.paused === undefined
-    const paused = { at, by, ...(reason === undefined ? {} : { reason }) }
-    return Effect.succeed(changed ? { ...endpoint, paused, updatedAt: at } : undefined)
-  })
-  if (changed) yield* tell("endpoint-paused", stored, at, by, reason)
+  const stored = yield* changeEndpoint(
+    target.tenant,
+    target.endpoint,
+    (endpoint) => {
+      changed = endpoint.paused === undefined
+      const paused = { at, by, ...(reason === undefined ? {} : { reason }) }
+      return Effect.succeed(changed ? { ...endpoint, paused, updatedAt: at } : undefined)
+    },
+    by
+  )
+  if (changed) yield* tellWhy("endpoint-paused", stored, at, by, reason)
   return { ...stored, changed }
 })
 
@@ -234,16 +251,21 @@ export const resumeEndpoint = Effect.fnUntraced(function* (
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
-  const stored = yield* changeEndpoint(target.tenant, target.endpoint, (endpoint) => {
-    changed = endpoint.paused !== undefined
-    const { paused: _, ...resumed } = endpoint
-    return Effect.succeed(changed ? { ...resumed, updatedAt: at } : undefined)
-  })
-  if (changed) yield* tell("endpoint-resumed", stored, at, by)
+  const stored = yield* changeEndpoint(
+    target.tenant,
+    target.endpoint,
+    (endpoint) => {
+      changed = endpoint.paused !== undefined
+      const { paused: _, ...resumed } = endpoint
+      return Effect.succeed(changed ? { ...resumed, updatedAt: at } : undefined)
+    },
+    by
+  )
+  if (changed) yield* tellWhy("endpoint-resumed", stored, at, by)
   return { ...stored, changed }
 })
 
-const tell = Effect.fnUntraced(function* (
+const tellWhy = Effect.fnUntraced(function* (
   kind: "endpoint-disabled" | "endpoint-enabled" | "endpoint-paused" | "endpoint-resumed",
   { endpoint, revision }: StoredEndpoint,
   at: number,

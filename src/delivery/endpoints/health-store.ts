@@ -2,8 +2,8 @@ import { Effect, Schema } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { writeValue } from "../../broker/values.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import { Health } from "../../domain/health.ts"
-import { endpointKey } from "./endpoint-store.ts"
 
 /** An endpoint's health as the bucket holds it. */
 export interface StoredHealth {

@@ -1,10 +1,10 @@
 import type { Clock } from "effect"
 import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import { quantile } from "../../policy/durations.ts"
 import { tallySince } from "../../policy/tally.ts"
 import type { AlertBook } from "../alerts/alert-book.ts"
-import { endpointKey } from "../endpoints/endpoint-store.ts"
 import type { Lanes } from "../lanes/lane.ts"
 import type {
   EndpointActivity,

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readLayout } from "../../broker/installed.ts"
 import { readBatch } from "../../broker/scan.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { endpointKey } from "../endpoints/endpoint-store.ts"
 
 /** What waits for an endpoint, in messages. */
 export interface WaitingCounts {

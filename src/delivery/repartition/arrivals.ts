@@ -5,8 +5,8 @@ import { Broker } from "../../broker/connection.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { identifyDelivery, parseDelivery, roundKey } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
-import { endpointKey } from "../endpoints/endpoint-store.ts"
 
 /** An endpoint's deliveries that lie in its new partition, by their `roundKey`. */
 export type Arrived = ReadonlyMap<string, Place>

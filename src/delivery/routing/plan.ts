@@ -26,6 +26,14 @@ export interface StoredPart {
   readonly seq: number
 }
 
+/** All that an event may go to. */
+export interface Choice {
+  /** In the order of their ids. */
+  readonly all: ReadonlyArray<Candidate>
+  /** Revision of the endpoints bucket that they were taken from. */
+  readonly directory: number
+}
+
 /** One that an event may go to: by its id, and without an endpoint where nobody can read it. */
 export interface Candidate {
   readonly id: string
@@ -64,7 +72,7 @@ export interface Part {
  */
 export const nextPart = (
   event: Event,
-  all: ReadonlyArray<Candidate>,
+  { all, directory }: Choice,
   part: number,
   after: string,
   most: number
@@ -83,7 +91,10 @@ export const nextPart = (
       keys.push(key)
     }
   }
-  return { plan: { part, last: now.length === rest.length, endpoints, skipped }, keys }
+  return {
+    plan: { part, last: now.length === rest.length, endpoints, skipped, directory },
+    keys
+  }
 }
 
 /** True where it is about one endpoint and nobody else. */

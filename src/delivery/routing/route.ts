@@ -22,7 +22,7 @@ import { makeLook, nothing } from "./begun.ts"
 import { makeDirectoryGate } from "./directory-gate.ts"
 import type { Owned, SoFar, Then } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
-import type { Candidate, StoredPart } from "./plan.ts"
+import type { Choice, StoredPart } from "./plan.ts"
 import { endOf, isSole, nextPart, partSize, readPart } from "./plan.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
 import { makePlans } from "./plans.ts"
@@ -131,12 +131,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     )
   })
 
-  const routeEvent = (
-    event: Event,
-    all: ReadonlyArray<Candidate>,
-    body: Uint8Array,
-    sofar: SoFar
-  ) => {
+  const routeEvent = (event: Event, choice: Choice, body: Uint8Array, sofar: SoFar) => {
     const { asked, began = elapsedMs(), known, tried } = sofar
     const follow = (planned: Planned, stored: StoredPart, isNew: boolean) =>
       Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
@@ -152,7 +147,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     ): Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, Broker> => {
       const earlier = known?.parts[part]
       const make = () => ({
-        plan: nextPart(event, all, part, after, partSize(publisher.outbound.largest)).plan,
+        plan: nextPart(event, choice, part, after, partSize(publisher.outbound.largest)).plan,
         at: clock.currentTimeMillisUnsafe()
       })
       const planned =
@@ -228,12 +223,12 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
     const began = sofar.began ?? elapsedMs()
     const routed = Effect.suspend(() => {
-      const { all, subject: named } = routes.of(message.subject)
-      const subject = subjectWithId(named, header)
+      const route = routes.of(message.subject)
+      const subject = subjectWithId(route.subject, header)
       if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
       const event = eventOf(message, header, subject)
       return Effect.flatMap(asPlanned(event, { ...sofar, began }), (known) =>
-        routeEvent(event, all, message.data, known)
+        routeEvent(event, route, message.data, known)
       )
     })
     return endpoints.pass.pipe(
@@ -255,11 +250,11 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const began = elapsedMs()
       const fromStart = () => otherwise({ known: undefined, began })
       if (!endpoints.isOpen()) return fromStart()
-      const { all, subject: named } = routes.of(message.subject)
-      const subject = subjectWithId(named, header)
+      const route = routes.of(message.subject)
+      const subject = subjectWithId(route.subject, header)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
-      const { keys, plan } = nextPart(event, all, 0, "", partSize(publisher.outbound.largest))
+      const { keys, plan } = nextPart(event, route, 0, "", partSize(publisher.outbound.largest))
       if (!plan.last) return fromStart()
       goesTo(Math.min(plan.endpoints.length, fanOut))
       const telling = new Telling(plans, event, plan, clock.currentTimeMillisUnsafe(), began)

@@ -3,14 +3,12 @@ import { parseEventSubject } from "../../domain/event.ts"
 import type { Names } from "../../domain/names.ts"
 import type { Directory } from "../endpoints/directory.ts"
 import { Recent } from "../endpoints/recent.ts"
-import type { Candidate } from "./plan.ts"
+import type { Choice } from "./plan.ts"
 import { candidates } from "./plan.ts"
 
 /** Where events of a subject go. */
-export interface Route {
+export interface Route extends Choice {
   readonly subject: EventSubject
-  /** In the order of their ids. */
-  readonly all: ReadonlyArray<Candidate>
 }
 
 /** Subjects that are remembered. */
@@ -44,9 +42,10 @@ export class Routes {
 
   #find(text: string): Route {
     const subject = parseEventSubject(text, this.#names)
-    if ("problem" in subject) return { subject, all: [] }
+    const directory = this.#directory.revision()
+    if ("problem" in subject) return { subject, all: [], directory }
     const { tenant, type } = subject
     const { match, unreadable } = this.#directory
-    return { subject, all: candidates(match(tenant, type), unreadable(tenant)) }
+    return { subject, all: candidates(match(tenant, type), unreadable(tenant)), directory }
   }
 }

@@ -4,15 +4,17 @@ import { millisOf } from "../../broker/stream-message.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
+import { readConfiguration } from "./configuration-reading.ts"
 import { Digests } from "./digest.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
+import { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
 import type { Reach } from "./reach.ts"
 import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
-import { numberIn, readRecord, strictly, textIn } from "./record.ts"
+import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
 
 /** How far the reading of a stream has come. */
 export interface Reading {
@@ -68,6 +70,8 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   /** Circuits as the facts tell of them, by `<tenant>.<endpoint>`. */
   const endpoints = new Map<string, EndpointLife>()
   const objections: Array<Problem> = []
+  const planCheck = new PlanCheck(reach.clocksApart)
+  let isConfigured = false
   let isGapless = false
   const replaced = new Set<number>()
   let lastPlanned = 0
@@ -110,11 +114,25 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
-    if (record?.plan !== undefined && objection === undefined)
+    if (record?.plan !== undefined && objection === undefined) {
       lastPlanned = Math.max(lastPlanned, numberIn(record.eventSeq) ?? 0)
+      recompute(record, millisOf(nanoseconds))
+    }
+    if (aside?.kind === "endpoint-changed") planCheck.change(aside)
     if (aside === undefined || !circuitKinds.has(aside.kind)) return
     const key = `${aside.tenant}.${aside.endpoint}`
     endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, aside))
+  }
+
+  const recompute = (record: Loose, storedAt: number) => {
+    const about = aboutOf(record)
+    const type = textIn(record.type)
+    const { firstEvent, lastEvent, tenant } = ledger.scope
+    if (about === undefined || type === undefined || (tenant ?? about.tenant) !== about.tenant)
+      return
+    const { eventSeq } = about
+    if (eventSeq < firstEvent || eventSeq > lastEvent) return
+    objections.push(...planCheck.plan(record, { ...about, type, storedAt }))
   }
 
   /** A broker that lost the end of the event stream gives its sequences to other events. */
@@ -161,6 +179,13 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     lastPlanned = 0
   })
 
+  /** Once: what is changed later is told in the history. */
+  const readChanges = Effect.gen(function* () {
+    if (isConfigured) return
+    objections.push(...(yield* readConfiguration(planCheck, ledger.scope.tenant)))
+    isConfigured = true
+  })
+
   const readEvents = Effect.fnUntraced(function* (lastEvent: number) {
     const { names } = yield* Broker
     const { tenant } = ledger.scope
@@ -187,7 +212,18 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   /** Lets go of what ended well long ago. */
   const forgetSettled = () => ledger.forgetSettled()
 
-  return { ledger, events, history, endpoints, objections, readEvents, readHistory, forgetSettled }
+  return {
+    ledger,
+    events,
+    history,
+    endpoints,
+    objections,
+    planCheck,
+    readConfiguration: readChanges,
+    readEvents,
+    readHistory,
+    forgetSettled
+  }
 }
 
 export type Books = ReturnType<typeof openBooks>

@@ -15,6 +15,8 @@ export interface Loose {
   readonly reason?: unknown
   readonly dead?: unknown
   readonly plan?: unknown
+  readonly type?: unknown
+  readonly change?: unknown
 }
 
 /** A round of a delivery of the event that stands at a sequence. */
