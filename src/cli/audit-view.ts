@@ -149,7 +149,7 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
     row("  missing", tally.missing),
     ...rowIf("skipped", skipped, "endpoints that took no events"),
-    row("plans made again", books.planCheck.recomputed, "each endpoint that wanted an event"),
+    row("plans recomputed", books.planCheck.recomputed, "each endpoint that wanted an event"),
     ...rowIf("  not possible", books.planCheck.unknown, "an older version made them"),
     row("facts read", books.history.messages),
     ...problemLines(audit),
