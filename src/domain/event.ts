@@ -53,6 +53,8 @@ export type EventSubject =
 
 /** Takes `<root>.<tenant>.<type…>` apart. */
 export const parseEventSubject = (subject: string, root: string): EventSubject => {
+  if (!subject.startsWith(`${root}.`))
+    return { tenant: undefined, problem: `the subject ${subject} is not ${root}.<tenant>.<type>` }
   const [tenant = "", ...type] = subject.slice(root.length + 1).split(".")
   if (!isToken(tenant))
     return {

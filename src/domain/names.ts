@@ -4,6 +4,14 @@ export interface Names {
   /** First token(s) of the subjects that platforms publish to. */
   readonly eventRoot: string
   readonly events: string
+  /** Where an installation with tenants' streams stores what is published in its own account. */
+  readonly ownEvents: string
+  /** The stream of a tenant, in the tenant's account. */
+  readonly tenantEvents: (tenant: string) => string
+  /** The tenant whose stream has a name; undefined where it is nobody's. */
+  readonly tenantOf: (stream: string) => string | undefined
+  /** Which events came from where: what a source brings twice is known by it. */
+  readonly origins: string
   readonly history: string
   readonly dead: string
   readonly deliveries: (partition: number) => string
@@ -19,6 +27,12 @@ export interface Names {
   readonly deliverConsumer: string
   readonly subjects: {
     readonly allEvents: string
+    readonly eventsOf: (tenant: string) => string
+    /** In front of JetStream's requests to a tenant's account. */
+    readonly tenantApi: (tenant: string) => string
+    /** On which the stream of a tenant delivers its events. */
+    readonly tenantDeliver: (tenant: string) => string
+    readonly origin: string
     readonly event: (tenant: string, type: string) => string
     readonly delivery: (partition: number, tenant: string, endpoint: string) => string
     readonly deliveriesOf: (partition: number) => string
@@ -57,9 +71,15 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
   const root = lower.replace(/_+$/, "")
   // In one piece, as each fact names one: see deliveryId.
   const stream = (name: string) => [prefix, name].join("")
+  const tenantStreams = stream("EVENTS_")
   return {
     eventRoot,
     events: stream("EVENTS"),
+    ownEvents: stream("OWN_EVENTS"),
+    tenantEvents: (tenant) => `${tenantStreams}${tenant}`,
+    tenantOf: (name) =>
+      name.startsWith(tenantStreams) ? name.slice(tenantStreams.length) : undefined,
+    origins: stream("ORIGINS"),
     history: stream("HISTORY"),
     dead: stream("DEAD"),
     deliveries: (partition) => stream(`DELIVERIES_${partition}`),
@@ -75,6 +95,10 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     deliverConsumer: "deliver",
     subjects: {
       allEvents: `${eventRoot}.>`,
+      eventsOf: (tenant) => `${eventRoot}.${tenant}.>`,
+      tenantApi: (tenant) => `${root}.tenants.${tenant}.api`,
+      tenantDeliver: (tenant) => `${root}.tenants.${tenant}.events`,
+      origin: `${root}.origin`,
       event: (tenant, type) => `${eventRoot}.${tenant}.${type}`,
       delivery: (partition, tenant, endpoint) =>
         `${root}.deliveries.${partition}.${tenant}.${endpoint}`,

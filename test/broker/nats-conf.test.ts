@@ -114,7 +114,9 @@ describe("nats.conf with its accounts taken into use", () => {
     const [before, after] = text.split(/^(?=#accounts \{$)/m)
     assert(before !== undefined && after !== undefined)
     const file = join(directory, "accounts.conf")
-    await writeFile(file, onFreePorts(before + takenIntoUse(after)))
+    // What comes after the block is about further accounts.
+    const block = after.slice(0, after.search(/^#\}$/m) + 2)
+    await writeFile(file, onFreePorts(before + takenIntoUse(block)))
     const passwords = roles.map((role) => [`PETREL_${role.toUpperCase()}_PASSWORD`, `"${role}-1"`])
     server = await launch(binary, file, Object.fromEntries(passwords))
     operator = await as("operator")
