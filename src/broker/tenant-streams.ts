@@ -87,7 +87,7 @@ export const unheardTenants = Effect.gen(function* () {
     }
     before = now
   }
-  return [...unheard]
+  return [...unheard].sort()
 })
 
 /**
