@@ -5,52 +5,40 @@ import { startServer } from "./nats-server.ts"
 
 const natsConf = fileURLToPath(new URL("../nats.conf", import.meta.url))
 
-const withoutMarks = (lines: string): string => lines.replaceAll(/^#(?! \S|$)/gm, "")
-
+/** A part of nats.conf, taken into use. */
 const part = (text: string, pattern: RegExp): string => {
   const [found] = pattern.exec(text) ?? []
   if (found === undefined) throw new Error(`nats.conf has nothing like ${pattern}`)
-  return withoutMarks(found)
+  return found.replaceAll(/^#(?! \S|$)/gm, "")
 }
 
 /**
- * The accounts of tenants as nats.conf shows them for acme, and an account for Petrel with an
- * operator who may do everything.
+ * The accounts of nats.conf, with one for each tenant as it shows that for acme. Each user's password
+ * is its name and `-1`.
  *
- * @param withhold lines of which none that has this in it is taken over.
+ * @param withhold lines that have this in them are left out of what is about tenants.
  */
-export const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string) => {
+const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string) => {
   const text = await readFile(natsConf, "utf8")
-  const account = part(text, /^# {2}ACME \{\n(?:#.*\n)*?# {2}\}$/m)
+  const forEachTenant = (block: string) =>
+    tenants
+      .map((tenant) => block.replaceAll("acme", tenant).replaceAll("ACME", tenant.toUpperCase()))
+      .join("\n")
+      .split("\n")
+      .filter((line) => withhold === undefined || !line.includes(withhold))
+      .join("\n")
   const imports = part(text, /^# {4}imports: \[\n(?:#.*\n)*?# {4}\]$/m)
   const list = imports.slice(imports.indexOf("[") + 1, imports.lastIndexOf("]"))
-  const forEach = (block: string) =>
-    tenants
-      .map((tenant) =>
-        block.replaceAll("acme", tenant).replaceAll("ACME", `A_${tenant.toUpperCase()}`)
-      )
-      .join("\n")
-  const passwords = forEach("$PETREL_ACME_PASSWORD").split("\n")
-  const accounts = passwords.reduce(
-    (all, name, index) => all.replace(name, `${tenants[index]}-1`),
-    forEach(account)
-  )
-  const config = `accounts {
-  PETREL {
-    jetstream: enabled
-    users: [{ user: operator, password: operator-1 }]
-    imports: [${forEach(list)}]
-  }
-${accounts}
-}`
-  const lines = config.split("\n")
-  return lines.filter((line) => withhold === undefined || !line.includes(withhold)).join("\n")
+  return part(text, /^#accounts \{\n(?:#.*\n)*?#\}$/m)
+    .replace(/^ {2}PETREL \{$/m, `  PETREL {\n    imports: [${forEachTenant(list)}]`)
+    .replace(/\}$/, `${forEachTenant(part(text, /^# {2}ACME \{\n(?:#.*\n)*?# {2}\}$/m))}\n}`)
+    .replaceAll(/\$PETREL_(\w+)_PASSWORD/g, (_, user: string) => `"${user.toLowerCase()}-1"`)
 }
 
 /** An address of the server for one of its users. */
 export const addressFor = (server: Pick<TestServer, "port">, user: string): string =>
   `nats://${user}:${user}-1@127.0.0.1:${server.port}`
 
-/** A server with an account for Petrel and one for each tenant. */
+/** A server with Petrel's account and one for each tenant, by what nats.conf shows. */
 export const startTenantServer = async (tenants: ReadonlyArray<string>, withhold?: string) =>
   startServer({ config: await tenantAccounts(tenants, withhold) })

@@ -35,16 +35,14 @@ const tenantServer = (withhold?: string) =>
     (server) => Effect.promise(() => server.stop())
   )
 
-/** As the operator, in Petrel's account. */
-const asOperator =
-  (server: TestServer) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.provide(
-      effect,
-      Layer.fresh(
-        Facts.layer.pipe(Layer.provideMerge(Broker.layer({ url: addressFor(server, "operator") })))
-      )
-    )
+const connectedAs = (server: TestServer, user: string) =>
+  Layer.fresh(Facts.layer.pipe(Layer.provideMerge(Broker.layer({ url: addressFor(server, user) }))))
+
+/** A worker with what nats.conf lets it do. */
+const workerOn = Effect.fnUntraced(function* (server: TestServer, id = "w1") {
+  const context = yield* Layer.build(connectedAs(server, "worker"))
+  yield* Effect.provide(worker({ id }), context)
+})
 
 /** A publisher of a tenant, with what nats.conf lets it do. */
 const publisherOf = Effect.fnUntraced(function* (server: TestServer, tenant: string) {
@@ -91,7 +89,9 @@ const story = <E>(
   it.live(name, () =>
     Effect.gen(function* () {
       const server = yield* tenantServer(withhold)
-      yield* Effect.andThen(init(topology), tell(server)).pipe(asOperator(server))
+      yield* Effect.andThen(init(topology), tell(server)).pipe(
+        Effect.provide(connectedAs(server, "operator"))
+      )
     }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 
@@ -100,7 +100,7 @@ describe("tenants with streams of their own", () => {
     Effect.gen(function* () {
       const { requests, received, url } = yield* receiver()
       for (const tenant of tenants) yield* endpoint({ tenant, url: `${url}/${tenant}` })
-      yield* worker()
+      yield* workerOn(server)
       for (const tenant of tenants) {
         const { publish } = yield* publisherOf(server, tenant)
         for (const n of [1, 2]) yield* publish(`events.${tenant}.invoice.paid`, `${n}`, `same-${n}`)
@@ -146,7 +146,7 @@ describe("tenants with streams of their own", () => {
           const { publish } = yield* publisherOf(server, "acme")
           const facts = yield* history
           const send = Effect.gen(function* () {
-            yield* worker()
+            yield* workerOn(server)
             for (const n of [1, 2, 3]) yield* publish("events.acme.a", `${n}`, `id-${n}`)
             yield* received(6)
             yield* idle
@@ -154,7 +154,7 @@ describe("tenants with streams of their own", () => {
           yield* restarted ? Effect.scoped(send) : send
           yield* bringAgain
           yield* eventually(messagesInEvents, (count) => count === 6)
-          if (restarted) yield* worker({ id: "w2" })
+          if (restarted) yield* workerOn(server, "w2")
           yield* facts.planned(6)
           yield* publish("events.acme.a", "4", "id-4")
           yield* received(8)
@@ -227,7 +227,7 @@ describe("an installation that publishers publish to directly", () => {
           change: "created",
           fields: []
         })
-        yield* worker()
+        yield* workerOn(server)
         const { publish: publishAsAcme } = yield* publisherOf(server, "acme")
         yield* publishAsAcme("events.acme.after", "{}", "y")
         const { publish: publishAsOperator } = yield* publisherOf(server, "operator")
