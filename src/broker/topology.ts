@@ -137,6 +137,12 @@ const sourced = (
   }
 ]
 
+/**
+ * Where a source begins of which EVENTS holds nothing. Left to itself it would begin with what is
+ * newer than the last event in EVENTS, whoever that came from, and leave out what was acknowledged.
+ */
+const fromBeginning = { opt_start_seq: 1 } as const
+
 /** Where EVENTS takes what it holds from. Equal ids of different tenants must both be stored. */
 const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
   tenants.length === 0
@@ -145,9 +151,10 @@ const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
         subjects: [],
         duplicate_window: 0,
         sources: [
-          { name: names.ownEvents },
+          { name: names.ownEvents, ...fromBeginning },
           ...tenants.map((tenant) => ({
             name: names.tenantEvents(tenant),
+            ...fromBeginning,
             // Whatever that stream holds, nothing but this tenant's events comes from it.
             subject_transforms: [
               { src: names.subjects.eventsOf(tenant), dest: names.subjects.eventsOf(tenant) }

@@ -183,6 +183,50 @@ describe("tenants with streams of their own", () => {
         })
     )
 
+  story("get what a source brings again where the first is not there any more", (server) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const { received, requests, url } = yield* receiver()
+      yield* endpoint({ url })
+      const facts = yield* history
+      const { publish } = yield* publisherOf(server, "acme")
+      yield* workerOn(server)
+      for (const n of [1, 2, 3]) yield* publish("events.acme.a", `${n}`, `id-${n}`)
+      yield* received(3)
+      yield* idle
+      yield* ask("lose it", () => jsm.streams.deleteMessage(names.events, 2))
+      yield* bringAgain
+      yield* facts.planned(6)
+      yield* received(4)
+      yield* idle
+      assert.deepStrictEqual(requests.map(({ body }) => body.toString()).sort(), [
+        "1",
+        "2",
+        "2",
+        "3"
+      ])
+    })
+  )
+
+  story("get what was published while nothing was taken from their stream", (server) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      for (const n of [1, 2]) yield* publish("old", `${n}`)
+      yield* eventually(messagesInEvents, (count) => count === 2)
+      // As when the oldest events have expired.
+      yield* ask("expire", () => jsm.streams.deleteMessage(names.events, 1))
+      const { config } = yield* ask("look", () => jsm.streams.info(names.events))
+      const sources = (config.sources ?? []).filter(({ name }) => name !== names.tenantEvents("acme"))
+      yield* ask("cut off", () => jsm.streams.update(names.events, { ...config, sources }))
+      const { publish: publishAsAcme } = yield* publisherOf(server, "acme")
+      yield* publishAsAcme("events.acme.a", "1", "id-1")
+      yield* publish("new", "3")
+      yield* eventually(messagesInEvents, (count) => count === 2)
+      yield* init(withTenants)
+      yield* eventually(messagesInEvents, (count) => count === 3)
+    })
+  )
+
   story("are told of an event that the router left out as a repeat, and that is none", () =>
     Effect.gen(function* () {
       const facts = yield* Facts
