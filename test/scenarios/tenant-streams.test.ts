@@ -216,7 +216,9 @@ describe("tenants with streams of their own", () => {
       // As when the oldest events have expired.
       yield* ask("expire", () => jsm.streams.deleteMessage(names.events, 1))
       const { config } = yield* ask("look", () => jsm.streams.info(names.events))
-      const sources = (config.sources ?? []).filter(({ name }) => name !== names.tenantEvents("acme"))
+      const sources = (config.sources ?? []).filter(
+        ({ name }) => name !== names.tenantEvents("acme")
+      )
       yield* ask("cut off", () => jsm.streams.update(names.events, { ...config, sources }))
       const { publish: publishAsAcme } = yield* publisherOf(server, "acme")
       yield* publishAsAcme("events.acme.a", "1", "id-1")
