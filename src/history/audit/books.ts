@@ -3,6 +3,8 @@ import { Broker } from "../../broker/connection.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
+import type { Mark } from "./beginning.ts"
+import { addMark, factsGone, takeRemoved } from "./beginning.ts"
 import { readConfiguration } from "./configuration-reading.ts"
 import { Digests } from "./digest.ts"
 import { Ledger } from "./ledger.ts"
@@ -14,6 +16,7 @@ import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
+import { eventsGone, Strays } from "./strays.ts"
 
 /** How far the reading of a stream has come. */
 export interface Reading {
@@ -26,13 +29,17 @@ export interface Reading {
   first: { readonly seq: number; readonly at: number } | undefined
   /** The last that was read. */
   last: Pick<Seen, "nanoseconds" | "seq"> | undefined
+  /** When what was read was stored, by the hour. */
+  readonly marks: Array<Mark>
   readonly digests: Digests
 }
 
 /** Takes down how far the reading has come. */
 const note = (reading: Reading, seen: Seen) => {
   reading.next = seen.seq + 1
-  reading.first ??= { seq: seen.seq, at: millisOf(seen.nanoseconds) }
+  const at = millisOf(seen.nanoseconds)
+  reading.first ??= { seq: seen.seq, at }
+  addMark(reading.marks, seen.seq, at)
   reading.last = { seq: seen.seq, nanoseconds: seen.nanoseconds }
   reading.messages++
   reading.digests.add(seen)
@@ -58,6 +65,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     messages: 0,
     first: undefined,
     last: undefined,
+    marks: [],
     digests: new Digests(mark)
   })
   const events = reading(reach.scope.firstEvent, marks.events)
@@ -69,19 +77,12 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   let isConfigured = false
   let isGapless = false
   const replaced = new Set<number>()
-  let lastPlanned = 0
-
-  const eventsGone = (from: number, to: number, why: string) =>
-    objections.push({
-      kind: "event-gap",
-      eventSeq: from,
-      says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} not in the event stream any more: ${why}`
-    })
+  const strays = new Strays(reach.begins.events)
 
   const seeEvent = (seen: Seen) => {
     // Of one tenant's events nobody knows which sequences they had.
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
-      eventsGone(events.next, seen.seq - 1, "somebody removed them")
+      objections.push(eventsGone(events.next, seen.seq - 1, "somebody removed them"))
     note(events, seen)
     if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) isReplaced(seen.seq)
   }
@@ -106,10 +107,9 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
-    if (record?.plan !== undefined && objection === undefined) {
-      lastPlanned = Math.max(lastPlanned, numberIn(record.eventSeq) ?? 0)
+    if (record !== undefined && objection === undefined) strays.see(record, seq, ledger.scope)
+    if (record?.plan !== undefined && objection === undefined)
       recompute(record, millisOf(nanoseconds))
-    }
     if (record?.kind === "endpoint-changed" && !planCheck.change(record))
       objections.push({ kind: "unreadable-fact", seq, says: wordsFor("unreadable-fact", seq) })
     if (record !== undefined && circuitKinds.has(record.kind)) {
@@ -151,6 +151,9 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     yield* goesOn("history", history)
     const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
     history.to = state.last_seq
+    // After that: events come before the facts about them.
+    const { state: ends } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+    strays.endAt(ends.last_seq)
     yield* readThrough(
       {
         stream: names.history,
@@ -169,10 +172,6 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
         says: `facts ${history.next} to ${history.to} are not in the history any more`
       })
     history.next = Math.max(history.next, history.to + 1)
-    const { state: now } = yield* ask("look at the events", () => jsm.streams.info(names.events))
-    if (lastPlanned <= now.last_seq) return
-    eventsGone(now.last_seq + 1, lastPlanned, "the broker lost the end of the stream")
-    lastPlanned = 0
   })
 
   /** Once: what is changed later is told in the history. */
@@ -200,9 +199,18 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
       seeEvent
     )
     if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
-      eventsGone(events.next, lastEvent, "somebody removed them")
+      objections.push(eventsGone(events.next, lastEvent, "somebody removed them"))
     events.next = Math.max(events.next, lastEvent + 1)
   })
+
+  /** Takes in where the streams begin, and says what of them was read before and is gone too early. */
+  const beginAt = ({ begins }: Reach) => {
+    strays.begins = begins.events
+    const firstFact = takeRemoved(history.marks, begins.history)
+    if (firstFact !== undefined) objections.push(factsGone(firstFact, begins.history.first - 1))
+    const firstEvent = takeRemoved(events.marks, begins.events)
+    if (firstEvent !== undefined) objections.push(strays.tellRemoved(firstEvent))
+  }
 
   /** Lets go of what ended well long ago. */
   const forgetSettled = () => ledger.forgetSettled()
@@ -213,7 +221,11 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     history,
     endpoints,
     objections,
+    strays,
+    /** Whether all that should be at the beginning of the history was there is found out once. */
+    isBeginningKnown: false,
     planCheck,
+    beginAt,
     readConfiguration: readChanges,
     readEvents,
     readHistory,
