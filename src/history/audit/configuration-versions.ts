@@ -75,6 +75,25 @@ export const wants = ({ filters }: Version, type: string): boolean => {
  */
 const unseenMs = 20_000
 
+/** How many of a list, which is in the order of its revisions, have one up to this. */
+export const countUpTo = <A>(
+  list: ReadonlyArray<A>,
+  revisionOf: (one: A) => number,
+  revision: number
+): number => {
+  let low = 0
+  let high = list.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const one = list[middle]
+    if (one !== undefined && revisionOf(one) <= revision) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const revisionOf = ({ revision }: Version): number => revision
+
 /** All versions of an endpoint, by revision. */
 export class Versions {
   readonly id: string
@@ -88,8 +107,15 @@ export class Versions {
     return this.#all.at(-1)
   }
 
+  /** The last one up to a revision of the bucket. */
+  at(directory: number): Version | undefined {
+    return this.#all[countUpTo(this.#all, revisionOf, directory) - 1]
+  }
+
+  /** The one that has a revision. */
   of(revision: number): Version | undefined {
-    return this.#all.find((version) => version.revision === revision)
+    const version = this.at(revision)
+    return version?.revision === revision ? version : undefined
   }
 
   /**
@@ -98,6 +124,10 @@ export class Versions {
    */
   add(version: Version): "known" | "added" | "replaced" {
     const { revision, storedAt } = version
+    if (this.latest === undefined || this.latest.revision < revision) {
+      this.#all.push(version)
+      return "added"
+    }
     if (this.of(revision)?.storedAt === storedAt) return "known"
     const isLost = (other: Version) =>
       other.revision >= revision && (storedAt === 0 || other.storedAt < storedAt)
@@ -114,8 +144,7 @@ export class Versions {
    * @param plannedAt when the plan was stored, ms since the epoch.
    */
   upTo(directory: number, plannedAt: number): ReadonlyArray<Version | undefined> {
-    let at = this.#all.length - 1
-    while (at >= 0 && (this.#all[at]?.revision ?? 0) > directory) at--
+    let at = countUpTo(this.#all, revisionOf, directory) - 1
     const may: Array<Version | undefined> = [this.#all[at]]
     for (; at >= 0; at--) {
       const version = this.#all[at]

@@ -216,8 +216,10 @@ export const judge = Effect.fnUntraced(function* (
   for (const problem of found)
     if (problems.count(problem)) problems.list.push({ ...(yield* describe(problem)), ...problem })
 
+  // What is only there because nothing else was asked for need not be checked.
+  const isVouched = reach.isVouched && (reach.asked === undefined || books.planCheck.unknown === 0)
   const judgement: Judgement = {
-    verdict: problems.total > 0 ? "problems" : reach.isVouched ? "clean" : "unvouched",
+    verdict: problems.total > 0 ? "problems" : isVouched ? "clean" : "unvouched",
     tally,
     events: { stored: books.events.messages, unreached },
     problems

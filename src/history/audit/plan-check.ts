@@ -1,5 +1,5 @@
 import type { Version } from "./configuration-versions.ts"
-import { Versions, versionOf, wants } from "./configuration-versions.ts"
+import { countUpTo, Versions, versionOf, wants } from "./configuration-versions.ts"
 import type { Problem } from "./problem.ts"
 import type { Loose } from "./record.ts"
 import { textIn } from "./record.ts"
@@ -37,49 +37,70 @@ interface Change {
   readonly of: Versions
 }
 
-/** The endpoints of a tenant. */
+const revisionOf = ({ version }: Change): number => version.revision
+
+/**
+ * The endpoints of a tenant as they were at one revision of the bucket, which goes on with the plans:
+ * each is made from the revision of the one before it, or from one nearby.
+ */
 class Tenant {
   readonly endpoints = new Map<string, Versions>()
-  /** By type, endpoints whose latest version wants it, or of which nobody knows. */
+  /** By type, endpoints that want it, or of which nobody knows; as of {@link #applied}. */
   readonly #wanting = new Map<string, Set<Versions>>()
   /** By revision. */
   #changes: Array<Change> = []
+  /** How many of the changes are applied. */
+  #applied = 0
 
   take(id: string, version: Version): void {
     const versions = this.endpoints.get(id) ?? new Versions(id)
     this.endpoints.set(id, versions)
     const taken = versions.add(version)
     if (taken === "known") return
+    const { revision } = version
+    const at = countUpTo(this.#changes, revisionOf, revision)
+    this.#changes.splice(at, 0, { version, of: versions })
     if (taken === "replaced")
       this.#changes = this.#changes.filter(
-        ({ of, version: { revision } }) => of !== versions || versions.of(revision) !== undefined
+        ({ of, version }) => of !== versions || versions.of(version.revision) === version
       )
-    const last = this.#changes.at(-1)
-    this.#changes.push({ version, of: versions })
-    if (last !== undefined && last.version.revision > version.revision)
-      this.#changes.sort((a, b) => a.version.revision - b.version.revision)
-    for (const [type, wanting] of this.#wanting)
-      if (mayWant(versions.latest, type)) wanting.add(versions)
-      else wanting.delete(versions)
+    if (taken === "added" && at >= this.#applied) return
+    this.#applied = 0
+    this.#wanting.clear()
   }
 
-  wanting(type: string): ReadonlySet<Versions> {
+  /** Endpoints that want a type, or of which nobody knows, at a revision. */
+  wanting(type: string, directory: number): ReadonlySet<Versions> {
+    this.#moveTo(directory)
     const known = this.#wanting.get(type)
     if (known !== undefined) return known
     if (this.#wanting.size >= mostTypes) this.#wanting.clear()
     const wanting = new Set<Versions>()
     for (const versions of this.endpoints.values())
-      if (mayWant(versions.latest, type)) wanting.add(versions)
+      if (mayWant(versions.at(directory), type)) wanting.add(versions)
     this.#wanting.set(type, wanting)
     return wanting
   }
 
-  /** Changes after a revision, the last one first. */
-  *after(revision: number): Generator<Change> {
-    for (let at = this.#changes.length - 1; at >= 0; at--) {
+  /** The first change after a revision whose time is known. */
+  firstAfter(directory: number): Change | undefined {
+    let at = countUpTo(this.#changes, revisionOf, directory)
+    while (this.#changes[at]?.version.storedAt === 0) at++
+    return this.#changes[at]
+  }
+
+  #moveTo(directory: number): void {
+    const to = countUpTo(this.#changes, revisionOf, directory)
+    const [from, end] = to < this.#applied ? [to, this.#applied] : [this.#applied, to]
+    this.#applied = to
+    if (this.#wanting.size === 0) return
+    for (let at = from; at < end; at++) {
       const change = this.#changes[at]
-      if (change === undefined || change.version.revision <= revision) return
-      yield change
+      if (change === undefined) continue
+      const version = change.of.at(directory)
+      for (const [type, wanting] of this.#wanting)
+        if (mayWant(version, type)) wanting.add(change.of)
+        else wanting.delete(change.of)
     }
   }
 }
@@ -172,23 +193,17 @@ export class PlanCheck {
     return problems
   }
 
-  /** Endpoints that may stand in a plan, or do. */
+  /** Endpoints that are to stand in a plan, or do. */
   #concerned(tenant: Tenant, part: PlanPart, type: string): ReadonlySet<Versions> {
-    const wanting = tenant.wanting(type)
-    const isAsOfNow = tenant.after(part.directory).next().done === true
-    let isMore = !isAsOfNow
+    const wanting = tenant.wanting(type, part.directory)
+    let all: Set<Versions> | undefined
     for (const id of part.endpoints.keys()) {
       const versions = tenant.endpoints.get(id)
-      isMore ||= versions !== undefined && !wanting.has(versions)
+      if (versions === undefined || wanting.has(versions)) continue
+      all ??= new Set(wanting)
+      all.add(versions)
     }
-    if (!isMore) return wanting
-    const all = new Set(wanting)
-    for (const { of } of tenant.after(part.directory)) all.add(of)
-    for (const id of part.endpoints.keys()) {
-      const versions = tenant.endpoints.get(id)
-      if (versions !== undefined) all.add(versions)
-    }
-    return all
+    return all ?? wanting
   }
 
   /** Which ids a part speaks for: those after the end of the part before it, up to its own end. */
@@ -206,12 +221,9 @@ export class PlanCheck {
 
   /** A change that the router should have known. */
   #missed(tenant: Tenant, directory: number, { eventAt }: PlannedEvent): Change | undefined {
+    const change = tenant.firstAfter(directory)
     const before = eventAt - maxDirectoryAgeMs - this.#clocksApart
-    for (const change of tenant.after(directory)) {
-      const { storedAt } = change.version
-      if (storedAt > 0 && storedAt < before) return change
-    }
-    return undefined
+    return change !== undefined && change.version.storedAt < before ? change : undefined
   }
 
   #tenant(name: string): Tenant {
