@@ -43,6 +43,12 @@ const look = Effect.fnUntraced(function* (of: Purged) {
   return yield* ask("look", () => jsm.streams.info(names[of]))
 })
 
+/** Waits until the broker has dropped all that was there. */
+const emptied = (of: Purged) =>
+  look(of).pipe(
+    Effect.repeat({ until: ({ state }) => state.messages === 0, schedule: Schedule.spaced(50) })
+  )
+
 /** Removes what is before a sequence. */
 const purge = Effect.fnUntraced(function* (of: Purged, seq: number) {
   const { ask, jsm, names } = yield* Broker
@@ -58,6 +64,17 @@ const aged = Effect.fnUntraced(function* (dropped: Readonly<Record<Purged, numbe
     yield* ask("make", () => jsm.streams.add({ ...config, first_seq: dropped[of] + 1 }))
   }
   yield* init(testTopology)
+})
+
+/** Gives what looks again as a watch does, and says what was found. */
+const looking = Effect.gen(function* () {
+  const books = openBooks(yield* readReach({}))
+  return Effect.gen(function* () {
+    const reach = yield* readReach({})
+    const { firstEvent, isWhole } = books.ledger.scope
+    books.ledger.scope = { ...reach.scope, firstEvent, isWhole, lastEvent: Infinity }
+    return told(yield* judge(books, yield* examine(books, reach)))
+  })
 })
 
 /** Works until so many more events, and with them as many as are said, were delivered. */
@@ -80,10 +97,7 @@ const expire = Effect.fnUntraced(function* (
   ages: Partial<TopologyOptions>
 ) {
   yield* init({ ...testTopology, ...ages })
-  for (const of of streams)
-    yield* look(of).pipe(
-      Effect.repeat({ until: ({ state }) => state.messages === 0, schedule: Schedule.spaced(50) })
-    )
+  yield* Effect.forEach(streams, emptied)
   const short = yield* found
   yield* init(testTopology)
   return short
@@ -139,13 +153,7 @@ describe("an audit of streams whose beginning was removed", () => {
   scenario("sees it happen between two looks, and tells it once", () =>
     Effect.gen(function* () {
       yield* delivered(6)
-      const books = openBooks(yield* readReach({}))
-      const again = Effect.gen(function* () {
-        const reach = yield* readReach({})
-        const { firstEvent, isWhole } = books.ledger.scope
-        books.ledger.scope = { ...reach.scope, firstEvent, isWhole, lastEvent: Infinity }
-        return told(yield* judge(books, yield* examine(books, reach)))
-      })
+      const again = yield* looking
       assert.deepStrictEqual(yield* again, [])
       yield* purge("history", 4)
       yield* purge("events", 3)
@@ -181,6 +189,19 @@ describe("an audit of streams whose beginning the broker dropped", () => {
       yield* publish("invoice.late")
       yield* facts.count("delivered", 1)
       assert.deepInclude(yield* found, nothing)
+    })
+  )
+
+  scenario("takes no offence at what it read before and has expired since", () =>
+    Effect.gen(function* () {
+      yield* delivered(5)
+      const again = yield* looking
+      assert.deepStrictEqual(yield* again, [])
+      yield* init({ ...testTopology, ...short })
+      yield* Effect.forEach(["events", "history"] as const, emptied)
+      assert.deepStrictEqual(yield* again, [])
+      yield* init(testTopology)
+      assert.deepStrictEqual(yield* again, [])
     })
   )
 

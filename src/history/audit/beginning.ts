@@ -73,8 +73,9 @@ export const withoutRemoved = (reach: Reach, books: Books): Reach => {
   const begin = history.first?.at ?? Number.POSITIVE_INFINITY
   const gone = ledger
     .unplanned()
+    .filter(({ eventSeq }) => eventSeq <= reach.routerFloor)
     .map(({ eventSeq }) => ({ seq: eventSeq, at: ledger.times.of(eventSeq) }))
-    .filter(({ at, seq }) => seq <= reach.routerFloor && at >= dueSince && at < begin + clocksApart)
+    .filter(({ at }) => at >= dueSince && at < begin + clocksApart)
     .sort((a, b) => a.seq - b.seq)
   const [from] = gone
   const to = gone.at(-1)
