@@ -27,6 +27,8 @@ export class Strays {
   #end = 0
   /** The last event beyond the end that a plan names. */
   #lastPlanned = 0
+  /** The last event that was told of as lost. */
+  #lostTo = 0
   #beyond: Array<Beyond> = []
   /** The first event that is gone too early, and the last one that was told of as gone. */
   #goneFrom: number | undefined
@@ -48,20 +50,23 @@ export class Strays {
     return this.#lastPlanned > 0 || this.#beyond.length > 0
   }
 
-  /**
-   * Takes in the fact at a sequence, which may be about any event or none.
-   */
+  /** Takes in the fact at a sequence of the history, which may be about any event or none. */
   see(record: Loose, seq: number, scope: Scope): void {
     const eventSeq = numberIn(record.eventSeq) ?? 0
+    const { dueSince, first } = this.begins
     if (eventSeq > this.#end) this.#seeBeyond({ record, seq, eventSeq }, scope)
-    else if (eventSeq < this.begins.first && eventSeq > this.#toldTo) this.#seeGone(record, scope)
+    else if (eventSeq < first && (numberIn(record.eventAt) ?? 0) >= dueSince)
+      this.#seeGone(record, scope)
   }
 
   #seeBeyond(beyond: Beyond, { tenant }: Scope): void {
     const { eventSeq, record } = beyond
     if (record.plan !== undefined) this.#lastPlanned = Math.max(this.#lastPlanned, eventSeq)
     // Its plan tells of the lost event already.
-    else if (eventSeq > this.#lastPlanned && (tenant ?? record.tenant) === record.tenant)
+    else if (
+      eventSeq > Math.max(this.#lastPlanned, this.#lostTo) &&
+      (tenant ?? record.tenant) === record.tenant
+    )
       this.#beyond.push(beyond)
   }
 
@@ -69,7 +74,7 @@ export class Strays {
     const about = aboutOf(record)
     if (about === undefined || (tenant ?? about.tenant) !== about.tenant) return
     const { eventAt, eventSeq } = about
-    if (eventAt < Math.max(since, this.begins.dueSince) || eventAt > until) return
+    if (eventSeq <= this.#toldTo || eventAt < since || eventAt > until) return
     this.#goneFrom = Math.min(this.#goneFrom ?? eventSeq, eventSeq)
   }
 
@@ -85,6 +90,7 @@ export class Strays {
       if (eventSeq > this.#lastPlanned)
         found.push(outcomeOfNothing(record, eventSeq, seq, this.#end))
     this.#goneFrom = undefined
+    this.#lostTo = Math.max(this.#lostTo, this.#lastPlanned)
     this.#lastPlanned = 0
     this.#beyond = []
     return found
