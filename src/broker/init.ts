@@ -11,6 +11,7 @@ import {
   streamNotFound,
   TopologyError
 } from "./installed.ts"
+import { notingRaise } from "./kept-since.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
 import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
 import { leastMaxPayload, tenantStream, wanted } from "./topology.ts"
@@ -188,7 +189,11 @@ const ensureStream = Effect.fnUntraced(function* (
   const fields = differing(stream, info.config)
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
   yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
-    jsm.streams.update(stream.name, { ...info.config, ...stream })
+    jsm.streams.update(stream.name, {
+      ...info.config,
+      ...stream,
+      ...notingRaise(stream, info)
+    })
   ).pipe(withRoomNeeded(stream))
   return { what, change: "updated", fields } satisfies Change
 })

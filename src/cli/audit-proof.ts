@@ -2,6 +2,8 @@ import { readFile, writeFile } from "node:fs/promises"
 import { Effect, Option, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import type { Audit } from "../history/audit/audit.ts"
+import type { Beginning } from "../history/audit/beginning.ts"
+import { goneTooEarly } from "../history/audit/beginning.ts"
 import type { Reading } from "../history/audit/books.ts"
 import type { StreamProof } from "../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../history/audit/proof.ts"
@@ -32,13 +34,26 @@ export const writeProof = (path: string, audit: Audit, now: number) =>
     catch: (error) => new Refused({ message: `cannot write the proof: ${why(error)}` })
   })
 
-const compare = Effect.fnUntraced(function* (name: string, before: StreamProof, now: Reading) {
-  const { changed, gone, same } = compareWithProof(before, now)
+const compare = Effect.fnUntraced(function* (
+  name: string,
+  before: StreamProof,
+  now: Reading,
+  begins: Beginning
+) {
+  const { changed, gone, removed, same } = compareWithProof(before, now, begins)
   const rest = gone === 0 ? "" : `; ${countText(gone)} are too old to be compared`
   yield* remark(`${name}: ${countText(same)} are as the proof says${rest}`)
-  return changed.map(
-    ({ first, last }) => `${name} ${countText(first)} to ${countText(last)} are not what they were`
-  )
+  return [
+    ...(removed === undefined
+      ? []
+      : [
+          `${name} ${countText(removed.from)} to ${countText(removed.to)} are gone, though ${goneTooEarly}`
+        ]),
+    ...changed.map(
+      ({ first, last }) =>
+        `${name} ${countText(first)} to ${countText(last)} are not what they were`
+    )
+  ]
 })
 
 /** Says where the streams are not what a proof says they were; undefined where they are. */
@@ -48,8 +63,8 @@ export const compareWith = Effect.fnUntraced(function* (before: Proof, { books, 
       message: `the proof is of ${before.tenant ?? "all tenants"}: audit the same to compare with it`
     })
   const found = [
-    ...(yield* compare("events", before.events, books.events)),
-    ...(yield* compare("facts", before.history, books.history))
+    ...(yield* compare("events", before.events, books.events, reach.begins.events)),
+    ...(yield* compare("facts", before.history, books.history, reach.begins.history))
   ]
   return found.length === 0 ? undefined : `the past has been changed: ${found.join(", ")}`
 })

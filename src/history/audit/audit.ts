@@ -5,6 +5,7 @@ import { firstSince } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { hasEnded } from "../fold/round.ts"
 import { makeAttemptTimes } from "./attempt-times.ts"
+import { withoutRemoved } from "./beginning.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
@@ -64,11 +65,13 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   const { epoch } = (yield* readChanges).changes
   const { names } = yield* Broker
   const { ledger } = books
+  books.beginAt(whole)
   yield* books.readEvents(whole.scope.lastEvent)
   yield* books.readConfiguration
   yield* books.readHistory
-  const reach = yield* withoutExpired(whole, books.history.first)
-  if (reach !== whole) ledger.beginAt(reach.scope.firstEvent)
+  const left = yield* withoutExpired(whole, books.history.first)
+  if (left !== whole) ledger.beginAt(left.scope.firstEvent)
+  const reach = withoutRemoved(left, books)
 
   const overdue = new Map<string, Overdue>()
   const now = yield* Clock.currentTimeMillis
@@ -104,13 +107,17 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   }
   ledger.beginLooking()
   yield* lookEverywhere(partitions, see, seeUnreadable)
-  const letters = yield* compareDeadLetters(ledger, now)
+  const letters = yield* compareDeadLetters(ledger)
   yield* books.readHistory
 
   for (let look = 1; look <= looks; look++) {
     const lost = yield* findLost
     const untold = stillUntold(letters.untold, ledger)
-    if (lost.length + untold.length + letters.unburied.length + overdue.size === 0) break
+    if (
+      lost.length + untold.length + letters.unburied.length + overdue.size === 0 &&
+      !books.strays.isWaiting
+    )
+      break
     yield* Effect.sleep(ackWait)
     yield* lookFor(lost, partitions, see)
     yield* books.readHistory
@@ -122,6 +129,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     yield* books.readHistory
     misconfigured = yield* compareConfiguration(books.planCheck, reach.scope.tenant)
   }
+  books.objections.push(...books.strays.problems())
   const findings: Findings = {
     reach,
     misconfigured,

@@ -6,6 +6,8 @@ import { readRepeat } from "../../domain/origin.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
+import type { Mark } from "./beginning.ts"
+import { addMark, factsGone, takeRemoved } from "./beginning.ts"
 import { readConfiguration } from "./configuration-reading.ts"
 import { Digests } from "./digest.ts"
 import { EventHeaders } from "./event-headers.ts"
@@ -18,6 +20,7 @@ import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
+import { eventsGone, Strays } from "./strays.ts"
 
 /** How far the reading of a stream has come. */
 export interface Reading {
@@ -30,13 +33,17 @@ export interface Reading {
   first: { readonly seq: number; readonly at: number } | undefined
   /** The last that was read. */
   last: Pick<Seen, "nanoseconds" | "seq"> | undefined
+  /** When what was read was stored, by the hour. */
+  readonly marks: Array<Mark>
   readonly digests: Digests
 }
 
 /** Takes down how far the reading has come. */
 const note = (reading: Reading, seen: Seen) => {
   reading.next = seen.seq + 1
-  reading.first ??= { seq: seen.seq, at: millisOf(seen.nanoseconds) }
+  const at = millisOf(seen.nanoseconds)
+  reading.first ??= { seq: seen.seq, at }
+  addMark(reading.marks, seen.seq, at)
   reading.last = { seq: seen.seq, nanoseconds: seen.nanoseconds }
   reading.messages++
   reading.digests.add(seen)
@@ -73,6 +80,7 @@ export const openBooks = Effect.fnUntraced(function* (
     messages: 0,
     first: undefined,
     last: undefined,
+    marks: [],
     digests: new Digests(mark)
   })
   const events = reading(reach.scope.firstEvent, marks.events)
@@ -84,19 +92,12 @@ export const openBooks = Effect.fnUntraced(function* (
   let isConfigured = false
   let isGapless = false
   const replaced = new Set<number>()
-  let lastPlanned = 0
-
-  const eventsGone = (from: number, to: number, why: string) =>
-    objections.push({
-      kind: "event-gap",
-      eventSeq: from,
-      says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} not in the event stream any more: ${why}`
-    })
+  const strays = new Strays(reach.begins.events)
 
   const seeEvent = (seen: Seen) => {
     // Of one tenant's events nobody knows which sequences they had.
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
-      eventsGone(events.next, seen.seq - 1, "somebody removed them")
+      objections.push(eventsGone(events.next, seen.seq - 1, "somebody removed them"))
     note(events, seen)
     headers.see(seen.seq, seen.message)
     if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) isReplaced(seen.seq)
@@ -125,12 +126,11 @@ export const openBooks = Effect.fnUntraced(function* (
     if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
+    if (record !== undefined && objection === undefined) strays.see(record, seq, ledger.scope)
     if (record?.plan !== undefined && objection === undefined) {
-      const eventSeq = numberIn(record.eventSeq) ?? 0
-      lastPlanned = Math.max(lastPlanned, eventSeq)
       const first = readRepeat(record.reason)
       if (first === undefined) recompute(record, millisOf(nanoseconds))
-      else leftOut.set(eventSeq, first)
+      else leftOut.set(numberIn(record.eventSeq) ?? 0, first)
     }
     if (aside?.kind === "endpoint-changed") planCheck.change(aside)
     if (aside === undefined || !circuitKinds.has(aside.kind)) return
@@ -169,6 +169,9 @@ export const openBooks = Effect.fnUntraced(function* (
     yield* goesOn("history", history)
     const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
     history.to = state.last_seq
+    // After that: events come before the facts about them.
+    const { state: ends } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+    strays.endAt(ends.last_seq)
     yield* readThrough(
       {
         stream: names.history,
@@ -187,10 +190,6 @@ export const openBooks = Effect.fnUntraced(function* (
         says: `facts ${history.next} to ${history.to} are not in the history any more`
       })
     history.next = Math.max(history.next, history.to + 1)
-    const { state: now } = yield* ask("look at the events", () => jsm.streams.info(names.events))
-    if (lastPlanned <= now.last_seq) return
-    eventsGone(now.last_seq + 1, lastPlanned, "the broker lost the end of the stream")
-    lastPlanned = 0
   })
 
   /** Once: what is changed later is told in the history. */
@@ -219,9 +218,18 @@ export const openBooks = Effect.fnUntraced(function* (
       seeEvent
     )
     if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
-      eventsGone(events.next, lastEvent, "somebody removed them")
+      objections.push(eventsGone(events.next, lastEvent, "somebody removed them"))
     events.next = Math.max(events.next, lastEvent + 1)
   })
+
+  /** Takes in where the streams begin, and says what of them was read before and is gone too early. */
+  const beginAt = ({ begins }: Reach) => {
+    strays.begins = begins.events
+    const firstFact = takeRemoved(history.marks, begins.history)
+    if (firstFact !== undefined) objections.push(factsGone(firstFact, begins.history.first - 1))
+    const firstEvent = takeRemoved(events.marks, begins.events)
+    if (firstEvent !== undefined) objections.push(strays.tellRemoved(firstEvent))
+  }
 
   /** Lets go of what ended well long ago. */
   const forgetSettled = () => ledger.forgetSettled()
@@ -234,7 +242,11 @@ export const openBooks = Effect.fnUntraced(function* (
     history,
     endpoints,
     objections,
+    strays,
+    /** Whether all that should be at the beginning of the history was there is found out once. */
+    isBeginningKnown: false,
     planCheck,
+    beginAt,
     readConfiguration: readChanges,
     readEvents,
     readHistory,

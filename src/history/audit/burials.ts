@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { undroppedSince } from "../../broker/kept-since.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { hasEnded, isBegun, isLate } from "../fold/round.ts"
@@ -23,14 +24,12 @@ const margin = 5 * 60_000
 /**
  * Compares the dead letters with what the facts say of them. A late success has resolved those of its
  * round: they may be there or not, and be told of or not.
- *
- * @param now ms since the epoch: what is older than DEAD keeps its letters need not be there.
+ * What is older than DEAD keeps its letters need not be there.
  */
-export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, now: number) {
+export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
   const { ask, jsm, names } = yield* Broker
-  const { config, state } = yield* ask("look at the dead letters", () =>
-    jsm.streams.info(names.dead)
-  )
+  const info = yield* ask("look at the dead letters", () => jsm.streams.info(names.dead))
+  const { state } = info
   const there = new DeadEnds()
   const untold: Array<Untold> = []
   yield* readThrough(
@@ -53,11 +52,10 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger, n
         untold.push({ ...about, dead: seq })
     }
   )
-  const age = config.max_age / 1e6
+  const dueSince = undroppedSince(info) + margin
   const unburied: Array<Unburied> = []
   for (const end of ledger.deadEnds.all())
-    if (!there.has(end) && !isResolved(end, ledger) && (age === 0 || now - end.at < age - margin))
-      unburied.push(end)
+    if (!there.has(end) && !isResolved(end, ledger) && end.at >= dueSince) unburied.push(end)
   return { unburied, untold }
 })
 

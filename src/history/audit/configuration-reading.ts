@@ -70,17 +70,18 @@ export const compareConfiguration = Effect.fnUntraced(function* (
   const problems: Array<Problem> = []
   for (const { key, version } of check.latest()) {
     const { revision, state } = version
+    const [owner = "", endpoint = ""] = key.split(".")
+    if ((tenant ?? owner) !== owner) continue
     const there = revisions.get(key)
     if (there === undefined ? state === "removed" || state === "unknown" : there >= revision)
       continue
-    const [tenant = "", endpoint = ""] = key.split(".")
     problems.push({
       kind: "configuration-differs",
-      ...{ tenant, endpoint },
+      ...{ tenant: owner, endpoint },
       says:
         there === undefined
-          ? `the facts tell of ${tenant}/${endpoint} at revision ${revision}, and the endpoints' bucket has nothing of it`
-          : `the facts tell of ${tenant}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there}`
+          ? `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has nothing of it`
+          : `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there}`
     })
   }
   return problems

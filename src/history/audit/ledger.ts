@@ -3,6 +3,7 @@ import type { EventIdentity } from "../../domain/event.ts"
 import { plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, untold } from "../fold/round.ts"
+import { clocksApart } from "./beginning.ts"
 import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import { EventTimes } from "./event-times.ts"
@@ -15,8 +16,6 @@ import type { Scope } from "./scope.ts"
 /** A mark of ours in a round's number. */
 const waits = 1 << 13
 
-/** The clocks of a cluster's nodes differ by less than this, ms. */
-const clocksApart = 5 * 60_000
 /** Facts between two looks for blocks that can be made small. */
 const pause = 1 << 16
 

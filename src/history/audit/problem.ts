@@ -11,6 +11,7 @@ export const problemKinds = [
   "contradiction",
   "outcome-without-route",
   "outcome-before-route",
+  "outcome-without-event",
   "attempts-out-of-sequence",
   "history-gap",
   "configuration-gap",

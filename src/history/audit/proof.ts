@@ -1,5 +1,7 @@
 import { Schema } from "effect"
 import type { Audit } from "./audit.ts"
+import type { Beginning } from "./beginning.ts"
+import { firstRemoved } from "./beginning.ts"
 import type { Reading } from "./books.ts"
 import type { Stretch } from "./digest.ts"
 import { digestSpan } from "./digest.ts"
@@ -17,7 +19,9 @@ export const StreamProof = Schema.Struct({
   first: Schema.Int,
   last: Schema.Int,
   messages: Schema.Int,
-  stretches: Schema.Array(StretchSchema)
+  stretches: Schema.Array(StretchSchema),
+  /** The first message of each hour, and when it was stored, ms since the epoch. */
+  hours: Schema.optionalKey(Schema.Array(Schema.Struct({ seq: Schema.Int, at: Schema.Number })))
 })
 export type StreamProof = typeof StreamProof.Type
 
@@ -36,9 +40,10 @@ export const Proof = Schema.Struct({
 })
 export type Proof = typeof Proof.Type
 
-const streamProof = ({ digests, messages, next }: Reading): StreamProof => {
+const streamProof = ({ digests, marks, messages, next }: Reading): StreamProof => {
   const stretches = digests.all()
-  return { first: stretches[0]?.first ?? next, last: next - 1, messages, stretches }
+  const first = stretches[0]?.first ?? next
+  return { first, last: next - 1, messages, stretches, hours: marks }
 }
 
 /** The proof of an audit. */
@@ -61,8 +66,10 @@ export const proofOf = ({ books, judgement, reach }: Audit, at: number, petrel: 
 /** How what was read compares with a proof, in messages. */
 export interface Comparison {
   readonly same: number
-  /** Cannot be compared: gone by age, or a part of their stretch is. */
+  /** Cannot be compared: gone by age or size, or a part of their stretch is. */
   readonly gone: number
+  /** Sequences of which it is known that neither age nor size has dropped what they had. */
+  readonly removed: { readonly from: number; readonly to: number } | undefined
   /** Stretches of the proof that are not what they were. */
   readonly changed: ReadonlyArray<Stretch>
 }
@@ -72,15 +79,22 @@ const spanOf = ({ first }: Stretch): number => Math.floor(first / digestSpan)
 /**
  * Compares what was read now with what was read before. A stretch of which one of the two has the
  * beginning and the other has not, for it expired or was not asked for, cannot be compared.
+ *
+ * @param begins where the stream begins now, and what should be in it.
  */
 export const compareWithProof = (
-  { stretches }: StreamProof,
-  { digests }: Pick<Reading, "digests">
+  { hours = [], last, stretches }: StreamProof,
+  { digests }: Pick<Reading, "digests">,
+  begins: Beginning
 ): Comparison => {
   const all = digests.all()
   const now = new Map(all.map((stretch) => [spanOf(stretch), stretch]))
   const { marked } = digests
   const begin = all[0]?.first ?? Number.POSITIVE_INFINITY
+  const from = firstRemoved(hours, begins)
+  const removed = from === undefined ? undefined : { from, to: Math.min(last, begins.first - 1) }
+  const isRemoved = (stretch: Stretch) =>
+    removed !== undefined && stretch.last >= removed.from && stretch.first <= removed.to
   let [same, gone] = [0, 0]
   const changed: Array<Stretch> = []
   for (const [index, before] of stretches.entries()) {
@@ -91,9 +105,10 @@ export const compareWithProof = (
         : now.get(spanOf(before))
     const isCut =
       begin > before.first || (found !== undefined && index === 0 && found.first < before.first)
+    if (isRemoved(before)) continue
     if (isCut) gone += before.messages
     else if (found?.sha256 === before.sha256) same += before.messages
     else changed.push(before)
   }
-  return { same, gone, changed }
+  return { same, gone, removed, changed }
 }

@@ -1,7 +1,10 @@
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
+import type { Beginning } from "./beginning.ts"
+import { clocksApart } from "./beginning.ts"
 import type { Scope } from "./scope.ts"
 
 /** What to audit. Times in ms since the epoch, of when the broker stored an event; inclusive. */
@@ -17,7 +20,8 @@ export interface Reach {
   readonly scope: Scope
   /** Sequences of HISTORY from which on facts may be about the range. */
   readonly firstFact: number
-  /** Since when all events and all facts are there, ms since the epoch; 0: since the beginning. */
+  readonly begins: { readonly events: Beginning; readonly history: Beginning }
+  /** Since when all events and all facts are there or should be, ms since the epoch; 0: since the beginning. */
   readonly since: number
   /** When the range begins, where that was asked for, ms since the epoch. */
   readonly asked: number | undefined
@@ -30,18 +34,18 @@ export interface Reach {
   readonly clocksApart: number
 }
 
-/** The clocks of a cluster's nodes differ by less than this, ms. */
-const clocksApart = 5 * 60_000
+/** What is there of a stream's beginning. Where clocks differ, less need be. */
+const beginningOf = (info: StreamInfo): Beginning => ({
+  first: Math.max(1, info.state.first_seq),
+  dueSince: undroppedSince(info) + 2 * clocksApart
+})
 
 /**
- * Since when the plans of all events are there, where the history begins with a fact of that time:
- * an event and its plan are stored by different nodes.
+ * Since when the plans of all events are there, or should be, where the history begins with a fact of
+ * that time: an event and its plan are stored by different nodes.
  */
-const plansSince = (time: number): number => (time === 0 ? 0 : time + clocksApart)
-
-/** Since when nothing has left the beginning of a stream, ms since the epoch. */
-const keptSince = ({ state }: StreamInfo): number =>
-  state.first_seq <= 1 ? 0 : state.messages === 0 ? Date.now() : Date.parse(state.first_ts)
+const plansSince = (firstAt: number, { dueSince }: Beginning): number =>
+  firstAt === 0 ? 0 : Math.min(firstAt + clocksApart, dueSince)
 
 /** Finds out what a range means in sequences, and whether the streams reach back far enough for it. */
 export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
@@ -53,9 +57,10 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
   const look = (stream: string) => ask(`look at ${stream}`, () => jsm.streams.info(stream))
   const [events, history] = yield* Effect.all([look(names.events), look(names.history)])
   const { since, tenant, until } = range
-  const kept = Math.max(keptSince(events), plansSince(keptSince(history)))
+  const begins = { events: beginningOf(events), history: beginningOf(history) }
+  const kept = Math.max(keptSince(events), plansSince(keptSince(history), begins.history))
   const begin = since ?? kept
-  const firstKept = Math.max(1, events.state.first_seq)
+  const firstKept = begins.events.first
   const lastEvent = events.state.last_seq
   const reach: Reach = {
     scope: {
@@ -71,10 +76,10 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
       isWhole: since === undefined && history.state.first_seq <= 1
     },
     firstFact: Math.max(
-      1,
-      history.state.first_seq,
+      begins.history.first,
       since === undefined ? 1 : yield* firstSince(names.history, since - clocksApart)
     ),
+    begins,
     since: kept,
     asked: since,
     // A history that is empty now and was not once has nothing to say.
@@ -100,10 +105,12 @@ export const withoutExpired = Effect.fnUntraced(function* (
   const { ask, jsm, names } = yield* Broker
   const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
   if (history.state.first_seq <= reach.firstFact) return reach
-  const since = Math.max(reach.since, plansSince(first?.at ?? keptSince(history)))
+  const begins = { ...reach.begins, history: beginningOf(history) }
+  const since = Math.max(reach.since, plansSince(first?.at ?? keptSince(history), begins.history))
   const firstEvent = Math.max(reach.scope.firstEvent, yield* firstSince(names.events, since))
   return {
     ...reach,
+    begins,
     since,
     scope: { ...reach.scope, firstEvent, isWhole: false },
     isVouched: reach.isVouched && (reach.asked === undefined || reach.asked >= since)
