@@ -76,6 +76,15 @@ const attemptsText = ({ attempt = 0 }: Fact): string => {
 const askedBy = (what: string, { by }: Fact): string =>
   by === undefined ? what : `${what} by ${by}`
 
+/** What has changed is told by `petrel endpoint show --history`: it takes the change before. */
+const changeText = (fact: Fact): string => {
+  const { change } = fact
+  if (change === undefined) return fact.kind
+  const { isUnreadable, now, revision } = change
+  const withoutSettings = isUnreadable === true ? "unreadable" : "removed"
+  return askedBy(`${now === undefined ? withoutSettings : "changed"}: revision ${revision}`, fact)
+}
+
 const alertStory = ({
   alert,
   kind,
@@ -118,6 +127,8 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [["circuit half-open"], "yellow"]
     case "circuit-closed":
       return [["circuit closed"], "green"]
+    case "endpoint-changed":
+      return [[changeText(fact)], "yellow"]
     case "endpoint-paused":
       return [[reason === undefined ? "paused" : `paused: ${reason}`], "yellow"]
     case "endpoint-resumed":
