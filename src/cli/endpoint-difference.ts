@@ -27,6 +27,7 @@ const valueText = (setting: string, value: unknown): string => {
   if (setting === "rate")
     return Option.match(decodeRate(value), { onNone: String, onSome: rateText })
   if (typeof value === "boolean") return value ? "on" : "off"
+  if (setting === "types" && Array.isArray(value) && value.includes(">")) return "all events"
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.join(", ")
   const words = withWords(value)
   return typeof words === "string" ? words : JSON.stringify(words)
