@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
+import { appendChange } from "../../src/history/configuration.ts"
 import { readStory } from "../../src/history/configuration-story.ts"
 import { eventually, nth, worker } from "../engine.ts"
 import { readByHand, writeByHand } from "../live-endpoints.ts"
@@ -184,6 +185,19 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
         const history = yield* run("history", "--kind", "endpoint-changed", ...flags)
         assert.match(nth(history.out, 0), /acme\/hook +changed: revision 1 by ana$/)
         assert.match(nth(history.out, 2), /acme\/hook +unreadable: revision 3$/)
+      })
+    )
+  })
+
+  it.live("place a removal that left no trace where it was noticed", () => {
+    const { run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        const before = yield* Clock.currentTimeMillis
+        const change = { revision: 3, storedAt: 0 }
+        yield* appendChange({ tenant: "acme", endpoint: "hook", change })
+        const { at } = nth(yield* readStory("acme", "hook"), 0)
+        assert.isAtLeast(at, before)
       })
     )
   })
