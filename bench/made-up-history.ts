@@ -7,6 +7,10 @@ import { storeAll } from "./rig.ts"
 const hour = 60 * 60 * 1000
 /** Every twentieth delivery fails once. */
 const failing = 20
+/** Changes of endpoints, spread over all events. */
+const changes = 10_000
+/** Endpoints that want none of the events, and are changed like the others. */
+const others = 100
 
 export interface MadeUp {
   readonly events: number
@@ -14,8 +18,46 @@ export interface MadeUp {
   readonly fanOut: number
 }
 
+/** An endpoint that is changed, and the revision of its last change. */
+interface Changed {
+  readonly id: string
+  revision: number
+}
+
+/** The fact of a change, which gives an endpoint its next revision. */
+const changeOf = (endpoint: Changed, revision: number, storedAt: number) => {
+  const types = endpoint.id.startsWith("other")
+    ? [revision % 2 === 0 ? "order.>" : "user.*"]
+    : [">"]
+  const now = {
+    ...{ generation: "bench", origin: "https://example.com", urlDigest: "0".repeat(12), types },
+    ...{ sign: "standard", secrets: [{ createdAt: 0 }], retry: "default", maxInFlight: revision },
+    ...{ redirects: 3, headers: [] }
+  }
+  endpoint.revision = revision
+  const kind = "endpoint-changed"
+  const change = { revision, storedAt, now }
+  return {
+    ...{ kind, mood: "ok" as const, endpoint: endpoint.id, id: `${kind}.${revision}` },
+    body: JSON.stringify({
+      v: 1,
+      kind,
+      at: storedAt,
+      tenant: "bench",
+      endpoint: endpoint.id,
+      change
+    })
+  }
+}
+
 /** Facts that there are of one event and its deliveries. */
-const factsOf = (seq: number, eventAt: number, endpoints: ReadonlyArray<string>, at: number) => {
+const factsOf = (
+  seq: number,
+  eventAt: number,
+  endpoints: ReadonlyArray<Changed>,
+  directory: number,
+  at: number
+) => {
   const event = `bench.event-${seq}`
   const deadline = at + 72 * hour
   const about = {
@@ -32,9 +74,11 @@ const factsOf = (seq: number, eventAt: number, endpoints: ReadonlyArray<string>,
     ...{ kind, mood, endpoint, id: `${kind}.${seq}.${endpoint}` },
     body: JSON.stringify({ ...about, kind, endpoint, ...more })
   })
-  const chosen = endpoints.map((id) => ({ id, generation: "bench", revision: 1, deadline }))
-  const plan = { part: 0, last: true, endpoints: chosen, skipped: [] }
-  const ends = endpoints.flatMap((endpoint, index) => {
+  const chosen = endpoints.map(({ id, revision }) => ({
+    ...{ id, generation: "bench", revision, deadline }
+  }))
+  const plan = { part: 0, last: true, endpoints: chosen, skipped: [], directory }
+  const ends = endpoints.flatMap(({ id: endpoint }, index) => {
     const of = {
       ...{ delivery: `${event}.${endpoint}`, round: "0", deadline, durationMs: 12.5 },
       from: { stream: `PETREL_DELIVERIES_${index % 8}`, seq, at }
@@ -53,7 +97,27 @@ const factsOf = (seq: number, eventAt: number, endpoints: ReadonlyArray<string>,
 export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: MadeUp) {
   const { names } = yield* Broker
   const at = yield* Clock.currentTimeMillis
-  const endpoints = Array.from({ length: fanOut }, (_, index) => `endpoint-${index}`)
+  const endpoints = Array.from(
+    { length: fanOut },
+    (_, index): Changed => ({
+      id: `endpoint-${index}`,
+      revision: 0
+    })
+  )
+  const all = [
+    ...endpoints,
+    ...Array.from(
+      { length: others },
+      (_, index): Changed => ({ id: `other-${index}`, revision: 0 })
+    )
+  ]
+  const revisions = all.length + changes
+  const changedBy = (revision: number) => all[(revision - 1) % all.length]
+  yield* storeAll(revisions, (number) => ({
+    subject: `$KV.${names.buckets.endpoints}.bench.${changedBy(number + 1)?.id}`,
+    body: "{}",
+    headers: []
+  }))
   const body = "x".repeat(64)
   yield* storeAll(events, (number) => ({
     ...{ subject: names.subjects.event("bench", "invoice.paid"), body },
@@ -65,13 +129,26 @@ export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: Mad
     (message) => Effect.sync(() => times.set(message.seq, storedAt(message)))
   )
   let seq = 0
-  let facts: ReturnType<typeof factsOf> = []
+  let directory = 0
+  const facts: Array<ReturnType<typeof changeOf> | ReturnType<typeof factsOf>[number]> = []
+  /** The facts of the next event, after the changes that were made before it. */
+  const makeMore = () => {
+    seq++
+    const eventAt = times.get(seq) ?? 0
+    const due = all.length + Math.floor((seq * changes) / events)
+    while (directory < due) {
+      const endpoint = changedBy(++directory)
+      if (endpoint !== undefined) facts.push(changeOf(endpoint, directory, eventAt))
+    }
+    facts.push(...factsOf(seq, eventAt, endpoints, directory, at))
+  }
   let used = 0
-  const count = events * (1 + fanOut) + Math.ceil((events * fanOut) / failing)
+  const count = revisions + events * (1 + fanOut) + Math.ceil((events * fanOut) / failing)
   yield* storeAll(count, () => {
     if (used === facts.length) {
-      facts = factsOf(++seq, times.get(seq) ?? 0, endpoints, at)
+      facts.length = 0
       used = 0
+      makeMore()
     }
     const fact = facts[used++]
     if (fact === undefined) throw new Error("there are fewer facts than were counted")

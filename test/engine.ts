@@ -218,6 +218,17 @@ export const history = Effect.gen(function* () {
   }
 })
 
+/**
+ * Makes the history anew, so that facts can be removed from it: the broker refuses that of the one
+ * that `petrel init` makes. For stories of what only an operator can do, before they begin.
+ */
+export const erasableHistory = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { config } = yield* ask("look", () => jsm.streams.info(names.history))
+  yield* ask("remove", () => jsm.streams.delete(names.history))
+  yield* ask("make", () => jsm.streams.add({ ...config, deny_delete: false, deny_purge: false }))
+})
+
 /** Dead letters by their headers. */
 export const deadLetters = Effect.gen(function* () {
   const { names } = yield* Broker

@@ -24,6 +24,8 @@ export interface TestServer {
   readonly kill9: () => Promise<void>
   /** Starts it again with the same port and store, after stopping it in good order if it runs. */
   readonly restart: () => Promise<void>
+  /** The same with other lines at the end of its configuration. */
+  readonly restartWith: (config: string) => Promise<void>
   /** Freezes it: connections stay open and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
@@ -60,7 +62,8 @@ const isOver = (child: ChildProcess) => child.exitCode !== null || child.signalC
 
 const end = async (child: ChildProcess, signal: NodeJS.Signals) => {
   if (isOver(child)) return
-  const exited = once(child, "exit")
+  // Its output has been read to the end by then, too.
+  const exited = once(child, "close")
   child.kill(signal)
   await exited
 }
@@ -75,9 +78,14 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
   living.add(child)
   child.once("exit", () => living.delete(child))
   const said: Array<string> = []
+  const violations: Array<string> = []
+  const lines = createInterface(child.stderr)
+  lines.on("line", (line) => {
+    if (/ Violation - /.test(line)) violations.push(line)
+  })
   const port = await new Promise<number>((started, failed) => {
     let port = 0
-    createInterface(child.stderr)
+    lines
       .on("line", (line) => {
         if (port !== 0 && line.includes("Server is ready")) return started(port)
         const listening = /Listening for client connections on \S+:(\d+)$/.exec(line)
@@ -87,7 +95,13 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
       .once("close", () => failed(new Error(`nats-server did not start:\n${said.join("\n")}`)))
     child.once("error", failed)
   })
-  return { child, port, end: () => end(child, "SIGTERM") }
+  return {
+    child,
+    port,
+    /** What clients were refused for lack of permission, a line of its log each. All of it once it has ended. */
+    violations: violations as ReadonlyArray<string>,
+    end: () => end(child, "SIGTERM")
+  }
 }
 
 /** Starts a server for tests; whoever starts it stops it. */
@@ -98,19 +112,23 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const file = join(directory, "nats.conf")
   const domain = options.domain === undefined ? "" : `, domain: ${options.domain}`
   const maxStore = options.maxStore === undefined ? "" : `, max_file_store: ${options.maxStore}`
-  const start = async (port: number) => {
+  const start = async (port: number, config = "") => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
       `jetstream { store_dir: ${JSON.stringify(storeDir)}${domain}${maxStore} }`,
-      options.config ?? "",
+      config,
       ""
     ]
     await writeFile(file, lines.join("\n"))
     return launch(binary.path, file, options.env)
   }
-  const first = await start(-1)
+  const first = await start(-1, options.config)
   const { port } = first
   let child = first.child
+  const restartWith = async (config?: string) => {
+    await end(child, "SIGTERM")
+    child = (await start(port, config)).child
+  }
   return {
     url: `nats://127.0.0.1:${port}`,
     port,
@@ -119,10 +137,8 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     },
     storeDir,
     kill9: () => end(child, "SIGKILL"),
-    restart: async () => {
-      await end(child, "SIGTERM")
-      child = (await start(port)).child
-    },
+    restart: () => restartWith(options.config),
+    restartWith,
     pause: () => {
       child.kill("SIGSTOP")
       while (isRunning(child.pid)) {}

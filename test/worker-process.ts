@@ -36,7 +36,12 @@ export interface WorkerProcessOptions extends Partial<Omit<Parameters, "crash">>
 
 /** A worker of an installation in a process of its own; killed at the latest when the scope closes. */
 export const workerProcess = (
-  { eventRoot, prefix, publishTimeoutMs, url }: Installation,
+  {
+    eventRoot,
+    prefix,
+    publishTimeoutMs,
+    url
+  }: Pick<Installation, "eventRoot" | "prefix" | "publishTimeoutMs" | "url">,
   { heap, ...options }: WorkerProcessOptions = {}
 ) =>
   Effect.acquireRelease(

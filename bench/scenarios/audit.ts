@@ -57,6 +57,8 @@ export const audit: Scenario = {
           )
           const { use } = watchedPetrel()
           const said = readSaid(audit.printed)
+          if (said.verdict !== "clean")
+            return yield* Effect.fail(new Error(`the audit ended as ${said.verdict}`))
           if (said.facts.read !== facts)
             return yield* Effect.fail(
               new Error(`the audit read ${said.facts.read} of ${facts} facts`)

@@ -4,9 +4,12 @@ import type { KV } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { AuthorizationError, connect } from "@nats-io/transport-node"
-import { Context, Effect, Layer, Schema, Semaphore } from "effect"
+import { Context, Effect, Layer, Result, Schema, Semaphore } from "effect"
 import type { Names } from "../domain/names.ts"
 import { makeNames } from "../domain/names.ts"
+import { readAddress, shownAddress, withoutLogin } from "./address.ts"
+import type { CredentialFiles } from "./credentials.ts"
+import { credentialsOf } from "./credentials.ts"
 import { Publisher } from "./publisher.ts"
 
 const oldestServer = [2, 12] as const
@@ -34,8 +37,8 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
 const searches = 4
 
 /** How to reach a broker, and the names of the installation on it. */
-export interface BrokerOptions {
-  /** One URL or several with commas: `nats://user:password@127.0.0.1:4222`; `tls://…` asks for TLS. */
+export interface BrokerOptions extends CredentialFiles {
+  /** One URL or several with commas, as `readAddress` takes them; `tls://…` asks for TLS. */
   readonly url: string
   /** Of streams; buckets and subjects follow from it. (Default: "PETREL_") */
   readonly prefix?: string | undefined
@@ -89,11 +92,19 @@ const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, Brok
   Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
 
 const open = Effect.fnUntraced(function* (options: BrokerOptions) {
+  const shown = shownAddress(options.url)
+  const address = readAddress(options.url)
+  if (address === undefined)
+    return yield* new BrokerUnusable({ message: `${shown} is no address of a NATS server` })
+  const credentials = credentialsOf(address, options)
+  if (Result.isFailure(credentials))
+    return yield* new BrokerUnusable({ message: credentials.failure })
   const connection = yield* Effect.acquireRelease(
     Effect.tryPromise({
       try: () =>
         connect({
-          ...serversOf(options.url),
+          servers: [...address.servers],
+          ...credentials.success,
           name: options.clientName ?? "petrel",
           maxReconnectAttempts: -1,
           // A password that is changed on both sides is wrong for a while; a worker outlives that.
@@ -104,7 +115,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
           maxPingOut: 2,
           timeout: 5_000
         }),
-      catch: (cause) => unreachable(options.url, cause)
+      catch: (cause) => unreachable(options, cause)
     }),
     (connection) =>
       Effect.suspend(() =>
@@ -122,7 +133,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     // Its own check fails for users who may not ask about the account but may do what they came for.
     jetstreamManager(connection, { timeout: 10_000, checkAPI: false })
   )
-  yield* checkJetStream(jsm, options.url)
+  yield* checkJetStream(jsm, shown)
   const js = jetstream(connection)
   const publisher = yield* Effect.acquireRelease(
     Effect.sync(() => new Publisher(connection, options.publishTimeoutMs)),
@@ -130,7 +141,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   publisher.outbound.isStored = async (stream, seq, at) =>
     (await jsm.streams.getMessage(stream, { seq }))?.time.getTime() === at
-  const listeners = yield* watchStatus(connection, options.url)
+  const listeners = yield* watchStatus(connection, shown)
   listeners.add(() => publisher.reconnected())
   const kvm = new Kvm(connection)
   return Broker.of({
@@ -149,41 +160,45 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   })
 })
 
-/** The client takes user and password beside its addresses, not in them. */
-const serversOf = (url: string) => {
-  const parsed = url
-    .split(",")
-    .map((text) => new URL(text.includes("://") ? text : `nats://${text}`))
-  const named = parsed.find(({ username }) => username !== "")
-  return {
-    servers: parsed.map(({ host }) => host),
-    ...(parsed.some(({ protocol }) => protocol === "tls:") ? { tls: {} } : {}),
-    ...(named === undefined
-      ? {}
-      : named.password === ""
-        ? { token: decodeURIComponent(named.username) }
-        : { user: decodeURIComponent(named.username), pass: decodeURIComponent(named.password) })
+const ofTls = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/
+
+const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string" ? cause.code : ""
+
+const unreachable = (options: BrokerOptions, cause: unknown) => {
+  const { ca, cert, creds, nkey, url } = options
+  const shown = shownAddress(url)
+  if (cause instanceof AuthorizationError) {
+    const given =
+      creds !== undefined
+        ? `the credentials in ${creds}`
+        : nkey !== undefined
+          ? `the nkey in ${nkey}`
+          : "this user or password: give others with --creds or --nkey, or as nats://user:password@host:4222 in NATS_URL"
+    return new BrokerUnusable({ message: `the broker at ${shown} refuses ${given}` })
   }
+  const why = withoutLogin(cause instanceof Error ? cause.message : String(cause), url)
+  if (ofTls.test(codeOf(cause)))
+    return new BrokerUnusable({
+      message: `no TLS with the broker at ${shown} (${why}): name who vouches for its certificate with --nats-ca, and where it wants a certificate of yours, that with --nats-cert and --nats-key`
+    })
+  // It breaks off then, and the client takes that for silence.
+  const mayWant =
+    cert === undefined && (ca !== undefined || readAddress(url)?.tls === true)
+      ? "; one that wants a certificate of its clients answers with --nats-cert and --nats-key only"
+      : ""
+  return new BrokerUnusable({
+    message: `no NATS server answers at ${shown} (${why}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL${mayWant}`
+  })
 }
 
-/** An address as it may be shown: without its password. */
-const shown = (url: string): string => url.replaceAll(/\/\/[^@/,]*@/g, "//")
-
-const unreachable = (url: string, cause: unknown) =>
-  new BrokerUnusable({
-    message:
-      cause instanceof AuthorizationError
-        ? `the broker at ${shown(url)} refuses this user or password: give them as nats://user:password@host:4222, with --nats or NATS_URL`
-        : `no NATS server answers at ${shown(url)} (${cause instanceof Error ? cause.message : String(cause)}). Start one with \`petrel dev\`, or give its address with --nats or NATS_URL`
-  })
-
-const checkJetStream = (jsm: JetStreamManager, url: string) =>
+const checkJetStream = (jsm: JetStreamManager, shown: string) =>
   Effect.tryPromise({ try: () => jsm.getAccountInfo(), catch: (cause) => cause }).pipe(
     Effect.catch((cause) =>
       isWithoutJetStream(cause)
         ? Effect.fail(
             new BrokerUnusable({
-              message: `the broker at ${shown(url)} has no JetStream for this account: start nats-server with -js, or see nats.conf`
+              message: `the broker at ${shown} has no JetStream for this account: start nats-server with -js, or see nats.conf`
             })
           )
         : Effect.void
@@ -212,7 +227,7 @@ const checkServer = (connection: NatsConnection) => {
 }
 
 /** Says once that the broker is gone and once that it is back, and tells those who must re-read. */
-const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, url: string) {
+const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, shown: string) {
   const listeners = new Set<() => void>()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let gone = false
@@ -220,10 +235,10 @@ const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, url
     for await (const status of connection.status()) {
       if (status.type === "disconnect" && !gone && !connection.isDraining()) {
         gone = true
-        run(Effect.logWarning("the broker is gone; waiting for it", { nats: shown(url) }))
+        run(Effect.logWarning("the broker is gone; waiting for it", { nats: shown }))
       }
       if (status.type === "reconnect") {
-        if (gone) run(Effect.logInfo("the broker is back", { nats: shown(url) }))
+        if (gone) run(Effect.logInfo("the broker is back", { nats: shown }))
         gone = false
         for (const listener of listeners) listener()
       }

@@ -23,8 +23,10 @@ export interface EmbeddedOptions {
   readonly port: number
   /** Holds the store, the generated configuration and the log; made if it is missing. */
   readonly dataDir: string
-  /** The broker asks nobody for a password: anything but loopback is open to all. (Default: 127.0.0.1) */
+  /** Without a token the broker lets everybody in: anything but loopback is open to all. (Default: 127.0.0.1) */
   readonly host?: string | undefined
+  /** What each client must give; letters, digits, - or _. (Default: nothing) */
+  readonly token?: string | undefined
   /** Bytes, headers included. (Default: 1 MiB) */
   readonly maxPayload?: number | undefined
   /** Bytes that the store may take. (Default: what nats-server takes, three quarters of the free disk) */
@@ -71,6 +73,9 @@ const attempt = <A>(what: () => Promise<A>) =>
 const maxFileStore = ({ maxStore }: EmbeddedOptions): string =>
   maxStore === undefined ? "" : `, max_file_store: ${maxStore}`
 
+const authorization = ({ token }: EmbeddedOptions): string =>
+  token === undefined ? "" : `authorization { token: ${JSON.stringify(token)} }\n`
+
 const configuration = (options: EmbeddedOptions, dataDir: string) => `# Written at each start.
 server_name: "petrel"
 host: ${JSON.stringify(options.host ?? "127.0.0.1")}
@@ -79,7 +84,7 @@ max_payload: ${options.maxPayload ?? 1024 * 1024}
 jetstream { store_dir: ${JSON.stringify(dataDir)}${maxFileStore(options)} }
 pid_file: ${JSON.stringify(join(dataDir, "nats-server.pid"))}
 ports_file_dir: ${JSON.stringify(dataDir)}
-`
+${authorization(options)}`
 
 /** A quarter of what this machine or container has, in bytes, between 256 MiB and 4 GiB. */
 const memoryLimit = (): number => {
@@ -122,7 +127,9 @@ const prepare = async (options: EmbeddedOptions, dataDir: string, config: string
   for (const name of await readdir(dataDir))
     if (name.endsWith(".ports")) await rm(join(dataDir, name), { force: true })
   await rm(join(dataDir, "nats-server.pid"), { force: true })
-  await writeFile(config, configuration(options, dataDir))
+  // Written anew, for a file that is there keeps its mode.
+  await rm(config, { force: true })
+  await writeFile(config, configuration(options, dataDir), { mode: 0o600 })
   const log = join(dataDir, "nats-server.log")
   const size = await stat(log).then(
     (found) => found.size,

@@ -52,11 +52,12 @@ const withRoomNeeded =
 /** Fails where another stream, or this installation itself, holds subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
-  const { allDead, allEvents, allFacts, delivery, failures, later } = names.subjects
+  const { allAlertEvents, allDead, allEvents, allFacts, delivery, failures, later } = names.subjects
   const head = (subject: string) => subject.split(".").slice(0, 2).join(".")
   const own = [
     allFacts,
     allDead,
+    allAlertEvents,
     ...[delivery(0, "t", "e"), later(0, "i"), failures("t", "e", "k")].map(
       (subject) => `${head(subject)}.>`
     )

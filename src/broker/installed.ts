@@ -103,6 +103,9 @@ export const findPartitions = Effect.gen(function* () {
     for await (const name of jsm.streams.names()) list.push(name)
     return new Set(list)
   })
+  const takingAlerts = yield* ask("look who takes alerts", () =>
+    jsm.streams.names(names.subjects.allAlertEvents).next()
+  )
   let partitions = 0
   while (all.has(names.deliveries(partitions))) partitions++
   const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
@@ -115,9 +118,11 @@ export const findPartitions = Effect.gen(function* () {
   return {
     partitions: partitions === 0 ? undefined : partitions,
     begun: Math.max(-1, ...indexes) + 1,
-    isComplete: [names.backlog(0), `KV_${names.buckets.alerts}`, names.configuration].every(
-      (name) => all.has(name)
-    )
+    isComplete:
+      takingAlerts.length > 0 &&
+      [names.backlog(0), `KV_${names.buckets.alerts}`, names.configuration].every((name) =>
+        all.has(name)
+      )
   }
 })
 

@@ -137,7 +137,7 @@ export const wanted = (
       stream: {
         ...common,
         name: names.events,
-        subjects: [names.subjects.allEvents],
+        subjects: [names.subjects.allEvents, names.subjects.allAlertEvents],
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.eventAge),
         max_bytes: options.eventBytes,
@@ -165,6 +165,9 @@ export const wanted = (
         max_age: nanos(options.historyAge),
         max_bytes: options.historyBytes,
         compression: StoreCompression.S2,
+        // What is told stays told, whoever asks. The broker lets nobody take these back.
+        deny_delete: true,
+        deny_purge: true,
         allow_direct: true,
         duplicate_window: nanos(options.moveDedupe),
         republish: { src: names.subjects.failuresSource, dest: names.subjects.failuresTarget }

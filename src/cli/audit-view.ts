@@ -23,7 +23,7 @@ const rangeJson = ({ reach }: Audit) => {
 export const auditJson = (audit: Audit, ms: number) => {
   const { books, judgement, reach } = audit
   const { problems, tally, verdict } = judgement
-  const { history, ledger } = books
+  const { history, ledger, planCheck } = books
   return {
     verdict,
     range: rangeJson(audit),
@@ -39,6 +39,11 @@ export const auditJson = (audit: Audit, ms: number) => {
       earlier: ledger.earlier
     },
     deliveries: { ...tally, reasons: Object.fromEntries(tally.reasons) },
+    plans: {
+      recomputed: planCheck.recomputed,
+      unknown: planCheck.unknown,
+      ...(planCheck.unknown === 0 ? {} : { unknownUntil: planCheck.unknownUntil })
+    },
     skipped: Object.fromEntries(ledger.skipped),
     problems: Object.fromEntries(problems.counts),
     shown: problems.list.length,
@@ -110,13 +115,15 @@ const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
 }
 
 /** One sentence for how it ends, or undefined where all is well. */
-export const refusalOf = ({ judgement, reach }: Audit): string | undefined => {
+export const refusalOf = ({ books, judgement, reach }: Audit): string | undefined => {
   switch (judgement.verdict) {
     case "clean":
       return undefined
     case "problems":
       return `the audit found ${plural(judgement.problems.total, "problem")}; docs/audit.md says what each means`
     case "unvouched":
+      if (books.planCheck.unknown > 0 && reach.isVouched)
+        return `the range cannot be vouched for: plans of events up to ${new Date(books.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
       return `the range cannot be vouched for: the streams reach back to ${new Date(reach.since).toISOString()} only. Within that nothing is wrong; --since that or later audits what is there`
   }
 }
@@ -142,6 +149,8 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
     row("  missing", tally.missing),
     ...rowIf("skipped", skipped, "endpoints that took no events"),
+    row("plans made again", books.planCheck.recomputed, "each endpoint that wanted an event"),
+    ...rowIf("  not possible", books.planCheck.unknown, "an older version made them"),
     row("facts read", books.history.messages),
     ...problemLines(audit),
     ...audit.remarks.flatMap(({ endpoint, kind, says, tenant }) => [

@@ -1,4 +1,5 @@
 import { bytesText } from "./bytes.ts"
+import { countObeyed, visible } from "./visible.ts"
 
 /** Bytes of a body that are shown; all of it goes out with --raw. */
 const most = 4 * 1024
@@ -27,14 +28,6 @@ const endBefore = (body: Uint8Array, limit: number): number => {
   return end
 }
 
-/** Those that a terminal would obey, and those that change the order of what stands there. */
-const unsafe = /(?![\n\t])[\p{Cc}\p{Cf}\u2028\u2029]/gu
-
-const escaped = (character: string): string => {
-  const code = character.codePointAt(0) ?? 0
-  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
-}
-
 /** A body as it may be written to a terminal: nothing in it is obeyed. */
 export const shownBody = (body: Uint8Array): ShownBody => {
   const size = bytesText(body.length)
@@ -44,15 +37,15 @@ export const shownBody = (body: Uint8Array): ShownBody => {
   const text = isWhole ? whole : textOf(body.subarray(0, endBefore(body, most)))
   if (whole === undefined || text === undefined)
     return { lines: [], note: `${size} that are no text; --raw writes them as they are` }
-  const found = text.match(unsafe)?.length ?? 0
+  const found = countObeyed(text)
   const notes = [
     size,
     ...(isWhole ? [] : [`the first ${bytesText(most)} of it; --raw writes all`]),
     ...(found === 0
       ? []
       : [
-          `${found} control ${found === 1 ? "character" : "characters"} shown as \\x..; --raw writes it as it is`
+          `${found} control ${found === 1 ? "character" : "characters"} shown as \\u....; --raw writes it as it is`
         ])
   ]
-  return { lines: text.replaceAll(unsafe, escaped).split("\n"), note: notes.join("; ") }
+  return { lines: visible(text).split("\n"), note: notes.join("; ") }
 }

@@ -17,7 +17,7 @@ import { isSet } from "./endpoint-flags.ts"
 import { connected, petrel } from "./frame.ts"
 import { Refused } from "./refused.ts"
 import { labelled, screenWidth } from "./screen.ts"
-import { OutputClosed, print } from "./stdout.ts"
+import { print, printRaw } from "./stdout.ts"
 
 /** The clocks of the workers and the broker differ by less than this, ms. */
 const clockSkew = 5 * 60_000
@@ -130,22 +130,6 @@ const screen = (letter: WholeDeadLetter, told: Told): ReadonlyArray<string> => {
   ]
 }
 
-/** Not a line: the bytes as they are. */
-const writeRaw = (body: Uint8Array): Effect.Effect<void, OutputClosed | Refused> =>
-  Effect.callback((resume) => {
-    process.stdout.write(body, (error) => {
-      if (error === null || error === undefined) return resume(Effect.void)
-      const isClosed = "code" in error && error.code === "EPIPE"
-      resume(
-        Effect.fail(
-          isClosed
-            ? new OutputClosed()
-            : new Refused({ message: `cannot write the body: ${error.message}` })
-        )
-      )
-    })
-  })
-
 export const show = Command.make(
   "show",
   { id: idArgument, raw: isSet("raw", "Write the body's bytes as they are, and nothing else") },
@@ -158,7 +142,7 @@ export const show = Command.make(
         return yield* new Refused({
           message: `there is no dead letter ${id}: it was discarded, has become too old to be kept, or never was`
         })
-      if (raw) return yield* writeRaw(letter.body)
+      if (raw) return yield* printRaw(letter.body)
       const { endpoint, tenant } = letter.delivery
       const query = { endpoint: { tenant, id: endpoint } }
       const [facts, fates, lateDeliveries] = yield* Effect.all(

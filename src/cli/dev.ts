@@ -28,6 +28,8 @@ import { setCollector } from "./collector.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
+import type { DevToken } from "./dev-token.ts"
+import { readDevToken, withToken } from "./dev-token.ts"
 import { petrel } from "./frame.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
@@ -35,6 +37,7 @@ import { publishSamples, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
+import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
 const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
@@ -117,6 +120,7 @@ const withoutToldTwice = Effect.updateService(
 
 const serve = Effect.fnUntraced(function* (
   { data, withSample }: { readonly data: string; readonly withSample: boolean },
+  token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
@@ -130,13 +134,20 @@ const serve = Effect.fnUntraced(function* (
   const telling = yield* tell
   const id = `dev-${process.pid}`
   const worker = yield* withoutToldTwice(
-    startWorker({ id, roles: ["router", "deliver"], allowNetworks: loopback, stopWithin })
+    startWorker({
+      id,
+      roles: ["router", "deliver"],
+      allowNetworks: loopback,
+      allowPorts: "any",
+      stopWithin
+    })
   )
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const { store } = size
   const text = welcome({
     nats: server.url,
+    token,
     data,
     store,
     eventBytes,
@@ -148,6 +159,7 @@ const serve = Effect.fnUntraced(function* (
       JSON.stringify({
         event: "ready",
         nats: server.url,
+        ...(token === undefined ? {} : { tokenFile: resolve(token.file) }),
         data: resolve(data),
         storeBytes: store,
         eventBytes,
@@ -189,9 +201,11 @@ const run = Effect.fnUntraced(function* (options: {
   readonly port: number
   readonly store: number | undefined
   readonly withSample: boolean
+  readonly asksForToken: boolean
 }) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
+  const token = options.asksForToken ? yield* readDevToken(options.data) : undefined
   const dataDir = join(options.data, "broker")
   const size = yield* storeSize(dataDir, options.data, options.store)
   if (size.warning !== undefined) yield* remark(`Warning: ${size.warning}`)
@@ -199,7 +213,8 @@ const run = Effect.fnUntraced(function* (options: {
     port: options.port,
     dataDir,
     maxStore: size.store,
-    onProgress: (line) => process.stderr.write(`${line}\n`)
+    token: token?.token,
+    onProgress: (line) => process.stderr.write(`${visible(line)}\n`)
   }).pipe(
     Effect.catchTag("BrokerStartError", ({ message }) => {
       const free = options.port === 4300 ? 4301 : 4300
@@ -211,7 +226,7 @@ const run = Effect.fnUntraced(function* (options: {
     })
   )
   const broker = Broker.layer({
-    url: server.url,
+    url: token === undefined ? server.url : withToken(server.url, token.token),
     prefix,
     eventRoot: events,
     clientName: "petrel dev"
@@ -219,7 +234,7 @@ const run = Effect.fnUntraced(function* (options: {
   const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, server, size)),
+    Effect.scoped(serve(options, token, server, size)),
     // Before the worker stops: it would wait for answers of a broker that is no more.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))
@@ -281,6 +296,13 @@ export const dev = Command.make(
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
+    ),
+    asksForToken: Flag.Boolean("token").pipe(
+      Flag.withDescription(
+        "Lets in only who has the token in the file of that name in the data directory; made where there is none"
+      ),
+      Flag.withDefault(false),
+      Flag.withoutNegation
     ),
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),

@@ -12,6 +12,7 @@ import {
 } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
 import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
+import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson, typesText } from "./endpoint-view.ts"
 import { connected, report } from "./frame.ts"
 import { refusal } from "./refused.ts"
@@ -29,7 +30,7 @@ export const add = Command.make(
   "add",
   { name: endpointArgument, ...endpointFlags, by: byFlag },
   Effect.fnUntraced(function* ({ by, name, ...flags }) {
-    const read = readFields(flags)
+    const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
     if (Result.isFailure(read))
       return yield* refusal([...(flags.url === undefined ? [urlMissing] : []), ...read.failure])
     const now = yield* Clock.currentTimeMillis
@@ -59,6 +60,10 @@ export const add = Command.make(
     {
       command:
         "petrel endpoint add acme/crm --url https://example.com/h --types 'invoice.>' --retry stripe"
+    },
+    {
+      command:
+        "petrel endpoint add acme/shop --url https://example.com/s --secret-file s.secret --header-file s.headers"
     }
   ])
 )

@@ -1,8 +1,9 @@
 import { Duration, Effect, Result } from "effect"
 import { generateSecret, publicKeyOf, secretProblem } from "../delivery/attempt/signing.ts"
 import type { Endpoint, Secret } from "../domain/endpoint.ts"
+import { mostTypes } from "../domain/endpoint.ts"
 import { alertType } from "../domain/type-filter.ts"
-import { isAllowedAddress } from "../policy/address.ts"
+import { refusalOf, usualPorts } from "../policy/address.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { durationText } from "./duration.ts"
 import type { EndpointFields } from "./endpoint-fields.ts"
@@ -129,7 +130,7 @@ const conflicts = (
   const sign = fields.sign ?? before.sign
   if (before.url === "" && fields.url === undefined) problems.push(urlMissing)
   const problem = fields.secret === undefined ? undefined : secretProblem(sign, fields.secret)
-  if (problem !== undefined) problems.push(`--secret does not fit: ${problem}`)
+  if (problem !== undefined) problems.push(`the secret does not fit: ${problem}`)
   if (fields.signatureHeader !== undefined && sign !== "stripe")
     problems.push(`--signature-header goes with --sign stripe only, and this is ${sign}`)
   if (removals.timeout && fields.timeout !== undefined)
@@ -138,6 +139,11 @@ const conflicts = (
     problems.push("--contact and --no-contact exclude each other")
   if (removals.rate && fields.rate !== undefined)
     problems.push("--rate and --no-rate exclude each other")
+  const { length } = typesAfter(before, fields)
+  if (length > mostTypes)
+    problems.push(
+      `an endpoint takes at most ${mostTypes} event types, and these would be ${length}: use wildcards such as invoice.>, or a second endpoint`
+    )
   const current = Object.keys(before.headers).map((name) => name.toLowerCase())
   for (const name of removals.headers)
     if (!current.includes(name.toLowerCase()))
@@ -199,10 +205,18 @@ const loopback = /^(localhost$|127\.|::1$)/
 /** Link-local addresses and the metadata of clouds, which give credentials to whoever asks. */
 const neverMeant = /^(169\.254\.|fe[89ab][0-9a-f]:|fd00:ec2::254$)/
 
-const addressCaution = (hostname: string): string | undefined => {
-  const address = hostname.replace(/^\[(.*)\]$/, "$1")
+const unbracketed = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1")
+
+const isPublic = (address: string): boolean =>
+  refusalOf(address, 443, { networks: [], ports: [] }, new Set()) === undefined
+
+const addressCaution = ({ hostname, port }: URL): string | undefined => {
+  const address = unbracketed(hostname)
   const isLiteral = /^[\d.]+$/.test(address) || address.includes(":")
-  if (address !== "localhost" && (!isLiteral || isAllowedAddress(address, []))) return undefined
+  if (address !== "localhost" && (!isLiteral || isPublic(address)))
+    return port === "" || usualPorts.includes(Number(port))
+      ? undefined
+      : `port ${port} is neither 443 nor 80: \`petrel worker\` sends there only with --allow-port ${port}, or to an address that --allow-network opens`
   const problem = `${hostname} is not a public address`
   if (neverMeant.test(address)) return `${problem}: requests to it are refused`
   if (!loopback.test(address))
@@ -211,11 +225,23 @@ const addressCaution = (hostname: string): string | undefined => {
   return `${problem}: \`petrel dev\` sends there; \`petrel worker\` only with --allow-network ${network}`
 }
 
+const plainTextCaution = ({ headers, url }: Endpoint): string | undefined => {
+  const { hostname, protocol, search } = new URL(url)
+  if (protocol === "https:" || loopback.test(unbracketed(hostname))) return undefined
+  const exposed = [
+    ...(search === "" ? [] : ["the URL's query"]),
+    ...Object.keys(headers).map((name) => `the header ${name}`)
+  ]
+  return exposed.length === 0
+    ? undefined
+    : `the URL is http: whoever is on the way can read ${exposed.join(" and ")}; use https where that is a credential`
+}
+
 /** What works but is seldom meant. */
 export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   const found: Array<string> = []
-  const caution = addressCaution(new URL(endpoint.url).hostname)
-  if (caution !== undefined) found.push(caution)
+  for (const caution of [addressCaution(new URL(endpoint.url)), plainTextCaution(endpoint)])
+    if (caution !== undefined) found.push(caution)
   const policy = Result.getOrUndefined(resolveRetry(endpoint.retry))
   const timeout = endpoint.timeout ?? policy?.timeout
   if (timeout !== undefined && Duration.toMillis(timeout) < shortTimeout) {

@@ -1,10 +1,11 @@
-import { Duration, Result } from "effect"
+import { Duration, Result, Schema } from "effect"
 import type { AlertChoice } from "../domain/alert.ts"
 import { AlertSettings, Contact } from "../domain/alert.ts"
 import { Circuit } from "../domain/circuit.ts"
 import type { RateLimit, Scheme } from "../domain/endpoint.ts"
 import { Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
+import { TypeFilter } from "../domain/type-filter.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationExpected, readDuration } from "./duration.ts"
@@ -31,6 +32,8 @@ export interface EndpointFlags {
   readonly operational?: boolean | undefined
   /** `name: value` each. */
   readonly header: ReadonlyArray<string>
+  /** The same, from a file. */
+  readonly headerLines?: ReadonlyArray<string> | undefined
 }
 
 /** The same, read and found to be possible each for itself. */
@@ -70,7 +73,7 @@ const readTypes = (text: string): Read<Endpoint["types"]> => {
   )
   if (filters.length === 0)
     return Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
-  return Result.mapError(decoded(fields.types, filters), (problems) =>
+  return Result.mapError(decoded(Schema.NonEmptyArray(TypeFilter), filters), (problems) =>
     problems.map((problem) => `--types ${problem.replace(/^\d+ /, "")}`)
   )
 }
@@ -123,26 +126,38 @@ const readRetry = (text: string): Read<string | RetryPolicy> => {
   )
 }
 
-const readHeaders = (lines: ReadonlyArray<string>): Read<Record<string, string>> => {
+const headerFlag = "--header"
+const headerFileFlag = "--header-file"
+
+const readHeaders = ({
+  header,
+  headerLines = []
+}: Pick<EndpointFlags, "header" | "headerLines">): Read<Record<string, string>> => {
   const headers = new Map<string, readonly [name: string, value: string]>()
   const problems: Array<string> = []
-  for (const line of lines) {
+  const read = (flag: typeof headerFlag | typeof headerFileFlag, line: string) => {
     const colon = line.indexOf(":")
     const name = line.slice(0, colon).trim()
     const value = line.slice(colon + 1).trim()
     if (colon < 1) {
       // The line is not shown: it may be a credential.
-      problems.push("--header must be 'name: value'")
-      continue
+      problems.push(
+        flag === headerFlag
+          ? "--header must be 'name: value'"
+          : "--header-file must have lines such as 'name: value', and one is not"
+      )
+      return
     }
     const named = decoded(fields.signatureHeader, name)
-    if (Result.isFailure(named)) problems.push(...prefixed("--header")(named.failure))
+    if (Result.isFailure(named)) problems.push(...prefixed(flag)(named.failure))
     else if (Result.isFailure(decoded(fields.headers, { [name]: value })))
-      problems.push(`--header ${shown(name)} must have a value of up to 4096 Latin-1 characters`)
+      problems.push(`${flag} ${shown(name)} must have a value of up to 4096 Latin-1 characters`)
     else if (headers.has(name.toLowerCase()))
-      problems.push(`--header ${shown(name)} was given twice`)
+      problems.push(`${flag} ${shown(name)} was given twice`)
     headers.set(name.toLowerCase(), [name, value])
   }
+  for (const line of headerLines) read(headerFileFlag, line)
+  for (const line of header) read(headerFlag, line)
   return problems.length === 0
     ? Result.succeed(Object.fromEntries(headers.values()))
     : Result.fail(problems)
@@ -180,7 +195,7 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     ),
     alerts: read(flags.alerts, (text) => readAlertChoice("--alerts", text, AlertSettings)),
     operational: flags.operational,
-    headers: taken(readHeaders(flags.header)) ?? {}
+    headers: taken(readHeaders(flags)) ?? {}
   }
   return problems.length === 0 ? Result.succeed(found) : Result.fail(problems)
 }

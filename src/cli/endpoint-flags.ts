@@ -33,7 +33,12 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     "FILTERS",
     `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
   ),
-  secret: text("secret", "SECRET", `To sign with${orElse("a new one, which is shown")}`),
+  secretFile: text(
+    "secret-file",
+    "FILE",
+    `The secret to sign with${orElse("a new one, which is shown")}`
+  ),
+  secret: text("secret", "-", "The same from standard input; the secret itself is seen by others"),
   sign: text(
     "sign",
     "SCHEME",
@@ -82,7 +87,12 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     `When alerts are raised about it, such as '{"successWarnPercent":98}'${orElse("{}, as its tenant has it")}`
   ),
   operational: isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
-  header: repeated("header", "'NAME: VALUE'", "Sent with each request; may be repeated")
+  headerFile: text(
+    "header-file",
+    "FILE",
+    "Headers sent with each request, one 'NAME: VALUE' a line"
+  ),
+  header: repeated("header", "'NAME: VALUE'", "The same where others may see it; may be repeated")
 })
 
 /** All that can be said about an endpoint, as text: what it means is checked in one go. */

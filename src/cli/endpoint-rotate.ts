@@ -8,6 +8,7 @@ import { byFlag } from "./asked-by.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { rotatedSecrets, secretText } from "./endpoint-change.ts"
 import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
+import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson } from "./endpoint-view.ts"
 import { connected, report } from "./frame.ts"
 import { Refused } from "./refused.ts"
@@ -37,8 +38,15 @@ const oldText = ({ secrets, sign }: Endpoint, now: number): string => {
 
 export const rotate = Command.make(
   "rotate",
-  { name: endpointArgument, secret: endpointFlags.secret, keepOld: keepOldFlag, by: byFlag },
-  Effect.fnUntraced(function* ({ by, keepOld, name, secret }) {
+  {
+    name: endpointArgument,
+    secretFile: endpointFlags.secretFile,
+    secret: endpointFlags.secret,
+    keepOld: keepOldFlag,
+    by: byFlag
+  },
+  Effect.fnUntraced(function* ({ by, keepOld, name, ...flags }) {
+    const { secret } = yield* givenSecrets({ ...flags, header: [], headerFile: undefined })
     const now = yield* Clock.currentTimeMillis
     const label = `${name.tenant}/${name.id}`
     let made: string | undefined
@@ -51,10 +59,10 @@ export const rotate = Command.make(
           })
         const problem = secret === undefined ? undefined : secretProblem(sign, secret)
         if (problem !== undefined)
-          return yield* new Refused({ message: `--secret does not fit: ${problem}` })
+          return yield* new Refused({ message: `the secret does not fit: ${problem}` })
         if (secrets.some(({ value }) => value === secret))
           return yield* new Refused({
-            message: `--secret is one that ${label} has already: give another, or leave the flag out for a new one`
+            message: `the secret is one that ${label} has already: give another, or leave the flag out for a new one`
           })
         const value = secret ?? (yield* generateSecret(sign))
         made = secret === undefined ? value : undefined

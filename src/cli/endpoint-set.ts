@@ -6,6 +6,7 @@ import { byFlag } from "./asked-by.ts"
 import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
+import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson } from "./endpoint-view.ts"
 import { connected, report } from "./frame.ts"
 import { Refused, refusal } from "./refused.ts"
@@ -44,7 +45,7 @@ export const set = Command.make(
       return yield* new Refused({
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
-    const read = readFields(flags)
+    const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
     if (Result.isFailure(read)) return yield* refusal(read.failure)
     const now = yield* Clock.currentTimeMillis
     let made: string | undefined

@@ -141,7 +141,7 @@ export const endpointText = (
   ]
   return [
     `${endpoint.tenant}/${endpoint.id}`,
-    ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, value, width))
+    ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, plainText(value), width))
   ].join("\n")
 }
 

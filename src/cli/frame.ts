@@ -1,5 +1,6 @@
 import { Config, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { readAddress } from "../broker/address.ts"
 import { Broker } from "../broker/connection.ts"
 import { Facts } from "../history/facts.ts"
 import { print } from "./stdout.ts"
@@ -22,10 +23,15 @@ const matching = (pattern: RegExp, problem: string) => (flag: Flag.Flag<string>)
     () => problem
   )
 
-const isNatsAddress = (text: string): boolean => {
-  const address = text.includes("://") ? text : `nats://${text}`
-  return URL.canParse(address) && /^(nats|tls):\/\/[^/]/.test(address)
-}
+/** A file that is named by a flag, or else by the environment; empty counts as not given. */
+const credentialFile = (name: string, variable: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription(`${description} (default: ${variable})`),
+    Flag.withFallbackConfig(Config.String(variable)),
+    Flag.withDefault(""),
+    Flag.map((path) => (path === "" ? undefined : path))
+  )
 
 /** The command that all others are under; `yield* petrel` gives the flags that all of them take. */
 export const petrel = Command.make("petrel").pipe(
@@ -34,10 +40,15 @@ export const petrel = Command.make("petrel").pipe(
     nats: setting("nats", "NATS_URL", defaultUrl, "The NATS server").pipe(
       Flag.withMetavar("URL"),
       Flag.filter(
-        (urls) => urls.split(",").every((url) => isNatsAddress(url.trim())),
+        (text) => readAddress(text) !== undefined,
         () => `must be an address such as ${defaultUrl}`
       )
     ),
+    creds: credentialFile("creds", "NATS_CREDS", "A NATS user's credentials, as nsc writes them"),
+    nkey: credentialFile("nkey", "NATS_NKEY", "A NATS user's seed"),
+    ca: credentialFile("nats-ca", "NATS_CA", "Certificates that vouch for the server's, in PEM"),
+    cert: credentialFile("nats-cert", "NATS_CERT", "Your certificate for the server, in PEM"),
+    key: credentialFile("nats-key", "NATS_KEY", "Its key, in PEM"),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("Print one JSON object a line"),
       Flag.withDefault(false),
@@ -61,13 +72,25 @@ export const petrel = Command.make("petrel").pipe(
 )
 
 /** How to reach the broker, as the flags say. */
-export const brokerOptions = Effect.map(petrel, ({ events, nats, prefix }) => ({
-  url: nats,
-  prefix,
-  eventRoot: events
-}))
+export const brokerOptions = Effect.map(
+  petrel,
+  ({ ca, cert, creds, events, key, nats, nkey, prefix }) => ({
+    ...{ url: nats, creds, nkey, ca, cert, key },
+    prefix,
+    eventRoot: events
+  })
+)
 
-const broker = Layer.unwrap(Effect.map(brokerOptions, Broker.layer))
+const broker = Layer.unwrap(
+  Effect.gen(function* () {
+    const options = yield* brokerOptions
+    if (readAddress(options.url)?.login !== undefined && process.env.NATS_URL !== options.url)
+      yield* Effect.logWarning(
+        "other users of this machine see the login in --nats while this runs: use NATS_URL, --creds or --nkey"
+      )
+    return Broker.layer(options)
+  })
+)
 
 /**
  * The broker that the flags name, and its history: for `Effect.provide`. Connects when the effect

@@ -33,7 +33,8 @@ const columns = [
   "reason",
   "dead",
   "worker",
-  "by"
+  "by",
+  "user"
 ] as const
 
 /** A field as RFC 4180 has it; one that a spreadsheet would take for a formula is made a text. */

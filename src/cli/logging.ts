@@ -1,6 +1,7 @@
 import { Cause, Context, Effect, Layer, Logger, type LogLevel, References, Tracer } from "effect"
 import type { DestinationStream, Level, Logger as Pino } from "pino"
 import { destination, pino, stdTimeFunctions } from "pino"
+import { visible } from "./visible.ts"
 
 const levels: Record<LogLevel.LogLevel, Level | undefined> = {
   All: "trace",
@@ -15,22 +16,34 @@ const levels: Record<LogLevel.LogLevel, Level | undefined> = {
 
 const stderr = 2
 
+/**
+ * A line of the log so that also the texts in it are fit for a terminal: what stands there as an
+ * escape of JSON, but for the ends of lines and tabs, stays one when the JSON is read.
+ */
+export const forTerminal = (line: string): string =>
+  visible(line).replaceAll(/\\(?:u[0-9a-f]{4}|.)/gi, (written) =>
+    /^\\[ubfr]/.test(written) ? `\\${written}` : written
+  )
+
 /** Not line by line, since a worker may have much to say; but within 200 ms, or in the end. */
 const lines = Effect.acquireRelease(
   Effect.sync(() => destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })),
   // What is left over when the process exits is tried for ever where nobody reads it any more.
   (stream) => Effect.callback<void>((resume) => stream.flush(() => resume(Effect.void)))
+).pipe(
+  Effect.map((stream): DestinationStream => ({ write: (line) => stream.write(visible(line)) }))
 )
 
 const forPeople = async (): Promise<DestinationStream> => {
   const { default: pretty } = await import("pino-pretty")
-  return pretty({
+  const stream = pretty({
     destination: stderr,
     sync: true,
     colorize: !process.env.NO_COLOR,
     ignore: "pid,hostname",
     translateTime: "SYS:HH:MM:ss.l"
   })
+  return { write: (line) => stream.write(forTerminal(line)) }
 }
 
 /**

@@ -1,6 +1,11 @@
 /** Flags of all commands that are followed by a value. */
 const withValue: ReadonlyArray<string> = [
   "--nats",
+  "--creds",
+  "--nkey",
+  "--nats-ca",
+  "--nats-cert",
+  "--nats-key",
   "--prefix",
   "--events",
   "--log-level",

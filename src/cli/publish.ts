@@ -1,4 +1,4 @@
-import { Effect, Option, Random, Result, Stdio, Stream } from "effect"
+import { Effect, Option, Random, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Broker } from "../broker/connection.ts"
 import type { PublishError } from "../broker/publisher.ts"
@@ -8,31 +8,10 @@ import { connected, report } from "./frame.ts"
 import type { Publication } from "./publication.ts"
 import { publication } from "./publication.ts"
 import { Refused, refusal } from "./refused.ts"
+import { readStdin } from "./stdin.ts"
 
 /** No broker takes messages that are larger, whatever its configuration says. */
 const mostBytes = 64 * 1024 * 1024
-
-/** Standard input, byte for byte. */
-const readStdin = Effect.gen(function* () {
-  const { stdin } = yield* Stdio.Stdio
-  const chunks: Array<Uint8Array> = []
-  let bytes = 0
-  yield* stdin.pipe(
-    Stream.runForEach((chunk) => {
-      chunks.push(chunk)
-      bytes += chunk.length
-      return bytes > mostBytes
-        ? Effect.fail(
-            new Refused({ message: `standard input has more than ${bytesText(mostBytes)}` })
-          )
-        : Effect.void
-    }),
-    Effect.catchTag("PlatformError", (error) =>
-      Effect.fail(new Refused({ message: `cannot read standard input: ${error.message}` }))
-    )
-  )
-  return Buffer.concat(chunks)
-})
 
 const makeId = Effect.gen(function* () {
   const digits = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
@@ -108,7 +87,7 @@ export const publish = Command.make(
     const checked = publication(flags, yield* makeId)
     if (Result.isFailure(checked)) return yield* refusal(checked.failure)
     const event = checked.success
-    const bytes = body === "-" ? yield* readStdin : Buffer.from(body, "utf8")
+    const bytes = body === "-" ? yield* readStdin(mostBytes) : Buffer.from(body, "utf8")
     if (event.unsent.length > 0)
       yield* Effect.logWarning(
         `${event.unsent.join(", ")}: kept with the event, but receivers get only content-type, traceparent and tracestate`

@@ -1,4 +1,5 @@
 import { coloured } from "./terminal.ts"
+import { visible } from "./visible.ts"
 
 const width = 30
 /** The least time between two drawings, ms. */
@@ -36,7 +37,7 @@ export const makeBar = (out: NodeJS.WriteStream): Bar => {
     drawnAt = now
     isDrawn = true
     const line = total === 0 ? label : barLine(done, total, label)
-    const fitting = line.slice(0, Math.max(10, out.columns - 1))
+    const fitting = visible(line).slice(0, Math.max(10, out.columns - 1))
     out.write(`\r\u001b[2K${coloured() ? `\u001b[36m${fitting}\u001b[39m` : fitting}`)
   }
   return {

@@ -1,5 +1,6 @@
 import { countText } from "./figures.ts"
 import { makeBar } from "./repartition-bar.ts"
+import { visible } from "./visible.ts"
 
 /** Shows how far something is that may take long. */
 export interface Progress {
@@ -24,7 +25,7 @@ export const makeProgress = (json: boolean): Progress => {
       if (waiting === 0 || told.has(endpoint)) return
       told.add(endpoint)
       process.stderr.write(
-        `${countText(waiting)} wait for ${endpoint}: the others are sent as these go out\n`
+        `${countText(waiting)} wait for ${visible(endpoint)}: the others are sent as these go out\n`
       )
     },
     clear: () => bar?.clear()

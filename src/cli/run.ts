@@ -12,6 +12,7 @@ import { logging } from "./logging.ts"
 import { named } from "./named.ts"
 import { runMain } from "./signals.ts"
 import { usage } from "./usage.ts"
+import { visible } from "./visible.ts"
 
 /** In the order in which the help shows them. Each brings along much that the others do not need. */
 const commands = {
@@ -61,7 +62,7 @@ export const run = (): void => {
   process.stderr.on("error", () => undefined)
   runMain(program, (exit, signal) => {
     const { code, said } = endingOf(exit, signal)
-    if (said !== undefined) process.stderr.write(`petrel: ${said}\n`)
+    if (said !== undefined) process.stderr.write(`petrel: ${visible(said)}\n`)
     return code
   })
 }

@@ -10,7 +10,7 @@ import { untilStopped } from "./signals.ts"
 import { statusJson } from "./status-json.ts"
 import { newsOf } from "./status-news.ts"
 import { statusLines } from "./status-view.ts"
-import { print } from "./stdout.ts"
+import { clearScreen, print, redraw } from "./stdout.ts"
 import { coloured } from "./terminal.ts"
 
 const pause = "2 seconds"
@@ -32,16 +32,10 @@ const survey = readSurvey.pipe(
 const linesOf = (survey: Survey): ReadonlyArray<string> =>
   statusLines(survey, { colour: coloured(), width: screenWidth(), height: screenHeight() })
 
-/** Written over what was there, line by line, so that nothing flickers. */
-const redraw = (lines: ReadonlyArray<string>): string =>
-  `\u001b[H${lines.map((line) => `${line}\u001b[K`).join("\n")}\u001b[J`
-
-const clear = Effect.suspend(() =>
-  screenWidth() === undefined ? Effect.void : print("\u001b[2J\u001b[H")
-)
+const clear = Effect.suspend(() => (screenWidth() === undefined ? Effect.void : clearScreen))
 
 const show = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
-  yield* print(screenWidth() === undefined ? `${lines.join("\n")}\n` : redraw(lines))
+  yield* screenWidth() === undefined ? print(`${lines.join("\n")}\n`) : redraw(lines)
 })
 
 const watchOnce = Effect.gen(function* () {

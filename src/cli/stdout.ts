@@ -1,13 +1,14 @@
 import { Effect, Schema } from "effect"
 import { Refused } from "./refused.ts"
+import { coloured } from "./terminal.ts"
+import { visible, visibleInColours } from "./visible.ts"
 
 /** Whoever read the results has gone away (`| head`): an end, but no failure. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {}
 
-/** Writes one line of results and waits until it is handed over. */
-export const print = (line: string): Effect.Effect<void, OutputClosed | Refused> =>
+const write = (content: string | Uint8Array): Effect.Effect<void, OutputClosed | Refused> =>
   Effect.callback((resume) => {
-    process.stdout.write(`${line}\n`, (error) => resume(written(error)))
+    process.stdout.write(content, (error) => resume(written(error)))
   })
 
 const written = (error: (Error & { readonly code?: string }) | null | undefined) => {
@@ -16,3 +17,21 @@ const written = (error: (Error & { readonly code?: string }) | null | undefined)
     ? Effect.fail(new OutputClosed())
     : Effect.fail(new Refused({ message: `cannot write the results: ${error.message}` }))
 }
+
+const fit = (text: string): string => (coloured() ? visibleInColours(text) : visible(text))
+
+/**
+ * Writes one line of results, or several, and waits until they are handed over. Nothing in them is
+ * obeyed by a terminal.
+ */
+export const print = (line: string) => write(`${fit(line)}\n`)
+
+/** Writes bytes as they are. */
+export const printRaw = (bytes: Uint8Array) => write(bytes)
+
+/** Empties the terminal. */
+export const clearScreen = write("\u001b[2J\u001b[H")
+
+/** Writes lines over what the terminal shows, line by line, so that nothing flickers. */
+export const redraw = (lines: ReadonlyArray<string>) =>
+  write(`\u001b[H${lines.map((line) => `${fit(line)}\u001b[K`).join("\n")}\u001b[J\n`)

@@ -1,7 +1,9 @@
 import { Console, Layer, Option } from "effect"
 import type { CliError, HelpDoc } from "effect/cli"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
+import { shownAddress } from "../broker/address.ts"
 import { nearestName } from "../policy/nearest-name.ts"
+import { visible } from "./visible.ts"
 
 const flagNames = (help: HelpDoc.HelpDoc): ReadonlyArray<string> =>
   [...help.flags, ...(help.inheritedFlags ?? []), ...(help.globalFlags ?? [])].map(
@@ -24,7 +26,7 @@ const logLevels = "trace, debug, info, warn or error"
 const badValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : option
   // Of an address its password is not shown.
-  const shown = quoted(option === "nats" ? value.replaceAll(/\/\/[^@/,]*@/g, "//") : value)
+  const shown = quoted(option === "nats" ? shownAddress(value) : value)
   if (value === "") return `${name} needs a value`
   const times = /^(\d+) occurrences$/.exec(value)?.[1]
   if (times !== undefined && expected === "at most 1 value")
@@ -121,7 +123,7 @@ const presenter: CliOutput.Presenter = {
         })
       case "InvalidInvocation":
         return Console.error(
-          `petrel: ${usageProblem(event.errors, event.helpDoc, event.commandPath)}`
+          `petrel: ${visible(usageProblem(event.errors, event.helpDoc, event.commandPath))}`
         )
     }
   }

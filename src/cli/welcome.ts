@@ -1,4 +1,5 @@
 import { bytesText } from "./bytes.ts"
+import type { DevToken } from "./dev-token.ts"
 
 /** What `petrel dev` has to say about itself. */
 export interface Welcome {
@@ -13,6 +14,8 @@ const defaultUrl = "nats://127.0.0.1:4222"
 /** Writes the text for an installation: how its broker is reached, and whether there is a sample. */
 export const welcome = (options: {
   readonly nats: string
+  /** Where the token is that the broker asks for, and its address for a shell. */
+  readonly token: Pick<DevToken, "file" | "shellUrl"> | undefined
   readonly data: string
   /** Bytes that the store may take, and of these the events. */
   readonly store: number
@@ -20,13 +23,16 @@ export const welcome = (options: {
   readonly eventRoot: string
   readonly sample: { readonly first: boolean } | undefined
 }): Welcome => {
-  const { data, eventBytes, eventRoot, nats, sample, store } = options
+  const { data, eventBytes, eventRoot, nats, sample, store, token } = options
   const events = eventBytes < 0 ? "" : `, ${bytesText(eventBytes)} of them for events`
   const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
   return {
     ready: [
       `Petrel takes events at ${nats} and keeps everything in ${data}. Ctrl-C stops it.`,
       `It may fill ${bytesText(store)} of the disk${events} (--store).`,
+      token === undefined
+        ? "Everybody on this machine may read and change all of it, secrets too; --token asks for one."
+        : `It asks its clients for the token in ${token.file}.`,
       "",
       ...(sample?.first === true
         ? [
@@ -39,7 +45,11 @@ export const welcome = (options: {
     next: [
       ...(sample?.first === true ? [""] : []),
       "To publish an event of your own, in another terminal:",
-      ...(nats === defaultUrl ? [] : [`  export NATS_URL=${nats}`]),
+      ...(token === undefined
+        ? nats === defaultUrl
+          ? []
+          : [`  export NATS_URL=${nats}`]
+        : [`  export NATS_URL=${token.shellUrl(nats)}`]),
       `  npx petrel publish default invoice.paid ${body}`,
       `  nats pub ${eventRoot}.default.invoice.paid ${body}`,
       ...(sample === undefined

@@ -1,11 +1,14 @@
+import { X509Certificate } from "node:crypto"
+import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
+import type { AnswerLevel } from "../delivery/attempt/kept-answer.ts"
+import { answerLevels } from "../delivery/attempt/kept-answer.ts"
 import { defaultLoad } from "../delivery/lanes/room.ts"
 import type { Role } from "../delivery/sharing/roster.ts"
 import type { WorkerOptions } from "../delivery/worker.ts"
 import { isToken } from "../domain/token.ts"
-import { parseNetwork } from "../policy/address.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { giveBackMemory, setCollector } from "./collector.ts"
 import { durationExpected, readDuration } from "./duration.ts"
@@ -13,6 +16,7 @@ import { repeated } from "./endpoint-flags.ts"
 import { connected, report } from "./frame.ts"
 import { refusal } from "./refused.ts"
 import { untilStopped } from "./signals.ts"
+import { readReach } from "./worker-reach.ts"
 
 /** Fewer would let one endpoint hold up the others. */
 const leastInFlight = 16
@@ -36,10 +40,53 @@ const readRoles = (text: string): Option.Option<ReadonlyArray<Role>> => {
     : Option.none()
 }
 
+/**
+ * Reads what `--answers` was given: a level for all tenants, or `TENANT=LEVEL`, of which the last
+ * one counts.
+ */
+const readAnswers = (
+  given: ReadonlyArray<string>
+): Result.Result<(tenant: string) => AnswerLevel, ReadonlyArray<string>> => {
+  const levels = new Map<string | undefined, AnswerLevel>()
+  const problems: Array<string> = []
+  for (const text of given) {
+    const equals = text.lastIndexOf("=")
+    const tenant = equals === -1 ? undefined : text.slice(0, equals)
+    const level = answerLevels.find((name) => name === text.slice(equals + 1))
+    if (level === undefined || (tenant !== undefined && !isToken(tenant)))
+      problems.push(
+        `--answers ${JSON.stringify(text)} must be none, status, headers or body, or a tenant's such as acme=status`
+      )
+    else levels.set(tenant, level)
+  }
+  const all = levels.get(undefined) ?? "body"
+  return problems.length > 0
+    ? Result.fail(problems)
+    : Result.succeed((tenant) => levels.get(tenant) ?? all)
+}
+
 const shareText = (id: string, partitions: ReadonlyArray<number>): string =>
   partitions.length === 0
     ? `worker ${id} has nothing to deliver: there are more workers than partitions`
     : `worker ${id} delivers (${partitions.length === 1 ? "partition" : "partitions"} ${partitions.join(", ")})`
+
+const isCertificate = (pem: string): boolean => {
+  try {
+    return new X509Certificate(pem).raw.length > 0
+  } catch {
+    return false
+  }
+}
+
+/** Reads certificates, or says why the file is of no use. */
+const readAuthority = (path: string): Result.Result<string, string> =>
+  Result.try({
+    try: () => readFileSync(path, "utf8"),
+    catch: (error) => `cannot be read: ${error instanceof Error ? error.message : error}`
+  }).pipe(
+    Result.filterOrFail(isCertificate, () => "must be a file with certificates in PEM format"),
+    Result.mapError((problem) => `--receiver-ca ${JSON.stringify(path)} ${problem}`)
+  )
 
 /**
  * Runs a worker until it is told to stop, and says on stdout when it runs, so that the others know
@@ -88,8 +135,25 @@ export const worker = Command.make(
     ),
     allowNetwork: repeated(
       "allow-network",
-      "CIDR",
-      "A private network that requests may go to, such as 10.1.0.0/16; may be repeated"
+      "[TENANT=]CIDR",
+      "A private network that requests may go to, at any port, such as 10.1.0.0/16, or acme=10.1.0.0/16 for one tenant's; may be repeated"
+    ),
+    allowPort: repeated(
+      "allow-port",
+      "[TENANT=]PORT",
+      "A port of public addresses that requests may go to besides 443 and 80, or any; may be repeated"
+    ),
+    receiverCa: Flag.String("receiver-ca").pipe(
+      Flag.withMetavar("FILE"),
+      Flag.withDescription(
+        "Certificates (PEM) of an authority of your own that vouches for receivers, and not for the broker"
+      ),
+      Flag.optional
+    ),
+    answers: repeated(
+      "answers",
+      "[TENANT=]LEVEL",
+      "How much of receivers' answers the history gets: none, status, headers or body, each with what comes before it; for all, or such as acme=status; may be repeated (default: body)"
     ),
     maxInFlight: Flag.Int("max-in-flight").pipe(
       Flag.withMetavar("N"),
@@ -127,16 +191,26 @@ export const worker = Command.make(
       )
     )
   },
-  Effect.fnUntraced(function* ({ allowNetwork, id, maxBytes, maxInFlight, roles, stopWithin }) {
-    const networks = allowNetwork.map(parseNetwork)
-    const problems = networks
-      .filter(Result.isFailure)
-      .map(({ failure }) => `--allow-network ${failure.message}`)
-    if (problems.length > 0) return yield* refusal(problems)
+  Effect.fnUntraced(function* (flags) {
+    const { id, maxBytes, maxInFlight, receiverCa, roles, stopWithin } = flags
+    const reach = readReach(flags.allowNetwork, flags.allowPort)
+    const answers = readAnswers(flags.answers)
+    const ca = Option.match(receiverCa, {
+      onNone: () => Result.succeed(undefined),
+      onSome: readAuthority
+    })
+    if (Result.isFailure(reach)) return yield* refusal(reach.failure)
+    if (Result.isFailure(answers)) return yield* refusal(answers.failure)
+    if (Result.isFailure(ca)) return yield* refusal([ca.failure])
+    const { everyone, tenants } = reach.success
     yield* serve({
       id: Option.getOrElse(id, ownId),
       roles,
-      allowNetworks: networks.filter(Result.isSuccess).map(({ success }) => success),
+      allowNetworks: everyone.networks,
+      allowPorts: everyone.ports,
+      tenantReach: tenants,
+      receiverCa: ca.success,
+      answers: answers.success,
       stopWithin: Duration.toMillis(stopWithin),
       maxInFlight,
       maxBytes
@@ -146,6 +220,7 @@ export const worker = Command.make(
   Command.withDescription("Route events and deliver them, until told to stop"),
   Command.withExamples([
     { command: "petrel worker" },
-    { command: "petrel worker --roles deliver --allow-network 10.1.0.0/16" }
+    { command: "petrel worker --roles deliver --allow-network 10.1.0.0/16" },
+    { command: "petrel worker --allow-network acme=10.1.0.0/16 --allow-port 8443" }
   ])
 )

@@ -6,11 +6,13 @@ import type { Layout } from "../broker/installed.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/until-answered.ts"
 import { Facts } from "../history/facts.ts"
-import { isAllowedAddress } from "../policy/address.ts"
+import type { Reach } from "../policy/address.ts"
 import { makePartitionAlerts } from "./alerts/partition-alerts.ts"
 import { runSystemAlerts } from "./alerts/system-alerts.ts"
 import { watchThresholds } from "./alerts/thresholds.ts"
-import { agent as makeAgent } from "./attempt/connector.ts"
+import { makeAgents } from "./attempt/egress.ts"
+import type { AnswerLevel } from "./attempt/kept-answer.ts"
+import type { Sender } from "./attempt/sender.ts"
 import { makeDeadLetterGate } from "./dead-letter-gate.ts"
 import { Directory } from "./endpoints/directory.ts"
 import { defaultLoad, Room } from "./lanes/room.ts"
@@ -38,8 +40,16 @@ export interface WorkerOptions {
   /** Shown in facts, logs and leases. No other worker that is alive may have it. */
   readonly id: string
   readonly roles: ReadonlyArray<Role>
-  /** Networks that requests may go to though they are private, loopback or link-local. */
+  /** Networks that requests may go to, at any port, though they are private, loopback or this host's own. */
   readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
+  /** Ports of public addresses that requests may go to besides 443 and 80. (Default: none) */
+  readonly allowPorts?: Reach["ports"] | undefined
+  /** What single tenants may reach besides, by tenant. (Default: nothing) */
+  readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
+  /** Authorities (PEM) that vouch for receivers, besides those that come with Node. (Default: none) */
+  readonly receiverCa?: string | undefined
+  /** How much is kept of the answers to a tenant's deliveries. (Default: body, all that is read) */
+  readonly answers?: ((tenant: string) => AnswerLevel) | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
   /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
@@ -232,10 +242,16 @@ const route = ({ layout, options, owned, stopping }: Node) =>
 /** Delivers in the partitions that are its share, whichever those are. */
 const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const { layout, options, owned } = node
-  const agent = yield* makeAgent({
-    allows: (address) => isAllowedAddress(address, options.allowNetworks)
+  const agentOf = yield* makeAgents({
+    everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
+    tenants: options.tenantReach ?? new Map(),
+    receiverCa: options.receiverCa
   })
-  const sender = { agent, clock: yield* Clock.Clock }
+  const sender: Sender = {
+    agentOf,
+    clock: yield* Clock.Clock,
+    answers: options.answers ?? (() => "body")
+  }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }

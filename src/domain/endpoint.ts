@@ -69,6 +69,12 @@ export const RateLimit = Schema.Struct({
 })
 export type RateLimit = typeof RateLimit.Type
 
+/** Event types that an endpoint may want: each new event type of its tenant is compared with them all. */
+export const mostTypes = 200
+
+const tooManyTypes = ({ length }: ReadonlyArray<string>): string | undefined =>
+  length <= mostTypes ? undefined : `must be at most ${mostTypes} event types, not ${length}`
+
 /** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
 export const Endpoint = Schema.Struct({
   v: Schema.Literal(1),
@@ -78,7 +84,7 @@ export const Endpoint = Schema.Struct({
   generation: Schema.String,
   url: Schema.String.check(Schema.makeFilter(isHttpUrl)),
   /** Event types it wants, as NATS wildcards. (Default: all) */
-  types: Schema.NonEmptyArray(TypeFilter),
+  types: Schema.NonEmptyArray(TypeFilter).check(Schema.makeFilter(tooManyTypes)),
   sign: Scheme,
   /** Name of the signature header in Stripe style. (Default: petrel-signature) */
   signatureHeader: Schema.optionalKey(HeaderName),
@@ -121,3 +127,6 @@ export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettin
 
 /** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
+
+/** Whether a key of the bucket may be that of an endpoint. */
+export const isEndpointKey = (key: string): boolean => key.split(".").length === 2

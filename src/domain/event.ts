@@ -1,5 +1,6 @@
+import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
-import { eventTypeProblem } from "./type-filter.ts"
+import { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-filter.ts"
 
 /** Looks up a message header by its lower-case name: the first value, or undefined where there is none or an empty one. */
 export type GetHeader = (name: string) => string | undefined
@@ -51,8 +52,16 @@ export type EventSubject =
   | { readonly tenant: string; readonly type: string }
   | { readonly problem: string; readonly tenant: string | undefined }
 
-/** Takes `<root>.<tenant>.<type…>` apart. */
-export const parseEventSubject = (subject: string, root: string): EventSubject => {
+/**
+ * Takes `<root>.<tenant>.<type…>` apart. Types of Petrel's own events are valid under the root of
+ * these only, where no publisher may publish, and no others are valid there.
+ */
+export const parseEventSubject = (
+  subject: string,
+  { alertRoot, eventRoot }: Pick<Names, "alertRoot" | "eventRoot">
+): EventSubject => {
+  const isOwn = subject.startsWith(`${alertRoot}.`)
+  const root = isOwn ? alertRoot : eventRoot
   const [tenant = "", ...type] = subject.slice(root.length + 1).split(".")
   if (!isToken(tenant))
     return {
@@ -61,9 +70,19 @@ export const parseEventSubject = (subject: string, root: string): EventSubject =
     }
   if (type.length === 0)
     return { tenant, problem: `${subject} names no type: publish to ${root}.<tenant>.<type>` }
-  const problem = eventTypeProblem(type.join("."))
+  const problem = (isOwn ? ownTypeProblem : eventTypeProblem)(type.join("."))
   return problem === undefined ? { tenant, type: type.join(".") } : { tenant, problem }
 }
+
+/**
+ * What a subject names, for an event with these headers. The broker answers a publisher on whatever
+ * subject it asks to be answered on, a subject of Petrel's own events among them; but its answers
+ * have no id, and Petrel's own events have one.
+ */
+export const subjectWithId = (subject: EventSubject, get: GetHeader): EventSubject =>
+  "problem" in subject || !isOwnType(subject.type) || get("nats-msg-id") !== undefined
+    ? subject
+    : { tenant: subject.tenant, problem: "it has no id, which each event of Petrel's own has" }
 
 const idPattern = /^[\x21-\x7e]{1,255}$/
 

@@ -151,6 +151,11 @@ export const Fact = Schema.Struct({
   worker: Schema.optional(Schema.String),
   /** Who asked for it: `user@host`, or what was given. */
   by: Schema.optional(Schema.String),
+  /**
+   * With `by`, and where an endpoint was changed, enabled, disabled, paused or resumed: the broker's user whose
+   * connection told it.
+   */
+  user: Schema.optional(Schema.String),
   /** The event's traceparent. */
   trace: Schema.optional(Schema.String)
 })

@@ -3,6 +3,8 @@
 export interface Names {
   /** First token(s) of the subjects that platforms publish to. */
   readonly eventRoot: string
+  /** First tokens of the subjects of Petrel's own events, the alerts, to which only workers publish. */
+  readonly alertRoot: string
   readonly events: string
   readonly history: string
   readonly dead: string
@@ -22,6 +24,8 @@ export interface Names {
   readonly subjects: {
     readonly allEvents: string
     readonly event: (tenant: string, type: string) => string
+    readonly allAlertEvents: string
+    readonly alertEvent: (tenant: string, type: string) => string
     readonly delivery: (partition: number, tenant: string, endpoint: string) => string
     readonly deliveriesOf: (partition: number) => string
     readonly backlog: (partition: number, tenant: string, endpoint: string) => string
@@ -57,10 +61,12 @@ export interface Names {
 export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
   const lower = prefix.toLowerCase()
   const root = lower.replace(/_+$/, "")
+  const alertRoot = `${root}.alert-events`
   // In one piece, as each fact names one: see deliveryId.
   const stream = (name: string) => [prefix, name].join("")
   return {
     eventRoot,
+    alertRoot,
     events: stream("EVENTS"),
     history: stream("HISTORY"),
     dead: stream("DEAD"),
@@ -79,6 +85,8 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     subjects: {
       allEvents: `${eventRoot}.>`,
       event: (tenant, type) => `${eventRoot}.${tenant}.${type}`,
+      allAlertEvents: `${alertRoot}.>`,
+      alertEvent: (tenant, type) => `${alertRoot}.${tenant}.${type}`,
       delivery: (partition, tenant, endpoint) =>
         `${root}.deliveries.${partition}.${tenant}.${endpoint}`,
       deliveriesOf: (partition) => `${root}.deliveries.${partition}.>`,

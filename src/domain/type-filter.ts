@@ -13,8 +13,17 @@ export const alertType = (name: string): string => `${ownToken}.alert.${name}`
 export const isOwnType = (type: string): boolean =>
   type === ownToken || type.startsWith(`${ownToken}.`)
 
-/** What is wrong with an event type (`invoice.paid`), or undefined. */
-export const eventTypeProblem = (type: string): string | undefined => {
+/** What is wrong with the type of an event that somebody publishes (`invoice.paid`), or undefined. */
+export const eventTypeProblem = (type: string): string | undefined =>
+  isOwnType(type)
+    ? `types whose first token is ${ownToken} belong to Petrel's own events: choose another`
+    : typeTextProblem(type)
+
+/** What is wrong with the type of one of Petrel's own events (`petrel.alert.success-low`), or undefined. */
+export const ownTypeProblem = (type: string): string | undefined =>
+  isOwnType(type) ? typeTextProblem(type) : `the type is none of Petrel's own events`
+
+const typeTextProblem = (type: string): string | undefined => {
   if (type === "") return "the type is missing"
   if (type.length > 200) return "the type is longer than 200 characters"
   const odd = type.split(".").find((token) => !typeToken.test(token))
@@ -53,8 +62,13 @@ const addAll = <A>(some: Some<A> | undefined, to: Set<A>): void => {
   else if (some !== undefined) to.add(some)
 }
 
+type End = "here" | "below"
+
 /** What is empty is left out: of many small trees it would be most of the memory. */
 interface Node<A> {
+  /** Tokens from the node above it to this one: as many as no other filter leaves on the way. */
+  readonly run: ReadonlyArray<string>
+  /** By the first token of their run. */
   children?: Map<string, Node<A>>
   /** Those whose filter ends at this node. */
   here?: Some<A> | undefined
@@ -65,30 +79,27 @@ interface Node<A> {
 /**
  * Which of many filters match a type, without looking at each: a tree of their tokens. Values are
  * told apart as a Set does, and are no Sets.
- * Cost of a look-up: the tokens of the type times the wildcards on the way, not the number of filters.
+ * Cost of a look-up: at most two nodes for each filter that begins as the type does, and of those
+ * filters' tokens each once.
  */
 export class TypeIndex<A> {
-  readonly #root: Node<A> = {}
+  readonly #root: Node<A> = { run: [] }
 
   /** Adds `value` under each filter. Filters must be valid. */
   add(filters: ReadonlyArray<string>, value: A): void {
     for (const filter of filters) {
-      let node = this.#root
-      let end: "here" | "below" = "here"
-      for (const token of filter.split(".")) {
-        if (token === ">") {
-          end = "below"
-          break
-        }
-        node = childOf(node, token)
-      }
+      const { end, tokens } = parted(filter)
+      const node = nodeAt(this.#root, tokens)
       node[end] = withOne(node[end], value)
     }
   }
 
   /** Takes back what `add` put there with the same filters. */
   remove(filters: ReadonlyArray<string>, value: A): void {
-    for (const filter of filters) removeFrom(this.#root, filter.split("."), 0, value)
+    for (const filter of filters) {
+      const { end, tokens } = parted(filter)
+      removeFrom(this.#root, tokens, end, value)
+    }
   }
 
   /**
@@ -98,44 +109,58 @@ export class TypeIndex<A> {
   match(type: string): Set<A> {
     const found = new Set<A>()
     const tokens = type.split(".")
-    if (!isOwnType(type)) collect(this.#root, tokens, 0, found)
-    else {
-      const own = this.#root.children?.get(ownToken)
-      if (own !== undefined) collect(own, tokens, 1, found)
-    }
+    if (isOwnType(type)) collectBelow(this.#root, ownToken, tokens, 0, found)
+    else collect(this.#root, tokens, 0, found)
     return found
   }
 }
 
-const childOf = <A>(node: Node<A>, token: string): Node<A> => {
+const parted = (filter: string): { readonly tokens: ReadonlyArray<string>; readonly end: End } => {
+  const tokens = filter.split(".")
+  return tokens.at(-1) === ">"
+    ? { tokens: tokens.slice(0, -1), end: "below" }
+    : { tokens, end: "here" }
+}
+
+/** How many tokens are the same in both from the beginning. */
+const shared = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): number => {
+  const differs = one.findIndex((token, index) => token !== other[index])
+  return differs < 0 ? one.length : differs
+}
+
+/** The node below one at which tokens end, made where there is none. */
+const nodeAt = <A>(node: Node<A>, tokens: ReadonlyArray<string>): Node<A> => {
+  const [first] = tokens
+  if (first === undefined) return node
   node.children ??= new Map()
-  const known = node.children.get(token)
-  if (known !== undefined) return known
-  const child: Node<A> = {}
-  node.children.set(token, child)
-  return child
+  const child = node.children.get(first)
+  const same = child === undefined ? 0 : shared(child.run, tokens)
+  if (child !== undefined && same === child.run.length) return nodeAt(child, tokens.slice(same))
+  const made: Node<A> = { run: child === undefined ? tokens : tokens.slice(0, same) }
+  node.children.set(first, made)
+  if (child === undefined) return made
+  const rest = child.run.slice(same)
+  made.children = new Map([[rest[0] ?? "", { ...child, run: rest }]])
+  return nodeAt(made, tokens.slice(same))
 }
 
-const isEmpty = <A>({ below, children, here }: Node<A>): boolean =>
-  (children?.size ?? 0) === 0 && here === undefined && below === undefined
-
-const removeFrom = <A>(
-  node: Node<A>,
-  tokens: ReadonlyArray<string>,
-  at: number,
-  value: A
-): void => {
-  const token = tokens[at]
-  if (token === undefined) node.here = withoutOne(node.here, value)
-  else if (token === ">") node.below = withoutOne(node.below, value)
-  else {
-    const child = node.children?.get(token)
-    if (child === undefined) return
-    removeFrom(child, tokens, at + 1, value)
-    if (isEmpty(child)) node.children?.delete(token)
+const removeFrom = <A>(node: Node<A>, tokens: ReadonlyArray<string>, end: End, value: A): void => {
+  const [first] = tokens
+  if (first === undefined) {
+    node[end] = withoutOne(node[end], value)
+    return
   }
+  const child = node.children?.get(first)
+  if (child === undefined || shared(child.run, tokens) < child.run.length) return
+  removeFrom(child, tokens.slice(child.run.length), end, value)
+  if (child.here !== undefined || child.below !== undefined) return
+  const [only, another] = child.children?.values() ?? []
+  if (only === undefined) node.children?.delete(first)
+  else if (another === undefined)
+    node.children?.set(first, { ...only, run: [...child.run, ...only.run] })
 }
 
+/** @param at how many of the type's tokens the way to this node has taken. */
 const collect = <A>(
   node: Node<A>,
   tokens: ReadonlyArray<string>,
@@ -148,8 +173,27 @@ const collect = <A>(
     return
   }
   addAll(node.below, found)
-  const exact = node.children?.get(token)
-  if (exact !== undefined) collect(exact, tokens, at + 1, found)
-  const any = node.children?.get("*")
-  if (any !== undefined) collect(any, tokens, at + 1, found)
+  if (node.children === undefined) return
+  collectBelow(node, token, tokens, at, found)
+  collectBelow(node, "*", tokens, at, found)
+}
+
+/** The same of the child whose run begins with a token. */
+const collectBelow = <A>(
+  node: Node<A>,
+  first: string,
+  tokens: ReadonlyArray<string>,
+  at: number,
+  found: Set<A>
+): void => {
+  const child = node.children?.get(first)
+  if (child !== undefined && fits(child.run, tokens, at))
+    collect(child, tokens, at + child.run.length, found)
+}
+
+const fits = (run: ReadonlyArray<string>, tokens: ReadonlyArray<string>, at: number): boolean => {
+  if (at + run.length > tokens.length) return false
+  for (let index = 0; index < run.length; index++)
+    if (run[index] !== "*" && run[index] !== tokens[at + index]) return false
+  return true
 }

@@ -2,6 +2,7 @@ import { Clock, Effect, Option, Semaphore, Stream } from "effect"
 import { Broker, type BrokerError } from "../broker/connection.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import { isNoSuchMessage, readStream } from "../broker/scan.ts"
+import { readUser } from "../broker/user.ts"
 import { isConflict } from "../broker/values.ts"
 import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
 import { roundKey } from "../domain/delivery.ts"
@@ -44,6 +45,7 @@ export const openClaims = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names, publisher } = yield* Broker
   const clock = yield* Clock.Clock
+  const user = yield* readUser
   const subject = names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
   const known = new Map<string, Claim>()
   const one = yield* Semaphore.make(1)
@@ -119,6 +121,8 @@ export const openClaims = Effect.fnUntraced(function* (
   })
 
   return {
+    /** As whom the broker knows who claims. */
+    user,
     /** Those there are, by `roundKey`. */
     known: known as ReadonlyMap<string, Claim>,
     /** All that one of them says, from the leader; undefined where it is not kept any more. */
@@ -132,10 +136,13 @@ export const openClaims = Effect.fnUntraced(function* (
         )
       ),
     /** Tells a fact, of now unless it says of when, unless one of its kind was told of this round before. */
-    claim: (fact: Omit<Fact, "v" | "kind" | "at"> & Partial<Pick<Fact, "at">>, of: RoundIdentity) =>
+    claim: (
+      fact: Omit<Fact, "v" | "kind" | "at" | "user"> & Partial<Pick<Fact, "at">>,
+      of: RoundIdentity
+    ) =>
       one.withPermit(
         Effect.suspend(() =>
-          claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact }, roundKey(of))
+          claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact, user }, roundKey(of))
         )
       )
   }

@@ -73,8 +73,11 @@ const attemptsText = ({ attempt = 0 }: Fact): string => {
   return attempt === 1 ? "after 1 attempt" : `after ${attempt} attempts`
 }
 
-const askedBy = (what: string, { by }: Fact): string =>
-  by === undefined ? what : `${what} by ${by}`
+/** The broker's user that told it, where that is known. */
+const userOf = ({ user }: Fact): string => (user === undefined ? "" : ` (user ${user})`)
+
+const askedBy = (what: string, fact: Fact): string =>
+  `${fact.by === undefined ? what : `${what} by ${fact.by}`}${userOf(fact)}`
 
 /** What has changed is told by `petrel endpoint show --history`: it takes the change before. */
 const changeText = (fact: Fact): string => {
@@ -130,13 +133,13 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
     case "endpoint-changed":
       return [[changeText(fact)], "yellow"]
     case "endpoint-paused":
-      return [[reason === undefined ? "paused" : `paused: ${reason}`], "yellow"]
+      return [[`${reason === undefined ? "paused" : `paused: ${reason}`}${userOf(fact)}`], "yellow"]
     case "endpoint-resumed":
-      return [["resumed"], "green"]
+      return [[`resumed${userOf(fact)}`], "green"]
     case "endpoint-enabled":
-      return [["enabled"], "green"]
+      return [[`enabled${userOf(fact)}`], "green"]
     case "endpoint-disabled":
-      return [[`disabled: ${reason}`], "red"]
+      return [[`disabled: ${reason}${userOf(fact)}`], "red"]
     case "redelivered":
       return [[askedBy("sent again", fact)], "yellow"]
     case "replayed":

@@ -39,44 +39,81 @@ const specialV6 = networks(
 const nat64 = IpNetwork.fromStringUnsafe("64:ff9b::/96")
 const sixToFour = IpNetwork.fromStringUnsafe("2002::/16")
 
-/** The IPv4 address that packets to such an IPv6 address end up at. */
-const embeddedV4 = (address: NetAddress.Ipv6Address): NetAddress.Ipv4Address | undefined => {
+/** An interface's id made of an IPv4 address (ISATAP), under any prefix. */
+const isIsatap = (octets: ReadonlyArray<number> | Uint8Array): boolean =>
+  (octets[8] === 0 || octets[8] === 2) &&
+  octets[9] === 0 &&
+  octets[10] === 0x5e &&
+  octets[11] === 0xfe
+
+/** The IPv4 addresses that packets to such an IPv6 address may end up at. */
+const embeddedV4 = (address: NetAddress.Ipv6Address): ReadonlyArray<NetAddress.Ipv4Address> => {
   const octets = NetAddress.ipv6ToOctets(address)
-  if (IpNetwork.contains(nat64, address))
-    return NetAddress.ipv4FromBytesUnsafe(Uint8Array.from(octets.slice(12, 16)))
-  if (IpNetwork.contains(sixToFour, address))
-    return NetAddress.ipv4FromBytesUnsafe(Uint8Array.from(octets.slice(2, 6)))
-  return undefined
+  const at = (start: number) =>
+    NetAddress.ipv4FromBytesUnsafe(Uint8Array.from(octets.slice(start, start + 4)))
+  return [
+    ...(IpNetwork.contains(nat64, address) || isIsatap(octets) ? [at(12)] : []),
+    ...(IpNetwork.contains(sixToFour, address) ? [at(2)] : [])
+  ]
 }
 
-const isPublic = (address: NetAddress.IpAddress): boolean => {
+/** Where requests may go. */
+export interface Reach {
+  /** Networks whose every address and port is allowed. */
+  readonly networks: ReadonlyArray<IpNetwork.IpNetwork>
+  /** Ports that are allowed at public addresses besides {@link usualPorts}; `any` allows all. */
+  readonly ports: "any" | ReadonlyArray<number>
+}
+
+/** What one or the other allows. */
+export const bothReaches = (one: Reach, other: Reach): Reach => ({
+  networks: [...one.networks, ...other.networks],
+  ports: one.ports === "any" || other.ports === "any" ? "any" : [...one.ports, ...other.ports]
+})
+
+/** Ports of public addresses that are always allowed. */
+export const usualPorts: ReadonlyArray<number> = [443, 80]
+
+/** What keeps a request from being sent: the address, or the port there. */
+export type Refusal = "address" | "port"
+
+const isPublic = (address: NetAddress.IpAddress, own: ReadonlySet<string>): boolean => {
   const within = (network: IpNetwork.IpNetwork) => IpNetwork.contains(network, address)
+  if (own.has(String(address))) return false
   if (NetAddress.isIpv4Address(address)) return !specialV4.some(within)
-  const embedded = embeddedV4(address)
-  if (embedded !== undefined) return isPublic(embedded)
-  return within(globalV6) && !specialV6.some(within)
+  return (
+    (within(nat64) || (within(globalV6) && !specialV6.some(within))) &&
+    embeddedV4(address).every((embedded) => isPublic(embedded, own))
+  )
 }
 
 /**
- * May a request be sent to this address? Only to public unicast ones, and to what is allowed by
- * configuration. What is no IP address is refused. An IPv4-mapped address (`::ffff:10.0.0.1`) is
- * judged as the IPv4 address it is connected to. A NAT64 or 6to4 address is refused where the IPv4
- * address inside is not public; to allow it, its IPv6 network must be allowed, since whose gateway
- * leads there is another question than whether the worker may reach the IPv4 network.
+ * May a request be sent to this port of this address? To public unicast addresses, at the usual
+ * ports, and to what is allowed by configuration, at any port. This host's own addresses are not
+ * public, for a connection from here passes no firewall. What is no IP address is refused. An
+ * IPv4-mapped address (`::ffff:10.0.0.1`) is judged as the IPv4 address it is connected to. A
+ * NAT64, 6to4 or ISATAP address is refused where the IPv4 address inside is not public; to allow
+ * it, its IPv6 network must be allowed, since whose gateway leads there is another question than
+ * whether the worker may reach the IPv4 network.
  *
  * Costs microseconds: meant for each connection, not for each request.
  *
  * @param ip as the resolver or the socket has it, with a zone (`fe80::1%eth0`) or without.
- * @param allowed networks from {@link parseNetwork}.
+ * @param own addresses of this host, IPv6 in its shortest form.
  */
-export const isAllowedAddress = (
+export const refusalOf = (
   ip: string,
-  allowed: ReadonlyArray<IpNetwork.IpNetwork>
-): boolean => {
+  port: number,
+  { networks, ports }: Reach,
+  own: ReadonlySet<string>
+): Refusal | undefined => {
   const parsed = NetAddress.ipFromString(ip.replace(/%.*$/, ""))
-  if (Result.isFailure(parsed)) return false
+  if (Result.isFailure(parsed)) return "address"
   const address = NetAddress.toCanonical(parsed.success)
-  return allowed.some((network) => IpNetwork.contains(network, address)) || isPublic(address)
+  if (networks.some((network) => IpNetwork.contains(network, address))) return undefined
+  if (!isPublic(address, own)) return "address"
+  const isOpen = ports === "any" || usualPorts.includes(port) || ports.includes(port)
+  return isOpen ? undefined : "port"
 }
 
 /** A text that should be a network is none. */

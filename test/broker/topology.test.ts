@@ -7,7 +7,7 @@ import { readInstalled, readLayout, TopologyError } from "../../src/broker/insta
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
-import { testTopology } from "../engine.ts"
+import { erasableHistory, testTopology } from "../engine.ts"
 import type { TestServer } from "../nats-server.ts"
 import { startServer } from "../nats-server.ts"
 
@@ -133,6 +133,23 @@ describe.concurrent("init", () => {
     )
   )
 
+  it.live("lets nobody delete facts any more where an older version did", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        yield* init(options())
+        yield* erasableHistory
+        const changed = (yield* init(options())).filter(({ change }) => change !== "unchanged")
+        assert.deepStrictEqual(
+          changed.map(({ fields, what }) => [what, ...fields]),
+          [[`stream ${names.history}`, "deny_delete", "deny_purge"]]
+        )
+        const refusal = yield* Effect.flip(ask("purge", () => jsm.streams.purge(names.history)))
+        assert.include(refusal.message, "stream purge not permitted")
+      })
+    )
+  )
+
   it.live("refuses another number of partitions, and says what to do", () =>
     bare(
       Effect.gen(function* () {
@@ -206,7 +223,8 @@ describe.concurrent("init", () => {
   it.live.each([
     ["own", "own.history.>"],
     ["own.dead", "own.dead.>"],
-    ["own.failures.acme", "own.failures.>"]
+    ["own.failures.acme", "own.failures.>"],
+    ["own.alert-events", "own.alert-events.>"]
   ])("refuses events under %s where that is its own", ([eventRoot, subject]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(init(options()))
@@ -264,14 +282,26 @@ describe.concurrent("a worker's look at the layout", () => {
         const { ask, jsm, names } = yield* Broker
         yield* init(options())
         const stream = `KV_${names.buckets.alerts}`
-        yield* ask("remove", () => jsm.streams.delete(stream))
-        const error = yield* Effect.flip(readLayout)
-        assert.match(error.message, /made by an older Petrel: run `petrel init` again/)
-        const changes = yield* init(options())
-        assert.deepStrictEqual(
-          changes.filter(({ change }) => change !== "unchanged"),
-          [{ what: `stream ${stream}`, change: "created", fields: [] }]
+        const remove = ask("remove", () => jsm.streams.delete(stream))
+        const forgetAlerts = ask("forget alerts", () =>
+          jsm.streams.update(names.events, { subjects: [names.subjects.allEvents] })
         )
+        for (const [age, change] of [
+          [remove, { what: `stream ${stream}`, change: "created", fields: [] }],
+          [
+            forgetAlerts,
+            { what: `stream ${names.events}`, change: "updated", fields: ["subjects"] }
+          ]
+        ] as const) {
+          yield* age
+          const error = yield* Effect.flip(readLayout)
+          assert.match(error.message, /made by an older Petrel: run `petrel init` again/)
+          const changes = yield* init(options())
+          assert.deepStrictEqual(
+            changes.filter(({ change }) => change !== "unchanged"),
+            [change]
+          )
+        }
         assert.strictEqual((yield* readLayout).partitions, testTopology.partitions)
       })
     )

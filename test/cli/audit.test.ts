@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { acknowledgeEvents, eventAt, nth, publishMany } from "../engine.ts"
+import { acknowledgeEvents, erasableHistory, eventAt, nth, publishMany } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run, start } from "./running.ts"
 
@@ -81,6 +81,7 @@ describe("petrel audit", () => {
     const { flags, run: inside } = place()
     return inside(
       Effect.gen(function* () {
+        yield* erasableHistory
         yield* delivered(3)
         yield* removeFact(4)
         const [people, { code, out }] = yield* Effect.all(
@@ -108,6 +109,7 @@ describe("petrel audit", () => {
     const { flags, run: inside } = place()
     return inside(
       Effect.gen(function* () {
+        yield* erasableHistory
         yield* delivered(3)
         const { ask, jsm, names } = yield* Broker
         yield* ask("purge", () => jsm.streams.purge(names.history, { seq: 3 }))
@@ -128,6 +130,7 @@ describe("petrel audit", () => {
     return inside(
       Effect.gen(function* () {
         const proof = join(yield* directory, "proof.json")
+        yield* erasableHistory
         yield* delivered(4)
         yield* write({ kind: "circuit-half-opened" })
         const made = yield* run("audit", "--proof", proof, ...flags)

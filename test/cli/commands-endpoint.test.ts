@@ -32,7 +32,7 @@ describe("petrel endpoint", () => {
           ...["--timeout", "5s", "--header", "x-key: hush", "--json"]
         )
         assert.strictEqual(added.code, 0)
-        assert.match(nth(added.err, 0), /the time-out of 5 s is short/)
+        assert.match(nth(added.err, 1), /the time-out of 5 s is short/)
         const { secret, ...json } = parse(nth(added.out, 0))
         assert.match(String(secret), /^whsec_/)
         assert.match(String(json.generation), /^[0-9a-f]{16}$/)

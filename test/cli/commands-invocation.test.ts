@@ -57,6 +57,22 @@ describe("petrel", () => {
             ] as const
         ),
         [
+          ["presets", "--nats", "user:s3/cr,et"],
+          'petrel: --nats "…" must be an address such as nats://127.0.0.1:4222; see `petrel presets --help`'
+        ],
+        [
+          ["presets", "--nats", "http://user:s3/cr,et@127.0.0.1"],
+          'petrel: --nats "http://127.0.0.1" must be an address such as nats://127.0.0.1:4222; see `petrel presets --help`'
+        ],
+        [
+          ["status", "--creds", "/nowhere", "--nkey", "/nowhere"],
+          "petrel: --creds (NATS_CREDS) and --nkey (NATS_NKEY) exclude each other"
+        ],
+        [
+          ["--nkey", "/nowhere", "status"],
+          "petrel: --nkey /nowhere cannot be read: there is no such file"
+        ],
+        [
           ["xyzzyxy"],
           'petrel: there is no command "xyzzyxy", only dev, init, status, worker, workers, repartition, endpoint, publish, history, dead, replay, audit, delivery, rebuild, alerts, presets; see `petrel --help`'
         ],
@@ -110,8 +126,20 @@ describe("petrel", () => {
           'petrel: --roles "route" must be router, deliver or router,deliver; see `petrel worker --help`'
         ],
         [
+          ["worker", "--answers", "acme=all"],
+          'petrel: --answers "acme=all" must be none, status, headers or body, or a tenant\'s such as acme=status'
+        ],
+        [
           ["worker", "--allow-network", "10.0.0.1/8"],
           'petrel: --allow-network "10.0.0.1/8" is not a network: the address has bits set beyond the prefix; did you mean 10.0.0.0/8?'
+        ],
+        [
+          ["worker", "--allow-network", "_=10.0.0.0/8", "--allow-port", "acme=70000"],
+          'petrel: --allow-network "_=10.0.0.0/8" must name a tenant before the =: 1 to 64 letters, digits, - or _ (and not a lone _); --allow-port "70000" must be a port from 1 to 65535, or any'
+        ],
+        [
+          ["worker", "--receiver-ca", import.meta.filename],
+          `petrel: --receiver-ca "${import.meta.filename}" must be a file with certificates in PEM format`
         ]
       ]
       const ends = yield* Effect.forEach(wrong, ([args]) => run(...args), { concurrency: 2 })
@@ -143,12 +171,13 @@ describe("petrel", () => {
     Effect.gen(function* () {
       const { code, err } = yield* run("endpoint", "list", "--nats", "nats://me:hush@127.0.0.1:1")
       assert.strictEqual(code, 1)
-      assert.strictEqual(err.length, 1)
+      assert.strictEqual(err.length, 2)
+      assert.include(nth(err, 0), "see the login in --nats while this runs: use NATS_URL, --creds")
       assert.match(
-        nth(err, 0),
+        nth(err, 1),
         /^petrel: no NATS server answers at nats:\/\/127\.0\.0\.1:1 .*petrel dev/
       )
-      assert.notInclude(nth(err, 0), "hush")
+      assert.notInclude(err.join(), "hush")
     })
   )
 })

@@ -173,8 +173,8 @@ describe("petrel dead show", () => {
         )
         const text = shown.out.join("\n")
         assert.deepStrictEqual(shown.out.slice(-2), [
-          "first\\x1b[2J\\x07 line",
-          "second \\u{202e}txt"
+          "first\\u001b[2J\\u0007 line",
+          "second \\u202etxt"
         ])
         assert.match(text, /body +29 B; 3 control characters shown as/)
         assert.match(text, /content-type: text\/plain/)

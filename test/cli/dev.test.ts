@@ -1,6 +1,8 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises"
+import { execFile } from "node:child_process"
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { Kvm } from "@nats-io/kv"
@@ -10,6 +12,7 @@ import { Effect, Schema } from "effect"
 import { nth } from "../engine.ts"
 import { run, start } from "./running.ts"
 
+const exec = promisify(execFile)
 const MiB = 1024 ** 2
 
 const temporary = Effect.acquireRelease(
@@ -109,6 +112,57 @@ describe("petrel dev", () => {
       )
       assert.deepStrictEqual(yield* look(nats), { events: 4, sample: before.sample })
       assert.strictEqual((yield* stop(second)).code, 0)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says that everybody may read what it keeps, and with --token asks all for one", () =>
+    Effect.gen(function* () {
+      const data = join(yield* temporary, "data")
+      const flags = ["--nats-port", "0", "--data", data, "--no-sample"]
+      const isReady = (out: ReadonlyArray<string>) =>
+        out.some((line) => line.includes("petrel publish"))
+      const open = yield* start("dev", ...flags)
+      yield* open.until(isReady)
+      assert.include(
+        open.out.join("\n"),
+        "Everybody on this machine may read and change all of it, secrets too"
+      )
+      yield* stop(open)
+
+      const closed = yield* start("dev", ...flags, "--token")
+      yield* closed.until(isReady)
+      const url = natsUrl([nth(closed.out, 0)])
+      const refused = yield* Effect.promise(() =>
+        connect({ servers: url, reconnect: false }).then(
+          (connection) => connection.close().then(() => "was let in"),
+          (error: Error) => error.name
+        )
+      )
+      assert.strictEqual(refused, "AuthorizationError")
+      const file = join(data, "token")
+      const token = (yield* Effect.promise(() => readFile(file, "utf8"))).trim()
+      const config = join(data, "broker", "nats-server.conf")
+      for (const path of [file, config])
+        assert.strictEqual((yield* Effect.promise(() => stat(path))).mode & 0o777, 0o600, path)
+      const { stdout: processes } = yield* Effect.promise(() => exec("ps", ["-eo", "args"]))
+      assert.include(processes, config)
+      assert.notInclude(processes, token)
+      assert.notInclude([...closed.out, ...closed.err].join("\n"), token)
+
+      const hint = closed.out.find((line) => line.includes("export NATS_URL=")) ?? ""
+      const { stdout: there } = yield* Effect.promise(() =>
+        exec("sh", ["-c", `${hint}; printf %s "$NATS_URL"`])
+      )
+      assert.strictEqual(there, url.replace("//", `//${token}@`))
+      const published = yield* run("publish", "default", "a", "{}", "--nats", there)
+      assert.strictEqual(published.code, 0, published.err.join("\n"))
+      yield* closed.until((out) => out.some((line) => / for nobody: no endpoint/.test(line)))
+      yield* stop(closed)
+
+      const again = yield* start("dev", ...flags, "--token", "--json")
+      yield* again.until((out) => out.length > 0)
+      assert.deepInclude(JSON.parse(nth(again.out, 0)), { tokenFile: file })
+      assert.strictEqual((yield* Effect.promise(() => readFile(file, "utf8"))).trim(), token)
     }).pipe(Effect.scoped)
   )
 

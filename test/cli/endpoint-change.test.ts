@@ -86,6 +86,18 @@ describe("a change of an endpoint", () => {
       })
   )
 
+  it.effect("says what to do instead of more event types than an endpoint may have", () =>
+    Effect.gen(function* () {
+      const most = [">", ...Array.from({ length: 199 }, (_, n) => `invoice.${n}`)] as const
+      const { endpoint } = yield* change({ types: [...most] })
+      assert.lengthOf(endpoint.types, 200)
+      const says =
+        "an endpoint takes at most 200 event types, and these would be 201: use wildcards such as invoice.>, or a second endpoint"
+      assert.strictEqual(yield* refused({ types: [...most, "b"] }), says)
+      assert.strictEqual(yield* refused({ operational: true }, {}, endpoint), says)
+    })
+  )
+
   it.effect("leaves alone what is not named", () =>
     Effect.gen(function* () {
       const { endpoint, made } = yield* change({ url: "https://example.com/new" })
@@ -197,7 +209,7 @@ describe("a change of an endpoint", () => {
       )
       assert.strictEqual(
         said,
-        '--secret does not fit: a secret for standard signatures must be whsec_ followed by base64; --signature-header goes with --sign stripe only, and this is standard; --timeout and --no-timeout exclude each other; --no-header "x-none" names a header that is not set'
+        'the secret does not fit: a secret for standard signatures must be whsec_ followed by base64; --signature-header goes with --sign stripe only, and this is standard; --timeout and --no-timeout exclude each other; --no-header "x-none" names a header that is not set'
       )
       assert.notInclude(said, "short")
     })
@@ -252,7 +264,7 @@ describe("cautions", () => {
   it.each(["http://localhost:3000/", "http://127.0.0.1/", "http://10.1.2.3/", "http://[::1]/"])(
     "say that %s is reached only with --allow-network",
     (url) => {
-      const [said = "", ...others] = of({ url })
+      const [said = "", ...others] = of({ url, headers: {} })
       assert.match(said, /is not a public address: .*--allow-network /)
       assert.deepStrictEqual(others, [])
     }
@@ -261,11 +273,27 @@ describe("cautions", () => {
   it.each(["http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1]/"])(
     "say that %s is refused, and not how to allow it",
     (url) => {
-      const [said = "", ...others] = of({ url })
+      const [said = "", ...others] = of({ url, headers: {} })
       assert.match(said, /is not a public address: requests to it are refused$/)
       assert.deepStrictEqual(others, [])
     }
   )
+
+  it("name what http shows to whoever is on the way", () => {
+    const headers = { authorization: "Bearer x" }
+    assert.deepStrictEqual(of({ url: "http://hooks.example.com/?token=t", headers }), [
+      "the URL is http: whoever is on the way can read the URL's query and the header authorization; use https where that is a credential"
+    ])
+    assert.deepStrictEqual(of({ url: "http://hooks.example.com/", headers: {} }), [])
+    assert.deepStrictEqual(of({ url: "https://hooks.example.com/?token=t", headers }), [])
+  })
+
+  it("name a port that workers do not send to by themselves", () => {
+    const [said = "", ...others] = of({ url: "https://hooks.example.com:8443/" })
+    assert.match(said, /^port 8443 is neither 443 nor 80: .*--allow-port 8443/)
+    assert.deepStrictEqual(others, [])
+    assert.deepStrictEqual(of({ url: "https://hooks.example.com:80/" }), [])
+  })
 
   it("warn of a time-out below 10 s, the endpoint's own or its policy's", () => {
     assert.match(of({ timeout: Duration.seconds(9) })[0] ?? "", /^the time-out of 9 s is short/)

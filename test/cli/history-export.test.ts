@@ -19,15 +19,19 @@ describe("petrel history export", () => {
         yield* facts.append({ ...about, kind: "attempt-failed", attempt: 1, error }, "1")
         yield* facts.append({ ...about, kind: "dead-lettered", reason: "=1+1" }, "2")
         yield* facts.append({ ...about, kind: "delivered", tenant: "other" }, "3")
-        const [ndjson, csv] = yield* Effect.all(
+        const formulas = ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "'=1"]
+        for (const [index, reason] of formulas.entries())
+          yield* facts.append({ ...about, kind: "discarded", tenant: "calc", reason }, `c${index}`)
+        const [ndjson, csv, calc] = yield* Effect.all(
           [
             run("history", "export", ...flags),
-            run("history", "export", "--format", "csv", "--tenant", "acme", ...flags)
+            run("history", "export", "--format", "csv", "--tenant", "acme", ...flags),
+            run("history", "export", "--format", "csv", "--tenant", "calc", ...flags)
           ],
           { concurrency: 2 }
         )
         assert.deepStrictEqual([ndjson.code, csv.code], [0, 0], csv.err.join("\n"))
-        assert.lengthOf(ndjson.out, 3)
+        assert.lengthOf(ndjson.out, 3 + formulas.length)
         assert.deepStrictEqual(parse(nth(ndjson.out, 0)), {
           ...{ seq: 1, ...about, kind: "attempt-failed", attempt: 1, error }
         })
@@ -39,6 +43,10 @@ describe("petrel history export", () => {
         )
         assert.match(nth(csv.out, 2), /,'=1\+1,/)
         assert.deepStrictEqual(csv.err, ["2 facts exported"])
+        assert.deepStrictEqual(
+          calc.out.slice(1).map((line) => line.split(",").at(-4)),
+          ["'=1+1", "'+1", "'-1", "'@SUM(1)", "'\t=1", `"'\\u000d=1"`, "'=1"]
+        )
       })
     )
   })

@@ -56,6 +56,10 @@ describe("an event on the command line", () => {
     [{ tenant: "a.b" }, /^TENANT "a\.b" must be 1 to 64 letters/],
     [{ type: "a..b" }, /^TYPE "a\.\.b" must be one such as invoice\.paid: /],
     [{ type: "invoice.*" }, /^TYPE "invoice\.\*" must be one such as invoice\.paid: /],
+    [
+      { type: "petrel.alert.x" },
+      /^TYPE "petrel\.alert\.x" .* belong to Petrel's own events: choose/
+    ],
     [{ id: "a b" }, /^--id "a b" must be 1 to 250 ASCII characters without spaces$/],
     [{ id: "" }, /^--id "" must be /],
     [{ id: "x".repeat(251) }, /^--id "x+" must be 1 to 250 /],

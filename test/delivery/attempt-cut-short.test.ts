@@ -63,8 +63,8 @@ describe("the time-out", () => {
       const to = yield* receiver()
       let resolved = () => {}
       const http = yield* client({
-        resolve: (_hostname, _options, done) => {
-          resolved = () => done(null, [{ address: "127.0.0.1", family: 4 }])
+        resolve: (_hostname, _tenant, done) => {
+          resolved = () => done([{ address: "127.0.0.1", family: 4 }])
         }
       })
       const result = yield* attempt(
@@ -100,8 +100,8 @@ describe("interruption", () => {
       const to = yield* receiver()
       const lookedUp = Promise.withResolvers<() => void>()
       const http = yield* client({
-        resolve: (_hostname, _options, done) =>
-          lookedUp.resolve(() => done(null, [{ address: "127.0.0.1", family: 4 }]))
+        resolve: (_hostname, _tenant, done) =>
+          lookedUp.resolve(() => done([{ address: "127.0.0.1", family: 4 }]))
       })
       const running = yield* Effect.forkChild(
         attempt(http, post(`http://late.example.test:${to.port}`))

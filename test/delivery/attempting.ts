@@ -7,13 +7,15 @@ import { type AgentOptions, agent } from "../../src/delivery/attempt/connector.t
 import { targetOf } from "../../src/delivery/attempt/redirect.ts"
 import type { AttemptResult } from "../../src/domain/outcome.ts"
 
-const local = (ip: string) => ip === "127.0.0.1" || ip === "::ffff:127.0.0.1"
+const local = (ip: string) =>
+  ip === "127.0.0.1" || ip === "::ffff:127.0.0.1" ? undefined : "address"
 
 /** A client that may connect to 127.0.0.1 alone, unless it is told otherwise. */
-export const client = (options: Partial<AgentOptions> = {}) => agent({ allows: local, ...options })
+export const client = (options: Partial<AgentOptions> = {}) => agent({ refuses: local, ...options })
 
 /** A request as an endpoint with a header of its own gets it. */
 export const post = (url: string, overrides: Partial<AttemptRequest> = {}): AttemptRequest => ({
+  tenant: "acme",
   target: targetOf(url),
   headers: ["content-type", "application/json", "webhook-id", "evt_1", "webhook-signature", "v1,x"],
   ownHeaders: ["authorization", "Bearer of the endpoint"],

@@ -3,10 +3,11 @@ import { setDefaultCACertificates } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Agent } from "undici"
-import { type AgentOptions, agent, type Resolve } from "../../src/delivery/attempt/connector.ts"
+import { agent } from "../../src/delivery/attempt/connector.ts"
+import type { Resolve } from "../../src/delivery/attempt/names.ts"
 import { receiver, selfSigned, tcpServer } from "../receiver.ts"
 
-const onlyLocal = (ip: string) => ip === "127.0.0.1"
+const onlyLocal = (ip: string) => (ip === "127.0.0.1" ? undefined : "address")
 
 /** The connector alone, under undici's own `request`. */
 const get = (http: Agent, url: string) =>
@@ -23,8 +24,8 @@ const get = (http: Agent, url: string) =>
 
 const resolvesTo =
   (...addresses: ReadonlyArray<LookupAddress>): Resolve =>
-  (_hostname, _options, done) =>
-    done(null, addresses)
+  (_hostname, _tenant, done) =>
+    done(addresses)
 
 const ipv4 = (address: string): LookupAddress => ({ address, family: 4 })
 
@@ -44,7 +45,7 @@ describe("an address that is not allowed", () => {
       const hidden = yield* receiver({ host: "127.0.0.2" })
       const asked: Array<string> = []
       const http = yield* agent({
-        allows: (ip) => {
+        refuses: (ip) => {
           asked.push(ip)
           return onlyLocal(ip)
         }
@@ -59,7 +60,7 @@ describe("an address that is not allowed", () => {
   it.live("is refused when a name resolves to it", () =>
     Effect.gen(function* () {
       const hidden = yield* receiver({ host: "127.0.0.2" })
-      const http = yield* agent({ allows: onlyLocal, resolve: resolvesTo(ipv4("127.0.0.2")) })
+      const http = yield* agent({ refuses: onlyLocal, resolve: resolvesTo(ipv4("127.0.0.2")) })
       const url = `http://intern.example.test:${hidden.port}/`
       assert.strictEqual(yield* get(http, url), "PETREL_ADDRESS")
       assert.strictEqual(hidden.connections(), 0)
@@ -70,7 +71,7 @@ describe("an address that is not allowed", () => {
     Effect.gen(function* () {
       const open = yield* receiver()
       const http = yield* agent({
-        allows: onlyLocal,
+        refuses: onlyLocal,
         resolve: resolvesTo({ address: "::1", family: 6 }, ipv4("127.0.0.2"), ipv4("127.0.0.1"))
       })
       assert.strictEqual(yield* get(http, `http://mixed.example.test:${open.port}/`), "200")
@@ -82,8 +83,8 @@ describe("an address that is not allowed", () => {
       const open = yield* receiver({ answer: { headers: { connection: "close" } } })
       const answers = ["127.0.0.1", "127.0.0.2"]
       const http = yield* agent({
-        allows: onlyLocal,
-        resolve: (_hostname, _options, done) => done(null, [ipv4(answers.shift() ?? "127.0.0.3")])
+        refuses: onlyLocal,
+        resolve: (_hostname, _tenant, done) => done([ipv4(answers.shift() ?? "127.0.0.3")])
       })
       const url = `http://rebound.example.test:${open.port}/`
       assert.strictEqual(yield* get(http, url), "200")
@@ -104,7 +105,7 @@ describe("an address that is not allowed", () => {
         )
         let checks = 0
         const http = yield* agent({
-          allows: () => ++checks === 1,
+          refuses: () => (++checks === 1 ? undefined : "address"),
           resolve: resolvesTo(ipv4("127.0.0.1"))
         })
         const url = `http://rebound.example.test:${to.port}/`
@@ -121,7 +122,7 @@ describe("an address that is not allowed", () => {
       const to = yield* receiver({ certificate })
       const verdicts = [true, false, true, true]
       const http = yield* agent({
-        allows: () => verdicts.shift() ?? false,
+        refuses: () => (verdicts.shift() === true ? undefined : "address"),
         resolve: resolvesTo(ipv4("127.0.0.1"))
       })
       const url = `https://rebound.example.test:${to.port}/`
@@ -137,63 +138,15 @@ describe("names", () => {
   it.live("are looked up by the system where nothing else is said", () =>
     Effect.gen(function* () {
       const to = yield* receiver()
-      const http = yield* agent({ allows: onlyLocal })
+      const http = yield* agent({ refuses: onlyLocal })
       assert.strictEqual(yield* get(http, `http://localhost:${to.port}/`), "200")
-    })
-  )
-
-  it.live("are looked up once for all who wait for the same one, and again after that", () =>
-    Effect.gen(function* () {
-      const to = yield* receiver({ answer: { headers: { connection: "close" } } })
-      let calls = 0
-      const options: AgentOptions = {
-        allows: onlyLocal,
-        resolve: (_hostname, _options, done) => {
-          calls++
-          setImmediate(() => done(null, [ipv4("127.0.0.1")]))
-        }
-      }
-      const http = yield* agent(options)
-      const url = `http://shared.example.test:${to.port}/`
-      const all = yield* Effect.all(
-        Array.from({ length: 10 }, () => get(http, url)),
-        { concurrency: "unbounded" }
-      )
-      assert.deepStrictEqual(new Set(all), new Set(["200"]))
-      assert.deepStrictEqual([calls, to.connections()], [1, 10])
-      yield* get(http, url)
-      assert.strictEqual(calls, 2)
-    })
-  )
-
-  it.live("that fail to resolve fail for all who wait, and are tried again after that", () =>
-    Effect.gen(function* () {
-      const to = yield* receiver()
-      let calls = 0
-      const http = yield* agent({
-        allows: onlyLocal,
-        resolve: (_hostname, _options, done) => {
-          const first = ++calls === 1
-          setImmediate(() =>
-            first
-              ? done(Object.assign(new Error("gone"), { code: "ENOTFOUND" }), [])
-              : done(null, [ipv4("127.0.0.1")])
-          )
-        }
-      })
-      const url = `http://flaky.example.test:${to.port}/`
-      const both = yield* Effect.all([get(http, url), get(http, url)], {
-        concurrency: "unbounded"
-      })
-      assert.deepStrictEqual(both, ["ENOTFOUND", "ENOTFOUND"])
-      assert.strictEqual(yield* get(http, url), "200")
     })
   )
 
   it.live("without any address do not resolve", () =>
     Effect.gen(function* () {
-      const http = yield* agent({ allows: () => true, resolve: resolvesTo() })
-      assert.strictEqual(yield* get(http, "http://empty.example.test/"), "ENOTFOUND")
+      const http = yield* agent({ refuses: () => undefined, resolve: resolvesTo() })
+      assert.strictEqual(yield* get(http, "http://empty.example.test/"), "ENODATA")
     })
   )
 })
@@ -203,7 +156,7 @@ describe("the agent", () => {
     Effect.gen(function* () {
       const to = yield* receiver()
       const scope = yield* Scope.make()
-      const http = yield* Scope.provide(agent({ allows: onlyLocal }), scope)
+      const http = yield* Scope.provide(agent({ refuses: onlyLocal }), scope)
       assert.strictEqual(yield* get(http, to.url), "200")
       yield* Scope.close(scope, Exit.void)
       yield* to.quiet

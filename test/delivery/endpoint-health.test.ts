@@ -58,6 +58,7 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
               result: { status, durationMs: 1 },
               verdict: status === 200 ? "delivered" : "retry",
               gone: false,
+              overloaded: false,
               at: clock.currentTimeMillisUnsafe()
             }
           )

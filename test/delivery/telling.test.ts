@@ -31,7 +31,9 @@ describe("a plan that is still to be told", () => {
     Effect.gen(function* () {
       const { asked, telling } = told()
       const now = Date.now() + 300_000
+      const awake = performance.now() + 1
       vi.spyOn(Date, "now").mockImplementation(() => now)
+      vi.spyOn(performance, "now").mockImplementation(() => awake)
       assert.isUndefined(telling.withEnd())
       telling.tell()
       assert.strictEqual(yield* telling.told, 3)

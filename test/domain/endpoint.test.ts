@@ -65,6 +65,13 @@ describe("an endpoint's configuration", () => {
     assert.include(problem({ rate: { perSecond: 20, burst: 0 } }), "between")
   })
 
+  it("wants at most 200 event types", () => {
+    const types = (count: number) => Array.from({ length: count }, (_, n) => `invoice.${n}`)
+    assert.strictEqual(problem({ types: types(200) }), "")
+    assert.include(problem({ types: types(201) }), "must be at most 200 event types, not 201")
+    assert.include(problem({ types: [] }), "types")
+  })
+
   it("refuses names that are no subject token", () => {
     for (const id of ["", "_", "a.b", "a b", "ü", "x".repeat(65)])
       assert.notEqual(problem({ id }), "")

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { openClaims } from "../../src/history/claims.ts"
 import { allFacts } from "../books.ts"
+import { erasableHistory } from "../engine.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()
@@ -51,6 +52,7 @@ describe.concurrent("a claim", () => {
   scenario("can be made when the last one has become too old to be kept", () =>
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* Broker
+      yield* erasableHistory
       yield* (yield* open()).claim(factOf(1, "ana"), roundOf(1))
       const claims = yield* open()
       yield* ask("purge", () => jsm.streams.purge(names.history))

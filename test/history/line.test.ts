@@ -196,6 +196,7 @@ describe("the line of a fact", () => {
     assert.strictEqual(of({ kind: "circuit-closed" }), "circuit closed")
     assert.strictEqual(of({ kind: "endpoint-paused" }), "paused")
     assert.strictEqual(of({ kind: "endpoint-paused", reason: "moving" }), "paused: moving")
+    assert.strictEqual(of({ kind: "endpoint-paused", user: "ops" }), "paused (user ops)")
     assert.strictEqual(of({ kind: "endpoint-resumed" }), "resumed")
   })
 

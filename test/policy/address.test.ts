@@ -1,9 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import type { IpNetwork } from "effect/net"
-import { InvalidNetwork, isAllowedAddress, parseNetwork } from "../../src/policy/address.ts"
+import { InvalidNetwork, parseNetwork, type Reach, refusalOf } from "../../src/policy/address.ts"
 
 const network = (text: string): IpNetwork.IpNetwork => Result.getOrThrow(parseNetwork(text))
+
+const nothingOwn: ReadonlySet<string> = new Set()
+
+const isAllowedAddress = (ip: string, networks: Reach["networks"]): boolean =>
+  refusalOf(ip, 443, { networks, ports: [] }, nothingOwn) === undefined
 
 const refused: Record<string, ReadonlyArray<string>> = {
   "this network": ["0.0.0.0", "0.1.2.3", "0.255.255.255"],
@@ -39,6 +44,14 @@ const refused: Record<string, ReadonlyArray<string>> = {
     "64:ff9b:1::8.8.8.8"
   ],
   "6to4 of what is not public": ["2002:7f00:1::1", "2002:a00:1::", "2002:c0a8:101::1"],
+  "ISATAP of what is not public, under any prefix": [
+    "2600:1::5efe:10.0.0.1",
+    "2600:1::5efe:7f00:1",
+    "2600:1::200:5efe:169.254.169.254",
+    "fe80::5efe:8.8.8.8"
+  ],
+  "ISATAP of what is public, with a 6to4 prefix of what is not": ["2002:a00:1::5efe:8.8.8.8"],
+  Teredo: ["2001:0:808:808::", "2001:0:a00:1::f5ff:fffe"],
   "no address": [
     "",
     "localhost",
@@ -90,6 +103,8 @@ const allowed: Record<string, ReadonlyArray<string>> = {
     "3ffe:ffff::1"
   ],
   "public IPv4 in IPv6": [
+    "2600:1::5efe:8.8.8.8",
+    "2600:1::200:5efe:8.8.8.8",
     "::ffff:8.8.8.8",
     "64:ff9b::8.8.8.8",
     "64:ff9b::808:808",
@@ -148,6 +163,50 @@ describe("with allowed networks", () => {
 
   it("does not take what is no address for one", () => {
     assert.isFalse(isAllowedAddress("localhost", [network("0.0.0.0/0"), network("::/0")]))
+  })
+})
+
+describe("this host's own addresses", () => {
+  const own = new Set(["8.8.4.4", "2600:1::5"])
+  const refusal = (ip: string, networks: Reach["networks"] = []) =>
+    refusalOf(ip, 443, { networks, ports: "any" }, own)
+
+  it("are refused though they are public, in whatever form", () => {
+    for (const ip of [
+      ...own,
+      "::ffff:8.8.4.4",
+      "64:ff9b::8.8.4.4",
+      "2002:808:404::1",
+      "2600:1:0::5"
+    ])
+      assert.strictEqual(refusal(ip), "address", ip)
+    for (const ip of ["8.8.4.5", "2600:1::6"]) assert.isUndefined(refusal(ip), ip)
+  })
+
+  it("are allowed where a network says so", () => {
+    assert.isUndefined(refusal("8.8.4.4", [network("8.8.4.0/24")]))
+  })
+})
+
+describe("ports", () => {
+  const refusal = (ip: string, port: number, reach: Partial<Reach> = {}) =>
+    refusalOf(ip, port, { networks: [], ports: [], ...reach }, nothingOwn)
+
+  it("of public addresses are 443 and 80, and those that were allowed", () => {
+    for (const port of [443, 80]) assert.isUndefined(refusal("8.8.8.8", port))
+    for (const port of [22, 8443, 0]) assert.strictEqual(refusal("8.8.8.8", port), "port")
+    assert.isUndefined(refusal("8.8.8.8", 8443, { ports: [8443] }))
+    assert.strictEqual(refusal("8.8.8.8", 22, { ports: [8443] }), "port")
+    assert.isUndefined(refusal("8.8.8.8", 22, { ports: "any" }))
+  })
+
+  it("of an allowed network are all allowed", () => {
+    assert.isUndefined(refusal("10.0.0.1", 22, { networks: [network("10.0.0.0/8")] }))
+  })
+
+  it("do not open a private address, nor tell that its port would not do", () => {
+    for (const port of [443, 22])
+      assert.strictEqual(refusal("10.0.0.1", port, { ports: "any" }), "address")
   })
 })
 

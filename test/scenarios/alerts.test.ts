@@ -17,6 +17,7 @@ import {
 } from "../../src/delivery/endpoints/endpoint-store.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
+import { audit } from "../../src/history/audit/audit.ts"
 import { closedBooks } from "../books.ts"
 import {
   endpoint,
@@ -32,6 +33,7 @@ import {
 import { readByHand, writeByHand } from "../live-endpoints.ts"
 import { receiver } from "../receiver.ts"
 import { onServer } from "../scenario.ts"
+import { plannedFor } from "./replaying.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
@@ -40,6 +42,8 @@ const { scenario } = onServer()
 const quick = { window: "2 seconds", samples: 5 } as const
 const alertEvery = 100
 const once = quickRetry({ maxAttempts: 1 })
+const raisedType = "petrel.alert.dead-letters"
+const ownTypes = "types whose first token is petrel belong to Petrel's own events: choose another"
 
 /** Raisings and clearings by alert: `success-low` as `raised` or `cleared`. */
 const story = (facts: ReadonlyArray<Fact>, name: AlertName, id = "hook") =>
@@ -298,7 +302,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         const event = new Webhook(secret).verify(body.toString(), names)
         const raised = nth(facts.of("alert-raised"), 0)
         assert.deepStrictEqual(event, {
-          type: "petrel.alert.dead-letters",
+          type: raisedType,
           timestamp: new Date(raised.at).toISOString(),
           data: { state: "raised", tenant: "acme", endpoint: "bad", ...raised.alert }
         })
@@ -312,13 +316,60 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         yield* facts.count("dead-lettered", 3)
         yield* closedBooks
         const types = facts.plans().map(({ type }) => type)
-        assert.deepStrictEqual(types.toSorted(), [
-          "a",
-          "b",
-          "petrel.alert.dead-letters",
-          "petrel.alert.dead-letters"
-        ])
+        assert.deepStrictEqual(types.toSorted(), ["a", "b", raisedType, raisedType])
         assert.strictEqual(all.requests.length, 2)
+        const { judgement } = yield* audit({ tenant: "acme" })
+        assert.strictEqual(judgement.events.stored, 4)
+        const again = (...types: ReadonlyArray<string>) =>
+          Effect.map(plannedFor("ops", { types }), ({ events }) => events.map(({ type }) => type))
+        assert.deepStrictEqual(yield* again("petrel.alert.*"), [raisedType, raisedType])
+        assert.deepStrictEqual(yield* again("petrel.>", "b"), [raisedType, "b", raisedType])
+        assert.deepStrictEqual(yield* again(">"), ["a", "b"])
       })
+  )
+
+  scenario("gets no alert that a publisher made up", () =>
+    Effect.gen(function* () {
+      const ops = yield* receiver()
+      yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.>", "petrel"] })
+      const facts = yield* history
+      yield* worker()
+      for (const type of [raisedType, "petrel"]) {
+        const { seq } = yield* publish(type, `{"type":"${type}"}`)
+        yield* facts.until((all) =>
+          all.some(({ eventSeq, kind }) => eventSeq === seq && kind !== "routed")
+        )
+      }
+      assert.deepStrictEqual(
+        facts.facts.map(({ kind, reason }) => [kind, reason]),
+        [1, 2].map(() => ["unroutable", ownTypes])
+      )
+      yield* closedBooks
+      assert.lengthOf(ops.requests, 0)
+    })
+  )
+
+  scenario("gets no alert that the broker was made to publish, as its answer to a publisher", () =>
+    Effect.gen(function* () {
+      const ops = yield* receiver()
+      yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.>"] })
+      const facts = yield* history
+      yield* worker()
+      const { connection, names } = yield* Broker
+      connection.publish(names.subjects.event("acme", "a"), "{}", {
+        reply: names.subjects.alertEvent("acme", raisedType)
+      })
+      yield* facts.until((all) =>
+        all.some(({ eventSeq, kind }) => eventSeq === 2 && kind !== "routed")
+      )
+      const about = facts.facts.filter(({ eventSeq }) => eventSeq === 2)
+      assert.deepStrictEqual(
+        about.map(({ kind, reason, tenant }) => [kind, reason, tenant]),
+        [["unroutable", "it has no id, which each event of Petrel's own has", "acme"]]
+      )
+      yield* closedBooks
+      assert.deepStrictEqual((yield* plannedFor("ops", { types: ["petrel.>"] })).events, [])
+      assert.lengthOf(ops.requests, 0)
+    })
   )
 })

@@ -5,7 +5,15 @@ import { audit, examine } from "../../src/history/audit/audit.ts"
 import { openBooks } from "../../src/history/audit/books.ts"
 import { judge } from "../../src/history/audit/judgement.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
-import { endpoint, history, publishMany, quickRetry, worker, workersApart } from "../engine.ts"
+import {
+  endpoint,
+  erasableHistory,
+  history,
+  publishMany,
+  quickRetry,
+  worker,
+  workersApart
+} from "../engine.ts"
 import { gate } from "../gate.ts"
 import { onServer } from "../scenario.ts"
 import { delivered } from "./delivered.ts"
@@ -107,6 +115,7 @@ describe("an audit of a history that expires", () => {
   scenario("says nothing of events whose plans expired before they could be read", () =>
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* Broker
+      yield* erasableHistory
       yield* delivered(300)
       const reach = yield* readReach({})
       const books = openBooks(reach)
@@ -121,6 +130,7 @@ describe("an audit of a history that expires", () => {
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* Broker
       const begin = Date.now()
+      yield* erasableHistory
       yield* delivered(3)
       yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 4 }))
       const { judgement } = yield* audit({ since: begin })

@@ -9,7 +9,15 @@ import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { run } from "../cli/running.ts"
-import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
+import {
+  endpoint,
+  erasableHistory,
+  history,
+  nth,
+  publishMany,
+  quickRetry,
+  worker
+} from "../engine.ts"
 import { patientRetry } from "../outcomes.ts"
 import type { Received } from "../receiver.ts"
 import { receiver } from "../receiver.ts"
@@ -42,6 +50,20 @@ const headersOf = (header: MsgHdrs): Array<readonly [string, string]> =>
   [...header]
     .filter(([name]) => !name.startsWith("Nats-"))
     .map(([name, values]) => [name, values[0] ?? ""])
+
+/** The fact of a delivery that went well, as it is stored. */
+const aFact = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const hook = yield* receiver()
+  yield* endpoint({ id: "good", url: hook.url })
+  const told = yield* history
+  yield* worker()
+  yield* publishMany(1)
+  yield* told.count("delivered", 1)
+  const stream = readStream({ stream: names.history, subjects: [names.subjects.allFacts] })
+  const texts = yield* Stream.runCollect(Stream.map(stream, (message) => message.string()))
+  return { text: nth(texts, texts.length - 1) }
+})
 
 /** What an audit found, as kind, event and endpoint, in an order of its own. */
 const found = Effect.map(audit({}), ({ judgement }) => ({
@@ -103,6 +125,7 @@ describe("an audit", () => {
 
   scenario("finds all that was tampered with, each by its name", () =>
     Effect.gen(function* () {
+      yield* erasableHistory
       yield* afterWork
       const { ask, jsm, names } = yield* Broker
       const facts = yield* Facts
@@ -252,8 +275,40 @@ describe("an audit", () => {
     })
   )
 
+  scenario("calls all that is no fact unreadable, whatever else it is", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* Broker
+      const { text: fact } = yield* Effect.scoped(aFact)
+      const tell = (body: string) =>
+        publisher.publish(names.subjects.fact("acme", "good", "ok", "delivered"), body, [])
+      assert.strictEqual((yield* found).verdict, "clean")
+      const changed = (changes: object) => JSON.stringify({ ...JSON.parse(fact), ...changes })
+      const seqs: Array<number> = []
+      for (const body of [
+        ...["", "{", "null", "true", "3", '"delivered"', "[]", "{}", `[${fact}]`],
+        changed({ v: 2 }),
+        changed({ kind: "exploded" }),
+        changed({ kind: undefined }),
+        changed({ kind: ["delivered"] }),
+        changed({ at: "now" }),
+        changed({ eventSeq: "1" }),
+        changed({ kind: "circuit-opened", endpoint: 7 }),
+        changed({ kind: "alert-raised", alert: {} }),
+        changed({ kind: "endpoint-paused", by: 3 })
+      ])
+        seqs.push((yield* tell(body)).seq)
+      const { judgement } = yield* audit({})
+      assert.strictEqual(judgement.verdict, "problems")
+      assert.deepStrictEqual(
+        judgement.problems.list.map(({ kind, seq }) => ({ kind, seq })),
+        seqs.map((seq) => ({ kind: "unreadable-fact" as const, seq }))
+      )
+    })
+  )
+
   scenario("does not vouch for a history that was emptied", () =>
     Effect.gen(function* () {
+      yield* erasableHistory
       yield* afterWork
       const { ask, jsm, names } = yield* Broker
       yield* ask("purge", () => jsm.streams.purge(names.history))

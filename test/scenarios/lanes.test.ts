@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { endpoint, history, nth, publish, quickRetry, worker } from "../engine.ts"
+import { IpNetwork } from "effect/net"
+import { endpoint, history, nth, publish, publishTo, quickRetry, worker } from "../engine.ts"
 import { about, patientRetry } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
 import { byAttempt, onServer } from "../scenario.ts"
@@ -39,6 +40,29 @@ describe.concurrent("an endpoint on a private address", () => {
         assert.deepInclude(nth(about(facts.of("dead-lettered"), id), 0), { reason: "attempts" })
       }
       assert.strictEqual(guarded.connections(), 0)
+    })
+  )
+})
+
+describe.concurrent("a private network that one tenant may reach", () => {
+  scenario("is sent to for that tenant, and for no other", () =>
+    Effect.gen(function* () {
+      const guarded = yield* receiver()
+      for (const tenant of ["acme", "globex"]) yield* endpoint({ tenant, url: guarded.url })
+      const facts = yield* history
+      yield* worker({
+        allowNetworks: [],
+        tenantReach: new Map([
+          ["acme", { networks: [IpNetwork.fromStringUnsafe("127.0.0.1/32")], ports: [] }]
+        ])
+      })
+      yield* publish("a")
+      yield* facts.count("delivered", 1)
+      yield* publishTo("globex.a")
+      yield* facts.count("attempt-failed", 1)
+      const failed = nth(facts.of("attempt-failed"), 0)
+      assert.deepStrictEqual([failed.tenant, failed.error?.class], ["globex", "address"])
+      assert.strictEqual(guarded.requests.length, 1)
     })
   )
 })

@@ -101,7 +101,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
         ...(reason === undefined ? {} : { reason })
       }
     }
-    return publisher.publish(names.subjects.event(tenant, type), JSON.stringify(body), [
+    return publisher.publish(names.subjects.alertEvent(tenant, type), JSON.stringify(body), [
       ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
       ["content-type", "application/json"]
     ])

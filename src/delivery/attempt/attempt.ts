@@ -1,6 +1,6 @@
 import type { Agent, Dispatcher } from "undici"
 import type { AttemptResult, Response } from "../../domain/outcome.ts"
-import { freshConnectMs } from "./connector.ts"
+import { dispatchFor, freshConnectMs } from "./connector.ts"
 import { type Failure, failure, failureOf } from "./failure.ts"
 import { isFollowed, redirected, type Target } from "./redirect.ts"
 
@@ -32,6 +32,7 @@ const keptHeaders = [
 ]
 
 export interface AttemptRequest {
+  readonly tenant: string
   readonly target: Target
   /** Name, value, name, value…; valid as HTTP headers. */
   readonly headers: ReadonlyArray<string>
@@ -201,11 +202,13 @@ class Attempt implements Running {
   }
 
   #send(target: Target): Exchange {
-    const { headers, ownHeaders, body } = this.#request
+    const { body, headers, ownHeaders, tenant } = this.#request
     const exchange = new Exchange(this, target)
     this.#exchange = exchange
     try {
-      this.#agent.dispatch(
+      dispatchFor(
+        tenant,
+        this.#agent,
         {
           origin: target.origin,
           path: target.path,

@@ -1,79 +1,50 @@
-import { type LookupAddress, type LookupOptions, lookup as systemLookup } from "node:dns"
+import type { LookupAddress } from "node:dns"
 import { isIP, type LookupFunction } from "node:net"
+import type { SecureContext } from "node:tls"
 import { Effect } from "effect"
-import { Agent, buildConnector } from "undici"
+import { Agent, buildConnector, type Dispatcher } from "undici"
+import type { Refusal } from "../../policy/address.ts"
+import { Names, NameUnresolved, type Resolve } from "./names.ts"
 
-/** No connection was made, or none was used: the address is not allowed. */
+/**
+ * No connection was made, or none was used: the address or its port is not allowed. The message is
+ * for the tenant: it names no address that is not in the URL itself.
+ */
 export class AddressRefused extends Error {
   readonly code = "PETREL_ADDRESS"
   override readonly name = "AddressRefused"
 
-  constructor(host: string, address: string) {
+  constructor(host: string, port: number, address: string, refusal: Refusal) {
     super(
-      host === address
-        ? `the address ${address} is not allowed`
-        : `${host} is ${address}, an address that is not allowed`
+      refusal === "port"
+        ? `port ${port} is not allowed`
+        : host === address
+          ? `the address ${address} is not allowed`
+          : `${host} resolves to an address that is not allowed`
     )
   }
 }
 
-type Resolved = (error: Error | null, addresses: ReadonlyArray<LookupAddress>) => void
-
-/** Finds all addresses of a host name. */
-export type Resolve = (hostname: string, options: LookupOptions, done: Resolved) => void
-
-const resolveBySystem: Resolve = (hostname, options, done) =>
-  systemLookup(hostname, { ...options, all: true }, done)
+/** What may not be reached, for the operator's eyes. */
+export interface Refused {
+  readonly tenant: string
+  readonly host: string
+  readonly address: string
+  readonly port: number
+}
 
 export interface AgentOptions {
-  /** Whether a request may go to an IP address, in whatever form of text it comes. */
-  readonly allows: (ip: string) => boolean
+  /** Why no request may go to this port of an IP address, in whatever form of text it comes; undefined where it may. */
+  readonly refuses: (ip: string, port: number) => Refusal | undefined
+  /** Told of each connection that was refused. */
+  readonly onRefused?: ((refused: Refused) => void) | undefined
   /** Limit for name look-up, TCP and TLS together, in ms. (Default: 10 000) */
   readonly connectTimeoutMs?: number
-  /** (Default: the system's resolver, /etc/hosts included) */
+  /** (Default: the hosts file, and the system's name servers) */
   readonly resolve?: Resolve
+  /** What vouches for receivers. (Default: as for Node itself) */
+  readonly secureContext?: SecureContext | undefined
 }
-
-/**
- * Look-ups of the same name share one call while it runs. The system's resolver works on libuv's
- * few threads: without this the attempts for one host whose name server is silent would hold all
- * of them, and every other endpoint would wait.
- */
-const shared = (resolve: Resolve): Resolve => {
-  const waiting = new Map<string, Array<Resolved>>()
-  return (hostname, options, done) => {
-    const key = `${hostname} ${options.family ?? 0} ${options.hints ?? 0}`
-    const others = waiting.get(key)
-    if (others !== undefined) {
-      others.push(done)
-      return
-    }
-    const all = [done]
-    waiting.set(key, all)
-    resolve(hostname, options, (error, addresses) => {
-      waiting.delete(key)
-      for (const each of all) each(error, addresses)
-    })
-  }
-}
-
-const unreachable = (hostname: string, [first]: ReadonlyArray<LookupAddress>): Error =>
-  first === undefined
-    ? Object.assign(new Error(`${hostname} has no address`), { code: "ENOTFOUND" })
-    : new AddressRefused(hostname, first.address)
-
-/** Hands on only addresses that are allowed, so that no connection to another is even begun. */
-const guardedLookup =
-  (allows: (ip: string) => boolean, resolve: Resolve): LookupFunction =>
-  (hostname, options, callback) =>
-    resolve(hostname, options, (error, addresses) => {
-      if (error !== null) return callback(error, [])
-      const allowed = addresses.filter(({ address }) => allows(address))
-      const [first] = allowed
-      if (first === undefined) return callback(unreachable(hostname, addresses), [])
-      if (options.all === true) callback(null, allowed)
-      else callback(null, first.address, first.family)
-    })
 
 let freshMs: number | undefined
 
@@ -86,33 +57,94 @@ let freshMs: number | undefined
  */
 export const freshConnectMs = (): number | undefined => freshMs
 
-const guardedConnector = (options: Required<AgentOptions>): buildConnector.connector => {
-  const { allows, connectTimeoutMs, resolve } = options
+/** The tenant whose request is being dispatched right now. */
+let dispatchingFor = ""
+
+/**
+ * Dispatches a request in the name of a tenant, whose look-ups wait for each other and for nobody
+ * else's. undici tells the connector nothing about the request that a connection is made for, but
+ * calls it while it takes the request in.
+ */
+export const dispatchFor = (
+  tenant: string,
+  agent: Agent,
+  options: Dispatcher.DispatchOptions,
+  handler: Dispatcher.DispatchHandler
+): void => {
+  dispatchingFor = tenant
+  try {
+    agent.dispatch(options, handler)
+  } finally {
+    dispatchingFor = ""
+  }
+}
+
+/** A connection that is to be made. */
+type Wanted = Omit<Refused, "address">
+
+/** Those of the addresses that may be connected to; where there is none, why. */
+const permitted = (
+  { onRefused, refuses }: AgentOptions,
+  wanted: Wanted,
+  addresses: ReadonlyArray<LookupAddress>
+): ReadonlyArray<LookupAddress> | AddressRefused => {
+  const refusals = addresses.map(({ address }) => refuses(address, wanted.port))
+  const [refusal] = refusals
+  const [first] = addresses
+  if (first === undefined || refusal === undefined || refusals.includes(undefined))
+    return addresses.filter((_, index) => refusals[index] === undefined)
+  onRefused?.({ ...wanted, address: first.address })
+  return new AddressRefused(wanted.host, wanted.port, first.address, refusal)
+}
+
+const guardedConnector = (options: AgentOptions): buildConnector.connector => {
+  const { connectTimeoutMs = 10_000, resolve = new Names().resolve } = options
+  /** Set while a connection is begun, which is when net asks for the addresses. */
+  let wanted: Wanted | undefined
+  /** Hands on only addresses that are allowed, so that no connection to another is even begun. */
+  const lookup: LookupFunction = (hostname, { all }, callback) => {
+    const asked = wanted ?? { tenant: "", host: hostname, port: 0 }
+    resolve(hostname, asked.tenant, (found) => {
+      const allowed = found instanceof Error ? found : permitted(options, asked, found)
+      if (allowed instanceof Error) return callback(allowed, [])
+      const [first] = allowed
+      if (first === undefined)
+        callback(new NameUnresolved(`the name ${hostname} has no address`, "ENODATA"), [])
+      else if (all === true) callback(null, [...allowed])
+      else callback(null, first.address, first.family)
+    })
+  }
+  const { secureContext } = options
   const connect = buildConnector({
     timeout: connectTimeoutMs,
     allowH2: false,
-    lookup: guardedLookup(allows, shared(resolve))
+    lookup,
+    ...(secureContext === undefined ? {} : { secureContext })
   })
   return (target, callback) => {
     const startedAt = performance.now()
+    const { hostname: host } = target
+    const port = Number(target.port) || (target.protocol === "https:" ? 443 : 80)
+    const asked = { tenant: dispatchingFor, host, port }
     // A literal address is never looked up. URL has already brought forms such as 0x7f.1 into order.
-    if (isIP(target.hostname) !== 0 && !allows(target.hostname)) {
-      const refused = new AddressRefused(target.hostname, target.hostname)
+    const refused =
+      isIP(host) === 0 ? undefined : permitted(options, asked, [{ address: host, family: 0 }])
+    if (refused instanceof Error) {
       queueMicrotask(() => callback(refused, null))
       return
     }
+    wanted = asked
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       // What counts is who is at the other end, whatever was resolved before.
       const address = socket.remoteAddress
-      if (address === undefined || !allows(address)) {
+      const reached =
+        address === undefined
+          ? new Error("the connection was closed as soon as it was made")
+          : permitted(options, asked, [{ address, family: 0 }])
+      if (reached instanceof Error) {
         socket.destroy()
-        return callback(
-          address === undefined
-            ? new Error("the connection was closed as soon as it was made")
-            : new AddressRefused(target.hostname, address),
-          null
-        )
+        return callback(reached, null)
       }
       freshMs = performance.now() - startedAt
       try {
@@ -121,6 +153,7 @@ const guardedConnector = (options: Required<AgentOptions>): buildConnector.conne
         freshMs = undefined
       }
     })
+    wanted = undefined
   }
 }
 
@@ -132,11 +165,7 @@ const guardedConnector = (options: Required<AgentOptions>): buildConnector.conne
  */
 export const makeAgent = (options: AgentOptions): Agent =>
   new Agent({
-    connect: guardedConnector({
-      connectTimeoutMs: 10_000,
-      resolve: resolveBySystem,
-      ...options
-    }),
+    connect: guardedConnector(options),
     allowH2: false,
     pipelining: 1,
     headersTimeout: 0,

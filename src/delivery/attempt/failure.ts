@@ -1,5 +1,6 @@
 import type { AttemptResult, ErrorClass } from "../../domain/outcome.ts"
 import { AddressRefused } from "./connector.ts"
+import { NameUnresolved } from "./names.ts"
 
 export type Failure = NonNullable<AttemptResult["error"]>
 
@@ -32,7 +33,6 @@ const partsOf = (error: unknown): Parts => {
   }
 }
 
-const dns = /^(ENOTFOUND|ENODATA|ESERVFAIL|EAI_[A-Z]+)$/
 /** Codes of Node's TLS and of OpenSSL's handshake and certificate checks. */
 const tls =
   /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_|HOSTNAME_MISMATCH$|ERROR_IN_CERT_)/
@@ -50,10 +50,11 @@ const classOf = (parts: Parts, answered: boolean): ErrorClass => {
   const { code, name, syscall, message } = parts
   if (code === "UND_ERR_CONNECT_TIMEOUT") return "connect-timeout"
   if (code === "ETIMEDOUT" && syscall === "connect") return "connect-timeout"
-  if (syscall === "getaddrinfo" || dns.test(code)) return "dns"
   if (tls.test(code)) return "tls"
   if (brokeOff(parts, answered)) return "connection"
   if (code === "UND_ERR_SOCKET" && unasked.test(message)) return "protocol"
+  // undici does not expect every status that its parser lets through.
+  if (code === "ERR_ASSERTION") return "protocol"
   if (name === "HTTPParserError" || notHttp.test(code)) return "protocol"
   return "connection"
 }
@@ -75,6 +76,8 @@ const messageOf = (parts: Parts, answered: boolean): string => {
       return message === "read ECONNRESET" ? `the receiver reset the connection ${when}` : message
     case "UND_ERR_CONNECT_TIMEOUT":
       return `no connection within the time-out${/ \(.*\)$/.exec(message)?.[0] ?? ""}`
+    case "ERR_ASSERTION":
+      return "the receiver sent an answer that HTTP does not allow, such as a status below 100"
     case "UND_ERR_DESTROYED":
     case "UND_ERR_CLOSED":
       return "the worker is shutting down"
@@ -92,6 +95,7 @@ const messageOf = (parts: Parts, answered: boolean): string => {
  */
 export const failureOf = (error: unknown, answered: boolean): Failure => {
   if (error instanceof AddressRefused) return failure("address", error.message)
+  if (error instanceof NameUnresolved) return failure("dns", error.message)
   // Happy eyeballs: one error per address that was tried, and nothing of its own to say.
   if (error instanceof AggregateError && error.errors.length > 0) {
     const each = error.errors.map((part) => failureOf(part, answered))

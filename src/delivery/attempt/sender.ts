@@ -7,21 +7,31 @@ import type { LiveEndpoint } from "../endpoints/directory.ts"
 import type { Held } from "../lanes/held.ts"
 import type { Running } from "./attempt.ts"
 import { startAttempt } from "./attempt.ts"
+import { type AnswerLevel, keptResult } from "./kept-answer.ts"
+import { secretsOf } from "./redaction.ts"
+import { signatureIn } from "./signing.ts"
 
 /** What came of an attempt, and when it ended (ms since the epoch). */
 export interface Sent {
+  /** As far as it is kept, without secrets. */
   readonly result: AttemptResult
   readonly verdict: Verdict
   /** The receiver wants no more of anything. */
   readonly gone: boolean
+  /** The receiver has too much to do: it answered 429 or 503, or not in time. */
+  readonly overloaded: boolean
   readonly at: number
 }
 
-/** What sends requests, and what tells the time. */
+/** What sends requests, what tells the time, and how much of a tenant's answers is kept. */
 export interface Sender {
-  readonly agent: Agent
+  /** What may reach what the tenant may. */
+  readonly agentOf: (tenant: string) => Agent
   readonly clock: Clock.Clock
+  readonly answers: (tenant: string) => AnswerLevel
 }
+
+const overload: ReadonlyArray<number | undefined> = [429, 503]
 
 const userAgent = "Petrel/0.1"
 const defaultContentType = "application/json"
@@ -33,7 +43,7 @@ const defaultContentType = "application/json"
  * @param number of this attempt within its round, from 1.
  */
 export const startSending = (
-  { agent, clock }: Sender,
+  { agentOf, answers, clock }: Sender,
   { body, delivery }: Pick<Held, "body" | "delivery">,
   endpoint: LiveEndpoint,
   number: number,
@@ -41,17 +51,22 @@ export const startSending = (
 ): Running => {
   const now = clock.currentTimeMillisUnsafe()
   const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
+  const signature = signatureIn(headers)
   const { contentType, traceparent, tracestate } = delivery.content
   headers.push("content-type", contentType ?? defaultContentType)
   headers.push("user-agent", userAgent, "petrel-attempt", String(number))
   if (traceparent !== undefined) headers.push("traceparent", traceparent)
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
   const { target, timeout: timeoutMs, ownHeaders } = endpoint
-  const { redirects } = endpoint.config
-  const request = { target, headers, ownHeaders, body, timeoutMs, redirects }
-  return startAttempt(agent, request, (result) => {
+  const { redirects, tenant } = endpoint.config
+  const request = { tenant, target, headers, ownHeaders, body, timeoutMs, redirects }
+  return startAttempt(agentOf(tenant), request, (result) => {
     const { gone, verdict } = classify(result, endpoint.policy.statuses)
-    done({ result, verdict, gone, at: clock.currentTimeMillisUnsafe() })
+    const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
+    const kept = keptResult(result, answers(delivery.tenant), () =>
+      secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })
+    )
+    done({ result: kept, verdict, gone, overloaded, at: clock.currentTimeMillisUnsafe() })
   })
 }
 

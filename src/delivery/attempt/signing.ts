@@ -46,6 +46,9 @@ export interface Signer {
   ) => Array<string>
 }
 
+/** The value of the signature header among headers that `sign` has just made; undefined where none signs. */
+export const signatureIn = (signed: ReadonlyArray<string>): string | undefined => signed[5]
+
 interface Key {
   readonly key: KeyObject
   readonly until: number

@@ -1,6 +1,7 @@
 import type { KvWatchEntry } from "@nats-io/kv"
 import { Deferred, Effect, Result, Schedule } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
+import { elapsedMs } from "../../broker/elapsed.ts"
 import { makeChangeTeller } from "./change-teller.ts"
 import type { DirectoryTable } from "./directory-table.ts"
 import type { Stored } from "./endpoint-changes.ts"
@@ -13,6 +14,8 @@ import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
 const checkEveryMs = 2_000
 /** How often the watch is judged by what the leader said last, ms. */
 const judgeEveryMs = 250
+/** A judgement that is older than this counts no more, ms: the machine may have been suspended since. */
+const judgedForMs = 2_000
 /** Keys that the leader is asked for at the same time. */
 const keysAtOnce = 16
 /** Entries of a watch that wait at once until the history has them or those before them. */
@@ -56,6 +59,7 @@ export const keepReading = Effect.fnUntraced(function* (
   const prefix = `$KV.${name}.`
 
   let isCurrent = false
+  let judgedAt = 0
   /** Revision up to which the watch has shown all. */
   let reached = () => 0
   /** The highest revision that was applied in this reading. */
@@ -100,12 +104,14 @@ export const keepReading = Effect.fnUntraced(function* (
       close()
       again = Deferred.makeUnsafe()
       const begunIn = connection
+      // Each time: a history that has lost its end has lost changes, too.
+      const told = yield* teller.known
       const kv = yield* bucket(name)
       const watch = yield* Effect.acquireRelease(
         ask(`watch ${name}`, () => kv.watch()),
         (iterator) => Effect.sync(() => iterator.stop())
       )
-      const lag = new WatchLag(performance.now())
+      const lag = new WatchLag(elapsedMs())
       highest = 0
       reached = () => lag.reached
       /** Keys that the watch has shown, as long as the reading is not complete. */
@@ -115,8 +121,12 @@ export const keepReading = Effect.fnUntraced(function* (
       let doubts = 0
       let moved = () => {}
 
-      const isTold = (key: string, stored: Stored): boolean =>
-        weigh(table.shown(key), stored) !== "take" || teller.isKnown(key, stored)
+      /** What is asked for at the leader is told then. */
+      const isTold = (key: string, stored: Stored): boolean => {
+        const weighed = weigh(table.shown(key), stored)
+        if (seen === undefined || weighed === "ask-leader") return weighed !== "take"
+        return told.has(key, stored.revision, stored.at)
+      }
 
       const apply = (key: string, stored: Stored, mayBeTaken: boolean): void => {
         const weighed = weigh(table.shown(key), stored)
@@ -127,7 +137,7 @@ export const keepReading = Effect.fnUntraced(function* (
         else doubtful.delete(key)
         if (weighed === "take" && mayBeTaken) take(key, stored)
         seen?.add(key)
-        if (lag.shown(stored.revision, performance.now())) moved()
+        if (lag.shown(stored.revision, elapsedMs())) moved()
       }
       /** Entries that are not applied yet. */
       let untold = 0
@@ -142,15 +152,15 @@ export const keepReading = Effect.fnUntraced(function* (
           const { key } = entry
           const stored = storedIn(entry)
           const wasTaken = weigh(table.shown(key), stored) === "take"
-          const told = isTold(key, stored)
+          const telling = isTold(key, stored)
             ? undefined
             : runPromise(teller.tell(key, stored), { signal: aborting.signal })
-          if (told === undefined && untold === 0) {
+          if (telling === undefined && untold === 0) {
             apply(key, stored, wasTaken)
             continue
           }
           untold++
-          lastApplied = Promise.all([lastApplied, told]).then(() => {
+          lastApplied = Promise.all([lastApplied, telling]).then(() => {
             untold--
             apply(key, stored, wasTaken)
           })
@@ -169,8 +179,12 @@ export const keepReading = Effect.fnUntraced(function* (
           message === null ? { revision: lastSeq, at: 0, text: undefined } : storedUnder(message)
         const before = table.shown(key)
         const isAbsent = said.text === undefined && before.text === undefined
+        const isKnown =
+          message === null
+            ? before.text === undefined && !told.isPresent(key)
+            : told.has(key, said.revision, said.at)
         const isSame = (isAbsent && !table.isUnreadable(key)) || weigh(before, said) === "same"
-        if (!isSame && !teller.isKnown(key, said)) yield* teller.tell(key, said)
+        if (!isKnown) yield* teller.tell(key, said)
         // Else the watch has meanwhile shown something that the leader may not have had yet.
         if (doubtful.get(key) !== since) return
         doubtful.delete(key)
@@ -192,7 +206,7 @@ export const keepReading = Effect.fnUntraced(function* (
 
       /** Asks the leader what the watch should have shown. */
       const check = Effect.gen(function* () {
-        const question = lag.asked(performance.now())
+        const question = lag.asked(elapsedMs())
         const { state } = yield* ask(`look at ${name}`, () => jsm.streams.info(stream))
         const lastSeq = state.last_seq
         const query = { seq: lag.reached + 1, next_by_subj: `${prefix}>` }
@@ -208,15 +222,17 @@ export const keepReading = Effect.fnUntraced(function* (
 
       const readAll = Effect.gen(function* () {
         let lastSeq = yield* check
-        while (!lag.isCaughtUp(performance.now())) {
+        while (!lag.isCaughtUp(elapsedMs())) {
           yield* failIfStuck(lag, untold)
           yield* Effect.callback<void>((resume) => {
             moved = () => resume(Effect.void)
           }).pipe(Effect.raceFirst(Effect.sleep(judgeEveryMs)))
-          if (!lag.isCaughtUp(performance.now())) lastSeq = yield* check
+          if (!lag.isCaughtUp(elapsedMs())) lastSeq = yield* check
         }
         // Absence is believed from the leader only: a copy may not have had them yet.
-        for (const key of table.absent(seen ?? new Set())) doubtful.set(key, doubts++)
+        const shown = seen ?? new Set()
+        for (const key of table.absent(shown)) doubtful.set(key, doubts++)
+        for (const key of told.keys()) if (!shown.has(key)) doubtful.set(key, doubts++)
         seen = undefined
         yield* settleDoubts(lastSeq)
       })
@@ -227,7 +243,6 @@ export const keepReading = Effect.fnUntraced(function* (
       const open = () => {
         if (connection !== begunIn) return
         isCurrent = true
-        teller.forget()
         Deferred.doneUnsafe(opening, Effect.void)
         Deferred.doneUnsafe(complete, Effect.void)
       }
@@ -243,7 +258,8 @@ export const keepReading = Effect.fnUntraced(function* (
         Effect.repeat(Schedule.fixed(checkEveryMs))
       )
       const judge = Effect.suspend(() => {
-        const now = performance.now()
+        const now = elapsedMs()
+        judgedAt = now
         if (lag.at(now) !== "current") close()
         else if (!isCurrent && isComplete(now)) open()
         return failIfStuck(lag, untold)
@@ -266,7 +282,7 @@ export const keepReading = Effect.fnUntraced(function* (
   )
   yield* Deferred.await(complete)
   return {
-    isCurrent: () => isCurrent,
+    isCurrent: () => isCurrent && elapsedMs() - judgedAt < judgedForMs,
     revision: () => reached(),
     current: Effect.suspend(() => (isCurrent ? Effect.void : Deferred.await(opening)))
   } satisfies Currentness
@@ -284,7 +300,7 @@ const storedIn = (entry: KvWatchEntry): Stored => ({
  * @param untold entries that it has shown and that wait for the history.
  */
 const failIfStuck = (lag: WatchLag, untold: number): Effect.Effect<void, BrokerError> => {
-  const standing = lag.at(performance.now())
+  const standing = lag.at(elapsedMs())
   const why =
     standing === "stuck" && untold === 0
       ? "the watch does not show what the leader has: all is read again"

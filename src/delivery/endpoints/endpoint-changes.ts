@@ -4,8 +4,8 @@ import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import type { ConfigurationChange } from "../../domain/configuration.ts"
 import { configurationOf } from "../../domain/configuration.ts"
-import type { EndpointChange } from "../../history/configuration.ts"
-import { readBy } from "../../history/configuration.ts"
+import type { Author, EndpointChange } from "../../history/configuration.ts"
+import { readAuthor } from "../../history/configuration.ts"
 import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
 
 /** A value of the endpoints bucket, or its removal. */
@@ -50,12 +50,12 @@ export const readChange = Effect.fnUntraced(function* (key: string, revision: nu
   return named(
     key,
     storedUnder(message),
-    readBy((name) => message.header.get(name))
+    readAuthor((name) => message.header.get(name))
   )
 })
 
 /** A change of the endpoint under a key. */
-export const named = (key: string, stored: Stored, by?: string): EndpointChange => {
+export const named = (key: string, stored: Stored, author: Author = {}): EndpointChange => {
   const [tenant = "", endpoint = ""] = key.split(".")
-  return { tenant, endpoint, change: changeOf(key, stored), by }
+  return { tenant, endpoint, change: changeOf(key, stored), ...author }
 }

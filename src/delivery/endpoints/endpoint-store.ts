@@ -3,11 +3,12 @@ import { Clock, Effect, Result, Schema, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import type { HeaderList, PublishError } from "../../broker/publisher.ts"
+import { readUser } from "../../broker/user.ts"
 import { isConflict, readValue, readValues, writeValue } from "../../broker/values.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { appendChange, byHeaders } from "../../history/configuration.ts"
+import { appendChange, authorHeaders } from "../../history/configuration.ts"
 import { Facts } from "../../history/facts.ts"
 import { readChange } from "./endpoint-changes.ts"
 import type { EndpointUnreadable } from "./endpoint-value.ts"
@@ -90,7 +91,7 @@ const write = Effect.fnUntraced(function* (
   const { by, expected, removes } = options
   const { seq: revision } = yield* writeValue(names.buckets.endpoints, key, value, {
     ...(expected === undefined ? {} : { expected }),
-    headers: [...(removes === true ? removal : []), ...byHeaders(by)]
+    headers: [...(removes === true ? removal : []), ...authorHeaders({ by, user: yield* readUser })]
   })
   yield* Effect.ignore(tell(key, revision))
   return revision
@@ -284,6 +285,7 @@ const tellWhy = Effect.fnUntraced(function* (
   told: Pick<Fact, "at" | "by" | "worker" | "reason">
 ) {
   const facts = yield* Facts
+  const user = yield* readUser
   const { id, tenant } = endpoint
   yield* facts.append(
     {
@@ -291,6 +293,7 @@ const tellWhy = Effect.fnUntraced(function* (
       kind,
       tenant,
       endpoint: id,
+      user,
       ...told
     },
     `${kind}.${endpointKey(tenant, id)}.${revision}`

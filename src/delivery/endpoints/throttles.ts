@@ -5,8 +5,6 @@ import type { Sent } from "../attempt/sender.ts"
 import type { LiveEndpoint } from "./directory.ts"
 
 const second = 1_000
-/** Said by a receiver that has more to do than it can. */
-const overload: ReadonlyArray<number | undefined> = [429, 503]
 
 /** What endpoints that are well let through by their own settings: a rate, a cap, and one that adapts. */
 export class Throttles {
@@ -47,9 +45,8 @@ export class Throttles {
   }
 
   /** Learns from an answer how much an endpoint takes, where its limit adapts. */
-  note({ config, key }: LiveEndpoint, { at, result, verdict }: Sent): void {
+  note({ config, key }: LiveEndpoint, { at, overloaded, result, verdict }: Sent): void {
     if (config.adapt !== true) return
-    const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
     // Other failures say nothing about how much it has to do.
     if (!overloaded && verdict !== "delivered") return
     const limit = this.#limits.get(key) ?? new AdaptiveLimit(config.maxInFlight)

@@ -4,13 +4,15 @@ import { Broker } from "../../broker/connection.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { firstRound, roundKey } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
-import { eventName, parseEventSubject } from "../../domain/event.ts"
+import { eventName, parseEventSubject, subjectWithId } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess, successKinds } from "../../domain/fact.ts"
+import type { Names } from "../../domain/names.ts"
 import { nobody } from "../../domain/token.ts"
-import { TypeIndex } from "../../domain/type-filter.ts"
+import { isOwnType, TypeIndex } from "../../domain/type-filter.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import { readPlans } from "../../history/plans.ts"
+import { headerOf } from "../messages.ts"
 
 /** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
 export interface ReplayQuery {
@@ -51,25 +53,30 @@ const matcher = (types: ReadonlyArray<string>) => {
   }
 }
 
+/** The one subject that a single filter asks for; of several all, as the broker takes no filters that overlap. */
+const subjectsOf = ({ tenant, types }: ReplayQuery, { subjects }: Names): ReadonlyArray<string> => {
+  const [only = ">", another] = types
+  if (another !== undefined) return [subjects.event(tenant, ">"), subjects.alertEvent(tenant, ">")]
+  return [isOwnType(only) ? subjects.alertEvent(tenant, only) : subjects.event(tenant, only)]
+}
+
 /** The events of a time, from their headers. */
 const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { names } = yield* Broker
-  const { since, tenant, types, until } = query
+  const { since, types, until } = query
   const matches = matcher(types)
-  const [only] = types
-  // The broker takes no filters that overlap.
-  const filter = types.length === 1 && only !== undefined ? only : ">"
   const found: Array<SelectedEvent> = []
   yield* readStream({
     stream: names.events,
-    subjects: [`${names.eventRoot}.${tenant}.${filter}`],
+    subjects: subjectsOf(query, names),
     fromTime: since,
     headersOnly: true
   }).pipe(
     Stream.takeWhile(isUpTo(until)),
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const parsed = parseEventSubject(message.subject, names.eventRoot)
+        const named = parseEventSubject(message.subject, names)
+        const parsed = subjectWithId(named, (name) => headerOf(message.headers)(name))
         if (!("problem" in parsed) && matches(parsed.type))
           found.push({ eventSeq: message.seq, eventAt: storedAt(message), type: parsed.type })
       })

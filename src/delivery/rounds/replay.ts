@@ -1,7 +1,13 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
-import { contentOf, eventId, eventName, parseEventSubject } from "../../domain/event.ts"
+import {
+  contentOf,
+  eventId,
+  eventName,
+  parseEventSubject,
+  subjectWithId
+} from "../../domain/event.ts"
 import { headerOf } from "../messages.ts"
 import type { PaceLimits } from "./pace.ts"
 import type { ReplayWish } from "./replay-record.ts"
@@ -34,9 +40,9 @@ const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
   ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
   // A stream that lost its end may have another event there.
   if (message === null || message.time.getTime() !== eventAt) return undefined
-  const subject = parseEventSubject(message.subject, names.eventRoot)
-  if ("problem" in subject) return undefined
   const header = headerOf(message.header)
+  const subject = subjectWithId(parseEventSubject(message.subject, names), header)
+  if ("problem" in subject) return undefined
   return {
     event: eventId(header("nats-msg-id"), eventSeq, eventAt),
     type: subject.type,

@@ -152,7 +152,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     const { dead: _, ...known } = claimed
     const kind = "dead-lettered"
     const at = clock.currentTimeMillisUnsafe()
-    const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by }
+    const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by, user: claims.user }
     const append = publisher.publish(
       names.subjects.fact(tenant, endpoint, moodOf(kind), kind),
       JSON.stringify(fact),

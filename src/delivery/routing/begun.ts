@@ -312,7 +312,7 @@ const readHandedOut = Effect.gen(function* () {
   const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
   const last = state.last_seq
   if (delivered.stream_seq >= last) return { last, handedOut: last }
-  const query = { seq: delivered.stream_seq + 1, next_by_subj: names.subjects.allEvents }
+  const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
   const first = yield* ask("read the first event that nobody has", () =>
     jsm.streams.getMessage(names.events, query)
   )

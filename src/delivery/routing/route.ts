@@ -9,7 +9,7 @@ import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Event, GetHeader } from "../../domain/event.ts"
-import { contentOf, eventId, eventName } from "../../domain/event.ts"
+import { contentOf, eventId, eventName, subjectWithId } from "../../domain/event.ts"
 import type { Plan, Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { nobody } from "../../domain/token.ts"
@@ -63,7 +63,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
   const directory = yield* Directory
-  const routes = new Routes(directory, names.eventRoot)
+  const routes = new Routes(directory, names)
   const facts = yield* Facts
   const reached = yield* Checkpoint
   const deliveries = makeGate(
@@ -224,7 +224,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     const began = sofar.began ?? elapsedMs()
     const routed = Effect.suspend(() => {
       const route = routes.of(message.subject)
-      const { subject } = route
+      const subject = subjectWithId(route.subject, header)
       if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
       const event = eventOf(message, header, subject)
       return Effect.flatMap(asPlanned(event, { ...sofar, began }), (known) =>
@@ -251,7 +251,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const fromStart = () => otherwise({ known: undefined, began })
       if (!endpoints.isOpen()) return fromStart()
       const route = routes.of(message.subject)
-      const { subject } = route
+      const subject = subjectWithId(route.subject, header)
       if ("problem" in subject || !deliveries.isCalm()) return fromStart()
       const event = eventOf(message, header, subject)
       const { keys, plan } = nextPart(event, route, 0, "", partSize(publisher.outbound.largest))

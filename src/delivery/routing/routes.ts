@@ -1,5 +1,6 @@
 import type { EventSubject } from "../../domain/event.ts"
 import { parseEventSubject } from "../../domain/event.ts"
+import type { Names } from "../../domain/names.ts"
 import type { Directory } from "../endpoints/directory.ts"
 import { Recent } from "../endpoints/recent.ts"
 import type { Choice } from "./plan.ts"
@@ -19,14 +20,13 @@ const most = 1_000
  */
 export class Routes {
   readonly #directory: Directory["Service"]
-  /** Of event subjects. */
-  readonly #root: string
+  readonly #names: Names
   #known = new Recent<Route>(most)
   #version = -1
 
-  constructor(directory: Directory["Service"], root: string) {
+  constructor(directory: Directory["Service"], names: Names) {
     this.#directory = directory
-    this.#root = root
+    this.#names = names
   }
 
   of(subject: string): Route {
@@ -41,7 +41,7 @@ export class Routes {
   }
 
   #find(text: string): Route {
-    const subject = parseEventSubject(text, this.#root)
+    const subject = parseEventSubject(text, this.#names)
     const directory = this.#directory.revision()
     if ("problem" in subject) return { subject, all: [], directory }
     const { tenant, type } = subject

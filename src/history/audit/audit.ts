@@ -9,6 +9,7 @@ import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
 import { compareCircuits } from "./circuits.ts"
+import { compareConfiguration } from "./configuration-reading.ts"
 import type { Findings, Overdue } from "./judgement.ts"
 import { judge } from "./judgement.ts"
 import type { AuditRange, Reach } from "./reach.ts"
@@ -62,6 +63,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   const { names } = yield* Broker
   const { ledger } = books
   yield* books.readEvents(whole.scope.lastEvent)
+  yield* books.readConfiguration
   yield* books.readHistory
   const reach = yield* withoutExpired(whole, books.history.first)
   if (reach !== whole) ledger.beginAt(reach.scope.firstEvent)
@@ -112,8 +114,15 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     yield* books.readHistory
   }
   yield* times.learn(overdue.values())
+  let misconfigured = yield* compareConfiguration(books.planCheck, reach.scope.tenant)
+  if (misconfigured.length > 0) {
+    yield* Effect.sleep(ackWait)
+    yield* books.readHistory
+    misconfigured = yield* compareConfiguration(books.planCheck, reach.scope.tenant)
+  }
   const findings: Findings = {
     reach,
+    misconfigured,
     isInHand,
     lastDue,
     overdue: [...overdue.values()].filter(

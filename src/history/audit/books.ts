@@ -3,15 +3,18 @@ import { Broker } from "../../broker/connection.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
+import { stepOfKind } from "../fold/round.ts"
+import { readConfiguration } from "./configuration-reading.ts"
 import { Digests } from "./digest.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
+import { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
 import type { Reach } from "./reach.ts"
 import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
-import { numberIn, readRecord, strictly, textIn } from "./record.ts"
+import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
 
 /** How far the reading of a stream has come. */
 export interface Reading {
@@ -44,6 +47,10 @@ const circuitKinds: ReadonlySet<unknown> = new Set([
   "endpoint-enabled"
 ])
 
+/** Facts about no event: few, of which each is checked in full. */
+const isAside = ({ kind }: Loose): boolean =>
+  !stepOfKind.has(kind) && kind !== "unroutable" && kind !== "missing"
+
 /**
  * The events and the facts of a range, read once each in their order, as far as the streams go at
  * the moment; and on from there, as often as it is asked.
@@ -63,6 +70,8 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   /** Circuits as the facts tell of them, by `<tenant>.<endpoint>`. */
   const endpoints = new Map<string, EndpointLife>()
   const objections: Array<Problem> = []
+  const planCheck = new PlanCheck(reach.clocksApart)
+  let isConfigured = false
   let isGapless = false
   const replaced = new Set<number>()
   let lastPlanned = 0
@@ -97,19 +106,33 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     isGapless = true
     note(history, seen)
     const record = readRecord(message.string())
+    const aside = record !== undefined && isAside(record) ? strictly(record) : undefined
     const objection =
-      record === undefined ? "unreadable-fact" : ledger.fact(record, millisOf(nanoseconds))
+      record === undefined || (isAside(record) && aside === undefined)
+        ? "unreadable-fact"
+        : ledger.fact(record, millisOf(nanoseconds))
     if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
-    if (record?.plan !== undefined && objection === undefined)
+    if (record?.plan !== undefined && objection === undefined) {
       lastPlanned = Math.max(lastPlanned, numberIn(record.eventSeq) ?? 0)
-    if (record !== undefined && circuitKinds.has(record.kind)) {
-      const fact = strictly(record)
-      if (fact === undefined) return
-      const key = `${fact.tenant}.${fact.endpoint}`
-      endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, fact))
+      recompute(record, millisOf(nanoseconds))
     }
+    if (aside?.kind === "endpoint-changed") planCheck.change(aside)
+    if (aside === undefined || !circuitKinds.has(aside.kind)) return
+    const key = `${aside.tenant}.${aside.endpoint}`
+    endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, aside))
+  }
+
+  const recompute = (record: Loose, storedAt: number) => {
+    const about = aboutOf(record)
+    const type = textIn(record.type)
+    const { firstEvent, lastEvent, tenant } = ledger.scope
+    if (about === undefined || type === undefined || (tenant ?? about.tenant) !== about.tenant)
+      return
+    const { eventSeq } = about
+    if (eventSeq < firstEvent || eventSeq > lastEvent) return
+    objections.push(...planCheck.plan(record, { ...about, type, storedAt }))
   }
 
   /** A broker that lost the end of the event stream gives its sequences to other events. */
@@ -156,6 +179,13 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     lastPlanned = 0
   })
 
+  /** Once: what is changed later is told in the history. */
+  const readChanges = Effect.gen(function* () {
+    if (isConfigured) return
+    objections.push(...(yield* readConfiguration(planCheck, ledger.scope.tenant)))
+    isConfigured = true
+  })
+
   const readEvents = Effect.fnUntraced(function* (lastEvent: number) {
     const { names } = yield* Broker
     const { tenant } = ledger.scope
@@ -164,9 +194,10 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     yield* readThrough(
       {
         stream: names.events,
-        subjects: [
-          tenant === undefined ? names.subjects.allEvents : `${names.eventRoot}.${tenant}.>`
-        ],
+        subjects:
+          tenant === undefined
+            ? [">"]
+            : [names.subjects.event(tenant, ">"), names.subjects.alertEvent(tenant, ">")],
         from: events.next,
         to: lastEvent,
         headersOnly: true
@@ -181,7 +212,18 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
   /** Lets go of what ended well long ago. */
   const forgetSettled = () => ledger.forgetSettled()
 
-  return { ledger, events, history, endpoints, objections, readEvents, readHistory, forgetSettled }
+  return {
+    ledger,
+    events,
+    history,
+    endpoints,
+    objections,
+    planCheck,
+    readConfiguration: readChanges,
+    readEvents,
+    readHistory,
+    forgetSettled
+  }
 }
 
 export type Books = ReturnType<typeof openBooks>

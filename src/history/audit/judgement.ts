@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import { eventId } from "../../domain/event.ts"
+import { eventId, parseEventSubject } from "../../domain/event.ts"
 import {
   endOf,
   isBegun,
@@ -29,6 +29,8 @@ export interface Overdue extends Waiter {
 /** What was found out beside what the facts say. */
 export interface Findings {
   readonly reach: Reach
+  /** Where the facts tell of changes of endpoints that the bucket does not have. */
+  readonly misconfigured: ReadonlyArray<Problem>
   readonly overdue: ReadonlyArray<Overdue>
   /** Messages that wait and that this version cannot read. */
   readonly unreadable: ReadonlyArray<Unreadable>
@@ -117,7 +119,7 @@ export const judge = Effect.fnUntraced(function* (
     overdue: findings.overdue.length,
     missing: 0
   }
-  const found: Array<Problem> = [...books.objections]
+  const found: Array<Problem> = [...books.objections, ...findings.misconfigured]
   const about = (eventSeq: number, lane: number) => ({ ...ledger.lanes.get(lane), eventSeq })
 
   ledger.each((eventSeq, lane, state) => {
@@ -214,8 +216,10 @@ export const judge = Effect.fnUntraced(function* (
   for (const problem of found)
     if (problems.count(problem)) problems.list.push({ ...(yield* describe(problem)), ...problem })
 
+  // What is only there because nothing else was asked for need not be checked.
+  const isVouched = reach.isVouched && (reach.asked === undefined || books.planCheck.unknown === 0)
   const judgement: Judgement = {
-    verdict: problems.total > 0 ? "problems" : reach.isVouched ? "clean" : "unvouched",
+    verdict: problems.total > 0 ? "problems" : isVouched ? "clean" : "unvouched",
     tally,
     events: { stored: books.events.messages, unreached },
     problems
@@ -241,7 +245,7 @@ const describing = Effect.gen(function* () {
       jsm.streams.getMessage(names.events, { seq })
     ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
     if (message === null) return {}
-    const [tenant] = message.subject.slice(names.eventRoot.length + 1).split(".")
+    const { tenant } = parseEventSubject(message.subject, names)
     return {
       event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq, message.time.getTime()),
       ...(tenant === undefined ? {} : { tenant })

@@ -26,6 +26,8 @@ export interface Reach {
   /** Everything up to here was routed, and acknowledged by the router. */
   readonly routerFloor: number
   readonly lastEvent: number
+  /** By how much the clocks of those that store messages may differ, ms. */
+  readonly clocksApart: number
 }
 
 /** The clocks of a cluster's nodes differ by less than this, ms. */
@@ -78,7 +80,8 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     // A history that is empty now and was not once has nothing to say.
     isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
     routerFloor: router.ack_floor.stream_seq,
-    lastEvent
+    lastEvent,
+    clocksApart: events.cluster === undefined ? 0 : clocksApart
   }
   return reach
 })

@@ -1,5 +1,5 @@
 import { Option, Schema } from "effect"
-import { Fact } from "../../domain/fact.ts"
+import { Fact, factKinds } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 
 /** A fact as far as an audit has looked at it: to check all of each of millions takes too long. */
@@ -15,6 +15,8 @@ export interface Loose {
   readonly reason?: unknown
   readonly dead?: unknown
   readonly plan?: unknown
+  readonly type?: unknown
+  readonly change?: unknown
 }
 
 /** A round of a delivery of the event that stands at a sequence. */
@@ -38,14 +40,22 @@ export const roundName = ({ endpoint, eventSeq, round, tenant }: RoundAt): strin
 export const raisedName = ({ endpoint, ...about }: RoundAt): string =>
   endpoint === nobody ? `${about.eventSeq}` : roundName({ endpoint, ...about })
 
-/** The bytes of a fact as an object; undefined where they are none. */
+const kinds: ReadonlySet<unknown> = new Set(factKinds)
+
+/** The bytes of a fact as an object that says when it was told and of what kind it is; undefined where they are none. */
 export const readRecord = (text: string): Loose | undefined => {
   try {
     const record: unknown = JSON.parse(text)
-    return typeof record === "object" && record !== null ? record : undefined
+    return isRecord(record) ? record : undefined
   } catch {
     return undefined
   }
+}
+
+const isRecord = (record: unknown): record is Loose => {
+  if (typeof record !== "object" || record === null) return false
+  const { at, kind, v }: { at?: unknown; kind?: unknown; v?: unknown } = record
+  return v === 1 && kinds.has(kind) && typeof at === "number"
 }
 
 /** Undefined where it does not say which round of which delivery it is about. */

@@ -1,0 +1,55 @@
+import type { AttemptResult } from "../../domain/outcome.ts"
+import { redacted } from "./redaction.ts"
+
+/** How much is kept of answers, from nothing to all that is read: each level adds to the one before it. */
+export const answerLevels = ["none", "status", "headers", "body"] as const
+export type AnswerLevel = (typeof answerLevels)[number]
+
+/**
+ * What may be stored of how an attempt went: no more of the answer than `level` says, and none of
+ * the secrets that it repeats.
+ *
+ * @param secrets called only where there is a text in which they could be.
+ */
+export const keptResult = (
+  result: AttemptResult,
+  level: AnswerLevel,
+  secrets: () => ReadonlyArray<string>
+): AttemptResult => {
+  const { error, response, status } = result
+  if (response === undefined && error === undefined) return result
+  const texts = level === "body" || level === "headers"
+  const hidden = secrets()
+  return {
+    ...result,
+    status: level === "none" ? undefined : status,
+    error:
+      error === undefined
+        ? undefined
+        : {
+            class: error.class,
+            message:
+              // It says where the redirect leads, which the answer does.
+              error.class === "redirect" && !texts
+                ? "a redirect that is not followed"
+                : redacted(error.message, hidden)
+          },
+    response:
+      response === undefined || !texts
+        ? undefined
+        : {
+            headers: redactedAll(response.headers, hidden),
+            body: level === "body" ? redacted(response.body, hidden) : "",
+            bytes: response.bytes
+          }
+  }
+}
+
+const redactedAll = (
+  headers: Readonly<Record<string, string>>,
+  secrets: ReadonlyArray<string>
+): Record<string, string> => {
+  const kept: Record<string, string> = {}
+  for (const name in headers) kept[name] = redacted(headers[name] ?? "", secrets)
+  return kept
+}

@@ -1,0 +1,87 @@
+import { Effect, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readStream } from "../../broker/scan.ts"
+import { moodOf } from "../../domain/fact.ts"
+import type { PlanCheck } from "./plan-check.ts"
+import type { Problem } from "./problem.ts"
+import { readThrough } from "./reading.ts"
+import { readRecord } from "./record.ts"
+
+/**
+ * Reads how endpoints were changed since the beginning, from the copy that has no age: before any
+ * plan is checked.
+ */
+export const readConfiguration = Effect.fnUntraced(function* (
+  check: PlanCheck,
+  tenant: string | undefined
+) {
+  const { ask, jsm, names } = yield* Broker
+  const stream = names.configuration
+  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const problems: Array<Problem> = []
+  const removed = state.first_seq - 1 + (state.num_deleted ?? 0)
+  if (state.messages > 0 && removed > 0)
+    problems.push({
+      kind: "configuration-gap",
+      stream,
+      says: `${removed} of the changes of endpoints are not in ${stream} any more: somebody removed them`
+    })
+  const kind = "endpoint-changed"
+  yield* readThrough(
+    {
+      stream,
+      subjects: [names.subjects.fact(tenant ?? "*", "*", moodOf(kind), kind)],
+      from: 1,
+      to: state.last_seq
+    },
+    ({ message, seq }) => {
+      const record = readRecord(message.string())
+      if (record !== undefined && check.change(record)) return
+      problems.push({
+        kind: "unreadable-fact",
+        ...{ stream, streamSeq: seq },
+        says: `message ${seq} of ${stream} is no fact that this version can read`
+      })
+    }
+  )
+  return problems
+})
+
+/**
+ * Where the facts tell of changes that the bucket does not have. What the bucket has and the facts
+ * do not tell of may not have been seen by a worker yet.
+ */
+export const compareConfiguration = Effect.fnUntraced(function* (
+  check: PlanCheck,
+  tenant: string | undefined
+) {
+  const { names } = yield* Broker
+  const bucket = names.buckets.endpoints
+  const prefix = `$KV.${bucket}.`
+  const revisions = new Map<string, number>()
+  yield* Stream.runForEach(
+    readStream({
+      stream: `KV_${bucket}`,
+      subjects: [`${prefix}${tenant ?? "*"}.*`],
+      headersOnly: true
+    }),
+    ({ seq, subject }) => Effect.sync(() => revisions.set(subject.slice(prefix.length), seq))
+  )
+  const problems: Array<Problem> = []
+  for (const { key, version } of check.latest()) {
+    const { revision, state } = version
+    const there = revisions.get(key)
+    if (there === undefined ? state === "removed" || state === "unknown" : there >= revision)
+      continue
+    const [tenant = "", endpoint = ""] = key.split(".")
+    problems.push({
+      kind: "configuration-differs",
+      ...{ tenant, endpoint },
+      says:
+        there === undefined
+          ? `the facts tell of ${tenant}/${endpoint} at revision ${revision}, and the endpoints' bucket has nothing of it`
+          : `the facts tell of ${tenant}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there}`
+    })
+  }
+  return problems
+})

@@ -1,0 +1,158 @@
+import { isOwnType } from "../../domain/type-filter.ts"
+import type { Loose } from "./record.ts"
+import { numberIn, textIn } from "./record.ts"
+
+/** An endpoint's configuration since a revision of the bucket, as far as plans depend on it. */
+export interface Version {
+  readonly revision: number
+  /** When the bucket stored it, ms since the epoch; 0 where its removal left no trace. */
+  readonly storedAt: number
+  /** `unknown`: nobody could read it, or nobody knows since when it is gone. */
+  readonly state: "enabled" | "disabled" | "removed" | "unknown"
+  readonly generation: string | undefined
+  /** Tokens of each type filter. */
+  readonly filters: Filters
+}
+
+export type Filters = ReadonlyArray<ReadonlyArray<string>>
+
+/** Filters by their text: most endpoints have those of others. */
+const known = new Map<string, Filters>()
+const mostKnown = 10_000
+
+const filtersOf = (types: ReadonlyArray<unknown>): Filters | undefined => {
+  if (!types.every((type) => typeof type === "string")) return undefined
+  const text = types.join(" ")
+  const before = known.get(text)
+  if (before !== undefined) return before
+  const filters = types.map((type) => type.split("."))
+  if (known.size < mostKnown) known.set(text, filters)
+  return filters
+}
+
+const noFilters: Filters = []
+
+/** The version that a fact tells of; undefined where it tells of none. */
+export const versionOf = ({ change }: Loose): Version | undefined => {
+  if (typeof change !== "object" || change === null) return undefined
+  const { isUnreadable, now, revision, storedAt }: Record<string, unknown> = { ...change }
+  const at = numberIn(storedAt)
+  const number = numberIn(revision)
+  if (at === undefined || number === undefined) return undefined
+  const version = { revision: number, storedAt: at, generation: undefined, filters: noFilters }
+  if (isUnreadable === true) return { ...version, state: "unknown" }
+  if (now === undefined) return { ...version, state: at === 0 ? "unknown" : "removed" }
+  if (typeof now !== "object" || now === null) return undefined
+  const { disabled, generation, types }: Record<string, unknown> = { ...now }
+  const filters = Array.isArray(types) ? filtersOf(types) : undefined
+  if (filters === undefined) return undefined
+  const state = disabled === undefined ? "enabled" : "disabled"
+  return { ...version, state, generation: textIn(generation), filters }
+}
+
+const matches = (filter: ReadonlyArray<string>, type: ReadonlyArray<string>): boolean => {
+  for (const [at, token] of filter.entries()) {
+    if (token === ">") return type.length > at
+    if (at >= type.length || (token !== "*" && token !== type[at])) return false
+  }
+  return filter.length === type.length
+}
+
+/**
+ * Whether a version wants events of a type. Not by the engine's index: who checks does not share the
+ * code of whom it checks.
+ */
+export const wants = ({ filters }: Version, type: string): boolean => {
+  const tokens = type.split(".")
+  // Types of Petrel's own events are wanted by filters that name them.
+  const isOwn = isOwnType(type)
+  return filters.some((filter) => (!isOwn || filter[0] === tokens[0]) && matches(filter, tokens))
+}
+
+/**
+ * A version that another one replaced within this time may never have been shown to a router, ms: a
+ * watch shows the last value of each key only, and may be 10 s behind.
+ */
+const unseenMs = 20_000
+
+/** How many of a list, which is in the order of its revisions, have one up to this. */
+export const countUpTo = <A>(
+  list: ReadonlyArray<A>,
+  revisionOf: (one: A) => number,
+  revision: number
+): number => {
+  let low = 0
+  let high = list.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    const one = list[middle]
+    if (one !== undefined && revisionOf(one) <= revision) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const revisionOf = ({ revision }: Version): number => revision
+
+/** All versions of an endpoint, by revision. */
+export class Versions {
+  readonly id: string
+  #all: Array<Version> = []
+
+  constructor(id: string) {
+    this.id = id
+  }
+
+  get latest(): Version | undefined {
+    return this.#all.at(-1)
+  }
+
+  /** The last one up to a revision of the bucket. */
+  at(directory: number): Version | undefined {
+    return this.#all[countUpTo(this.#all, revisionOf, directory) - 1]
+  }
+
+  /** The one that has a revision. */
+  of(revision: number): Version | undefined {
+    const version = this.at(revision)
+    return version?.revision === revision ? version : undefined
+  }
+
+  /**
+   * Takes a version in. Where the bucket lost its end it gives revisions again: what was stored
+   * earlier under later ones is gone.
+   */
+  add(version: Version): "known" | "added" | "replaced" {
+    const { revision, storedAt } = version
+    if (this.latest === undefined || this.latest.revision < revision) {
+      this.#all.push(version)
+      return "added"
+    }
+    if (this.of(revision)?.storedAt === storedAt) return "known"
+    const isLost = (other: Version) =>
+      other.revision >= revision && (storedAt === 0 || other.storedAt < storedAt)
+    const kept = this.#all.filter((other) => !isLost(other))
+    const isReplaced = kept.length < this.#all.length
+    this.#all = [...kept, version].sort((a, b) => a.revision - b.revision)
+    return isReplaced ? "replaced" : "added"
+  }
+
+  /**
+   * The versions that a router may have planned by: the last one up to a revision of the bucket, and
+   * those before it as long as each that follows was replaced too soon to be shown.
+   *
+   * @param plannedAt when the plan was stored, ms since the epoch.
+   */
+  upTo(directory: number, plannedAt: number): ReadonlyArray<Version | undefined> {
+    let at = countUpTo(this.#all, revisionOf, directory) - 1
+    const may: Array<Version | undefined> = [this.#all[at]]
+    for (; at >= 0; at--) {
+      const version = this.#all[at]
+      const next = this.#all[at + 1]
+      if (version === undefined || next === undefined || next.storedAt > plannedAt) break
+      if (next.storedAt - version.storedAt > unseenMs) break
+      may.push(this.#all[at - 1])
+    }
+    return may
+  }
+}

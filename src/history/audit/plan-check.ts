@@ -1,0 +1,298 @@
+import type { Version } from "./configuration-versions.ts"
+import { countUpTo, Versions, versionOf, wants } from "./configuration-versions.ts"
+import type { Problem } from "./problem.ts"
+import type { Loose } from "./record.ts"
+import { textIn } from "./record.ts"
+
+/** How old the endpoints may be that an event is planned by, ms: see `Directory`. */
+const maxDirectoryAgeMs = 10_000
+/** Types of a tenant of which it is remembered who wants them. */
+const mostTypes = 1_000
+
+/** A part of a plan, as far as it can be checked. */
+interface PlanPart {
+  readonly part: number
+  readonly last: boolean
+  readonly directory: number
+  /** By id, the revision and the generation that the router saw. */
+  readonly endpoints: ReadonlyMap<
+    string,
+    { readonly revision: number; readonly generation: string }
+  >
+  readonly skipped: ReadonlySet<string>
+}
+
+/** What the fact of a plan says beside it. */
+interface PlannedEvent {
+  readonly tenant: string
+  readonly type: string
+  readonly eventSeq: number
+  readonly eventAt: number
+  /** When the fact was stored, ms since the epoch. */
+  readonly storedAt: number
+}
+
+interface Change {
+  readonly version: Version
+  readonly of: Versions
+}
+
+const revisionOf = ({ version }: Change): number => version.revision
+
+/**
+ * The endpoints of a tenant as they were at one revision of the bucket, which goes on with the plans:
+ * each is made from the revision of the one before it, or from one nearby.
+ */
+class Tenant {
+  readonly endpoints = new Map<string, Versions>()
+  /** By type, endpoints that want it, or of which nobody knows; as of {@link #applied}. */
+  readonly #wanting = new Map<string, Set<Versions>>()
+  /** By revision. */
+  #changes: Array<Change> = []
+  /** How many of the changes are applied. */
+  #applied = 0
+
+  take(id: string, version: Version): void {
+    const versions = this.endpoints.get(id) ?? new Versions(id)
+    this.endpoints.set(id, versions)
+    const taken = versions.add(version)
+    if (taken === "known") return
+    const { revision } = version
+    const at = countUpTo(this.#changes, revisionOf, revision)
+    this.#changes.splice(at, 0, { version, of: versions })
+    if (taken === "replaced")
+      this.#changes = this.#changes.filter(
+        ({ of, version }) => of !== versions || versions.of(version.revision) === version
+      )
+    if (taken === "added" && at >= this.#applied) return
+    this.#applied = 0
+    this.#wanting.clear()
+  }
+
+  /** Endpoints that want a type, or of which nobody knows, at a revision. */
+  wanting(type: string, directory: number): ReadonlySet<Versions> {
+    this.#moveTo(directory)
+    const known = this.#wanting.get(type)
+    if (known !== undefined) return known
+    if (this.#wanting.size >= mostTypes) this.#wanting.clear()
+    const wanting = new Set<Versions>()
+    for (const versions of this.endpoints.values())
+      if (mayWant(versions.at(directory), type)) wanting.add(versions)
+    this.#wanting.set(type, wanting)
+    return wanting
+  }
+
+  /** The first change after a revision whose time is known. */
+  firstAfter(directory: number): Change | undefined {
+    let at = countUpTo(this.#changes, revisionOf, directory)
+    while (this.#changes[at]?.version.storedAt === 0) at++
+    return this.#changes[at]
+  }
+
+  #moveTo(directory: number): void {
+    const to = countUpTo(this.#changes, revisionOf, directory)
+    const [from, end] = to < this.#applied ? [to, this.#applied] : [this.#applied, to]
+    this.#applied = to
+    if (this.#wanting.size === 0) return
+    for (let at = from; at < end; at++) {
+      const change = this.#changes[at]
+      if (change === undefined) continue
+      const version = change.of.at(directory)
+      for (const [type, wanting] of this.#wanting)
+        if (mayWant(version, type)) wanting.add(change.of)
+        else wanting.delete(change.of)
+    }
+  }
+}
+
+const mayWant = (version: Version | undefined, type: string): boolean =>
+  version !== undefined && (version.state === "unknown" || wants(version, type))
+
+/** What a plan is to say of an endpoint: `any` where nobody knows. */
+type Due = "planned" | "skipped" | "nothing" | "any"
+
+const dueOf = (version: Version | undefined, type: string): Due => {
+  if (version === undefined || version.state === "removed") return "nothing"
+  if (version.state === "unknown") return "any"
+  if (!wants(version, type)) return "nothing"
+  return version.state === "enabled" ? "planned" : "skipped"
+}
+
+/**
+ * Recomputes plans: each part at the revision of the endpoints that it names, from the facts that tell
+ * how endpoints were changed.
+ */
+export class PlanCheck {
+  /** Parts that were recomputed. */
+  recomputed = 0
+  /** Parts that name no revision: an older version made them. */
+  unknown = 0
+  /** When the event of the last of those was stored, ms since the epoch. */
+  unknownUntil = 0
+  readonly #tenants = new Map<string, Tenant>()
+  /** The last endpoint of the part before, of events whose plan goes on. */
+  readonly #ends = new Map<string, string>()
+  /** By how much the clocks of the brokers may differ, ms. */
+  readonly #clocksApart: number
+
+  constructor(clocksApart: number) {
+    this.#clocksApart = clocksApart
+  }
+
+  /** Takes in how an endpoint was changed; false where the fact does not say it. */
+  change(record: Loose): boolean {
+    const version = versionOf(record)
+    const tenant = textIn(record.tenant)
+    const endpoint = textIn(record.endpoint)
+    if (version === undefined || tenant === undefined || endpoint === undefined) return false
+    this.#tenant(tenant).take(endpoint, version)
+    return true
+  }
+
+  /** The last revision of each endpoint that was told of, and whether it is there. */
+  *latest(): Generator<{ readonly key: string; readonly version: Version }> {
+    for (const [tenant, { endpoints }] of this.#tenants)
+      for (const { id, latest } of endpoints.values())
+        if (latest !== undefined) yield { key: `${tenant}.${id}`, version: latest }
+  }
+
+  /** What is wrong with a plan. */
+  plan(record: Loose, event: PlannedEvent): ReadonlyArray<Problem> {
+    const part = partOf(record)
+    if (part === undefined) {
+      this.unknown++
+      this.unknownUntil = Math.max(this.unknownUntil, event.eventAt)
+      return []
+    }
+    this.recomputed++
+    const tenant = this.#tenant(event.tenant)
+    const problems: Array<Problem> = []
+    const isIn = this.#range(part, event)
+    const { directory, endpoints } = part
+    for (const versions of this.#concerned(tenant, part, event.type))
+      if (isIn(versions.id)) problems.push(...checkEndpoint(versions, part, event))
+    for (const [id, { generation, revision }] of endpoints) {
+      const version = tenant.endpoints.get(id)?.of(revision)
+      const why =
+        version === undefined
+          ? `names revision ${revision} of it, and no fact tells of that`
+          : revision > directory
+            ? `names revision ${revision} of it, which is later`
+            : version.state === "enabled" && version.generation !== generation
+              ? `names revision ${revision} of it with another generation than that has`
+              : undefined
+      if (why !== undefined) problems.push(problemOf("plan-adds", id, part, event, why))
+    }
+    const missed = this.#missed(tenant, directory, event)
+    if (missed !== undefined)
+      problems.push({
+        kind: "plan-stale",
+        ...{ tenant: event.tenant, eventSeq: event.eventSeq },
+        says: `its plan was made from revision ${directory} of the endpoints, though ${event.tenant}/${missed.of.id} had been changed (revision ${missed.version.revision}) ${Math.round((event.eventAt - missed.version.storedAt) / 1000)} s before it was stored`
+      })
+    return problems
+  }
+
+  /** Endpoints that are to stand in a plan, or do. */
+  #concerned(tenant: Tenant, part: PlanPart, type: string): ReadonlySet<Versions> {
+    const wanting = tenant.wanting(type, part.directory)
+    let all: Set<Versions> | undefined
+    for (const id of part.endpoints.keys()) {
+      const versions = tenant.endpoints.get(id)
+      if (versions === undefined || wanting.has(versions)) continue
+      all ??= new Set(wanting)
+      all.add(versions)
+    }
+    return all ?? wanting
+  }
+
+  /** Which ids a part speaks for: those after the end of the part before it, up to its own end. */
+  #range(part: PlanPart, { eventAt, eventSeq }: PlannedEvent): (id: string) => boolean {
+    if (part.part === 0 && part.last) return () => true
+    const name = `${eventSeq}.${eventAt}`
+    const ids = [...part.endpoints.keys(), ...part.skipped].sort()
+    const end = ids.at(-1) ?? ""
+    const before = part.part === 0 ? "" : this.#ends.get(name)
+    const isAfter = (id: string) => (before === undefined ? id >= (ids[0] ?? "") : id > before)
+    if (part.last) this.#ends.delete(name)
+    else this.#ends.set(name, end)
+    return (id) => isAfter(id) && (part.last || id <= end)
+  }
+
+  /** A change that the router should have known. */
+  #missed(tenant: Tenant, directory: number, { eventAt }: PlannedEvent): Change | undefined {
+    const change = tenant.firstAfter(directory)
+    const before = eventAt - maxDirectoryAgeMs - this.#clocksApart
+    return change !== undefined && change.version.storedAt < before ? change : undefined
+  }
+
+  #tenant(name: string): Tenant {
+    const known = this.#tenants.get(name)
+    if (known !== undefined) return known
+    const tenant = new Tenant()
+    this.#tenants.set(name, tenant)
+    return tenant
+  }
+}
+
+const checkEndpoint = (
+  versions: Versions,
+  part: PlanPart,
+  event: PlannedEvent
+): ReadonlyArray<Problem> => {
+  const { id } = versions
+  const isPlanned = part.endpoints.has(id)
+  const isSkipped = part.skipped.has(id)
+  const may = versions.upTo(part.directory, event.storedAt)
+  const isRight = may.some((version) => {
+    const due = dueOf(version, event.type)
+    if (due === "any") return true
+    if (due === "planned") return isPlanned
+    return due === "skipped" ? isSkipped && !isPlanned : !isPlanned
+  })
+  if (isRight) return []
+  const [version] = may
+  const revision = version === undefined ? "" : ` (revision ${version.revision})`
+  if (isPlanned) {
+    const why =
+      dueOf(version, event.type) === "skipped"
+        ? `names it, and it was disabled${revision}`
+        : `names it, and it did not want ${event.type}${revision}`
+    return [problemOf("plan-adds", id, part, event, why)]
+  }
+  const why = isSkipped
+    ? `skips it, and it was enabled${revision}`
+    : `does not name it, and it wanted ${event.type}${revision}`
+  return [problemOf("plan-omits", id, part, event, why)]
+}
+
+const problemOf = (
+  kind: "plan-adds" | "plan-omits",
+  endpoint: string,
+  { directory }: PlanPart,
+  { eventSeq, tenant }: PlannedEvent,
+  why: string
+): Problem => ({
+  kind,
+  ...{ tenant, endpoint, eventSeq },
+  says: `the event's plan, made from revision ${directory} of the endpoints, ${why}`
+})
+
+const partOf = ({ plan }: Loose): PlanPart | undefined => {
+  if (typeof plan !== "object" || plan === null) return undefined
+  const { directory, endpoints, last, part, skipped }: Record<string, unknown> = { ...plan }
+  if (typeof directory !== "number" || typeof part !== "number") return undefined
+  if (!Array.isArray(endpoints) || !Array.isArray(skipped)) return undefined
+  return {
+    part,
+    last: last === true,
+    directory,
+    endpoints: new Map(
+      endpoints.map((each) => [
+        String(each?.id),
+        { revision: Number(each?.revision), generation: String(each?.generation) }
+      ])
+    ),
+    skipped: new Set(skipped.map((each) => String(each?.id)))
+  }
+}

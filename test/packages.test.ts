@@ -1,0 +1,45 @@
+import { readFile } from "node:fs/promises"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+
+const Lock = Schema.fromJsonString(
+  Schema.Struct({
+    packages: Schema.Record(
+      Schema.String,
+      Schema.Struct({
+        version: Schema.String,
+        integrity: Schema.optionalKey(Schema.String),
+        resolved: Schema.optionalKey(Schema.String),
+        hasInstallScript: Schema.optionalKey(Schema.Boolean),
+        bin: Schema.optionalKey(Schema.Struct({ node: Schema.optionalKey(Schema.String) }))
+      })
+    )
+  })
+)
+
+const read = (name: string) => readFile(new URL(`../${name}`, import.meta.url), "utf8")
+
+describe("package-lock.json", () => {
+  it("names all that is installed by its contents, and none that runs a script for it", async () => {
+    const { packages } = Schema.decodeUnknownSync(Lock)(await read("package-lock.json"))
+    const { "": petrel, ...others } = packages
+    assert.isDefined(petrel)
+    const odd = Object.entries(others).filter(
+      ([, { hasInstallScript, integrity, resolved }]) =>
+        integrity === undefined || resolved !== undefined || hasInstallScript === true
+    )
+    assert.deepStrictEqual(odd, [])
+    assert.match(await read(".npmrc"), /^ignore-scripts=true$/m)
+  })
+
+  it("has the Node that everything runs on, of one version for each platform", async () => {
+    const { packages } = Schema.decodeUnknownSync(Lock)(await read("package-lock.json"))
+    const nodes = Object.entries(packages).filter(([, { bin }]) => bin?.node !== undefined)
+    assert.deepStrictEqual(
+      nodes.map(([path, { version }]) => `${path.slice("node_modules/".length)} ${version}`),
+      ["bin-darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"].map(
+        (platform) => `node-${platform} ${process.versions.node}`
+      )
+    )
+  })
+})

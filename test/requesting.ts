@@ -1,0 +1,35 @@
+import { Effect } from "effect"
+import { IpNetwork } from "effect/net"
+import { startAttempt } from "../src/delivery/attempt/attempt.ts"
+import { makeAgents } from "../src/delivery/attempt/egress.ts"
+import { targetOf } from "../src/delivery/attempt/redirect.ts"
+
+/** What came of a request of a worker: the status, or the class of the error. */
+const asWorker = (url: string) =>
+  Effect.gen(function* () {
+    const networks = [IpNetwork.fromStringUnsafe("127.0.0.0/8")]
+    const agentOf = yield* makeAgents({ everyone: { networks, ports: [] }, tenants: new Map() })
+    return yield* Effect.callback<number | string | undefined>((resume) => {
+      const request = {
+        ...{ tenant: "acme", target: targetOf(url), headers: [], ownHeaders: [] },
+        ...{ body: Buffer.alloc(0), timeoutMs: 5_000, redirects: 0 }
+      }
+      startAttempt(agentOf("acme"), request, ({ error, status }) =>
+        resume(Effect.succeed(error?.class ?? status))
+      )
+    })
+  })
+
+/**
+ * A process of its own, whose environment decides what Node trusts: asks the URL by Node's own fetch
+ * and as a worker does.
+ */
+const run = Effect.fnUntraced(function* (url: string) {
+  const node = yield* Effect.promise(async () => (await fetch(url)).status)
+  const worker = yield* asWorker(url)
+  process.stdout.write(JSON.stringify({ node, worker }))
+}, Effect.scoped)
+
+Effect.runFork(run(process.argv[2] ?? "")).addObserver(() =>
+  process.stdout.write("", () => process.exit())
+)

@@ -1,0 +1,260 @@
+import { assert, describe, it } from "@effect/vitest"
+import { jetstream } from "@nats-io/jetstream"
+import { Duration, Effect, Layer, type Scope } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { init } from "../../src/broker/init.ts"
+import {
+  storeSystemThresholds,
+  storeTenantThresholds
+} from "../../src/delivery/alerts/alert-store.ts"
+import { pauseEndpoint, removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import type { WorkerOptions } from "../../src/delivery/worker.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { run, start } from "../cli/running.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  quickRetry,
+  testTopology,
+  waitingMessages,
+  worker
+} from "../engine.ts"
+import { gate } from "../gate.ts"
+import { disable } from "../live-endpoints.ts"
+import type { AccountsServer } from "../nats-accounts.ts"
+import { startWithAccounts } from "../nats-accounts.ts"
+import { receiver } from "../receiver.ts"
+import { byAttempt, quiet } from "../scenario.ts"
+import { endLeases, workerProcess } from "../worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
+
+const connectionOf = (url: string) => ({
+  url,
+  prefix: "PETREL_",
+  eventRoot: "events",
+  publishTimeoutMs: 1_000
+})
+
+/** Everybody as whom they are in nats.conf: the story itself is the operator's. */
+const cast = (server: AccountsServer) => {
+  const asWorker = Layer.build(Layer.fresh(Broker.layer(connectionOf(server.url("worker")))))
+  return {
+    server,
+    worker: (options: Partial<WorkerOptions> = {}) =>
+      Effect.flatMap(asWorker, (broker) => Effect.provideContext(worker(options), broker)),
+    /** Publishes so many events in the tenant's account. */
+    publish: (type: string, count = 1) =>
+      Effect.gen(function* () {
+        const connection = yield* Effect.promise(() => server.as("acme"))
+        const js = jetstream(connection)
+        for (let n = 0; n < count; n++)
+          yield* Effect.promise(() => js.publish(`events.acme.${type}`, `{"n":${n}}`))
+      })
+  }
+}
+
+/** Told with the accounts of nats.conf; fails where the broker refused anybody anything. */
+const scenario = <E>(
+  name: string,
+  story: (
+    people: ReturnType<typeof cast>
+  ) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>
+) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.promise(() => startWithAccounts())
+      const operator = Broker.layer(connectionOf(server.url("operator")))
+      const { violations } = server
+      // What lacks a permission may wait for ever.
+      const refused = eventually(
+        Effect.sync(() => violations),
+        ({ length }) => length > 0
+      )
+      yield* Effect.andThen(init(testTopology), story(cast(server))).pipe(
+        Effect.scoped,
+        Effect.raceFirst(refused),
+        Effect.provide(Facts.layer.pipe(Layer.provideMerge(operator))),
+        Effect.ensuring(Effect.promise(server.stop)),
+        Effect.provide(quiet)
+      )
+      assert.deepStrictEqual(violations, [])
+    })
+  )
+
+describe.concurrent("with the accounts of nats.conf, a worker", () => {
+  scenario("delivers, repeats by NAK and by schedule, and ends what does not succeed", (people) =>
+    Effect.gen(function* () {
+      const good = yield* receiver()
+      const flaky = yield* receiver({ answer: byAttempt(500, 500, 200) })
+      const bad = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "good", url: good.url, types: ["a"] })
+      yield* endpoint({ id: "flaky", url: flaky.url, types: ["a", "b"] })
+      yield* endpoint({ id: "bad", url: bad.url, types: ["a"] })
+      const facts = yield* history
+      const first = yield* people.worker()
+      yield* people.publish("a")
+      yield* facts.count("delivered", 2)
+      yield* facts.count("dead-lettered", 1)
+      yield* people.publish("un$routable")
+      yield* facts.count("unroutable", 1)
+      bad.answer({ status: 410 })
+      yield* people.publish("a")
+      yield* facts.count("endpoint-disabled", 1)
+      assert.deepInclude(facts.of("endpoint-disabled")[0], { worker: "w1", user: "worker" })
+      yield* facts.count("delivered", 4)
+      yield* first.stop
+
+      yield* people.worker({ id: "w2", maxWaiting: 0 })
+      yield* people.publish("b")
+      yield* facts.count("delivered", 5)
+      const waits = facts.of("attempt-failed").map(({ wait }) => wait)
+      assert.includeMembers(waits, ["nak", "schedule"])
+    })
+  )
+
+  scenario("keeps back, drains, probes and sweeps, and takes over from one that died", (people) =>
+    Effect.gen(function* () {
+      const slow = yield* gate
+      const ill = yield* receiver({ answer: byAttempt(500, 500, 500, 200) })
+      const later = yield* receiver({ answer: { status: 503 } })
+      const hourly = quickRetry({ backoff: { kind: "fixed", delay: "1 hour" }, window: "9 hours" })
+      yield* endpoint({ id: "slow", url: slow.url, types: ["slow"], maxInFlight: 2 })
+      yield* endpoint({
+        id: "ill",
+        url: ill.url,
+        types: ["ill"],
+        circuit: { failures: 2, coolDown: "200 millis", maxCoolDown: "300 millis", successes: 1 }
+      })
+      yield* endpoint({ id: "paused", types: ["p"], retry: quickRetry({ window: "2 seconds" }) })
+      yield* endpoint({ id: "disabled", url: later.url, types: ["d"], retry: hourly })
+      yield* endpoint({ id: "removed", url: later.url, types: ["d"], retry: hourly })
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "paused" }, undefined, "cli")
+      const facts = yield* history
+      const dying = yield* workerProcess(connectionOf(people.server.url("worker")), {
+        maxWaiting: 1
+      })
+      yield* dying.delivering
+      yield* people.publish("slow", 40)
+      yield* people.publish("d", 3)
+      yield* people.publish("p")
+      yield* eventually(backlogged, (count) => count >= 30)
+      yield* facts.count("attempt-failed", 6)
+      yield* dying.kill9
+      yield* endLeases
+
+      yield* people.worker()
+      yield* people.publish("ill")
+      yield* facts.count("circuit-closed", 1)
+      yield* slow.open
+      yield* facts.count("delivered", 41)
+      yield* disable("disabled")
+      yield* removeEndpoint("acme", "removed")
+      yield* facts.count("dead-lettered", 7)
+      assert.sameMembers(
+        [...new Set(facts.of("dead-lettered").map(({ reason }) => reason))],
+        ["deadline", "endpoint-disabled", "endpoint-removed"]
+      )
+      yield* eventually(waitingMessages, (count) => count === 0)
+    })
+  )
+
+  scenario("raises alerts about endpoints, tenants and the system, and sends them", (people) =>
+    Effect.gen(function* () {
+      const alerts = { window: "2 seconds", samples: 5 } as const
+      yield* storeSystemThresholds({ circuitsOpen: 1, window: Duration.seconds(2) })
+      yield* storeTenantThresholds("acme", { samples: 5 })
+      const bad = yield* receiver({ answer: { status: 400 } })
+      const ops = yield* receiver()
+      yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.alert.>"], alerts: {} })
+      yield* endpoint({ id: "bad", url: bad.url, types: ["a"], alerts })
+      const facts = yield* history
+      // The owner of partition 0 asks the other one.
+      const [first, second] = [{ alertEvery: 50 }, { id: "w2", alertEvery: 50 }]
+      yield* people.worker(first)
+      yield* people.worker(second)
+      yield* people.publish("a", 10)
+      const about = (what: string) =>
+        facts.until((all) =>
+          all.some(({ alert, kind }) => kind === "alert-raised" && alert?.about === what)
+        )
+      yield* Effect.all([about("endpoint"), about("tenant"), ops.received(1)])
+      yield* endpoint({
+        id: "ill",
+        url: bad.url,
+        types: ["b"],
+        retry: quickRetry({ maxAttempts: 100 }),
+        circuit: { failures: 1, coolDown: "1 minute" }
+      })
+      bad.answer({ status: 503 })
+      yield* people.publish("b", 3)
+      yield* about("system")
+    })
+  )
+})
+
+describe.concurrent("with the accounts of nats.conf, an operator", () => {
+  scenario("has every command, beside a worker that is a process of its own", (people) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: byAttempt(400) })
+      const petrel = (...args: ReadonlyArray<string>) =>
+        Effect.gen(function* () {
+          const { code, err, out } = yield* run(...args, "--nats", people.server.url("operator"))
+          assert.strictEqual(code, 0, [args.join(" "), ...out, ...err].join("\n"))
+          return out
+        })
+      yield* petrel("init")
+      const add = ["--url", hook.url, "--types", "invoice.>", "--allow-network", "127.0.0.0/8"]
+      yield* petrel("endpoint", "add", "acme/billing", ...add.slice(0, 4))
+      const facts = yield* history
+      const user = people.server.url("worker")
+      const running = yield* start("worker", "--nats", user, ...add.slice(4))
+      yield* running.until((out) => out.some((line) => line.includes("delivers")))
+      yield* people.publish("invoice.paid", 2)
+      yield* petrel("publish", "acme", "invoice.paid", "{}")
+      yield* facts.count("dead-lettered", 3)
+      hook.answer({ status: 200 })
+      yield* petrel("dead", "list")
+      yield* petrel("dead", "redeliver", "--endpoint", "acme/billing", "--by", "somebody")
+      yield* facts.count("delivered", 3)
+      yield* petrel("replay", "--to", "acme/billing", "--since", "1h")
+      yield* facts.count("delivered", 6)
+      yield* petrel("dead", "discard", "--all", "--yes")
+      for (const action of ["pause", "resume", "disable", "enable", "rotate", "show"])
+        yield* petrel("endpoint", action, "acme/billing")
+      // Whatever `--by` claims.
+      for (const kind of [
+        ...(["redelivered", "replayed", "discarded"] as const),
+        ...([
+          "endpoint-paused",
+          "endpoint-resumed",
+          "endpoint-disabled",
+          "endpoint-enabled"
+        ] as const)
+      ]) {
+        yield* facts.count(kind, 1)
+        for (const { user } of facts.of(kind)) assert.strictEqual(user, "operator", kind)
+      }
+      const lines = yield* petrel("history", "--endpoint", "acme/billing")
+      assert.include(lines.join("\n"), "sent again by somebody (user operator)")
+      for (const command of [
+        ["status", "--json"],
+        ["workers"],
+        ["endpoint", "list"],
+        ["alerts", "list"],
+        ["history", "totals"],
+        ["audit"]
+      ])
+        yield* petrel(...command)
+      const { delivery = "" } = facts.of("delivered")[0] ?? {}
+      yield* petrel("delivery", "show", delivery)
+      yield* running.signal("SIGTERM")
+      assert.strictEqual(yield* running.ended, 0)
+      yield* petrel("repartition", "3")
+      yield* petrel("rebuild", "health")
+    })
+  )
+})
