@@ -3,7 +3,7 @@ import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import type { ConfigurationStep } from "../history/configuration-story.ts"
 import { readStory } from "../history/configuration-story.ts"
-import { plainText } from "../history/line.ts"
+import { askedBy, plainText } from "../history/line.ts"
 import { withWords } from "./duration.ts"
 import { additionTexts, differenceTexts } from "./endpoint-difference.ts"
 import { moment } from "./endpoint-health.ts"
@@ -16,7 +16,7 @@ const words: Record<ConfigurationStep["change"], string> = {
   added: "added",
   changed: "changed",
   removed: "removed",
-  unreadable: "cannot be read any more: something other than Petrel has written it"
+  unreadable: "made unreadable"
 }
 
 const textsOf = (
@@ -32,10 +32,9 @@ const stepLines = (
   now: number,
   width: number | undefined
 ): ReadonlyArray<string> => {
-  const { at, by, change, revision } = step
-  const who = by === undefined ? "" : ` by ${plainText(by)}`
+  const { at, change, revision } = step
   return [
-    `${moment(at, now)}  revision ${revision}  ${words[change]}${who}`,
+    plainText(`${moment(at, now)}  revision ${revision}  ${askedBy(words[change], step)}`),
     ...textsOf(step, now).flatMap((text) => labelled("  ", text, width))
   ]
 }

@@ -16,6 +16,8 @@ export interface ConfigurationStep {
   readonly at: number
   /** Who made it, where that is known. */
   readonly by?: string
+  /** The broker's user whose connection told it, where that is known. */
+  readonly user?: string
   readonly change: "added" | "changed" | "removed" | "unreadable"
   /** From the last configuration before that could be read; all that was set in one that was added. */
   readonly differences: ReadonlyArray<SettingDifference>
@@ -38,10 +40,15 @@ export const storyOf = (facts: ReadonlyArray<Fact>): ReadonlyArray<Configuration
   }
   const story: Array<ConfigurationStep> = []
   let last: Configuration | undefined
-  for (const { at, by, change } of [...changes.values()].toSorted(inOrder)) {
+  for (const { at, by, change, user } of [...changes.values()].toSorted(inOrder)) {
     if (change === undefined) continue
     const { isUnreadable, now, revision } = change
-    const step = { revision, at, ...(by === undefined ? {} : { by }) }
+    const step = {
+      revision,
+      at,
+      ...(by === undefined ? {} : { by }),
+      ...(user === undefined ? {} : { user })
+    }
     if (now !== undefined) {
       const differences = differencesOf(last, now)
       const what = last === undefined ? "added" : "changed"

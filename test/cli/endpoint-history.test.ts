@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { appendChange } from "../../src/history/configuration.ts"
 import { readStory } from "../../src/history/configuration-story.ts"
-import { eventually, nth, worker } from "../engine.ts"
+import { erasableHistory, eventually, nth, worker } from "../engine.ts"
 import { readByHand, writeByHand } from "../live-endpoints.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
@@ -171,7 +171,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
         assert.deepStrictEqual(untimed(out.filter((line) => !line.startsWith("  "))), [
           "T  revision 1  added by ana",
           "T  revision 2  changed",
-          "T  revision 3  cannot be read any more: something other than Petrel has written it",
+          "T  revision 3  made unreadable",
           "T  revision 4  changed"
         ])
         assert.deepStrictEqual(
@@ -207,6 +207,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
     const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
     return installed(
       Effect.gen(function* () {
+        yield* erasableHistory
         const { ask, jsm, names } = yield* Broker
         yield* petrel("add", "acme/hook", "--url", "https://example.com/h", "--by", "ana")
         const look = ask("look", () => jsm.streams.info(names.configuration))

@@ -24,7 +24,7 @@ const fact = (change: ConfigurationChange, changes: Partial<Fact> = {}): Fact =>
   change,
   ...changes
 })
-const added = fact({ revision: 1, storedAt: 10, now: configuration }, { by: "ana" })
+const added = fact({ revision: 1, storedAt: 10, now: configuration }, { by: "ana", user: "ops" })
 const capped = fact({ revision: 4, storedAt: 40, now: { ...configuration, maxInFlight: 3 } })
 const unreadable = fact({ revision: 3, storedAt: 30, isUnreadable: true })
 const removed = fact({ revision: 5, storedAt: 50 })
@@ -58,8 +58,8 @@ describe("the story of an endpoint's configuration", () => {
       [added, noticed]
     ])
       assert.deepStrictEqual(
-        storyOf(facts).map(({ by, revision }) => [revision, by]),
-        [[1, "ana"]]
+        storyOf(facts).map(({ by, revision, user }) => [revision, by, user]),
+        [[1, "ana", "ops"]]
       )
   })
 

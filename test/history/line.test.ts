@@ -197,6 +197,10 @@ describe("the line of a fact", () => {
     assert.strictEqual(of({ kind: "endpoint-paused" }), "paused")
     assert.strictEqual(of({ kind: "endpoint-paused", reason: "moving" }), "paused: moving")
     assert.strictEqual(of({ kind: "endpoint-paused", user: "ops" }), "paused (user ops)")
+    assert.strictEqual(
+      of({ kind: "endpoint-disabled", reason: "moving", by: "ana@host", user: "ops" }),
+      "disabled by ana@host (user ops): moving"
+    )
     assert.strictEqual(of({ kind: "endpoint-resumed" }), "resumed")
   })
 
