@@ -41,10 +41,13 @@ export const startWithAccounts = async (
   changed: (configuration: string) => string = (text) => text
 ): Promise<AccountsServer> => {
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-accounts-"))
-  const [before, accounts] = (await readFile(natsConf, "utf8")).split(/^(?=#accounts \{$)/m)
+  // What comes after the block is about further accounts.
+  const [before, accounts] = (await readFile(natsConf, "utf8")).split(
+    /^(?=#accounts \{$)|^#\}\n(?=\n# Tenants)/m
+  )
   if (before === undefined || accounts === undefined) throw new Error("nats.conf has no accounts")
   const file = join(directory, "nats.conf")
-  await writeFile(file, onFreePorts(changed(before + takenIntoUse(accounts))))
+  await writeFile(file, onFreePorts(changed(`${before}${takenIntoUse(accounts)}}\n`)))
   const roles = [...accounts.matchAll(/\$PETREL_(\w+)_PASSWORD/g)].map(([, role = ""]) => role)
   const passwords = roles.map((role) => [`PETREL_${role}_PASSWORD`, `"${role.toLowerCase()}-1"`])
   const { path } = await Effect.runPromise(findNatsServer())

@@ -1,3 +1,4 @@
+import type { JetStreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import type { BrokerError } from "./connection.ts"
 import { Broker } from "./connection.ts"
@@ -10,8 +11,9 @@ import {
   streamNotFound,
   TopologyError
 } from "./installed.ts"
+import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
 import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
-import { leastMaxPayload, wanted } from "./topology.ts"
+import { leastMaxPayload, tenantStream, wanted } from "./topology.ts"
 
 /** What was there already, what was made, what was changed and in which fields. */
 export interface Change {
@@ -41,7 +43,9 @@ const withRoomNeeded =
             ? "--event-bytes"
             : stream.name === names.history
               ? "--history-bytes"
-              : "--dead-bytes"
+              : stream.name === names.dead
+                ? "--dead-bytes"
+                : "--tenant-bytes"
         return yield* new NoRoomError({
           stream: stream.name,
           message: `the stream ${stream.name} needs ${reserves} and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
@@ -70,7 +74,7 @@ const checkSubjects = Effect.gen(function* () {
     return yield* new TopologyError({
       message: `--events ${names.eventRoot} would take ${clash}, which this installation needs for itself: choose another name for the events`
     })
-  const mine = new Set([names.events, names.history, names.dead])
+  const mine = new Set([names.events, names.ownEvents, names.origins, names.history, names.dead])
   const isMine = (name: string) =>
     mine.has(name) || name.replace(/\d+$/, "0") === names.deliveries(0)
   for (const subject of [allEvents, ...own]) {
@@ -113,7 +117,21 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
       message: `this broker takes messages of up to ${maxPayload} bytes (max_payload), and Petrel needs ${leastMaxPayload} (64 KiB) at least: raise it in the broker's configuration`
     })
   yield* checkSubjects
-  return yield* ensureAll(wanted(names, options, maxPayload))
+  const items = wanted(names, options, maxPayload)
+  if (options.tenants.length === 0) return yield* ensureAll(items)
+  yield* checkSourceServer
+  // Theirs first: where an account is not as it should be, nothing has been changed.
+  const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
+    inAccountOf(tenant, (jsm) =>
+      ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)
+    )
+  )
+  yield* Effect.forEach(
+    items.filter(({ stream }) => stream.name === names.events),
+    ({ stream }) => releaseSubjects(stream),
+    { discard: true }
+  )
+  return [...theirs, ...(yield* ensureAll(items))]
 })
 
 /**
@@ -146,8 +164,15 @@ const ensureAll = Effect.fnUntraced(function* (items: ReadonlyArray<Wanted>, bey
   return changes
 })
 
-const ensureStream = Effect.fnUntraced(function* (stream: WantedStream, beyond: number) {
-  const { ask, jsm } = yield* Broker
+/** @param of the account that it is in. (Default: this one) */
+const ensureStream = Effect.fnUntraced(function* (
+  stream: WantedStream,
+  beyond: number,
+  of?: JetStreamManager
+) {
+  const broker = yield* Broker
+  const { ask } = broker
+  const jsm = of ?? broker.jsm
   const what = `stream ${stream.name}`
   const info = yield* ifFound(
     ask(`look at ${what}`, () => jsm.streams.info(stream.name)),
@@ -188,13 +213,17 @@ const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: Wa
   return { what, change: "updated", fields } satisfies Change
 })
 
-/** Fields of `want` that `have` says otherwise. The broker leaves defaults out of its answers. */
+/** Values that the broker leaves out of its answers. */
+const isLeftOut = (value: unknown): boolean =>
+  value === false || value === -1 || value === 0 || (Array.isArray(value) && value.length === 0)
+
+/** Fields of `want` that `have` says otherwise. */
 const differing = (want: object, have: object): ReadonlyArray<string> => {
   const actual = new Map(Object.entries(have))
   return Object.entries(want)
     .filter(([field, value]) => {
       const there = actual.get(field)
-      if (there === undefined) return value !== false && value !== -1 && value !== 0
+      if (there === undefined) return !isLeftOut(value)
       return JSON.stringify(there) !== JSON.stringify(value)
     })
     .map(([field]) => field)

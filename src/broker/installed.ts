@@ -24,6 +24,8 @@ export interface Layout {
   readonly ackWait: number
   /** ms */
   readonly moveDedupe: number
+  /** Events come from streams that EVENTS is sourced from, and what a source brings may come twice. */
+  readonly isSourced: boolean
 }
 
 export const streamNotFound = 10059
@@ -147,10 +149,12 @@ export const readLayout = Effect.gen(function* () {
   const consumer = yield* ask(`look at the consumer of ${stream}`, () =>
     jsm.consumers.info(stream, names.deliverConsumer)
   )
+  const events = yield* ask(`look at stream ${names.events}`, () => jsm.streams.info(names.events))
   return {
     partitions,
     ackWait: (consumer.config.ack_wait ?? nanos(30_000)) / 1e6,
-    moveDedupe: info.config.duplicate_window / 1e6
+    moveDedupe: info.config.duplicate_window / 1e6,
+    isSourced: (events.config.sources?.length ?? 0) > 0
   } satisfies Layout
 })
 
@@ -170,8 +174,8 @@ export const readInstalled = Effect.gen(function* () {
     ),
     consumerNotFound
   )
-  const [events, history, dead] = yield* Effect.all(
-    [stream(names.events), stream(names.history), stream(names.dead)],
+  const [events, own, history, dead] = yield* Effect.all(
+    [stream(names.events), stream(names.ownEvents), stream(names.history), stream(names.dead)],
     { concurrency: "unbounded" }
   )
   const { begun } = yield* findPartitions
@@ -183,9 +187,15 @@ export const readInstalled = Effect.gen(function* () {
       ? {}
       : {
           replicas: events.config.num_replicas,
-          eventDedupe: millis(events.config.duplicate_window),
+          eventDedupe: millis((own ?? events).config.duplicate_window),
           eventAge: millis(events.config.max_age),
           eventBytes: events.config.max_bytes
+        }),
+    ...(own === undefined
+      ? {}
+      : {
+          tenants: (events?.config.sources ?? []).flatMap(({ name }) => names.tenantOf(name) ?? []),
+          tenantBytes: own.config.max_bytes
         }),
     ...(ackWait === undefined ? {} : { ackWait: millis(ackWait) }),
     ...(history === undefined

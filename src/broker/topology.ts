@@ -37,6 +37,10 @@ export interface TopologyOptions {
   readonly deadAge: number
   /** The dead-letter stream refuses more than this. (Default: 1 GiB) */
   readonly deadBytes: number
+  /** Tenants with a stream of their own, in their own account. (Default: none) */
+  readonly tenants: ReadonlyArray<string>
+  /** The stream of each of them, and the one for all others, refuses more than this. (Default: 1 GiB) */
+  readonly tenantBytes: number
 }
 
 export const defaultTopology: TopologyOptions = {
@@ -50,7 +54,9 @@ export const defaultTopology: TopologyOptions = {
   historyAge: 30 * day,
   historyBytes: -1,
   deadAge: 30 * day,
-  deadBytes: 1024 ** 3
+  deadBytes: 1024 ** 3,
+  tenants: [],
+  tenantBytes: 1024 ** 3
 }
 
 /** The least `max_payload` of a broker: all that Petrel stores besides events fits into it, bytes. */
@@ -58,6 +64,9 @@ export const leastMaxPayload = 64 * 1024
 
 /** Room that an event leaves for the headers that Petrel adds on the way, which are under 8 KiB. */
 const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floor(maxPayload / 4))
+
+/** More than a source adds to the headers of an event, bytes: names of 64 characters, several times. */
+const sourceHeaderRoom = 1024
 
 /** Messages handed out and not settled, waiting NAKs included: far above what the worker lets wait. */
 const maxAckPending = 65_536
@@ -70,6 +79,104 @@ export interface Wanted {
   readonly stream: WantedStream
   readonly consumer?: WantedConsumer
 }
+
+/** What all streams that hold events have in common. */
+const eventLimits = ({ eventAge, replicas }: TopologyOptions) => ({
+  storage: StorageType.File,
+  num_replicas: replicas,
+  max_consumers: -1,
+  retention: RetentionPolicy.Limits,
+  max_age: nanos(eventAge),
+  // Full, it refuses what comes: what is in it may not be routed yet.
+  discard: DiscardPolicy.New,
+  allow_direct: true
+})
+
+/** A stream that takes what is published, and that EVENTS is sourced from. */
+const publishedTo = (
+  name: string,
+  subjects: ReadonlyArray<string>,
+  options: TopologyOptions,
+  maxPayload: number
+): WantedStream => ({
+  ...eventLimits(options),
+  name,
+  subjects: [...subjects],
+  // An event that fits here must fit into EVENTS: its source would try it again for ever.
+  max_msg_size: maxPayload - headerRoom(maxPayload) - sourceHeaderRoom,
+  max_bytes: options.tenantBytes,
+  duplicate_window: nanos(options.eventDedupe)
+})
+
+/** The stream of a tenant, as it is to be in the tenant's account. */
+export const tenantStream = (
+  names: Names,
+  tenant: string,
+  options: TopologyOptions,
+  maxPayload: number
+): WantedStream =>
+  publishedTo(names.tenantEvents(tenant), [names.subjects.eventsOf(tenant)], options, maxPayload)
+
+/** What publishers may publish to and EVENTS is sourced from, and what tells repeats of a source. */
+const sourced = (
+  names: Names,
+  options: TopologyOptions,
+  maxPayload: number
+): ReadonlyArray<Wanted> => [
+  {
+    stream: publishedTo(
+      names.ownEvents,
+      [names.subjects.allEvents, names.subjects.allAlertEvents],
+      options,
+      maxPayload
+    )
+  },
+  {
+    stream: {
+      storage: StorageType.File,
+      num_replicas: options.replicas,
+      max_consumers: -1,
+      name: names.origins,
+      subjects: [names.subjects.origin],
+      retention: RetentionPolicy.Limits,
+      max_age: nanos(options.eventDedupe),
+      duplicate_window: nanos(options.eventDedupe)
+    }
+  }
+]
+
+/**
+ * Where a source begins of which EVENTS holds nothing. Left to itself it would begin with what is
+ * newer than the last event in EVENTS, whoever that came from, and leave out what was acknowledged.
+ */
+const fromBeginning = { opt_start_seq: 1 } as const
+
+/** Where EVENTS takes what it holds from. Equal ids of different tenants must both be stored. */
+const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
+  tenants.length === 0
+    ? {
+        subjects: [names.subjects.allEvents, names.subjects.allAlertEvents],
+        duplicate_window: nanos(eventDedupe)
+      }
+    : {
+        subjects: [],
+        duplicate_window: 0,
+        sources: [
+          { name: names.ownEvents, ...fromBeginning },
+          ...tenants.map((tenant) => ({
+            name: names.tenantEvents(tenant),
+            ...fromBeginning,
+            // Whatever that stream holds, nothing but this tenant's events comes from it.
+            subject_transforms: [
+              { src: names.subjects.eventsOf(tenant), dest: names.subjects.eventsOf(tenant) }
+            ],
+            external: {
+              api: names.subjects.tenantApi(tenant),
+              deliver: names.subjects.tenantDeliver(tenant)
+            }
+          }))
+        ]
+      }
 
 /**
  * All streams, buckets and consumers of an installation, as data, in the order in which they are
@@ -133,19 +240,14 @@ export const wanted = (
     }
   })
   return [
+    ...(options.tenants.length === 0 ? [] : sourced(names, options, maxPayload)),
     {
       stream: {
-        ...common,
+        ...eventLimits(options),
         name: names.events,
-        subjects: [names.subjects.allEvents, names.subjects.allAlertEvents],
-        retention: RetentionPolicy.Limits,
-        max_age: nanos(options.eventAge),
+        ...takenFrom(names, options),
         max_bytes: options.eventBytes,
-        // Full, it refuses what comes: what is in it may not be routed yet.
-        discard: DiscardPolicy.New,
-        max_msg_size: maxPayload - headerRoom(maxPayload),
-        duplicate_window: nanos(options.eventDedupe),
-        allow_direct: true
+        max_msg_size: maxPayload - headerRoom(maxPayload)
       },
       consumer: {
         durable_name: names.routerConsumer,

@@ -48,6 +48,7 @@ export const auditJson = (audit: Audit, ms: number) => {
     problems: Object.fromEntries(problems.counts),
     shown: problems.list.length,
     remarks: audit.remarks,
+    cautions: audit.cautions,
     ms
   }
 }
@@ -138,6 +139,8 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     "",
     row("events", events.stored),
     ...rowIf("  not routed yet", events.unreached, "the router has not come to them"),
+    ...rowIf("  brought twice", events.repeated, "by a source: repeats are left out"),
+    ...rowIf("    delivered again", events.deliveredAgain, "they came long after the first"),
     row("deliveries", tally.begun),
     row("  delivered", tally.delivered),
     ...rowIf("    more than once", tally.repeated, "repeats after a crash: no fault"),
@@ -149,10 +152,14 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
     row("  missing", tally.missing),
     ...rowIf("skipped", skipped, "endpoints that took no events"),
-    row("plans made again", books.planCheck.recomputed, "each endpoint that wanted an event"),
+    row("plans recomputed", books.planCheck.recomputed, "each endpoint that wanted an event"),
     ...rowIf("  not possible", books.planCheck.unknown, "an older version made them"),
     row("facts read", books.history.messages),
     ...problemLines(audit),
+    ...audit.cautions.flatMap(({ events, kind, says, tenant }) => [
+      "",
+      ...fitted(`Caution: ${kind}: ${plural(events, "event")} of ${tenant}: ${says}`)
+    ]),
     ...audit.remarks.flatMap(({ endpoint, kind, says, tenant }) => [
       "",
       ...fitted(`Remark: ${kind}: ${tenant}/${endpoint}: ${says}; see petrel rebuild health`)

@@ -6,11 +6,13 @@ import { init as makeTopology } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
 import type { Shares } from "../broker/room.ts"
 import { leastBytes, usualEventBytes } from "../broker/room.ts"
+import { unheardTenants } from "../broker/tenant-streams.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import { listEndpoints } from "../delivery/endpoints/endpoint-store.ts"
 import { windowOf } from "../delivery/endpoints/live-endpoint.ts"
 import type { Names } from "../domain/names.ts"
+import { isToken } from "../domain/token.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { durationExpected, durationText, readDuration } from "./duration.ts"
 import { connected, petrel } from "./frame.ts"
@@ -110,10 +112,31 @@ const flags = {
     "history-bytes",
     "half of --event-bytes",
     "Room for the history; full, it drops its oldest"
+  ),
+  tenants: Flag.String("tenant-streams").pipe(
+    Flag.withMetavar("TENANTS"),
+    Flag.withDescription(
+      "Tenants, with commas, whose events come from a stream in an account of their own (nats.conf shows it), besides those that have one"
+    ),
+    Flag.filterMap(
+      (text) => {
+        const tenants = text.split(",").map((tenant) => tenant.trim())
+        return tenants.every(isToken) ? Option.some(tenants) : Option.none()
+      },
+      () => "must be names of tenants, with commas: acme,globex"
+    ),
+    left
+  ),
+  tenantBytes: size(
+    "tenant-bytes",
+    bytesText(defaultTopology.tenantBytes),
+    "With --tenant-streams, room for a tenant's events of --event-age in its stream; full, it refuses what the tenant publishes"
   )
 }
 
-type Given = { readonly [K in keyof typeof flags]: number | undefined }
+type Given = {
+  readonly [K in Exclude<keyof typeof flags, "tenants">]: number | undefined
+}
 
 const given = (options: Given) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
@@ -195,16 +218,38 @@ const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: Topolo
     )
 })
 
+/** Says whose events do not come, and what is to be done where events came to EVENTS directly before. */
+const warnOfTenants = Effect.fnUntraced(function* (
+  { tenants }: TopologyOptions,
+  isConverted: boolean
+) {
+  if (tenants.length === 0) return
+  const { names } = yield* Broker
+  if (isConverted)
+    yield* Effect.logWarning(
+      `${names.events} took what was published and is sourced from ${names.ownEvents} and the tenants' streams now: restart the workers, which find out only then that a source may bring an event twice`
+    )
+  for (const tenant of yield* unheardTenants)
+    yield* Effect.logWarning(
+      `nothing is heard of ${names.tenantEvents(tenant)}: let the account of ${tenant} export the stream "${names.subjects.tenantDeliver(tenant)}.>" and the service "$JS.FC.${names.tenantEvents(tenant)}.>", and import both here, as nats.conf shows`
+    )
+})
+
 /** Makes the streams and buckets of an installation, or brings them to what is asked for. */
 export const init = Command.make(
   "init",
   flags,
-  Effect.fnUntraced(function* (options) {
+  Effect.fnUntraced(function* ({ tenants = [], ...options }) {
     const { json, prefix } = yield* petrel
     const work = Effect.gen(function* () {
       const { connection } = yield* Broker
       const installed = yield* readInstalled
-      const topology: TopologyOptions = { ...defaultTopology, ...installed, ...given(options) }
+      const topology: TopologyOptions = {
+        ...defaultTopology,
+        ...installed,
+        ...given(options),
+        tenants: [...new Set([...(installed.tenants ?? []), ...tenants])]
+      }
       if (topology.eventDedupe > topology.eventAge)
         return yield* new Refused({
           message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
@@ -233,6 +278,10 @@ export const init = Command.make(
         )
       )
       yield* warnOfAges(topology)
+      yield* warnOfTenants(
+        topology,
+        installed.partitions !== undefined && installed.tenants === undefined
+      )
       return { changes, room, topology }
     })
     const { changes, room, topology } = yield* work.pipe(Effect.provide(connected))
@@ -247,7 +296,11 @@ export const init = Command.make(
   Command.withDescription("Make the streams and buckets, or change what differs"),
   Command.withExamples([
     { command: "petrel init", description: "One broker" },
-    { command: "petrel init --replicas 3 --partitions 32", description: "A cluster and a fleet" }
+    { command: "petrel init --replicas 3 --partitions 32", description: "A cluster and a fleet" },
+    {
+      command: "petrel init --tenant-streams acme,globex",
+      description: "Tenants that do not trust each other"
+    }
   ])
 )
 

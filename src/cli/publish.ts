@@ -92,16 +92,17 @@ export const publish = Command.make(
       yield* Effect.logWarning(
         `${event.unsent.join(", ")}: kept with the event, but receivers get only content-type, traceparent and tracestate`
       )
-    const ack = yield* Effect.gen(function* () {
+    const { ack, isDirect } = yield* Effect.gen(function* () {
       const { names, publisher } = yield* Broker
       const subject = `${names.eventRoot}.${event.tenant}.${event.type}`
-      return yield* publisher
+      const ack = yield* publisher
         .publish(subject, bytes, event.headers)
         .pipe(
           Effect.catch((error) =>
             Effect.flatMap(explained(error, event, bytes.length), Effect.fail)
           )
         )
+      return { ack, isDirect: ack.stream === names.events }
     }).pipe(Effect.provide(connected))
     if (ack.duplicate)
       yield* Effect.logWarning(
@@ -113,7 +114,8 @@ export const publish = Command.make(
         id: event.id,
         tenant: event.tenant,
         type: event.type,
-        seq: ack.seq,
+        // In a stream that EVENTS is sourced from it is another than the event's.
+        ...(isDirect ? { seq: ack.seq } : {}),
         duplicate: ack.duplicate
       },
       event.id

@@ -62,6 +62,8 @@ export const parseEventSubject = (
 ): EventSubject => {
   const isOwn = subject.startsWith(`${alertRoot}.`)
   const root = isOwn ? alertRoot : eventRoot
+  if (!subject.startsWith(`${root}.`))
+    return { tenant: undefined, problem: `the subject ${subject} is not ${root}.<tenant>.<type>` }
   const [tenant = "", ...type] = subject.slice(root.length + 1).split(".")
   if (!isToken(tenant))
     return {

@@ -6,6 +6,14 @@ export interface Names {
   /** First tokens of the subjects of Petrel's own events, the alerts, to which only workers publish. */
   readonly alertRoot: string
   readonly events: string
+  /** Where an installation with tenants' streams stores what is published in its own account. */
+  readonly ownEvents: string
+  /** The stream of a tenant, in the tenant's account. */
+  readonly tenantEvents: (tenant: string) => string
+  /** The tenant whose stream has a name; undefined where it is nobody's. */
+  readonly tenantOf: (stream: string) => string | undefined
+  /** Which events came from where: what a source brings twice is known by it. */
+  readonly origins: string
   readonly history: string
   readonly dead: string
   /** Every change of an endpoint's configuration, copied from the history and kept for good. */
@@ -23,6 +31,12 @@ export interface Names {
   readonly deliverConsumer: string
   readonly subjects: {
     readonly allEvents: string
+    readonly eventsOf: (tenant: string) => string
+    /** In front of JetStream's requests to a tenant's account. */
+    readonly tenantApi: (tenant: string) => string
+    /** On which the stream of a tenant delivers its events. */
+    readonly tenantDeliver: (tenant: string) => string
+    readonly origin: string
     readonly event: (tenant: string, type: string) => string
     readonly allAlertEvents: string
     readonly alertEvent: (tenant: string, type: string) => string
@@ -64,10 +78,16 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
   const alertRoot = `${root}.alert-events`
   // In one piece, as each fact names one: see deliveryId.
   const stream = (name: string) => [prefix, name].join("")
+  const tenantStreams = stream("EVENTS_")
   return {
     eventRoot,
     alertRoot,
     events: stream("EVENTS"),
+    ownEvents: stream("OWN_EVENTS"),
+    tenantEvents: (tenant) => `${tenantStreams}${tenant}`,
+    tenantOf: (name) =>
+      name.startsWith(tenantStreams) ? name.slice(tenantStreams.length) : undefined,
+    origins: stream("ORIGINS"),
     history: stream("HISTORY"),
     dead: stream("DEAD"),
     configuration: stream("CONFIGURATION"),
@@ -84,6 +104,10 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     deliverConsumer: "deliver",
     subjects: {
       allEvents: `${eventRoot}.>`,
+      eventsOf: (tenant) => `${eventRoot}.${tenant}.>`,
+      tenantApi: (tenant) => `${root}.tenants.${tenant}.api`,
+      tenantDeliver: (tenant) => `${root}.tenants.${tenant}.events`,
+      origin: `${root}.origin`,
       event: (tenant, type) => `${eventRoot}.${tenant}.${type}`,
       allAlertEvents: `${alertRoot}.>`,
       alertEvent: (tenant, type) => `${alertRoot}.${tenant}.${type}`,

@@ -60,7 +60,8 @@ describe.concurrent("init", () => {
         assert.deepStrictEqual(yield* readLayout, {
           partitions: 2,
           ackWait: testTopology.ackWait,
-          moveDedupe: testTopology.moveDedupe
+          moveDedupe: testTopology.moveDedupe,
+          isSourced: false
         })
       })
     )

@@ -44,7 +44,7 @@ describe("petrel history export", () => {
         assert.match(nth(csv.out, 2), /,'=1\+1,/)
         assert.deepStrictEqual(csv.err, ["2 facts exported"])
         assert.deepStrictEqual(
-          calc.out.slice(1).map((line) => line.split(",").at(-4)),
+          calc.out.slice(1).map((line) => line.split(",").at(-5)),
           ["'=1+1", "'+1", "'-1", "'@SUM(1)", "'\t=1", `"'\\u000d=1"`, "'=1"]
         )
       })

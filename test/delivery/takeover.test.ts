@@ -190,7 +190,9 @@ describe("the floors of the history", () => {
         yield* publish("invoice.paid")
         yield* facts.count("delivered", 1)
         const floors = Effect.forEach([0, 1], storedFloor)
-        yield* eventually(floors, (both) => both.every((floor) => floor === facts.facts.length))
+        yield* eventually(floors, (both) =>
+          both.every((floor) => floor === facts.facts.length + facts.changes.length)
+        )
       }),
     { ackWait: 300 }
   )

@@ -118,7 +118,7 @@ describe("an audit of a history that expires", () => {
       yield* erasableHistory
       yield* delivered(300)
       const reach = yield* readReach({})
-      const books = openBooks(reach)
+      const books = yield* openBooks(reach)
       yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 450 }))
       const judgement = yield* judge(books, yield* examine(books, reach))
       assert.deepStrictEqual(judgement.problems.list, [])

@@ -104,7 +104,7 @@ describe.concurrent("a watch", () => {
     Effect.gen(function* () {
       yield* delivered(5)
       const reach = yield* readReach({})
-      const books = openBooks(reach)
+      const books = yield* openBooks(reach)
       yield* examine(books, reach)
       yield* examine(books, reach)
       yield* keepFacts([0, 1, 2, 3, 4, 3, 4])
@@ -118,7 +118,7 @@ describe.concurrent("a watch", () => {
       const { ask, jsm, names } = yield* Broker
       yield* publishMany(5)
       const reach = yield* readReach({})
-      const books = openBooks(reach)
+      const books = yield* openBooks(reach)
       yield* examine(books, reach)
       for (const [count, from] of [
         [2, 3],

@@ -91,7 +91,7 @@ describe.concurrent("what a worker had decided when it died", () => {
         yield* facts.count("attempt-failed", 1)
         yield* eventually(
           storedFloor(partitionOf("acme", "hook", 2)),
-          (floor) => floor >= facts.facts.length
+          (floor) => floor >= facts.facts.length + facts.changes.length
         )
         yield* first.kill9
         yield* endLeases

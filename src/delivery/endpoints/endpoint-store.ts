@@ -89,12 +89,26 @@ const write = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const { by, expected, removes } = options
-  const { seq: revision } = yield* writeValue(names.buckets.endpoints, key, value, {
+  const revision = yield* writeValue(names.buckets.endpoints, key, value, {
     ...(expected === undefined ? {} : { expected }),
     headers: [...(removes === true ? removal : []), ...authorHeaders({ by, user: yield* readUser })]
-  })
+  }).pipe(
+    Effect.map(({ seq }) => seq),
+    Effect.catchIf(
+      ({ reason }) => reason === "timeout",
+      (error) => Effect.flatMap(findWritten(key, value), (found) => found ?? Effect.fail(error))
+    )
+  )
   yield* Effect.ignore(tell(key, revision))
   return revision
+})
+
+/** A time-out does not say whether a value was stored: its revision, where it is there. */
+const findWritten = Effect.fnUntraced(function* (key: string, value: string) {
+  const { ask } = yield* Broker
+  const bucket = yield* openBucket
+  const entry = yield* ask(`read ${key}`, () => bucket.get(key))
+  return entry?.string() === value ? Effect.succeed(entry.revision) : undefined
 })
 
 const removal: HeaderList = [["KV-Operation", "DEL"]]

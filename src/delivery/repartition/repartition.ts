@@ -159,7 +159,8 @@ const change = Effect.fnUntraced(function* (
     return { from, to, moved: [] } satisfies Repartitioned
   }
   const installed = { ...defaultTopology, ...(yield* readInstalled) }
-  const layout: Layout = { ...installed, partitions: from }
+  const isSourced = installed.tenants.length > 0
+  const layout: Layout = { ...installed, partitions: from, isSourced }
 
   /** Nothing lies elsewhere before this has come to its end: until then it can be taken back. */
   const settle = Effect.gen(function* () {

@@ -8,6 +8,7 @@ import { eventName, parseEventSubject, subjectWithId } from "../../domain/event.
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
+import { readRepeat } from "../../domain/origin.ts"
 import { nobody } from "../../domain/token.ts"
 import { isOwnType, TypeIndex } from "../../domain/type-filter.ts"
 import { decodeFact } from "../../history/fact-at.ts"
@@ -166,11 +167,13 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const isRouted = yield* routedNow(query.tenant)
   const delivered = new Set<string>()
   const open = new Map<string, string>()
-  const note = ({ eventAt, eventSeq, kind, plan, round = "" }: Fact) => {
+  const note = ({ eventAt, eventSeq, kind, plan, reason, round = "" }: Fact) => {
     if (eventSeq === undefined || eventAt === undefined) return
     const event = { eventSeq, eventAt }
     const name = eventName(event)
     if (kind === "routed") {
+      // The endpoint gets, or got, the event that it repeats.
+      if (readRepeat(reason) !== undefined) delivered.add(name)
       if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
         open.set(roundKey({ ...event, round: firstRound }), name)
       return

@@ -12,6 +12,7 @@ import type { Event, GetHeader } from "../../domain/event.ts"
 import { contentOf, eventId, eventName, subjectWithId } from "../../domain/event.ts"
 import type { Plan, Planned } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
+import { repeatOf } from "../../domain/origin.ts"
 import { nobody } from "../../domain/token.ts"
 import { Facts } from "../../history/facts.ts"
 import { Checkpoint } from "../checkpoint.ts"
@@ -22,10 +23,11 @@ import { makeLook, nothing } from "./begun.ts"
 import { makeDirectoryGate } from "./directory-gate.ts"
 import type { Owned, SoFar, Then } from "./fan-out.ts"
 import { fanOut, makeFanOut } from "./fan-out.ts"
+import { makeOrigins } from "./origins.ts"
 import type { Choice, StoredPart } from "./plan.ts"
-import { endOf, isSole, nextPart, partSize, readPart } from "./plan.ts"
+import { endOf, isSole, nextPart, partSize, readPart, routedFact } from "./plan.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
-import { makePlans } from "./plans.ts"
+import { factId, makePlans } from "./plans.ts"
 import { Routes } from "./routes.ts"
 import { Telling } from "./telling.ts"
 
@@ -74,6 +76,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
   const patience = layout.moveDedupe / 2
   const plans = yield* makePlans(worker, patience)
+  const origins = yield* makeOrigins(layout.isSourced, patience)
   const endpoints = makeDirectoryGate(directory, {
     limit: patience / 2,
     stopping: options.stopping
@@ -220,6 +223,17 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     )
   }
 
+  /** An event that goes to nobody: it has a plan like all others, which says why. */
+  const leaveOut = (event: Event, reason: string) => {
+    const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }
+    const at = clock.currentTimeMillisUnsafe()
+    return facts.appendWithin(
+      patience,
+      { ...routedFact(event, plan, at, worker), reason },
+      factId(event, plan)
+    )
+  }
+
   const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
     const began = sofar.began ?? elapsedMs()
     const routed = Effect.suspend(() => {
@@ -228,7 +242,13 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
       const event = eventOf(message, header, subject)
       return Effect.flatMap(asPlanned(event, { ...sofar, began }), (known) =>
-        routeEvent(event, route, message.data, known)
+        (known.known?.parts.length ?? 0) > 0
+          ? routeEvent(event, route, message.data, known)
+          : Effect.flatMap(origins.repeated(event, header, message.data), (first) =>
+              first === undefined
+                ? routeEvent(event, route, message.data, known)
+                : leaveOut(event, repeatOf(first))
+            )
       )
     })
     return endpoints.pass.pipe(
@@ -264,14 +284,19 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       }
       const send = () =>
         sendAll({ message, telling, keys, began }, work, { done, otherwise, lasts })
-      if (isSole(plan) && facts.isTaking()) return send()
-      telling.ask(() =>
-        work.step(() => {
-          // The very same, so that it is known as this one where it has been stored.
-          if (telling.isUnsure) return otherwise({ known: undefined, began, asked: telling })
-          reached("plan-stored")
-          send()
-        })
+      const carryOut = () => {
+        if (isSole(plan) && facts.isTaking()) return send()
+        telling.ask(() =>
+          work.step(() => {
+            // The very same, so that it is known as this one where it has been stored.
+            if (telling.isUnsure) return otherwise({ known: undefined, began, asked: telling })
+            reached("plan-stored")
+            send()
+          })
+        )
+      }
+      origins.tryClaim(event, header, (isFirst) =>
+        work.step(() => (isFirst ? carryOut() : fromStart()))
       )
     })
 

@@ -8,6 +8,7 @@ import { makeAttemptTimes } from "./attempt-times.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
+import { readCautions } from "./cautions.ts"
 import { compareCircuits } from "./circuits.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
 import type { Findings, Overdue } from "./judgement.ts"
@@ -44,13 +45,14 @@ const atOnce = 16
  */
 export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
   const whole = yield* readReach(options)
-  const books = openBooks(whole, options.marks)
+  const books = yield* openBooks(whole, options.marks)
   options.onBegin?.(books)
   const findings = yield* examine(books, whole)
   const { reach } = findings
   const { ackWait } = yield* readLayout
   const remarks = yield* compareCircuits(books, ackWait)
-  return { reach, books, findings, remarks, judgement: yield* judge(books, findings) }
+  const cautions = yield* readCautions(books.headers)
+  return { reach, books, findings, remarks, cautions, judgement: yield* judge(books, findings) }
 })
 
 /**

@@ -1,11 +1,14 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { millisOf } from "../../broker/stream-message.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import { readRepeat } from "../../domain/origin.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
 import { readConfiguration } from "./configuration-reading.ts"
 import { Digests } from "./digest.ts"
+import { EventHeaders } from "./event-headers.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
 import { PlanCheck } from "./plan-check.ts"
@@ -55,8 +58,15 @@ const isAside = ({ kind }: Loose): boolean =>
  * The events and the facts of a range, read once each in their order, as far as the streams go at
  * the moment; and on from there, as often as it is asked.
  */
-export const openBooks = (reach: Reach, marks: { events?: number; history?: number } = {}) => {
+export const openBooks = Effect.fnUntraced(function* (
+  reach: Reach,
+  marks: { events?: number; history?: number } = {}
+) {
+  const { names } = yield* Broker
   const ledger = new Ledger(reach.scope)
+  const headers = new EventHeaders(names)
+  /** The events that the router left out, and which event each of them repeats. */
+  const leftOut = new Map<number, EventIdentity>()
   const reading = (next: number, mark?: number): Reading => ({
     next,
     to: next - 1,
@@ -88,6 +98,7 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
       eventsGone(events.next, seen.seq - 1, "somebody removed them")
     note(events, seen)
+    headers.see(seen.seq, seen.message)
     if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) isReplaced(seen.seq)
   }
 
@@ -115,8 +126,11 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
     if (record?.plan !== undefined && objection === undefined) {
-      lastPlanned = Math.max(lastPlanned, numberIn(record.eventSeq) ?? 0)
-      recompute(record, millisOf(nanoseconds))
+      const eventSeq = numberIn(record.eventSeq) ?? 0
+      lastPlanned = Math.max(lastPlanned, eventSeq)
+      const first = readRepeat(record.reason)
+      if (first === undefined) recompute(record, millisOf(nanoseconds))
+      else leftOut.set(eventSeq, first)
     }
     if (aside?.kind === "endpoint-changed") planCheck.change(aside)
     if (aside === undefined || !circuitKinds.has(aside.kind)) return
@@ -214,6 +228,8 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
 
   return {
     ledger,
+    headers,
+    leftOut,
     events,
     history,
     endpoints,
@@ -224,9 +240,9 @@ export const openBooks = (reach: Reach, marks: { events?: number; history?: numb
     readHistory,
     forgetSettled
   }
-}
+})
 
-export type Books = ReturnType<typeof openBooks>
+export type Books = Effect.Success<ReturnType<typeof openBooks>>
 
 const wordsFor = (
   objection: "unreadable-fact" | "plans-differ" | "fact-before-event",

@@ -15,6 +15,7 @@ import {
 } from "../fold/round.ts"
 import type { Books } from "./books.ts"
 import type { Unburied, Untold } from "./burials.ts"
+import { wronglyLeftOut } from "./left-out.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
 import { Problems } from "./problem.ts"
 import type { Reach } from "./reach.ts"
@@ -65,6 +66,10 @@ export interface EventTally {
   readonly stored: number
   /** The router has not come to them. */
   readonly unreached: number
+  /** Brought again by a source: they are in the event stream twice. */
+  readonly repeated: number
+  /** Of these: delivered again, as nobody knew any more that they had come before. */
+  readonly deliveredAgain: number
 }
 
 /** What it all comes to. */
@@ -119,7 +124,12 @@ export const judge = Effect.fnUntraced(function* (
     overdue: findings.overdue.length,
     missing: 0
   }
-  const found: Array<Problem> = [...books.objections, ...findings.misconfigured]
+  const found: Array<Problem> = [
+    ...books.objections,
+    ...findings.misconfigured,
+    ...(yield* wronglyLeftOut(books))
+  ]
+  const { headers, leftOut } = books
   const about = (eventSeq: number, lane: number) => ({ ...ledger.lanes.get(lane), eventSeq })
 
   ledger.each((eventSeq, lane, state) => {
@@ -221,7 +231,14 @@ export const judge = Effect.fnUntraced(function* (
   const judgement: Judgement = {
     verdict: problems.total > 0 ? "problems" : isVouched ? "clean" : "unvouched",
     tally,
-    events: { stored: books.events.messages, unreached },
+    events: {
+      stored: books.events.messages,
+      unreached,
+      repeated: new Set([...headers.repeated, ...leftOut.keys()]).size,
+      deliveredAgain: [...headers.repeated].filter(
+        (seq) => !leftOut.has(seq) && seq <= reach.routerFloor
+      ).length
+    },
     problems
   }
   return judgement

@@ -76,7 +76,7 @@ const factOf = (
 export const watch = <E, R>(range: AuditRange, every: number, listener: WatchListener<E, R>) =>
   Effect.gen(function* () {
     const facts = yield* Facts
-    let books = openBooks(yield* readReach(range))
+    let books = yield* openBooks(yield* readReach(range))
     const isNew = (problem: Problem) =>
       raisable.has(problem.kind) && !books.ledger.raised.has(raisedName(aboutOf(problem)))
     // What was read stays read: where a look cannot be finished, the next one goes on from there.
@@ -93,7 +93,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
         "EndLost",
         Effect.fnUntraced(function* (lost) {
           yield* listener.failed(lost.message)
-          books = openBooks(yield* readReach(range))
+          books = yield* openBooks(yield* readReach(range))
           books.objections.push(lost.problem)
           return undefined
         })

@@ -1,0 +1,111 @@
+import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream"
+import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { Broker } from "./connection.ts"
+import { ifFound, streamNotFound, TopologyError } from "./installed.ts"
+import type { WantedStream } from "./topology.ts"
+
+/**
+ * Older servers take events whose publisher has set `Nats-Stream-Source`, by which they find out
+ * after a restart where each source goes on: one tenant could make another's source leave events out.
+ */
+const oldestServer = [2, 15] as const
+
+/** For how long an account that is not there is waited for, ms. */
+const patienceMs = 5_000
+
+/** Fails where the broker is too old to keep tenants apart whose streams EVENTS is sourced from. */
+export const checkSourceServer = Effect.gen(function* () {
+  const { connection } = yield* Broker
+  const version = connection.info?.version ?? "0"
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  if (major > oldestServer[0] || (major === oldestServer[0] && minor >= oldestServer[1])) return
+  return yield* new TopologyError({
+    message: `--tenant-streams needs nats-server ${oldestServer.join(".")} or newer, and this is ${version}: older ones let a publisher say that its event came from another's stream`
+  })
+})
+
+/**
+ * Looks for the stream of a tenant in the tenant's account, and makes it or changes it by `ensure`.
+ *
+ * @param ensure what makes a stream as it should be, with the JetStream of that account.
+ */
+export const inAccountOf = Effect.fnUntraced(function* <A, E, R>(
+  tenant: string,
+  ensure: (jsm: JetStreamManager) => Effect.Effect<A, E, R>
+) {
+  const { connection, names } = yield* Broker
+  const apiPrefix = names.subjects.tenantApi(tenant)
+  const jsm = yield* Effect.promise(() =>
+    jetstreamManager(connection, { apiPrefix, checkAPI: false, timeout: patienceMs })
+  )
+  yield* Effect.tryPromise({
+    try: () => jsm.getAccountInfo(),
+    catch: (cause) =>
+      new TopologyError({
+        message: `the account of ${tenant} does not answer on ${apiPrefix}.> (${saysOf(cause)}): let it export "$JS.API.>" to this account, import that here with the prefix ${apiPrefix}, and give it jetstream, as nats.conf shows; then run init again`
+      })
+  })
+  return yield* ensure(jsm)
+})
+
+const saysOf = (cause: unknown): string =>
+  cause instanceof JetStreamApiError
+    ? cause.message
+    : cause instanceof Error && cause.name === "TimeoutError"
+      ? `no answer within ${patienceMs / 1_000} s`
+      : "nobody has that subject"
+
+/** How long ago each tenant's stream was heard of, ns; less than 0 where it was not. */
+const heardAgo = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { sources = [] } = yield* ask(`look at ${names.events}`, () =>
+    jsm.streams.info(names.events)
+  )
+  return new Map(
+    sources.flatMap(({ active, name }) => {
+      const tenant = names.tenantOf(name)
+      return tenant === undefined ? [] : [[tenant, active] as const]
+    })
+  )
+})
+
+/**
+ * The tenants of whose streams EVENTS hears nothing within 4 s, though a stream that has no events
+ * says each second that it is there: what it delivers on is not imported.
+ */
+export const unheardTenants = Effect.gen(function* () {
+  let before = yield* heardAgo
+  const unheard = new Set(before.keys())
+  for (let left = 16; unheard.size > 0 && left > 0; left--) {
+    yield* Effect.sleep("250 millis")
+    const now = yield* heardAgo
+    for (const [tenant, ago] of now) {
+      // That it has been asked counts as heard of it, once.
+      const last = before.get(tenant) ?? -1
+      if (last >= 0 && ago < last) unheard.delete(tenant)
+    }
+    before = now
+  }
+  return [...unheard].sort()
+})
+
+/**
+ * Takes its subjects from an EVENTS that takes what is published, so that another stream may have
+ * them; what it holds stays. Until that is there, the broker refuses what is published.
+ */
+export const releaseSubjects = Effect.fnUntraced(function* (events: WantedStream) {
+  const { ask, jsm, names } = yield* Broker
+  const info = yield* ifFound(
+    ask(`look at stream ${events.name}`, () => jsm.streams.info(events.name)),
+    streamNotFound
+  )
+  const { subjects = [] } = (info?.config ?? {}) satisfies Partial<StreamConfig>
+  if (info === undefined || subjects.length === 0) return
+  yield* ask(`take the subjects from ${events.name}`, () =>
+    jsm.streams.update(events.name, {
+      ...info.config,
+      subjects: [names.subjects.removed(events.name)]
+    })
+  )
+})

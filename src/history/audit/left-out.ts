@@ -1,0 +1,51 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import { eventName } from "../../domain/event.ts"
+import { readOrigin } from "../../domain/origin.ts"
+import type { Books } from "./books.ts"
+import type { Problem } from "./problem.ts"
+
+/** Pairs of events that are compared at the same time. */
+const atOnce = 16
+
+/**
+ * Events that the router left out as repeats, and that are none by what the broker says of where they
+ * came from: nobody got them. The router's word is not taken for it.
+ */
+export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: Books) {
+  const { ask, jsm, names } = yield* Broker
+  const read = (seq: number) =>
+    ask("look at an event", () => jsm.streams.getMessage(names.events, { seq })).pipe(
+      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null))
+    )
+  const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: EventIdentity) {
+    const [one, other] = yield* Effect.all([read(first.eventSeq), read(eventSeq)])
+    // What has expired can say nothing any more.
+    if (other === null || first.eventSeq < ledger.scope.firstKept) return true
+    const [origin, again] = [one, other].map((message) =>
+      readOrigin(message?.header.get("Nats-Stream-Source"))
+    )
+    return (
+      one?.time.getTime() === first.eventAt &&
+      first.eventSeq < eventSeq &&
+      one.subject === other.subject &&
+      origin !== undefined &&
+      origin.seq === again?.seq &&
+      origin.stream === again.stream
+    )
+  })
+  const wrong = yield* Effect.filter(
+    [...leftOut],
+    ([eventSeq, first]) => Effect.map(isRepeat(eventSeq, first), (is) => !is),
+    { concurrency: atOnce }
+  )
+  return wrong.map(
+    ([eventSeq, first]): Problem => ({
+      kind: "unrouted",
+      eventSeq,
+      says: `the router left it out as a repeat of event ${eventName(first)}, and it is none`
+    })
+  )
+})

@@ -1,0 +1,323 @@
+import { assert, describe, it } from "@effect/vitest"
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import type { Scope } from "effect"
+import { Effect, Layer } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import { init } from "../../src/broker/init.ts"
+import { unheardTenants } from "../../src/broker/tenant-streams.ts"
+import type { TopologyOptions } from "../../src/broker/topology.ts"
+import { readRepeat, repeatOf } from "../../src/domain/origin.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { quiet as idle } from "../books.ts"
+import {
+  acknowledgeEvents,
+  endpoint,
+  eventAt,
+  eventually,
+  history,
+  publish,
+  testTopology,
+  worker
+} from "../engine.ts"
+import type { TestServer } from "../nats-server.ts"
+import { receiver } from "../receiver.ts"
+import { quiet } from "../scenario.ts"
+import { addressFor, startTenantServer } from "../tenant-accounts.ts"
+
+const tenants = ["acme", "globex"]
+const withTenants: TopologyOptions = { ...testTopology, tenants, tenantBytes: 64 * 1024 * 1024 }
+
+const tenantServer = (withhold?: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => startTenantServer(tenants, withhold)),
+    (server) => Effect.promise(() => server.stop())
+  )
+
+const connectedAs = (server: TestServer, user: string) =>
+  Layer.fresh(Facts.layer.pipe(Layer.provideMerge(Broker.layer({ url: addressFor(server, user) }))))
+
+/** A worker with what nats.conf lets it do. */
+const workerOn = Effect.fnUntraced(function* (server: TestServer, id = "w1") {
+  const context = yield* Layer.build(connectedAs(server, "worker"))
+  yield* Effect.provide(worker({ id }), context)
+})
+
+/** A publisher of a tenant, with what nats.conf lets it do. */
+const publisherOf = Effect.fnUntraced(function* (server: TestServer, tenant: string) {
+  const connection = yield* Effect.acquireRelease(
+    Effect.promise(() =>
+      connect({
+        servers: `nats://127.0.0.1:${server.port}`,
+        user: tenant,
+        pass: `${tenant}-1`,
+        inboxPrefix: `_INBOX_${tenant}`
+      })
+    ),
+    (connection) => Effect.promise(() => connection.close())
+  )
+  const js = jetstream(connection, { timeout: 2_000 })
+  const publish = (subject: string, body: string, msgID: string) =>
+    Effect.tryPromise(() => js.publish(subject, body, { msgID }))
+  return { connection, publish }
+})
+
+const messagesInEvents = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  return (yield* ask("count", () => jsm.streams.info(names.events))).state.messages
+})
+
+/** Makes the broker bring everything of acme's stream again: to it a source with a filter is another one. */
+const bringAgain = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const { config } = yield* ask("look", () => jsm.streams.info(names.events))
+  const sources = (config.sources ?? []).map((source) => {
+    if (source.name !== names.tenantEvents("acme")) return source
+    const { subject_transforms: _, ...rest } = source
+    return { ...rest, filter_subject: names.subjects.eventsOf("acme") }
+  })
+  yield* ask("change the source", () => jsm.streams.update(names.events, { ...config, sources }))
+})
+
+const story = <E>(
+  name: string,
+  tell: (server: TestServer) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
+  topology: TopologyOptions = withTenants,
+  withhold?: string
+) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      const server = yield* tenantServer(withhold)
+      yield* Effect.andThen(init(topology), tell(server)).pipe(
+        Effect.provide(connectedAs(server, "operator"))
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+describe("tenants with streams of their own", () => {
+  story("get all of their events delivered, though another uses the same ids", (server) =>
+    Effect.gen(function* () {
+      const { requests, received, url } = yield* receiver()
+      for (const tenant of tenants) yield* endpoint({ tenant, url: `${url}/${tenant}` })
+      yield* workerOn(server)
+      for (const tenant of tenants) {
+        const { publish } = yield* publisherOf(server, tenant)
+        for (const n of [1, 2]) yield* publish(`events.${tenant}.invoice.paid`, `${n}`, `same-${n}`)
+      }
+      yield* received(4)
+      assert.deepStrictEqual(
+        requests.map(({ headers, path }) => `${path} ${headers["webhook-id"]}`).sort(),
+        ["/acme same-1", "/acme same-2", "/globex same-1", "/globex same-2"]
+      )
+      yield* idle
+      const { cautions, judgement } = yield* audit({})
+      assert.strictEqual(judgement.verdict, "clean")
+      assert.deepStrictEqual(cautions, [])
+      assert.deepInclude(judgement.tally, { begun: 4, delivered: 4, repeated: 0 })
+      // Each is still one event for its own tenant.
+      const { publish } = yield* publisherOf(server, "acme")
+      assert.isTrue((yield* publish("events.acme.invoice.paid", "1", "same-1")).duplicate)
+    })
+  )
+
+  story("publish for nobody else, and no alerts", (server) =>
+    Effect.gen(function* () {
+      const { connection, publish } = yield* publisherOf(server, "acme")
+      for (const subject of ["events.globex.a", "events.acme.petrel.alert.x", "$JS.API.INFO"]) {
+        const outcome = yield* Effect.result(publish(subject, "{}", "x"))
+        assert.strictEqual(outcome._tag, "Failure", subject)
+      }
+      const jsm = yield* Effect.promise(() =>
+        jetstreamManager(connection, { checkAPI: false, timeout: 500 })
+      )
+      const purge = Effect.tryPromise(() => jsm.streams.purge("PETREL_EVENTS_acme"))
+      assert.strictEqual((yield* Effect.result(purge))._tag, "Failure")
+    })
+  )
+
+  for (const restarted of [false, true])
+    story(
+      `get nothing twice that a source brings twice${restarted ? ", also by another worker" : ""}`,
+      (server) =>
+        Effect.gen(function* () {
+          const { requests, received, url } = yield* receiver()
+          for (const id of ["one", "two"]) yield* endpoint({ id, url: `${url}/${id}` })
+          const { publish } = yield* publisherOf(server, "acme")
+          const facts = yield* history
+          const send = Effect.gen(function* () {
+            yield* workerOn(server)
+            for (const n of [1, 2, 3]) yield* publish("events.acme.a", `${n}`, `id-${n}`)
+            yield* received(6)
+            yield* idle
+          })
+          yield* restarted ? Effect.scoped(send) : send
+          yield* bringAgain
+          yield* eventually(messagesInEvents, (count) => count === 6)
+          if (restarted) yield* workerOn(server, "w2")
+          yield* facts.planned(6)
+          yield* publish("events.acme.a", "4", "id-4")
+          yield* received(8)
+          yield* idle
+          assert.deepStrictEqual(requests.map(({ body }) => body.toString()).sort(), [
+            "1",
+            "1",
+            "2",
+            "2",
+            "3",
+            "3",
+            "4",
+            "4"
+          ])
+          assert.deepStrictEqual(
+            facts
+              .plans()
+              .flatMap(({ reason }) => readRepeat(reason)?.eventSeq ?? [])
+              .sort(),
+            [1, 2, 3]
+          )
+          const { judgement } = yield* audit({})
+          assert.strictEqual(judgement.verdict, "clean")
+          assert.deepInclude(judgement.events, { stored: 7, repeated: 3, deliveredAgain: 0 })
+          assert.deepInclude(judgement.tally, { begun: 8, delivered: 8, repeated: 0 })
+        })
+    )
+
+  story("get what a source brings again where the first is not there any more", (server) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      const { received, requests, url } = yield* receiver()
+      yield* endpoint({ url })
+      const facts = yield* history
+      const { publish } = yield* publisherOf(server, "acme")
+      yield* workerOn(server)
+      for (const n of [1, 2, 3]) yield* publish("events.acme.a", `${n}`, `id-${n}`)
+      yield* received(3)
+      yield* idle
+      yield* ask("lose it", () => jsm.streams.deleteMessage(names.events, 2))
+      yield* bringAgain
+      yield* facts.planned(6)
+      yield* received(4)
+      yield* idle
+      assert.deepStrictEqual(requests.map(({ body }) => body.toString()).sort(), [
+        "1",
+        "2",
+        "2",
+        "3"
+      ])
+    })
+  )
+
+  story("get what was published while nothing was taken from their stream", (server) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* Broker
+      for (const n of [1, 2]) yield* publish("old", `${n}`)
+      yield* eventually(messagesInEvents, (count) => count === 2)
+      // As when the oldest events have expired.
+      yield* ask("expire", () => jsm.streams.deleteMessage(names.events, 1))
+      const { config } = yield* ask("look", () => jsm.streams.info(names.events))
+      const sources = (config.sources ?? []).filter(
+        ({ name }) => name !== names.tenantEvents("acme")
+      )
+      yield* ask("cut off", () => jsm.streams.update(names.events, { ...config, sources }))
+      const { publish: publishAsAcme } = yield* publisherOf(server, "acme")
+      yield* publishAsAcme("events.acme.a", "1", "id-1")
+      yield* publish("new", "3")
+      yield* eventually(messagesInEvents, (count) => count === 2)
+      yield* init(withTenants)
+      yield* eventually(messagesInEvents, (count) => count === 3)
+    })
+  )
+
+  story("are told of an event that the router left out as a repeat, and that is none", () =>
+    Effect.gen(function* () {
+      const facts = yield* Facts
+      yield* publish("a", "1")
+      yield* publish("a", "2")
+      yield* eventually(messagesInEvents, (count) => count === 2)
+      yield* acknowledgeEvents(2)
+      for (const eventSeq of [1, 2])
+        yield* facts.append(
+          {
+            ...{ v: 1, kind: "routed", at: Date.now(), tenant: "acme", endpoint: "_" },
+            ...{ eventSeq, eventAt: yield* eventAt(eventSeq) },
+            plan: { part: 0, last: true, endpoints: [], skipped: [] },
+            ...(eventSeq === 1
+              ? {}
+              : { reason: repeatOf({ eventSeq: 1, eventAt: yield* eventAt(1) }) })
+          },
+          `routed.${eventSeq}`
+        )
+      const { problems, verdict } = (yield* audit({})).judgement
+      assert.strictEqual(verdict, "problems")
+      assert.deepStrictEqual(
+        problems.list.map(({ eventSeq, kind }) => [kind, eventSeq]),
+        [["unrouted", 2]]
+      )
+    })
+  )
+})
+
+describe("an installation that publishers publish to directly", () => {
+  story(
+    "goes on as it was when a tenant gets a stream of its own",
+    (server) =>
+      Effect.gen(function* () {
+        const { requests, received, url } = yield* receiver()
+        for (const tenant of ["acme", "initech"])
+          yield* endpoint({ tenant, url: `${url}/${tenant}` })
+        yield* publish("before", "{}", { "Nats-Msg-Id": "x" })
+        const changes = yield* init({ ...withTenants, tenants: ["acme"] })
+        assert.deepInclude(changes, {
+          what: "stream PETREL_EVENTS_acme",
+          change: "created",
+          fields: []
+        })
+        yield* workerOn(server)
+        const { publish: publishAsAcme } = yield* publisherOf(server, "acme")
+        yield* publishAsAcme("events.acme.after", "{}", "y")
+        const { publish: publishAsOperator } = yield* publisherOf(server, "operator")
+        yield* publishAsOperator("events.initech.after", "{}", "y")
+        yield* received(3)
+        assert.deepStrictEqual(requests.map(({ path }) => path).sort(), [
+          "/acme",
+          "/acme",
+          "/initech"
+        ])
+        const again = yield* init(withTenants)
+        assert.deepStrictEqual(
+          again.filter(({ change }) => change !== "unchanged").map(({ what }) => what),
+          ["stream PETREL_EVENTS_globex", "stream PETREL_EVENTS"]
+        )
+        yield* idle
+        assert.strictEqual((yield* audit({})).judgement.verdict, "clean")
+      }),
+    testTopology
+  )
+
+  story(
+    "is left alone where the account of a tenant cannot be reached",
+    () =>
+      Effect.gen(function* () {
+        const refusal = yield* Effect.flip(init(withTenants))
+        assert.include(
+          refusal.message,
+          "the account of acme does not answer on petrel.tenants.acme.api.>"
+        )
+        yield* publish("after")
+        assert.strictEqual(yield* messagesInEvents, 1)
+      }),
+    testTopology,
+    "$JS.API.>"
+  )
+})
+
+story(
+  "a tenant is named whose stream delivers to nobody",
+  () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* unheardTenants, tenants)
+    }),
+  withTenants,
+  ".events.>"
+)
