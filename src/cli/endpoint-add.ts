@@ -1,6 +1,7 @@
 import { Clock, Effect, Random, Result } from "effect"
 import { Command } from "effect/cli"
 import { addEndpoint } from "../delivery/endpoints/endpoint-store.ts"
+import { byFlag } from "./asked-by.ts"
 import {
   blankEndpoint,
   cautions,
@@ -27,8 +28,8 @@ const makeGeneration = Effect.gen(function* () {
 
 export const add = Command.make(
   "add",
-  { name: endpointArgument, ...endpointFlags },
-  Effect.fnUntraced(function* ({ name, ...flags }) {
+  { name: endpointArgument, ...endpointFlags, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name, ...flags }) {
     const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
     if (Result.isFailure(read))
       return yield* refusal([...(flags.url === undefined ? [urlMissing] : []), ...read.failure])
@@ -39,7 +40,7 @@ export const add = Command.make(
       nothingRemoved,
       now
     )
-    const stored = yield* addEndpoint(endpoint).pipe(Effect.provide(connected))
+    const stored = yield* addEndpoint(endpoint, by).pipe(Effect.provide(connected))
     for (const caution of cautions(endpoint)) yield* Effect.logWarning(caution)
     yield* report(
       {

@@ -1,11 +1,10 @@
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { pauseEndpoint, resumeEndpoint } from "../delivery/endpoints/endpoint-store.ts"
+import { byFlag } from "./asked-by.ts"
 import { endpointArgument } from "./endpoint-flags.ts"
 import { endpointJson, stateText } from "./endpoint-view.ts"
 import { connected, report } from "./frame.ts"
-
-const by = "cli"
 
 export const pause = Command.make(
   "pause",
@@ -15,9 +14,10 @@ export const pause = Command.make(
       Flag.withMetavar("TEXT"),
       Flag.withDescription("Told in the history"),
       Flag.optional
-    )
+    ),
+    by: byFlag
   },
-  Effect.fnUntraced(function* ({ name: { id, tenant }, reason }) {
+  Effect.fnUntraced(function* ({ by, name: { id, tenant }, reason }) {
     const stored = yield* pauseEndpoint(
       { tenant, endpoint: id },
       Option.getOrUndefined(reason),
@@ -38,8 +38,8 @@ export const pause = Command.make(
 
 export const resume = Command.make(
   "resume",
-  { name: endpointArgument },
-  Effect.fnUntraced(function* ({ name: { id, tenant } }) {
+  { name: endpointArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name: { id, tenant } }) {
     const stored = yield* resumeEndpoint({ tenant, endpoint: id }, by).pipe(
       Effect.provide(connected)
     )

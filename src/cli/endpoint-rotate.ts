@@ -4,6 +4,7 @@ import { generateSecret, secretProblem } from "../delivery/attempt/signing.ts"
 import { changeEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { spanText } from "../history/span.ts"
+import { byFlag } from "./asked-by.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { rotatedSecrets, secretText } from "./endpoint-change.ts"
 import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
@@ -41,14 +42,15 @@ export const rotate = Command.make(
     name: endpointArgument,
     secretFile: endpointFlags.secretFile,
     secret: endpointFlags.secret,
-    keepOld: keepOldFlag
+    keepOld: keepOldFlag,
+    by: byFlag
   },
-  Effect.fnUntraced(function* ({ keepOld, name, ...flags }) {
+  Effect.fnUntraced(function* ({ by, keepOld, name, ...flags }) {
     const { secret } = yield* givenSecrets({ ...flags, header: [], headerFile: undefined })
     const now = yield* Clock.currentTimeMillis
     const label = `${name.tenant}/${name.id}`
     let made: string | undefined
-    const stored = yield* changeEndpoint(name.tenant, name.id, (endpoint) =>
+    const change = (endpoint: Endpoint) =>
       Effect.gen(function* () {
         const { secrets, sign } = endpoint
         if (sign === "none")
@@ -70,7 +72,9 @@ export const rotate = Command.make(
           updatedAt: now
         }
       })
-    ).pipe(Effect.provide(connected))
+    const stored = yield* changeEndpoint(name.tenant, name.id, change, by).pipe(
+      Effect.provide(connected)
+    )
     const { endpoint } = stored
     if (endpoint.sign === "github") yield* Effect.logWarning(oneSignature)
     yield* report(

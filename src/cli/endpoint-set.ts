@@ -2,6 +2,7 @@ import { Clock, Effect, Result, Schema } from "effect"
 import { Command } from "effect/cli"
 import { changeEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import { Endpoint } from "../domain/endpoint.ts"
+import { byFlag } from "./asked-by.ts"
 import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
@@ -22,7 +23,7 @@ const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> =
 }
 
 /** `maxInFlight` as its flag has it. */
-const settingName = (field: string): string =>
+export const settingName = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 export const set = Command.make(
@@ -33,9 +34,10 @@ export const set = Command.make(
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
     noContact: isSet("no-contact", "Its alerts name nobody"),
     noRate: isSet("no-rate", "As many requests as it takes"),
-    noTimeout: isSet("no-timeout", "Back to the retry policy's time-out")
+    noTimeout: isSet("no-timeout", "Back to the retry policy's time-out"),
+    by: byFlag
   },
-  Effect.fnUntraced(function* ({ name, noContact, noHeader, noRate, noTimeout, ...flags }) {
+  Effect.fnUntraced(function* ({ by, name, noContact, noHeader, noRate, noTimeout, ...flags }) {
     const given = Object.values(flags).some((value) =>
       Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
     )
@@ -49,7 +51,7 @@ export const set = Command.make(
     let made: string | undefined
     let changes: ReadonlyArray<string> = []
     let warnings: ReadonlyArray<string> = []
-    const stored = yield* changeEndpoint(name.tenant, name.id, (before) =>
+    const change = (before: Endpoint) =>
       Effect.gen(function* () {
         const changed = yield* changedEndpoint(
           before,
@@ -64,7 +66,9 @@ export const set = Command.make(
         warnings = cautions(endpoint).filter((caution) => !known.includes(caution))
         return changes.length === 0 ? undefined : endpoint
       })
-    ).pipe(Effect.provide(connected))
+    const stored = yield* changeEndpoint(name.tenant, name.id, change, by).pipe(
+      Effect.provide(connected)
+    )
     for (const warning of warnings) yield* Effect.logWarning(warning)
     const label = `${name.tenant}/${name.id}`
     yield* report(

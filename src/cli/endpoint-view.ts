@@ -51,7 +51,8 @@ export const endpointJson = (
   }
 }
 
-const sinceText = (
+/** Since when, by whom and why an endpoint is in a state. */
+export const sinceText = (
   state: string,
   { at, by, reason }: { readonly at: number; readonly by: string; readonly reason?: string },
   now: number

@@ -11,21 +11,24 @@ import {
 import { readAllNow, readEndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { isToken } from "../domain/token.ts"
+import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
+import { diff } from "./endpoint-diff.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
 import { healthOf, healthOfAll } from "./endpoint-health.ts"
+import { showHistory } from "./endpoint-history.ts"
 import { nowJson } from "./endpoint-now.ts"
 import { pause, resume } from "./endpoint-pause.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
 import { endpointJson, endpointText, listHeadings, listRow, stateText } from "./endpoint-view.ts"
 import { connected, petrel, report } from "./frame.ts"
+import { Refused } from "./refused.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
-const by = "cli"
 /** Endpoints whose columns are aligned with each other. */
 const page = 1_000
 
@@ -79,8 +82,17 @@ const list = Command.make(
 
 const show = Command.make(
   "show",
-  { name: endpointArgument, reveal: revealFlag },
-  Effect.fnUntraced(function* ({ name, reveal }) {
+  {
+    name: endpointArgument,
+    reveal: revealFlag,
+    history: isSet("history", "Show all its changes instead, also of one that is removed")
+  },
+  Effect.fnUntraced(function* ({ history, name, reveal }) {
+    if (history && reveal)
+      return yield* new Refused({
+        message: "--history and --reveal exclude each other: the history has no secrets"
+      })
+    if (history) return yield* showHistory(name).pipe(Effect.provide(connected))
     const { id: endpoint, tenant } = name
     const { activity, health, raised, stored } = yield* Effect.gen(function* () {
       const stored = yield* getEndpoint(tenant, endpoint)
@@ -94,12 +106,21 @@ const show = Command.make(
       endpointText(stored, health, activity, { reveal, at, width: screenWidth(), raised })
     )
   })
-).pipe(Command.withDescription("Show an endpoint's configuration and how it fares"))
+).pipe(
+  Command.withDescription("Show an endpoint's configuration and how it fares, or its changes"),
+  Command.withExamples([
+    { command: "petrel endpoint show acme/billing" },
+    {
+      command: "petrel endpoint show acme/billing --history",
+      description: "Who changed what, and when"
+    }
+  ])
+)
 
 const enable = Command.make(
   "enable",
-  { name: endpointArgument },
-  Effect.fnUntraced(function* ({ name: { id, tenant } }) {
+  { name: endpointArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name: { id, tenant } }) {
     const stored = yield* enableEndpoint({ tenant, endpoint: id }, by).pipe(
       Effect.provide(connected)
     )
@@ -118,9 +139,10 @@ const disable = Command.make(
       Flag.withMetavar("TEXT"),
       Flag.withDescription("Told in the history (default: by hand)"),
       Flag.withDefault("by hand")
-    )
+    ),
+    by: byFlag
   },
-  Effect.fnUntraced(function* ({ name: { id, tenant }, reason }) {
+  Effect.fnUntraced(function* ({ by, name: { id, tenant }, reason }) {
     const stored = yield* disableEndpoint({ tenant, endpoint: id }, reason, by).pipe(
       Effect.provide(connected)
     )
@@ -143,12 +165,12 @@ const agreed = Effect.fnUntraced(function* (question: string) {
 
 const remove = Command.make(
   "remove",
-  { name: endpointArgument, yes: isSet("yes", "Do not ask") },
-  Effect.fnUntraced(function* ({ name: { id, tenant }, yes }) {
+  { name: endpointArgument, yes: isSet("yes", "Do not ask"), by: byFlag },
+  Effect.fnUntraced(function* ({ by, name: { id, tenant }, yes }) {
     const label = `${tenant}/${id}`
     const question = `Remove ${label}? What waits for it ends as dead letters.`
     if (!yes && !(yield* agreed(question))) return yield* remark(`${label} stays`)
-    yield* removeEndpoint(tenant, id).pipe(Effect.provide(connected))
+    yield* removeEndpoint(tenant, id, by).pipe(Effect.provide(connected))
     yield* report(
       { tenant, id, removed: true },
       `${label} is removed; what waits for it ends as dead letters`
@@ -158,5 +180,17 @@ const remove = Command.make(
 
 export const endpoint = Command.make("endpoint").pipe(
   Command.withDescription("Where events are sent, and how"),
-  Command.withSubcommands([add, list, show, set, rotate, pause, resume, enable, disable, remove])
+  Command.withSubcommands([
+    add,
+    list,
+    show,
+    diff,
+    set,
+    rotate,
+    pause,
+    resume,
+    enable,
+    disable,
+    remove
+  ])
 )

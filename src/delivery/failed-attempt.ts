@@ -65,7 +65,7 @@ export const disableWhereGone = (
   worker: string
 ) =>
   sent.gone
-    ? disableEndpoint(delivery, "the receiver answered 410 Gone", worker).pipe(
+    ? disableEndpoint(delivery, "the receiver answered 410 Gone", worker, worker).pipe(
         Effect.catch((error) =>
           Effect.logWarning("an endpoint that answered 410 could not be disabled", {
             endpoint: endpoint.key,

@@ -1,5 +1,5 @@
 import { DeliverPolicy } from "@nats-io/jetstream"
-import { Effect, Schedule } from "effect"
+import { Clock, Effect, Schedule } from "effect"
 import { Broker } from "../broker/connection.ts"
 import type { HeaderList } from "../broker/publisher.ts"
 import type { ConfigurationChange } from "../domain/configuration.ts"
@@ -64,7 +64,8 @@ export const appendChange = Effect.fnUntraced(function* ({
   user
 }: EndpointChange) {
   const { names, publisher } = yield* Broker
-  const fact: Fact = { v: 1, kind, at: change.storedAt, tenant, endpoint, by, user, change }
+  const at = change.storedAt === 0 ? yield* Clock.currentTimeMillis : change.storedAt
+  const fact: Fact = { v: 1, kind, at, tenant, endpoint, by, user, change }
   const id = changeId(`${tenant}.${endpoint}`, change.revision, change.storedAt)
   return yield* publisher.publish(
     names.subjects.fact(tenant, endpoint, moodOf(kind), kind),

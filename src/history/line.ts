@@ -73,11 +73,27 @@ const attemptsText = ({ attempt = 0 }: Fact): string => {
   return attempt === 1 ? "after 1 attempt" : `after ${attempt} attempts`
 }
 
-/** The broker's user that told it, where that is known. */
-const userOf = ({ user }: Fact): string => (user === undefined ? "" : ` (user ${user})`)
+type Asker = Pick<Fact, "by" | "user">
 
-const askedBy = (what: string, fact: Fact): string =>
-  `${fact.by === undefined ? what : `${what} by ${fact.by}`}${userOf(fact)}`
+/** The broker's user that told it, where that is known. */
+const userOf = ({ user }: Asker): string => (user === undefined ? "" : ` (user ${user})`)
+
+/** What was done, and by whom: `paused by ana@host (user ops)`. */
+export const askedBy = (what: string, asker: Asker): string =>
+  `${asker.by === undefined ? what : `${what} by ${asker.by}`}${userOf(asker)}`
+
+/** What has changed is told by `petrel endpoint show --history`: it takes the change before. */
+const changeText = (fact: Fact): string => {
+  const { change } = fact
+  if (change === undefined) return fact.kind
+  const { isUnreadable, now, revision } = change
+  const withoutSettings = isUnreadable === true ? "unreadable" : "removed"
+  return askedBy(`${now === undefined ? withoutSettings : "changed"}: revision ${revision}`, fact)
+}
+
+/** The same with the reason, where there is one: `paused by ana@host: maintenance`. */
+const askedFor = (what: string, fact: Fact): string =>
+  `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
 
 const alertStory = ({
   alert,
@@ -121,14 +137,16 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [["circuit half-open"], "yellow"]
     case "circuit-closed":
       return [["circuit closed"], "green"]
+    case "endpoint-changed":
+      return [[changeText(fact)], "yellow"]
     case "endpoint-paused":
-      return [[`${reason === undefined ? "paused" : `paused: ${reason}`}${userOf(fact)}`], "yellow"]
+      return [[askedFor("paused", fact)], "yellow"]
     case "endpoint-resumed":
-      return [[`resumed${userOf(fact)}`], "green"]
+      return [[askedBy("resumed", fact)], "green"]
     case "endpoint-enabled":
-      return [[`enabled${userOf(fact)}`], "green"]
+      return [[askedBy("enabled", fact)], "green"]
     case "endpoint-disabled":
-      return [[`disabled: ${reason}${userOf(fact)}`], "red"]
+      return [[askedFor("disabled", fact)], "red"]
     case "redelivered":
       return [[askedBy("sent again", fact)], "yellow"]
     case "replayed":

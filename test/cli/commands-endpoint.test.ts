@@ -76,18 +76,21 @@ describe("petrel endpoint", () => {
         assert.match(String(fresh.secret), /^whsec_/)
         assert.notStrictEqual(fresh.secret, secret)
 
-        const off = yield* petrel("disable", "acme/hook", "--reason", "moving house")
+        const off = yield* petrel("disable", "acme/hook", "--reason", "moving house", "--by", "ana")
         assert.match(nth(off.out, 0), /^acme\/hook is disabled/)
         const state = parse(nth((yield* petrel("show", "acme/hook", "--json")).out, 0))
-        assert.deepInclude(state.disabled, { reason: "moving house", by: "cli" })
-        const on = yield* petrel("enable", "acme/hook", "--json")
+        assert.deepInclude(state.disabled, { reason: "moving house", by: "ana" })
+        const on = yield* petrel("enable", "acme/hook", "--json", "--by", "bo")
         assert.notProperty(parse(nth(on.out, 0)), "disabled")
         const { facts } = yield* Effect.tap(history, ({ until }) =>
           until((all) => all.some(({ kind }) => kind === "endpoint-enabled"))
         )
         assert.deepStrictEqual(
-          facts.map(({ kind }) => kind),
-          ["endpoint-disabled", "endpoint-enabled"]
+          facts.map(({ by, kind, worker }) => [kind, worker, by]),
+          [
+            ["endpoint-disabled", "cli", "ana"],
+            ["endpoint-enabled", "cli", "bo"]
+          ]
         )
 
         const removed = yield* petrel("remove", "acme/hook")

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
+import { configurationOf } from "../../src/domain/configuration.ts"
 import type { Fact, Plan } from "../../src/domain/fact.ts"
 import { factLine } from "../../src/history/line.ts"
 import { spanText } from "../../src/history/span.ts"
@@ -37,6 +38,37 @@ describe("the line of a fact", () => {
       line({ attempt: 1, status: 200, durationMs: 11.6, plan: plan(["billing"]) }),
       "10:32:07  acme.invoice-42 → acme/billing       #1  200   12 ms  delivered: invoice.paid"
     )
+  })
+
+  it("of a change of an endpoint tells the revision, and who made it", () => {
+    const of = (change: Fact["change"], by?: string) =>
+      line({ kind: "endpoint-changed", event: undefined, change, by }).slice(10).trim()
+    const now = configurationOf({
+      v: 1,
+      tenant: "acme",
+      id: "billing",
+      generation: "g",
+      url: "https://example.com/",
+      types: [">"],
+      sign: "none",
+      secrets: [],
+      retry: "default",
+      maxInFlight: 10,
+      redirects: 3,
+      headers: {},
+      createdAt: 0,
+      updatedAt: 0
+    })
+    const told = "acme/billing".padEnd(37)
+    assert.strictEqual(
+      of({ revision: 12, storedAt: at, now }, "ana@host"),
+      `${told}changed: revision 12 by ana@host`
+    )
+    assert.strictEqual(
+      of({ revision: 13, storedAt: at, isUnreadable: true }),
+      `${told}unreadable: revision 13`
+    )
+    assert.strictEqual(of({ revision: 14, storedAt: 0 }), `${told}removed: revision 14`)
   })
 
   it("of a late success says so", () => {
@@ -165,6 +197,10 @@ describe("the line of a fact", () => {
     assert.strictEqual(of({ kind: "endpoint-paused" }), "paused")
     assert.strictEqual(of({ kind: "endpoint-paused", reason: "moving" }), "paused: moving")
     assert.strictEqual(of({ kind: "endpoint-paused", user: "ops" }), "paused (user ops)")
+    assert.strictEqual(
+      of({ kind: "endpoint-disabled", reason: "moving", by: "ana@host", user: "ops" }),
+      "disabled by ana@host (user ops): moving"
+    )
     assert.strictEqual(of({ kind: "endpoint-resumed" }), "resumed")
   })
 

@@ -49,7 +49,7 @@ export const makeEndpointNews = Effect.fnUntraced(function* (options: EndpointNe
       const { generation, id, tenant } = endpoint.config
       const named = { tenant, endpoint: id, generation }
       run(
-        disableEndpoint(named, reason, worker).pipe(
+        disableEndpoint(named, reason, worker, worker).pipe(
           Effect.asVoid,
           Effect.catch((error) =>
             Effect.logWarning("an endpoint that only fails could not be disabled", {

@@ -7,6 +7,7 @@ import { readUser } from "../../broker/user.ts"
 import { isConflict, readValue, readValues, writeValue } from "../../broker/values.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import type { Fact } from "../../domain/fact.ts"
 import { appendChange, authorHeaders } from "../../history/configuration.ts"
 import { Facts } from "../../history/facts.ts"
 import { readChange } from "./endpoint-changes.ts"
@@ -38,6 +39,9 @@ export class EndpointExists extends Schema.TaggedError<EndpointExists>()("Endpoi
     return `there is an endpoint ${this.tenant}/${this.id} already: change it with \`petrel endpoint set\``
   }
 }
+
+/** In place of a worker's id, where a person does it. */
+const cli = "cli"
 
 const decodeEntry = (entry: KvEntry) =>
   Effect.fromResult(decodeEndpoint(entry.key, entry.string())).pipe(
@@ -185,12 +189,14 @@ export const removeEndpoint = Effect.fnUntraced(function* (
  * already, or is not the one that is meant.
  *
  * @param generation of the endpoint that is meant, where that matters.
- * @param by who decided: a worker's id, or `cli`.
+ * @param by who decided: a worker's id, or the person who asked for it.
+ * @param worker that decided; `cli` for people.
  */
 export const disableEndpoint = Effect.fnUntraced(function* (
   target: { readonly tenant: string; readonly endpoint: string; readonly generation?: string },
   reason: string,
-  by: string
+  by: string,
+  worker = cli
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
@@ -206,11 +212,15 @@ export const disableEndpoint = Effect.fnUntraced(function* (
     },
     by
   )
-  if (changed) yield* tellWhy("endpoint-disabled", stored, at, by, reason)
+  if (changed) yield* tellWhy("endpoint-disabled", stored, { at, by, worker, reason })
   return { ...stored, changed }
 })
 
-/** Puts a disabled endpoint back to work and says so in the history. */
+/**
+ * Puts a disabled endpoint back to work and says so in the history.
+ *
+ * @param by who asked for it.
+ */
 export const enableEndpoint = Effect.fnUntraced(function* (
   target: { readonly tenant: string; readonly endpoint: string },
   by: string
@@ -227,7 +237,7 @@ export const enableEndpoint = Effect.fnUntraced(function* (
     },
     by
   )
-  if (changed) yield* tellWhy("endpoint-enabled", stored, at, by)
+  if (changed) yield* tellWhy("endpoint-enabled", stored, { at, by, worker: cli })
   return { ...stored, changed }
 })
 
@@ -235,7 +245,7 @@ export const enableEndpoint = Effect.fnUntraced(function* (
  * Keeps an endpoint's deliveries back and says so in the history: they wait in its backlog. Leaves
  * one alone that is paused already.
  *
- * @param by who decided: `cli`.
+ * @param by who asked for it.
  */
 export const pauseEndpoint = Effect.fnUntraced(function* (
   target: { readonly tenant: string; readonly endpoint: string },
@@ -254,11 +264,15 @@ export const pauseEndpoint = Effect.fnUntraced(function* (
     },
     by
   )
-  if (changed) yield* tellWhy("endpoint-paused", stored, at, by, reason)
+  if (changed) yield* tellWhy("endpoint-paused", stored, { at, by, worker: cli, reason })
   return { ...stored, changed }
 })
 
-/** Lets the deliveries of a paused endpoint go on and says so in the history. */
+/**
+ * Lets the deliveries of a paused endpoint go on and says so in the history.
+ *
+ * @param by who asked for it.
+ */
 export const resumeEndpoint = Effect.fnUntraced(function* (
   target: { readonly tenant: string; readonly endpoint: string },
   by: string
@@ -275,16 +289,14 @@ export const resumeEndpoint = Effect.fnUntraced(function* (
     },
     by
   )
-  if (changed) yield* tellWhy("endpoint-resumed", stored, at, by)
+  if (changed) yield* tellWhy("endpoint-resumed", stored, { at, by, worker: cli })
   return { ...stored, changed }
 })
 
 const tellWhy = Effect.fnUntraced(function* (
   kind: "endpoint-disabled" | "endpoint-enabled" | "endpoint-paused" | "endpoint-resumed",
   { endpoint, revision }: StoredEndpoint,
-  at: number,
-  by: string,
-  reason?: string
+  told: Pick<Fact, "at" | "by" | "worker" | "reason">
 ) {
   const facts = yield* Facts
   const user = yield* readUser
@@ -293,12 +305,10 @@ const tellWhy = Effect.fnUntraced(function* (
     {
       v: 1,
       kind,
-      at,
       tenant,
       endpoint: id,
-      worker: by,
       user,
-      reason
+      ...told
     },
     `${kind}.${endpointKey(tenant, id)}.${revision}`
   )

@@ -1,0 +1,108 @@
+import { Option, Schema } from "effect"
+import { Configuration } from "../domain/configuration.ts"
+import type { SettingDifference } from "../domain/configuration-difference.ts"
+import { Disabled, Paused, RateLimit } from "../domain/endpoint.ts"
+import { plainText } from "../history/line.ts"
+import { withWords } from "./duration.ts"
+import { moment } from "./endpoint-health.ts"
+import { settingName } from "./endpoint-set.ts"
+import { sinceText } from "./endpoint-view.ts"
+import { rateText } from "./rate.ts"
+
+const decodeRate = Schema.decodeUnknownOption(RateLimit)
+const decodeDisabled = Schema.decodeUnknownOption(Disabled)
+const decodePaused = Schema.decodeUnknownOption(Paused)
+const decodeSecrets = Schema.decodeUnknownOption(Configuration.fields.secrets)
+
+/** What holds where a setting is not set; `default` for the others. */
+const unset: Readonly<Record<string, string>> = {
+  adapt: "off",
+  rate: "no limit",
+  timeout: "the policy's",
+  contact: "nobody"
+}
+
+const valueText = (setting: string, value: unknown): string => {
+  if (value === undefined) return unset[setting] ?? "default"
+  if (setting === "rate")
+    return Option.match(decodeRate(value), { onNone: String, onSome: rateText })
+  if (typeof value === "boolean") return value ? "on" : "off"
+  if (setting === "types" && Array.isArray(value) && value.includes(">")) return "all events"
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.join(", ")
+  const words = withWords(value)
+  return typeof words === "string" ? words : JSON.stringify(words)
+}
+
+const secretsText = ({ from, to }: SettingDifference, now: number): string => {
+  const [before, after] = [from, to].map((it) => Option.getOrElse(decodeSecrets(it), () => []))
+  const [old] = before ?? []
+  const [newest, second] = after ?? []
+  if (newest === undefined) return "secrets dropped"
+  if (old === undefined) return after?.length === 1 ? "a secret" : `${after?.length} secrets`
+  if (newest.createdAt === old.createdAt) return "old secrets dropped"
+  return second?.createdAt === old.createdAt && second.until !== undefined
+    ? `secret rotated, the old one valid until ${moment(second.until, now)}`
+    : "secret rotated, the old one dropped"
+}
+
+const urlText = ({ from, to }: SettingDifference): string => {
+  if (from === undefined) return `url at ${to}`
+  return from === to ? "url changed (same host)" : `url ${from} → ${to}`
+}
+
+const pausedText = (value: unknown, now: number): string =>
+  Option.match(decodePaused(value), {
+    onNone: () => "resumed",
+    onSome: (paused) => sinceText("paused", paused, now)
+  })
+
+const disabledText = (value: unknown, now: number): string =>
+  Option.match(decodeDisabled(value), {
+    onNone: () => "enabled",
+    onSome: (disabled) => sinceText("disabled", disabled, now)
+  })
+
+const differenceText = (difference: SettingDifference, now: number): string => {
+  const { from, setting, to } = difference
+  if (setting === "generation") return "another endpoint of that name"
+  if (setting === "url") return urlText(difference)
+  if (setting === "secrets") return secretsText(difference, now)
+  if (setting === "disabled") return disabledText(to, now)
+  if (setting === "paused") return pausedText(to, now)
+  return `${settingName(setting)} ${valueText(setting, from)} → ${valueText(setting, to)}`
+}
+
+/** Where nothing that is told has changed. */
+const nothingTold = "nothing but what the history does not tell: values of secrets and headers"
+
+/**
+ * What has changed, for people, a line for each setting: `types invoice.> → invoice.>, order.>`.
+ *
+ * @param now ms since the epoch: what happened on another day is shown with its date.
+ */
+export const differenceTexts = (
+  differences: ReadonlyArray<SettingDifference>,
+  now: number
+): ReadonlyArray<string> =>
+  differences.length === 0
+    ? [nothingTold]
+    : differences.map((difference) => plainText(differenceText(difference, now)))
+
+/** What a new endpoint was added with, a line for each setting that is not as usual. */
+export const additionTexts = (
+  differences: ReadonlyArray<SettingDifference>,
+  now: number
+): ReadonlyArray<string> =>
+  differences
+    .filter(({ setting, to }) => setting !== "generation" && !isEmpty(to))
+    .map((difference) => {
+      const { setting, to } = difference
+      const isValue = !["url", "secrets", "disabled", "paused"].includes(setting)
+      return plainText(
+        isValue
+          ? `${settingName(setting)} ${valueText(setting, to)}`
+          : differenceText(difference, now)
+      )
+    })
+
+const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0

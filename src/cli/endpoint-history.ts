@@ -1,0 +1,65 @@
+import { Clock, Effect } from "effect"
+import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import type { ConfigurationStep } from "../history/configuration-story.ts"
+import { readStory } from "../history/configuration-story.ts"
+import { askedBy, plainText } from "../history/line.ts"
+import { withWords } from "./duration.ts"
+import { additionTexts, differenceTexts } from "./endpoint-difference.ts"
+import { moment } from "./endpoint-health.ts"
+import { petrel } from "./frame.ts"
+import { labelled, screenWidth } from "./screen.ts"
+import { print } from "./stdout.ts"
+import { remark } from "./terminal.ts"
+
+const words: Record<ConfigurationStep["change"], string> = {
+  added: "added",
+  changed: "changed",
+  removed: "removed",
+  unreadable: "made unreadable"
+}
+
+const textsOf = (
+  { change, differences }: ConfigurationStep,
+  now: number
+): ReadonlyArray<string> => {
+  if (change === "added") return additionTexts(differences, now)
+  return change === "changed" ? differenceTexts(differences, now) : []
+}
+
+const stepLines = (
+  step: ConfigurationStep,
+  now: number,
+  width: number | undefined
+): ReadonlyArray<string> => {
+  const { at, change, revision } = step
+  return [
+    plainText(`${moment(at, now)}  revision ${revision}  ${askedBy(words[change], step)}`),
+    ...textsOf(step, now).flatMap((text) => labelled("  ", text, width))
+  ]
+}
+
+/** Prints all known changes of an endpoint, oldest first; also of one that is removed. */
+export const showHistory = Effect.fnUntraced(function* ({ id, tenant }: Name) {
+  const { json } = yield* petrel
+  const story = yield* readStory(tenant, id)
+  if (story.length === 0) {
+    // Says so where there is no such endpoint.
+    yield* getEndpoint(tenant, id)
+    return yield* remark(untold(`${tenant}/${id}`))
+  }
+  const now = yield* Clock.currentTimeMillis
+  const width = screenWidth()
+  for (const step of story) {
+    const lines = json
+      ? [JSON.stringify(withWords({ tenant, id, ...step }))]
+      : stepLines(step, now, width)
+    yield* Effect.forEach(lines, print, { discard: true })
+  }
+})
+
+type Name = Pick<Endpoint, "tenant" | "id">
+
+/** Of an endpoint whose changes nobody has told. */
+export const untold = (label: string): string =>
+  `no change of ${label} is told yet: a worker tells of what it finds when it starts`

@@ -1,0 +1,73 @@
+import { isDeepStrictEqual } from "node:util"
+import { Configuration } from "./configuration.ts"
+
+/** A setting that differs between two configurations, as JSON; absent where it is not set. */
+export interface SettingDifference {
+  /**
+   * Its name in the configuration, `circuit.failures` for a part of one. Of `url` scheme, host and
+   * port are told: where they are the same, its path or its query differs.
+   */
+  readonly setting: string
+  readonly from?: unknown
+  readonly to?: unknown
+}
+
+type Parts = Readonly<Record<string, unknown>>
+
+const isParts = (value: unknown): value is Parts =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Settings that are compared part by part, with what stands for one that is not set. */
+const divided: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  ["retry", undefined],
+  ["circuit", {}],
+  ["alerts", {}]
+])
+
+const compared = (setting: string, from: unknown, to: unknown): ReadonlyArray<SettingDifference> =>
+  isDeepStrictEqual(from, to)
+    ? []
+    : [
+        {
+          setting,
+          ...(from === undefined ? {} : { from }),
+          ...(to === undefined ? {} : { to })
+        }
+      ]
+
+const comparedInParts = (
+  setting: string,
+  from: unknown,
+  to: unknown
+): ReadonlyArray<SettingDifference> => {
+  const blank = divided.get(setting)
+  const [before, after] = [from ?? blank, to ?? blank]
+  if (!isParts(before) || !isParts(after)) return compared(setting, from, to)
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...names].flatMap((name) => compared(`${setting}.${name}`, before[name], after[name]))
+}
+
+/**
+ * The settings that differ, in the order of the configuration.
+ *
+ * @param before undefined for a new endpoint: then all that is set differs.
+ */
+export const differencesOf = (
+  before: Configuration | undefined,
+  after: Configuration
+): ReadonlyArray<SettingDifference> => {
+  const [old, now]: ReadonlyArray<Parts> = [{ ...before }, { ...after }]
+  return Object.keys(Configuration.fields).flatMap((name): ReadonlyArray<SettingDifference> => {
+    if (name === "urlDigest") return []
+    if (name !== "origin") return comparedInParts(name, old?.[name], now?.[name])
+    const isSame = before?.origin === after.origin && before.urlDigest === after.urlDigest
+    if (isSame) return []
+    return [
+      {
+        setting: "url",
+        ...(before === undefined ? {} : { from: before.origin }),
+        to: after.origin
+      }
+    ]
+  })
+}

@@ -1,0 +1,87 @@
+import { Effect, Option, Stream } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { readStream } from "../broker/scan.ts"
+import type { Configuration } from "../domain/configuration.ts"
+import type { SettingDifference } from "../domain/configuration-difference.ts"
+import { differencesOf } from "../domain/configuration-difference.ts"
+import type { Fact } from "../domain/fact.ts"
+import { moodOf } from "../domain/fact.ts"
+import { changeId } from "./configuration.ts"
+import { parseFact } from "./read.ts"
+
+/** A change of an endpoint, and what it changed. */
+export interface ConfigurationStep {
+  readonly revision: number
+  /** ms since the epoch. */
+  readonly at: number
+  /** Who made it, where that is known. */
+  readonly by?: string
+  /** The broker's user whose connection told it, where that is known. */
+  readonly user?: string
+  readonly change: "added" | "changed" | "removed" | "unreadable"
+  /** From the last configuration before that could be read; all that was set in one that was added. */
+  readonly differences: ReadonlyArray<SettingDifference>
+  /** Since then. None where the endpoint was removed, or cannot be read. */
+  readonly configuration?: Configuration
+}
+
+/**
+ * What the changes of one endpoint come to, oldest first. A change that was told twice counts once.
+ *
+ * @param facts of the kind `endpoint-changed`, in any order.
+ */
+export const storyOf = (facts: ReadonlyArray<Fact>): ReadonlyArray<ConfigurationStep> => {
+  const changes = new Map<string, Fact>()
+  for (const fact of facts) {
+    if (fact.change === undefined) continue
+    const id = changeId("", fact.change.revision, fact.change.storedAt)
+    // Who noticed it before its author told of it does not know who that was.
+    if (changes.get(id)?.by === undefined) changes.set(id, fact)
+  }
+  const story: Array<ConfigurationStep> = []
+  let last: Configuration | undefined
+  for (const { at, by, change, user } of [...changes.values()].toSorted(inOrder)) {
+    if (change === undefined) continue
+    const { isUnreadable, now, revision } = change
+    const step = {
+      revision,
+      at,
+      ...(by === undefined ? {} : { by }),
+      ...(user === undefined ? {} : { user })
+    }
+    if (now !== undefined) {
+      const differences = differencesOf(last, now)
+      const what = last === undefined ? "added" : "changed"
+      story.push({ ...step, change: what, differences, configuration: now })
+      last = now
+    } else if (isUnreadable === true) {
+      story.push({ ...step, change: "unreadable", differences: [] })
+    } else {
+      story.push({ ...step, change: "removed", differences: [] })
+      last = undefined
+    }
+  }
+  return story
+}
+
+/** A bucket that has lost its end gives its revisions again: time comes first. */
+const inOrder = (one: Fact, other: Fact): number =>
+  one.at - other.at || (one.change?.revision ?? 0) - (other.change?.revision ?? 0)
+
+/**
+ * All changes of an endpoint that are known, oldest first; also of one that is removed. The copy
+ * that is kept for good is behind the history by moments, so both are read.
+ */
+export const readStory = Effect.fnUntraced(function* (tenant: string, id: string) {
+  const { names } = yield* Broker
+  const kind = "endpoint-changed"
+  const subjects = [names.subjects.fact(tenant, id, moodOf(kind), kind)]
+  const read = (stream: string) => Stream.runCollect(readStream({ stream, subjects }))
+  const all = yield* Effect.all([read(names.configuration), read(names.history)], {
+    concurrency: 2
+  })
+  const facts = all
+    .flat()
+    .flatMap((message) => Option.toArray(parseFact(message.string(), message.seq)))
+  return storyOf(facts.map(({ fact }) => fact))
+})
