@@ -38,7 +38,8 @@ const secretsText = ({ from, to }: SettingDifference, now: number): string => {
   const [old] = before ?? []
   const [newest, second] = after ?? []
   if (newest === undefined) return "secrets dropped"
-  if (old === undefined) return after?.length === 1 ? "a secret" : `${after?.length} secrets`
+  if (old === undefined)
+    return after?.length === 1 ? "secret made" : `${after?.length} secrets made`
   if (newest.createdAt === old.createdAt) return "old secrets dropped"
   return second?.createdAt === old.createdAt && second.until !== undefined
     ? `secret rotated, the old one valid until ${moment(second.until, now)}`

@@ -63,7 +63,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
           "  url at https://example.com",
           "  types invoice.>",
           "  sign standard",
-          "  a secret",
+          "  secret made",
           "  retry default",
           "  max-in-flight 10",
           "  redirects 3",
