@@ -150,7 +150,9 @@ describe.concurrent("a replay", () => {
         assert.strictEqual((yield* replayTo("hook", name)).begun, second.length)
         yield* quiet
         const replayed = facts.of("replayed").map(({ event }) => event)
-        assert.deepStrictEqual(replayed, [...first, ...second])
+        // What is published at the same time may be stored in any order.
+        assert.deepStrictEqual(replayed.slice(0, first.length).toSorted(), first)
+        assert.deepStrictEqual(replayed.slice(first.length).toSorted(), second)
         const came = idsAt(hook, "/hook")
         assert.strictEqual(new Set(came).size, came.length)
         for (const id of replayed) assert.include(came, id)

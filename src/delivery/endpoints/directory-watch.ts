@@ -2,6 +2,7 @@ import type { KvWatchEntry } from "@nats-io/kv"
 import { Deferred, Effect, Result, Schedule } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
 import { elapsedMs } from "../../broker/elapsed.ts"
+import { nothingTold } from "../../history/configuration.ts"
 import { makeChangeTeller } from "./change-teller.ts"
 import type { DirectoryTable } from "./directory-table.ts"
 import type { Stored } from "./endpoint-changes.ts"
@@ -105,7 +106,7 @@ export const keepReading = Effect.fnUntraced(function* (
       again = Deferred.makeUnsafe()
       const begunIn = connection
       // Each time: a history that has lost its end has lost changes, too.
-      const told = yield* teller.known
+      let told = yield* teller.known
       const kv = yield* bucket(name)
       const watch = yield* Effect.acquireRelease(
         ask(`watch ${name}`, () => kv.watch()),
@@ -235,6 +236,7 @@ export const keepReading = Effect.fnUntraced(function* (
         for (const key of told.keys()) if (!shown.has(key)) doubtful.set(key, doubts++)
         seen = undefined
         yield* settleDoubts(lastSeq)
+        told = nothingTold
       })
 
       const isComplete = (now: number): boolean =>
