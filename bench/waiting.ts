@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
-import { readKnownFact, writeFloor } from "../src/delivery/memory/takeover.ts"
+import { readKnownFact, writeWatermark } from "../src/delivery/memory/takeover.ts"
 import type { Delivery } from "../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../src/domain/delivery.ts"
 import { partitionOf } from "../src/domain/names.ts"
@@ -56,7 +56,8 @@ export const storeWaiting = Effect.fnUntraced(function* (
   const fact = names.subjects.fact(tenant, endpoint, "ok", "endpoint-paused")
   const { seq } = yield* publisher.publish(fact, "{}", [])
   const floor = yield* readKnownFact(seq)
-  for (let partition = 0; partition < partitions; partition++) yield* writeFloor(partition, floor)
+  for (let partition = 0; partition < partitions; partition++)
+    yield* writeWatermark(partition, floor)
 })
 
 /** Waits until so many, or almost, are in backlogs, and says how many there are. */

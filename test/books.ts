@@ -3,7 +3,7 @@ import { Clock, Effect, Schema, Stream } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { readStream } from "../src/broker/scan.ts"
 import { readValue } from "../src/broker/values.ts"
-import { floorKey } from "../src/delivery/memory/takeover.ts"
+import { watermarkKey } from "../src/delivery/memory/takeover.ts"
 import type { Fact } from "../src/domain/fact.ts"
 import { Fact as FactSchema } from "../src/domain/fact.ts"
 import { audit } from "../src/history/audit/audit.ts"
@@ -155,7 +155,7 @@ export const isClean = Effect.gen(function* () {
 /** The sequence of the history's fact that a partition's floor is; 0 where none is stored. */
 export const storedFloor = Effect.fnUntraced(function* (partition: number) {
   const { bucket, names } = yield* Broker
-  const entry = yield* readValue(yield* bucket(names.buckets.workers), floorKey(partition))
+  const entry = yield* readValue(yield* bucket(names.buckets.workers), watermarkKey(partition))
   const seq: unknown = entry === undefined ? 0 : JSON.parse(entry.string()).seq
   return Number(seq)
 })

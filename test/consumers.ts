@@ -13,7 +13,7 @@ export const recreateConsumers = Effect.gen(function* () {
 })
 
 /** Messages that the consumers of all partitions have handed out. */
-export const handedOut = Effect.gen(function* () {
+export const deliveryCount = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const infos = yield* ask("look", () =>
     Promise.all(

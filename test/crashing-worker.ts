@@ -1,6 +1,6 @@
 import { Effect, References, Schema } from "effect"
 import { Broker } from "../src/broker/connection.ts"
-import { Checkpoint } from "../src/delivery/checkpoint.ts"
+import { Failpoint } from "../src/delivery/failpoint.ts"
 import { startWorker } from "../src/delivery/worker.ts"
 import { loopback } from "./engine.ts"
 
@@ -53,7 +53,7 @@ const run = Effect.gen(function* () {
     return yield* worker.refused
   }).pipe(
     Effect.scoped,
-    Effect.provideService(Checkpoint, checkpoint),
+    Effect.provideService(Failpoint, checkpoint),
     Effect.provide(Broker.layer(broker)),
     Effect.provideService(References.MinimumLogLevel, logLevel)
   )

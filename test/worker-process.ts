@@ -4,7 +4,7 @@ import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { inject } from "vitest"
 import { Broker } from "../src/broker/connection.ts"
-import type { Step } from "../src/delivery/checkpoint.ts"
+import type { FailpointName } from "../src/delivery/failpoint.ts"
 import { makeConditions } from "./conditions.ts"
 import type { Parameters } from "./crashing-worker.ts"
 import type { Installation } from "./engine.ts"
@@ -29,7 +29,7 @@ export interface WorkerProcess {
 }
 
 export interface WorkerProcessOptions extends Partial<Omit<Parameters, "crash">> {
-  readonly crash?: Parameters["crash"] & { readonly step: Step }
+  readonly crash?: Parameters["crash"] & { readonly step: FailpointName }
   /** What its heap of old objects may grow to at most, MiB: beyond it dies. (Default: Node's) */
   readonly heap?: number
 }
@@ -112,7 +112,7 @@ export const endLeases = Effect.gen(function* () {
  */
 export const crashAt = <E = never, R = never>(
   place: Installation,
-  step: Step,
+  step: FailpointName,
   arrival = 1,
   options: WorkerProcessOptions = {},
   begin?: Effect.Effect<unknown, E, R>

@@ -3,12 +3,12 @@ import { elapsedMs } from "./elapsed.ts"
 import type { PublishError } from "./publisher.ts"
 
 /** Pause between tries to store what the broker does not take, ms. */
-const pause = 500
+const retryPauseMs = 500
 
 /** Stores messages however long it takes, and tells whether the broker takes any. */
 export interface Gate {
   /** Repeats the publish (give it a `Nats-Msg-Id`) until the broker has acknowledged it. */
-  readonly through: <A>(publish: Effect.Effect<A, PublishError>) => Effect.Effect<A>
+  readonly untilStored: <A>(publish: Effect.Effect<A, PublishError>) => Effect.Effect<A>
   /**
    * The same, but fails when it has taken longer than `limit` ms: what may have been stored at the
    * first try must not be stored again once the broker has forgotten its `Nats-Msg-Id`.
@@ -18,7 +18,7 @@ export interface Gate {
     publish: Effect.Effect<A, PublishError>
   ) => Effect.Effect<A, PublishError>
   /** True while nothing is being refused, and nobody waits to be told of it: a plain publish does. */
-  readonly isCalm: () => boolean
+  readonly isHealthy: () => boolean
   /** True while nothing is being refused. */
   readonly isOpen: () => boolean
   /** Waits until nothing is being refused; at once while nothing is. */
@@ -33,23 +33,23 @@ export interface Gate {
  */
 export const makeGate = (closed: string, opened: string): Gate => {
   let refused = 0
-  let said = false
+  let isLogged = false
   let opening = Deferred.makeUnsafe<void>()
 
   const close = (error: PublishError) =>
     Effect.suspend(() => {
       if (refused++ === 0) opening = Deferred.makeUnsafe()
-      if (said) return Effect.void
-      said = true
+      if (isLogged) return Effect.void
+      isLogged = true
       return Effect.logWarning(closed, { why: error.message })
     })
   /** Also where waiting was given up: it says nothing then, for nothing has been stored. */
   const reopen = Effect.suspend(() =>
     --refused > 0 ? Effect.void : Deferred.succeed(opening, undefined)
   )
-  const sayOpened = Effect.suspend(() => {
-    if (refused > 0 || !said) return Effect.void
-    said = false
+  const logOpened = Effect.suspend(() => {
+    if (refused > 0 || !isLogged) return Effect.void
+    isLogged = false
     return Effect.logInfo(opened)
   })
 
@@ -57,7 +57,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
     publish: Effect.Effect<A, PublishError>,
     until: number
   ): Effect.Effect<A, PublishError> =>
-    Effect.catch(Effect.delay(publish, pause), (error) =>
+    Effect.catch(Effect.delay(publish, retryPauseMs), (error) =>
       elapsedMs() > until ? Effect.fail(error) : insist(publish, until)
     )
 
@@ -72,22 +72,22 @@ export const makeGate = (closed: string, opened: string): Gate => {
           close(error),
           () => insist(publish, until),
           () => reopen
-        ).pipe(Effect.tap(sayOpened))
+        ).pipe(Effect.tap(logOpened))
       )
-      return said ? Effect.tap(stored, sayOpened) : stored
+      return isLogged ? Effect.tap(stored, logOpened) : stored
     })
 
   return {
     within,
-    through: (publish) => Effect.orDie(within(Number.POSITIVE_INFINITY, publish)),
-    isCalm: () => refused === 0 && !said,
+    untilStored: (publish) => Effect.orDie(within(Number.POSITIVE_INFINITY, publish)),
+    isHealthy: () => refused === 0 && !isLogged,
     isOpen: () => refused === 0,
     ready: Effect.suspend(() => (refused === 0 ? Effect.void : Deferred.await(opening)))
   }
 }
 
 /** Says once when work begins to fail and once when it succeeds again, and changes nothing else. */
-export const sayOnce = (failing: string, working: string) => {
+export const logTransitions = (failing: string, working: string) => {
   let said = false
   return <A, R>(work: Effect.Effect<A, PublishError, R>): Effect.Effect<A, PublishError, R> =>
     work.pipe(

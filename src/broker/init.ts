@@ -14,7 +14,7 @@ import {
 import { notingRaise } from "./kept-since.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
 import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
-import { leastMaxPayload, tenantStream, wanted } from "./topology.ts"
+import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What was there already, what was made, what was changed and in which fields. */
 export interface Change {
@@ -113,9 +113,9 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
       message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
     })
   const maxPayload = connection.info?.max_payload ?? 1_048_576
-  if (maxPayload < leastMaxPayload)
+  if (maxPayload < minMaxPayloadBytes)
     return yield* new TopologyError({
-      message: `this broker takes messages of up to ${maxPayload} bytes (max_payload), and Petrel needs ${leastMaxPayload} (64 KiB) at least: raise it in the broker's configuration`
+      message: `this broker takes messages of up to ${maxPayload} bytes (max_payload), and Petrel needs ${minMaxPayloadBytes} (64 KiB) at least: raise it in the broker's configuration`
     })
   yield* checkSubjects
   const items = wanted(names, options, maxPayload)

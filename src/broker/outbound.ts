@@ -24,7 +24,7 @@ const sizeOf = ({ bytes, head }: Frame): number => Buffer.byteLength(head) + byt
 
 const lineEnd = "\r\n"
 const separators = /\s/
-const many = 1_024
+const framesBeforeExpiry = 1_024
 
 /**
  * Composes what is published in a turn of the event loop, and writes it in one piece when the turn
@@ -43,7 +43,7 @@ export class Outbound {
   /** Whether a message that was handed out through an earlier connection is still what it was. */
   isStored: IsStored = () => Promise.resolve(true)
   /** Frames at which it is looked, without a connection, which are of no use any more. */
-  #many = many
+  #many = framesBeforeExpiry
 
   constructor(connection: NatsConnection) {
     if (!(connection instanceof NatsConnectionImpl))
@@ -136,6 +136,6 @@ export class Outbound {
       this.#bytes -= sizeOf(frame)
       return false
     })
-    this.#many = Math.max(many, 2 * this.#frames.length)
+    this.#many = Math.max(framesBeforeExpiry, 2 * this.#frames.length)
   }
 }

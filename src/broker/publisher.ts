@@ -2,7 +2,7 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import { type Life, Outbound } from "./outbound.ts"
-import { Slots } from "./slots.ts"
+import { SlotMap } from "./slot-map.ts"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
 export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
@@ -57,14 +57,14 @@ interface Late {
 }
 
 /** How many times the configured time-out it may be waited for an acknowledgement at most. */
-const mostPatience = 6
+const maxTimeoutFactor = 6
 /** How many times the configured time-out what has failed as too late is remembered. */
-const remembered = 12
+const rememberedFactor = 12
 /** How many of these, and characters of each of their bodies. */
-const mostLate = 4_096
-const mostText = 4_096
+const maxLatePublications = 4_096
+const maxLateBodyLength = 4_096
 /** By how much an acknowledgement may be slower than the slowest of late. */
-const margin = 2
+const slowestFactor = 2
 
 /** Headers as they are sent. */
 const encode = (list: HeaderList): string => {
@@ -113,7 +113,7 @@ const ackBody = (message: Msg): AckBody => {
  *
  * A broker that is slower than the time-out stores what it is sent nonetheless. So that it is slow
  * then, and not out of use, what was stored is known however late that is told:
- * - While acknowledgements are slow, it is waited for as long as they take, up to {@link mostPatience}
+ * - While acknowledgements are slow, it is waited for as long as they take, up to {@link maxTimeoutFactor}
  *   time-outs.
  * - What is published again under the id of what has no answer yet waits on for that answer, and is
  *   sent again only after twice that time: more of the same makes a slow broker slower. Of what was
@@ -127,13 +127,13 @@ export class Publisher {
   readonly outbound: Outbound
   readonly #inbox: string
   readonly #subscription: Subscription
-  readonly #outstanding = new Slots<Publication>()
+  readonly #outstanding = new SlotMap<Publication>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
   /** By their ids; a word of its own for each that has none. */
   readonly #late = new Map<string, Late>()
   /** How long an acknowledgement is waited for now, ms. */
-  #patience: number
+  #currentTimeoutMs: number
   /** Of what was slow: the most it took lately, ms, and when the last one came. */
   #slowest = 0
   #slowAt = Number.NEGATIVE_INFINITY
@@ -143,7 +143,7 @@ export class Publisher {
   constructor(connection: NatsConnection, timeoutMs = 5_000) {
     this.outbound = new Outbound(connection)
     this.#timeoutMs = timeoutMs
-    this.#patience = timeoutMs
+    this.#currentTimeoutMs = timeoutMs
     const inbox = createInbox()
     this.#inbox = `${inbox}.`
     this.#subscription = connection.subscribe(`${inbox}.*`, {
@@ -196,7 +196,7 @@ export class Publisher {
       sentAt,
       sentOn: this.#epoch,
       settle,
-      deadline: sentAt + this.#patience,
+      deadline: sentAt + this.#currentTimeoutMs,
       isSlow: false
     })
     if (late !== undefined) late.again = token
@@ -263,12 +263,12 @@ export class Publisher {
       settle(answerTo(ack, publication.body, body))
       return true
     }
-    const until = publication.sentAt + margin * this.#patience
+    const until = publication.sentAt + slowestFactor * this.#currentTimeoutMs
     if (again !== undefined || until <= now) return false
     this.#drop(publication)
     publication.settle = (result) =>
       settle(result instanceof PublishError ? result : answerTo(result, publication.body, body))
-    publication.deadline = Math.min(now + this.#patience, until)
+    publication.deadline = Math.min(now + this.#currentTimeoutMs, until)
     return true
   }
 
@@ -296,7 +296,10 @@ export class Publisher {
   #wasSlow(took: number): void {
     this.#slowAt = performance.now()
     this.#slowest = Math.max(took, (7 * this.#slowest + took) / 8)
-    this.#patience = Math.min(mostPatience * this.#timeoutMs, margin * this.#slowest)
+    this.#currentTimeoutMs = Math.min(
+      maxTimeoutFactor * this.#timeoutMs,
+      slowestFactor * this.#slowest
+    )
   }
 
   /** When a message is not sent any more. */
@@ -306,9 +309,9 @@ export class Publisher {
 
   #sweep(): void {
     const now = performance.now()
-    const longAgo = now - remembered * this.#timeoutMs
-    if (this.#patience > this.#timeoutMs && this.#slowAt < longAgo) {
-      this.#patience = this.#timeoutMs
+    const longAgo = now - rememberedFactor * this.#timeoutMs
+    if (this.#currentTimeoutMs > this.#timeoutMs && this.#slowAt < longAgo) {
+      this.#currentTimeoutMs = this.#timeoutMs
       this.#slowest = 0
     }
     this.#forget(({ sentAt }) => sentAt < longAgo)
@@ -333,9 +336,9 @@ export class Publisher {
   /** Remembers what has failed as too late, if it may still be answered. */
   #keep(token: number, publication: Publication): boolean {
     if (publication.sentOn !== this.#epoch || !this.outbound.isConnected) return false
-    if (this.#late.size >= mostLate) return false
+    if (this.#late.size >= maxLatePublications) return false
     const key = keyOf(publication.subject, publication.headers) ?? `${token}`
-    if ((publication.body?.length ?? 0) > mostText) publication.body = undefined
+    if ((publication.body?.length ?? 0) > maxLateBodyLength) publication.body = undefined
     const before = this.#late.get(key)
     if (before?.ack !== undefined) return false
     // How long that takes is still worth knowing.

@@ -15,13 +15,13 @@ export interface Shares {
 }
 
 /** The event stream's room where nobody says how large the store is: half of the `nats.conf` that Petrel comes with. */
-export const usualEventBytes = 10 * gibibyte
+export const defaultEventBytes = 10 * gibibyte
 
 /** The least room of any of them: a handful of events of a usual size. */
-export const leastBytes = 16 * mebibyte
+export const minStreamBytes = 16 * mebibyte
 
 /** The smallest store that the shares fit into. */
-export const leastStore = 4 * leastBytes
+export const minStoreBytes = 4 * minStreamBytes
 
 const mostDeadBytes = gibibyte
 
@@ -35,8 +35,8 @@ const mostDeadBytes = gibibyte
  */
 export const sharesBeside = (eventBytes: number): Shares => ({
   eventBytes,
-  historyBytes: Math.max(leastBytes, Math.floor(eventBytes / 2)),
-  deadBytes: Math.min(mostDeadBytes, Math.max(leastBytes, Math.floor(eventBytes / 4)))
+  historyBytes: Math.max(minStreamBytes, Math.floor(eventBytes / 2)),
+  deadBytes: Math.min(mostDeadBytes, Math.max(minStreamBytes, Math.floor(eventBytes / 4)))
 })
 
 /**
@@ -54,15 +54,15 @@ export const waitingBytes = ({
     : Math.max(eventBytes / 4, eventBytes - historyBytes - Math.max(0, deadBytes))
 
 /** Routing that is held back goes on when what waits takes less than this part of its room. */
-export const roomAgain = 7 / 8
+export const resumeBelowShare = 7 / 8
 
 /** The shares of a store of so many bytes, of which the event stream gets half. */
 export const sharesOf = (store: number): Shares => sharesBeside(Math.floor(store / 2))
 
 /** Smaller and smaller rooms for events, for a store that turns out to have less than the first needs. */
 export const eventBytesToTry = (first: number): ReadonlyArray<number> => {
-  const sizes = [Math.max(first, leastStore / 2)]
-  for (let next = first / 2; next >= leastStore / 2; next /= 2) sizes.push(Math.floor(next))
+  const sizes = [Math.max(first, minStoreBytes / 2)]
+  for (let next = first / 2; next >= minStoreBytes / 2; next /= 2) sizes.push(Math.floor(next))
   return sizes
 }
 
@@ -103,7 +103,7 @@ export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
 })
 
 /** The most that an embedded broker takes of a disk unasked. */
-export const mostStore = 16 * gibibyte
+export const maxStoreBytes = 16 * gibibyte
 
 /** What is known of the disk that a broker's store is on, in bytes. */
 export interface Disk {
@@ -117,7 +117,7 @@ export interface Disk {
  * 16 GiB, and never so little that what is stored already leaves no room.
  */
 export const storeOn = ({ free, used }: Disk): number => {
-  const usual = Math.min(mostStore, (free + used) / 2)
+  const usual = Math.min(maxStoreBytes, (free + used) / 2)
   const grown = Math.min(2 * used, used + 0.75 * free)
   return Math.floor(Math.max(usual, grown) / mebibyte) * mebibyte
 }

@@ -20,12 +20,12 @@ export interface Range {
  * How long one request for messages stays open, ms. After a restart of the broker the client may
  * count on an answer to one that is forgotten; it asks again when this has passed.
  */
-const expires = 5_000
+const requestExpiryMs = 5_000
 /** Seconds without a message after which nothing more will come; the client needs 5 to ask again. */
-const patience = 8
+const idleLooks = 8
 
 /** How long a copy that is behind is given, ms. */
-const catchUp = 100
+const catchUpPauseMs = 100
 
 /** For how long it is remembered that a stream has one copy only, ms: `petrel init` may give it more. */
 const soleCopyKnownMs = 10_000
@@ -86,7 +86,9 @@ const complete = <A extends { readonly seq: number }, E>(
         Stream.concat(
           Stream.unwrap(
             Effect.map(isBehind, (behind) =>
-              behind ? Stream.unwrap(Effect.delay(Effect.succeed(pass), catchUp)) : Stream.empty
+              behind
+                ? Stream.unwrap(Effect.delay(Effect.succeed(pass), catchUpPauseMs))
+                : Stream.empty
             )
           )
         )
@@ -128,7 +130,7 @@ export const seeStream = (
   })
 
 /** Messages that are asked for at once where they are only seen. */
-const manyAtOnce = 5_000
+const messagesPerRequest = 5_000
 
 /** Says up to which sequence it has come, and whether that was enough. */
 const seeCopy = Effect.fnUntraced(function* (
@@ -151,7 +153,7 @@ const seeCopy = Effect.fnUntraced(function* (
   }
   yield* Effect.acquireRelease(
     ask(`read ${range.stream}`, () =>
-      consumer.consume({ max_messages: manyAtOnce, expires, callback })
+      consumer.consume({ max_messages: messagesPerRequest, expires: requestExpiryMs, callback })
     ),
     (messages) => Effect.sync(() => messages.stop())
   )
@@ -196,7 +198,7 @@ const isAtEnd = Effect.fnUntraced(function* (
       const last = seen()
       idle = last === lastBefore ? idle + 1 : 0
       lastBefore = last
-      return num_pending === 0 && (delivered.stream_seq <= last || idle >= patience)
+      return num_pending === 0 && (delivered.stream_seq <= last || idle >= idleLooks)
     }),
     Effect.orElseSucceed(() => false),
     Effect.delay("1 second"),
@@ -213,7 +215,9 @@ const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, Bro
       const info = yield* ask(`read ${range.stream}`, () => consumer.info())
       if (info.num_pending === 0 && range.follow !== true) return Stream.empty
       const messages = yield* Effect.acquireRelease(
-        ask(`read ${range.stream}`, () => consumer.consume({ max_messages: 1_000, expires })),
+        ask(`read ${range.stream}`, () =>
+          consumer.consume({ max_messages: 1_000, expires: requestExpiryMs })
+        ),
         (messages) => Effect.sync(() => messages.stop())
       )
       const all = Stream.fromAsyncIterable(
@@ -265,7 +269,7 @@ export interface BatchLimits {
 }
 const limits: BatchLimits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
 /** How long the broker may take for a batch, ms. */
-const batchTimeout = 10_000
+const batchTimeoutMs = 10_000
 
 /**
  * Everything that is stored under a subject of a stream, delivered or not, by batched direct get.
@@ -320,7 +324,7 @@ export const readBatch = Effect.fnUntraced(function* (
   ).pipe(
     // The client watches over the first message only.
     Effect.timeoutOrElse({
-      duration: batchTimeout,
+      duration: batchTimeoutMs,
       orElse: () =>
         Effect.fail(new BrokerError({ operation, cause: new Error("the broker broke off") }))
     })

@@ -16,7 +16,7 @@ export class StreamMessage {
   /** Sequence in its stream. */
   readonly seq: number
   /** How often it has been handed out, this time included; the broker may forget in a crash. */
-  readonly handedOut: number
+  readonly deliveryCount: number
   /** When the broker stored it, ms since the epoch. */
   readonly storedAt: number
   readonly data: Uint8Array
@@ -35,7 +35,7 @@ export class StreamMessage {
     this.data = message.data
     const tokens = this.#reply.split(".")
     const at = tokens.length === 9 ? 4 : 6
-    this.handedOut = Number(tokens[at])
+    this.deliveryCount = Number(tokens[at])
     this.seq = Number(tokens[at + 1])
     this.storedAt = millisOf(tokens[at + 3] ?? "")
   }

@@ -12,7 +12,7 @@ import type { WantedStream } from "./topology.ts"
 const oldestServer = [2, 15] as const
 
 /** For how long an account that is not there is waited for, ms. */
-const patienceMs = 5_000
+const answerWithinMs = 5_000
 
 /** Fails where the broker is too old to keep tenants apart whose streams EVENTS is sourced from. */
 export const checkSourceServer = Effect.gen(function* () {
@@ -37,7 +37,7 @@ export const inAccountOf = Effect.fnUntraced(function* <A, E, R>(
   const { connection, names } = yield* Broker
   const apiPrefix = names.subjects.tenantApi(tenant)
   const jsm = yield* Effect.promise(() =>
-    jetstreamManager(connection, { apiPrefix, checkAPI: false, timeout: patienceMs })
+    jetstreamManager(connection, { apiPrefix, checkAPI: false, timeout: answerWithinMs })
   )
   yield* Effect.tryPromise({
     try: () => jsm.getAccountInfo(),
@@ -53,7 +53,7 @@ const saysOf = (cause: unknown): string =>
   cause instanceof JetStreamApiError
     ? cause.message
     : cause instanceof Error && cause.name === "TimeoutError"
-      ? `no answer within ${patienceMs / 1_000} s`
+      ? `no answer within ${answerWithinMs / 1_000} s`
       : "nobody has that subject"
 
 /** How long ago each tenant's stream was heard of, ns; less than 0 where it was not. */

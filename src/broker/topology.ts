@@ -7,7 +7,7 @@ import {
   StoreCompression
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
-import { moodOf } from "../domain/fact.ts"
+import { factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 
 const minute = 60_000
@@ -60,7 +60,7 @@ export const defaultTopology: TopologyOptions = {
 }
 
 /** The least `max_payload` of a broker: all that Petrel stores besides events fits into it, bytes. */
-export const leastMaxPayload = 64 * 1024
+export const minMaxPayloadBytes = 64 * 1024
 
 /** Room that an event leaves for the headers that Petrel adds on the way, which are under 8 KiB. */
 const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floor(maxPayload / 4))
@@ -299,7 +299,7 @@ export const wanted = (
             filter_subject: names.subjects.fact(
               "*",
               "*",
-              moodOf("endpoint-changed"),
+              factResult("endpoint-changed"),
               "endpoint-changed"
             )
           }

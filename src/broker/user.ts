@@ -4,7 +4,7 @@ import { Broker } from "./connection.ts"
 /** On which each server answers a client with who it is, whatever its account. */
 const subject = "$SYS.REQ.USER.INFO"
 /** How long the answer may take, ms. */
-const patience = 5_000
+const answerWithinMs = 5_000
 /** What the broker says in place of a token. */
 const redacted = "[REDACTED]"
 
@@ -21,7 +21,7 @@ export const readUser = Effect.gen(function* () {
   const { ask, connection } = yield* Broker
   const answer = yield* Effect.option(
     ask("ask as whom the broker knows us", () =>
-      connection.request(subject, "", { timeout: patience })
+      connection.request(subject, "", { timeout: answerWithinMs })
     )
   )
   const user = Option.flatMap(answer, (message) => decode(message.string()))

@@ -14,8 +14,8 @@ import type { AlertThresholds } from "../policy/alert-thresholds.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationText } from "./duration.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { connected, report } from "./frame.ts"
 import { Refused, refusal } from "./refused.ts"
+import { connected, report } from "./root-command.ts"
 
 const tenantArgument = Argument.String("TENANT").pipe(
   Argument.withDescription("Whose and whose endpoints'; without it those of all and of the system"),

@@ -2,7 +2,7 @@ import { hostname, userInfo } from "node:os"
 import { Option } from "effect"
 import { Flag } from "effect/cli"
 
-const longest = 200
+const maxNameLength = 200
 
 /** The user of this process on this machine: `ana@host`. */
 const thisUser = (): string => {
@@ -20,8 +20,8 @@ export const byFlag = Flag.String("by").pipe(
   Flag.withDescription("Who asks for it, told in the history (default: user@host)"),
   Flag.filterMap(
     (text) =>
-      /^\P{Cc}+$/u.test(text) && text.length <= longest ? Option.some(text) : Option.none(),
-    () => `must be a name of 1 to ${longest} characters on one line`
+      /^\P{Cc}+$/u.test(text) && text.length <= maxNameLength ? Option.some(text) : Option.none(),
+    () => `must be a name of 1 to ${maxNameLength} characters on one line`
   ),
   Flag.optional,
   Flag.map(Option.getOrElse(thisUser))

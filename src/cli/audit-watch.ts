@@ -3,7 +3,7 @@ import type { AuditRange } from "../history/audit/reach.ts"
 import type { Raised } from "../history/audit/watch.ts"
 import { watch } from "../history/audit/watch.ts"
 import { momentText } from "../history/line.ts"
-import { connected, report } from "./frame.ts"
+import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
 
 const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>

@@ -2,7 +2,7 @@ import { bytesText } from "./bytes.ts"
 import { countObeyed, visible } from "./visible.ts"
 
 /** Bytes of a body that are shown; all of it goes out with --raw. */
-const most = 4 * 1024
+const maxShownLength = 4 * 1024
 
 /** A body made fit for a terminal. */
 export interface ShownBody {
@@ -33,14 +33,14 @@ export const shownBody = (body: Uint8Array): ShownBody => {
   const size = bytesText(body.length)
   if (body.length === 0) return { lines: [], note: "empty" }
   const whole = textOf(body)
-  const isWhole = body.length <= most
-  const text = isWhole ? whole : textOf(body.subarray(0, endBefore(body, most)))
+  const isWhole = body.length <= maxShownLength
+  const text = isWhole ? whole : textOf(body.subarray(0, endBefore(body, maxShownLength)))
   if (whole === undefined || text === undefined)
     return { lines: [], note: `${size} that are no text; --raw writes them as they are` }
   const found = countObeyed(text)
   const notes = [
     size,
-    ...(isWhole ? [] : [`the first ${bytesText(most)} of it; --raw writes all`]),
+    ...(isWhole ? [] : [`the first ${bytesText(maxShownLength)} of it; --raw writes all`]),
     ...(found === 0
       ? []
       : [

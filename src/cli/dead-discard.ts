@@ -11,10 +11,10 @@ import {
   selectionFlags
 } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText } from "./figures.ts"
-import { connected, petrel, report } from "./frame.ts"
+import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
+import { connected, petrel, report } from "./root-command.ts"
 import { remark } from "./terminal.ts"
 
 const canAsk = Effect.gen(function* () {

@@ -5,14 +5,14 @@ import { readDeadLetters } from "../history/dead-letters.ts"
 import { readLateDeliveries } from "../history/late-deliveries.ts"
 import { filterFlags, lettersOf } from "./dead-selection.ts"
 import { letterJson, listHeadings, listRow } from "./dead-view.ts"
-import { connected, petrel } from "./frame.ts"
+import { connected, petrel } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
 /** Dead letters whose columns are aligned with each other; a list may be longer than memory. */
-const page = 1_000
+const rowsPerPage = 1_000
 
 export const list = Command.make(
   "list",
@@ -50,7 +50,7 @@ export const list = Command.make(
         )
       yield* shown.pipe(
         Stream.map(listRow(now, fates, late)),
-        Stream.grouped(page),
+        Stream.grouped(rowsPerPage),
         Stream.runForEach((rows) => {
           found += rows.length
           return Effect.forEach(table.lines(rows), (line) => print(cutTo(width, line)), {

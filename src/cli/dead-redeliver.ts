@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import type { EndpointRedelivery } from "../delivery/rounds/redeliver.ts"
-import type { Begun } from "../delivery/rounds/round.ts"
+import type { StartedRound } from "../delivery/rounds/round.ts"
 import type { Unfit } from "../delivery/rounds/target.ts"
 import { readUnended } from "../history/dead-fates.ts"
 import { byFlag } from "./asked-by.ts"
@@ -13,10 +13,10 @@ import {
   selectionFlags
 } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText } from "./figures.ts"
-import { connected, petrel, report } from "./frame.ts"
+import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
+import { connected, petrel, report } from "./root-command.ts"
 import { remark } from "./terminal.ts"
 
 /** Endpoints that are named one by one where they take nothing. */
@@ -115,7 +115,7 @@ export const redeliver = Command.make(
           { event: "done", selected: 0, redelivered: 0, gone: 0, ...leftJson(plan) },
           "there are no such dead letters: nothing was sent"
         )
-      const counts: Record<Begun, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
+      const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
       progress.total(total)
       yield* redeliver(plan, (_, begun) => {
         counts[begun]++
@@ -172,7 +172,7 @@ export const redeliver = Command.make(
 
 /** How to go on: without those that have died since, which may be the same ones. */
 const brokenOff = (
-  counts: Readonly<Record<Begun, number>>,
+  counts: Readonly<Record<StartedRound, number>>,
   total: number,
   ids: ReadonlyArray<number>,
   started: number

@@ -5,19 +5,19 @@ import { readLayout } from "../broker/installed.ts"
 import { getEndpoint, listEndpoints } from "../delivery/endpoints/endpoint-store.ts"
 import { readEndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
 import { firstRound } from "../domain/delivery.ts"
-import type { Waiter } from "../history/audit/waiting-rooms.ts"
-import { lookFor } from "../history/audit/waiting-rooms.ts"
+import type { PendingMessage } from "../history/audit/pending-scan.ts"
+import { scanFor } from "../history/audit/pending-scan.ts"
 import { readDeliveryFacts } from "../history/delivery-facts.ts"
 import type { DeliveryLife, Round } from "../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded, isLate } from "../history/fold/round.ts"
 import { viewOf } from "../history/fold/view.ts"
 import { momentText, plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
-import type { Hold } from "./delivery-stuck.ts"
-import { holdsOf } from "./delivery-stuck.ts"
+import type { Hold } from "./delivery-blockers.ts"
+import { holdsOf } from "./delivery-blockers.ts"
 import { healthOf } from "./endpoint-health.ts"
-import { connected, petrel } from "./frame.ts"
 import { Refused } from "./refused.ts"
+import { connected, petrel } from "./root-command.ts"
 import { labelled, screenWidth } from "./screen.ts"
 import { tenantFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
@@ -64,8 +64,8 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
     jsm.consumers.info(names.events, names.routerConsumer)
   )
   const isInRouter = round.round === firstRound && eventSeq > router.ack_floor.stream_seq
-  let waiter: Waiter | undefined
-  yield* lookFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {
+  let waiter: PendingMessage | undefined
+  yield* scanFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {
     const isIt = found.eventSeq === eventSeq && found.eventAt === eventAt
     if (isIt && found.round === round.round && found.endpoint === id) waiter = found
   })
@@ -84,7 +84,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
 
 interface Shown {
   readonly round: Round
-  readonly waiter?: Waiter | undefined
+  readonly waiter?: PendingMessage | undefined
   readonly holds?: ReadonlyArray<Hold>
 }
 

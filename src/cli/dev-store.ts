@@ -2,7 +2,7 @@ import { readdir, readFile, stat, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type { Disk } from "../broker/room.ts"
-import { leastStore, storeOn } from "../broker/room.ts"
+import { minStoreBytes, storeOn } from "../broker/room.ts"
 import { bytesText } from "./bytes.ts"
 import { Refused } from "./refused.ts"
 
@@ -51,9 +51,9 @@ export const decideStore = (
       })
   }
   const store = asked ?? former ?? storeOn(disk)
-  if (store < leastStore)
+  if (store < minStoreBytes)
     return new Refused({
-      message: `the disk of ${data} has ${bytesText(free)} free and the broker needs ${bytesText(2 * leastStore)}: ${elsewhere}`
+      message: `the disk of ${data} has ${bytesText(free)} free and the broker needs ${bytesText(2 * minStoreBytes)}: ${elsewhere}`
     })
   const missing = store - used - free
   const warning =

@@ -18,21 +18,21 @@ import type { EmbeddedBroker } from "../broker/embedded.ts"
 import { startEmbedded } from "../broker/embedded.ts"
 import { init } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
-import { boundAfterResize, leastStore, mostStore, sharesOf } from "../broker/room.ts"
+import { boundAfterResize, maxStoreBytes, minStoreBytes, sharesOf } from "../broker/room.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
-import { setCollector } from "./collector.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
 import type { DevToken } from "./dev-token.ts"
 import { readDevToken, withToken } from "./dev-token.ts"
-import { petrel } from "./frame.ts"
+import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
+import { petrel } from "./root-command.ts"
 import { publishSamples, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
@@ -284,15 +284,15 @@ export const dev = Command.make(
     store: Flag.String("store").pipe(
       Flag.withMetavar("SIZE"),
       Flag.withDescription(
-        `How much of the disk it may fill; publishers are refused when half of it is events (default: as at the last start, at first half of what the disk has, at most ${bytesText(mostStore)})`
+        `How much of the disk it may fill; publishers are refused when half of it is events (default: as at the last start, at first half of what the disk has, at most ${bytesText(maxStoreBytes)})`
       ),
       Flag.filterMap(
         (text) =>
-          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastStore),
+          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minStoreBytes),
         (text) =>
           readBytes(text) === undefined
             ? bytesExpected
-            : `must be at least ${bytesText(leastStore)}`
+            : `must be at least ${bytesText(minStoreBytes)}`
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)

@@ -14,8 +14,8 @@ import { readFields } from "./endpoint-fields.ts"
 import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson, typesText } from "./endpoint-view.ts"
-import { connected, report } from "./frame.ts"
 import { refusal } from "./refused.ts"
+import { connected, report } from "./root-command.ts"
 
 const hexDigits = 8
 

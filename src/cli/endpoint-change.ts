@@ -1,7 +1,7 @@
 import { Duration, Effect, Result } from "effect"
 import { generateSecret, publicKeyOf, secretProblem } from "../delivery/attempt/signing.ts"
 import type { Endpoint, Secret } from "../domain/endpoint.ts"
-import { mostTypes } from "../domain/endpoint.ts"
+import { maxTypes } from "../domain/endpoint.ts"
 import { alertType } from "../domain/type-filter.ts"
 import { refusalOf, usualPorts } from "../policy/address.ts"
 import { resolveRetry } from "../policy/presets.ts"
@@ -140,9 +140,9 @@ const conflicts = (
   if (removals.rate && fields.rate !== undefined)
     problems.push("--rate and --no-rate exclude each other")
   const { length } = typesAfter(before, fields)
-  if (length > mostTypes)
+  if (length > maxTypes)
     problems.push(
-      `an endpoint takes at most ${mostTypes} event types, and these would be ${length}: use wildcards such as invoice.>, or a second endpoint`
+      `an endpoint takes at most ${maxTypes} event types, and these would be ${length}: use wildcards such as invoice.>, or a second endpoint`
     )
   const current = Object.keys(before.headers).map((name) => name.toLowerCase())
   for (const name of removals.headers)

@@ -7,7 +7,7 @@ import { readStory } from "../history/configuration-story.ts"
 import { withWords } from "./duration.ts"
 import { differenceTexts } from "./endpoint-difference.ts"
 import { endpointArgument } from "./endpoint-flags.ts"
-import { connected, report } from "./frame.ts"
+import { connected, report } from "./root-command.ts"
 import { labelled, screenWidth } from "./screen.ts"
 
 type Story = ReadonlyArray<ConfigurationStep>

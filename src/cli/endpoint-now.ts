@@ -3,7 +3,7 @@ import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { tallySince } from "../policy/tally.ts"
 import { moment } from "./endpoint-health.ts"
-import { countText, percentText, plural, shareOf } from "./figures.ts"
+import { countText, percentText, plural, shareOf } from "./number-format.ts"
 
 const lastHourJson = ({ attempts, delivered, p50Ms, p95Ms, since }: Told): object => ({
   since,

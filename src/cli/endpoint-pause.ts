@@ -4,7 +4,7 @@ import { pauseEndpoint, resumeEndpoint } from "../delivery/endpoints/endpoint-st
 import { byFlag } from "./asked-by.ts"
 import { endpointArgument } from "./endpoint-flags.ts"
 import { endpointJson, stateText } from "./endpoint-view.ts"
-import { connected, report } from "./frame.ts"
+import { connected, report } from "./root-command.ts"
 
 export const pause = Command.make(
   "pause",

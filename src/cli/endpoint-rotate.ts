@@ -10,8 +10,8 @@ import { rotatedSecrets, secretText } from "./endpoint-change.ts"
 import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson } from "./endpoint-view.ts"
-import { connected, report } from "./frame.ts"
 import { Refused } from "./refused.ts"
+import { connected, report } from "./root-command.ts"
 
 const keepOldFlag = Flag.String("keep-old").pipe(
   Flag.withMetavar("DURATION"),

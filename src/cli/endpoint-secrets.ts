@@ -15,7 +15,7 @@ export interface SecretFlags {
 }
 
 /** A secret is shorter, whatever its scheme. */
-const mostBytes = 64 * 1024
+const maxFileBytes = 64 * 1024
 
 const readLines = (flag: string, path: string) =>
   Effect.try({
@@ -33,7 +33,7 @@ const readSecret = Effect.fnUntraced(function* ({
   if (secretFile === undefined && secret !== "-") return secret
   const text =
     secretFile === undefined
-      ? (yield* readStdin(mostBytes)).toString("utf8")
+      ? (yield* readStdin(maxFileBytes)).toString("utf8")
       : yield* readLines("--secret-file", secretFile)
   const read = text.trim()
   if (read === "")

@@ -8,8 +8,8 @@ import { readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { endpointJson } from "./endpoint-view.ts"
-import { connected, report } from "./frame.ts"
 import { Refused, refusal } from "./refused.ts"
+import { connected, report } from "./root-command.ts"
 
 const encode = Schema.encodeSync(Endpoint)
 

@@ -165,14 +165,14 @@ const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"
 
 /** A terminal that is narrower has no room for addresses in a list. */
-const roomForUrls = 120
+const minWidthForUrls = 120
 
 /** The columns of a list of endpoints that a terminal of such a width has room for. */
 export const listHeadings = (width: number | undefined): ReadonlyArray<string> => [
   "endpoint",
   "state",
   ...nowHeadings,
-  ...(width === undefined || width >= roomForUrls ? ["url"] : [])
+  ...(width === undefined || width >= minWidthForUrls ? ["url"] : [])
 ]
 
 const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string => {

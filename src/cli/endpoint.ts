@@ -22,15 +22,15 @@ import { pause, resume } from "./endpoint-pause.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
 import { endpointJson, endpointText, listHeadings, listRow, stateText } from "./endpoint-view.ts"
-import { connected, petrel, report } from "./frame.ts"
 import { Refused } from "./refused.ts"
+import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
 /** Endpoints whose columns are aligned with each other. */
-const page = 1_000
+const rowsPerPage = 1_000
 
 const list = Command.make(
   "list",
@@ -70,9 +70,9 @@ const list = Command.make(
     const width = screenWidth()
     const headings = listHeadings(width)
     const table = makeTable(headings)
-    for (let from = 0; from < listed.length; from += page) {
+    for (let from = 0; from < listed.length; from += rowsPerPage) {
       const rows = listed
-        .slice(from, from + page)
+        .slice(from, from + rowsPerPage)
         .map((one) => listRow(one, health(one.endpoint), nowOf(one.endpoint)))
         .map((row) => row.slice(0, headings.length))
       for (const line of table.lines(rows)) yield* print(cutTo(width, line))

@@ -2,14 +2,14 @@ import { Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
-import { plural } from "./figures.ts"
-import { connected } from "./frame.ts"
+import { plural } from "./number-format.ts"
+import { connected } from "./root-command.ts"
 import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
 
 /** Lines that are written at once. */
-const page = 500
+const factsPerPage = 500
 
 const columns = [
   "seq",
@@ -85,7 +85,7 @@ export const historyExport = Command.make(
     if (format === "csv") yield* print(columns.join(","))
     yield* readFacts(query).pipe(
       Stream.map(format === "csv" ? rowOf : jsonOf),
-      Stream.grouped(page),
+      Stream.grouped(factsPerPage),
       Stream.runForEach((lines) => {
         count += lines.length
         return print(lines.join("\n"))

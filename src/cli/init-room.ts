@@ -4,11 +4,11 @@ import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
 import type { Shares } from "../broker/room.ts"
 import {
+  defaultEventBytes,
   eventBytesToTry,
   readAccountRoom,
   roomLeft,
-  sharesBeside,
-  usualEventBytes
+  sharesBeside
 } from "../broker/room.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { bytesText } from "./bytes.ts"
@@ -48,7 +48,7 @@ export const makeWithRoom = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const left = roomLeft(yield* readAccountRoom(options.replicas), options.replicas)
-  const first = given.eventBytes ?? (left === undefined ? usualEventBytes : Math.floor(left / 2))
+  const first = given.eventBytes ?? (left === undefined ? defaultEventBytes : Math.floor(left / 2))
   const isGiven = (stream: string) =>
     (stream === names.history && given.historyBytes !== undefined) ||
     (stream === names.dead && given.deadBytes !== undefined)

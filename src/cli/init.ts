@@ -5,7 +5,7 @@ import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
 import type { Shares } from "../broker/room.ts"
-import { leastBytes, usualEventBytes } from "../broker/room.ts"
+import { defaultEventBytes, minStreamBytes } from "../broker/room.ts"
 import { unheardTenants } from "../broker/tenant-streams.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { defaultTopology } from "../broker/topology.ts"
@@ -15,10 +15,10 @@ import type { Names } from "../domain/names.ts"
 import { isToken } from "../domain/token.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { durationExpected, durationText, readDuration } from "./duration.ts"
-import { connected, petrel } from "./frame.ts"
 import type { Made } from "./init-room.ts"
 import { makeWithRoom } from "./init-room.ts"
 import { Refused } from "./refused.ts"
+import { connected, petrel } from "./root-command.ts"
 import { print } from "./stdout.ts"
 
 const left = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
@@ -64,9 +64,11 @@ const size = (name: string, fallback: string, description: string) =>
     Flag.withDescription(`${description} (default: ${fallback})`),
     Flag.filterMap(
       (text) =>
-        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastBytes),
+        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minStreamBytes),
       (text) =>
-        readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(leastBytes)}`
+        readBytes(text) === undefined
+          ? bytesExpected
+          : `must be at least ${bytesText(minStreamBytes)}`
     ),
     left
   )
@@ -105,7 +107,7 @@ const flags = {
   ),
   eventBytes: size(
     "event-bytes",
-    `half of the account's limit; without one ${bytesText(usualEventBytes)}, or less where the broker has less`,
+    `half of the account's limit; without one ${bytesText(defaultEventBytes)}, or less where the broker has less`,
     "Room for events; full, it refuses what is published"
   ),
   historyBytes: size(

@@ -6,7 +6,7 @@ import { ladder, totalTime } from "../policy/ladder.ts"
 import type { Preset } from "../policy/presets.ts"
 import { presets as all, findPreset, UnknownPreset } from "../policy/presets.ts"
 import { durationText, withWords } from "./duration.ts"
-import { petrel } from "./frame.ts"
+import { petrel } from "./root-command.ts"
 import { print } from "./stdout.ts"
 
 const encode = Schema.encodeSync(RetryPolicy)

@@ -24,7 +24,7 @@ export interface Publication {
   readonly unsent: ReadonlyArray<string>
 }
 
-const longestId = 255
+const maxIdLength = 255
 
 /**
  * The id under which the broker remembers the event. It begins with the tenant, because ids are
@@ -66,7 +66,7 @@ export const publication = (
   // An id that is made is wrong only where the tenant is, which was said.
   if (flags.id !== undefined && (flags.id === "" || eventId(id, 0, 0) !== id))
     problems.push(
-      `--id ${JSON.stringify(flags.id)} must be 1 to ${longestId - tenant.length - 1} ASCII characters without spaces`
+      `--id ${JSON.stringify(flags.id)} must be 1 to ${maxIdLength - tenant.length - 1} ASCII characters without spaces`
     )
 
   const headers = new Map<string, string>()

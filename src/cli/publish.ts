@@ -4,14 +4,14 @@ import { Broker } from "../broker/connection.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import { bytesText } from "./bytes.ts"
 import { repeated } from "./endpoint-flags.ts"
-import { connected, report } from "./frame.ts"
 import type { Publication } from "./publication.ts"
 import { publication } from "./publication.ts"
 import { Refused, refusal } from "./refused.ts"
+import { connected, report } from "./root-command.ts"
 import { readStdin } from "./stdin.ts"
 
 /** No broker takes messages that are larger, whatever its configuration says. */
-const mostBytes = 64 * 1024 * 1024
+const maxBodyBytes = 64 * 1024 * 1024
 
 const makeId = Effect.gen(function* () {
   const digits = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
@@ -87,7 +87,7 @@ export const publish = Command.make(
     const checked = publication(flags, yield* makeId)
     if (Result.isFailure(checked)) return yield* refusal(checked.failure)
     const event = checked.success
-    const bytes = body === "-" ? yield* readStdin(mostBytes) : Buffer.from(body, "utf8")
+    const bytes = body === "-" ? yield* readStdin(maxBodyBytes) : Buffer.from(body, "utf8")
     if (event.unsent.length > 0)
       yield* Effect.logWarning(
         `${event.unsent.join(", ")}: kept with the event, but receivers get only content-type, traceparent and tracestate`

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { countText } from "./figures.ts"
+import { countText } from "./number-format.ts"
 import { barLine } from "./repartition-bar.ts"
 import { cutTo } from "./screen.ts"
 import { remark } from "./terminal.ts"

@@ -1,4 +1,4 @@
-import { countText } from "./figures.ts"
+import { countText } from "./number-format.ts"
 import { makeBar } from "./repartition-bar.ts"
 import { visible } from "./visible.ts"
 

@@ -3,15 +3,15 @@ import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import type { Replay, ReplayOptions } from "../delivery/rounds/replay.ts"
-import type { Begun } from "../delivery/rounds/round.ts"
+import type { StartedRound } from "../delivery/rounds/round.ts"
 import { isToken } from "../domain/token.ts"
 import { byFlag } from "./asked-by.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText, plural } from "./figures.ts"
-import { connected, petrel, report } from "./frame.ts"
+import { countText, plural } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { typesFlag } from "./replay-types.ts"
+import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import type { EndpointName, GivenTime } from "./selection.ts"
 import { endpointNameFlag, givenTimeFlag } from "./selection.ts"
@@ -126,7 +126,11 @@ const plan = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) 
   for (const line of leftTexts(replay)) yield* print(line)
 })
 
-const brokenOff = (counts: Readonly<Record<Begun, number>>, total: number, id: string): string => {
+const brokenOff = (
+  counts: Readonly<Record<StartedRound, number>>,
+  total: number,
+  id: string
+): string => {
   const sent = counts.begun + counts.finished + counts.before
   return `stopped after ${countText(sent)} of ${countText(total)}: run the same command again and replay ${id} goes on`
 }
@@ -139,7 +143,7 @@ const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
   const held = (waiting: number) => progress.held(`${tenant}/${id}`, waiting)
   const replay = yield* openReplay({ ...options, held })
   const total = replay.count
-  const counts: Record<Begun, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
+  const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
   const stopped = Effect.suspend(() => remark(brokenOff(counts, total, replay.record.id)))
   progress.total(total)
   yield* replay

@@ -1,5 +1,5 @@
 import type { StreamRoom, Survey } from "../delivery/inquiry/survey.ts"
-import { shareOf } from "./figures.ts"
+import { shareOf } from "./number-format.ts"
 import { newsOf } from "./status-news.ts"
 import {
   copiesOf,
@@ -73,7 +73,7 @@ const partitionsJson = ({ partitions }: Survey): ReadonlyArray<object> =>
     ...(partition.owner === undefined ? { unownedSince: partition.unownedSince ?? null } : {}),
     answers: partition.told !== undefined,
     new: partition.new ?? null,
-    handedOut: partition.handedOut ?? null,
+    handedOut: partition.ackPending ?? null,
     inFlight: partition.told?.inFlight ?? null,
     inLine: partition.told?.inLine ?? null,
     retries: retriesIn(partition) ?? null,

@@ -1,4 +1,4 @@
-import { roomAgain } from "../broker/room.ts"
+import { resumeBelowShare } from "../broker/room.ts"
 import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
 import { defaultTtl } from "../delivery/sharing/ownership.ts"
 import { alertText } from "../history/alert-text.ts"
@@ -7,7 +7,7 @@ import { spanText } from "../history/span.ts"
 import { subjectText } from "./alerts-list.ts"
 import { bytesText } from "./bytes.ts"
 import { moment } from "./endpoint-health.ts"
-import { countText, percentText, plural } from "./figures.ts"
+import { countText, percentText, plural } from "./number-format.ts"
 import { waitingRoom, waitingSums } from "./status-sums.ts"
 
 /** Something that is not as it should be, with what to do about it. */
@@ -27,7 +27,7 @@ export interface AllNews {
 /** Partitions are shared out within this after a worker has started, ms. */
 const takingOver = 20_000
 /** Events that a router in good order has before it when many come at once. */
-const usualQueue = 1_000
+const queueWorthNoting = 1_000
 const hour = 3_600_000
 
 /** Numbers in ranges: `0-3, 5`. */
@@ -220,7 +220,7 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
 
 const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
   const { bytes, limit } = waitingRoom(survey)
-  return bytes === undefined || limit === undefined || bytes < limit * roomAgain
+  return bytes === undefined || limit === undefined || bytes < limit * resumeBelowShare
     ? []
     : [
         {
@@ -293,7 +293,7 @@ const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray
   const [worst] = longestOpen
   const name = `${worst?.tenant}/${worst?.endpoint}`
   return [
-    ...(pending < usualQueue
+    ...(pending < queueWorthNoting
       ? []
       : [
           {

@@ -7,8 +7,10 @@ const sum = (numbers: ReadonlyArray<number | undefined>): number =>
   numbers.reduce<number>((all, number) => all + (number ?? 0), 0)
 
 /** Of what was handed out, what waits for a retry; undefined where its owner says nothing. */
-export const retriesIn = ({ handedOut, told }: PartitionSurvey): number | undefined =>
-  told === undefined || handedOut === undefined ? undefined : Math.max(0, handedOut - told.inHand)
+export const retriesIn = ({ ackPending, told }: PartitionSurvey): number | undefined =>
+  told === undefined || ackPending === undefined
+    ? undefined
+    : Math.max(0, ackPending - told.prefetched)
 
 /** Waiting messages that no owner can read; undefined where none says. */
 const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
@@ -20,7 +22,7 @@ const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
 export const waitingSums = ({ partitions }: Survey) => {
   const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
   const fresh = sum(partitions.map((partition) => partition.new))
-  const handedOut = sum(partitions.map((partition) => partition.handedOut))
+  const handedOut = sum(partitions.map((partition) => partition.ackPending))
   const scheduled = sum(partitions.map((partition) => partition.scheduled))
   const backlog = sum(partitions.map((partition) => partition.backlog))
   return {

@@ -5,22 +5,22 @@ import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnswerLevel } from "../delivery/attempt/kept-answer.ts"
 import { answerLevels } from "../delivery/attempt/kept-answer.ts"
-import { defaultLoad } from "../delivery/lanes/room.ts"
+import { defaultLoad } from "../delivery/lanes/capacity-pool.ts"
 import type { Role } from "../delivery/sharing/roster.ts"
 import type { WorkerOptions } from "../delivery/worker.ts"
 import { isToken } from "../domain/token.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
-import { giveBackMemory, setCollector } from "./collector.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { repeated } from "./endpoint-flags.ts"
-import { connected, report } from "./frame.ts"
+import { giveBackMemory, setCollector } from "./gc-flags.ts"
 import { refusal } from "./refused.ts"
+import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
 import { readReach } from "./worker-reach.ts"
 
 /** Fewer would let one endpoint hold up the others. */
-const leastInFlight = 16
-const leastBytes = 16 * 1024 * 1024
+const minInFlight = 16
+const minBytes = 16 * 1024 * 1024
 
 const roleNames: ReadonlyArray<Role> = ["router", "deliver"]
 
@@ -162,8 +162,8 @@ export const worker = Command.make(
       ),
       Flag.withDefault(defaultLoad.maxInFlight),
       Flag.filter(
-        (count) => count >= leastInFlight,
-        () => `must be at least ${leastInFlight}`
+        (count) => count >= minInFlight,
+        () => `must be at least ${minInFlight}`
       )
     ),
     maxBytes: Flag.String("max-bytes").pipe(
@@ -174,11 +174,9 @@ export const worker = Command.make(
       Flag.withDefault(bytesText(defaultLoad.maxBytes)),
       Flag.filterMap(
         (text) =>
-          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= leastBytes),
+          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minBytes),
         (text) =>
-          readBytes(text) === undefined
-            ? bytesExpected
-            : `must be at least ${bytesText(leastBytes)}`
+          readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(minBytes)}`
       )
     ),
     stopWithin: Flag.String("stop-within").pipe(

@@ -1,7 +1,7 @@
 import { Effect, Queue } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { elapsedMs } from "../broker/elapsed.ts"
-import { sayOnce } from "../broker/gate.ts"
+import { logTransitions } from "../broker/gate.ts"
 import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { DeadLetterUse } from "../policy/dead-letter-quota.ts"
@@ -57,7 +57,7 @@ export const readDeadLetterUse = Effect.gen(function* () {
 export const makeDeadLetterGate = Effect.gen(function* () {
   const { names } = yield* Broker
   const listeners = new Set<() => void>()
-  const say = sayOnce(
+  const say = logTransitions(
     "the dead-letter stream takes nothing: deliveries that have ended wait until it does",
     "the dead-letter stream takes dead letters again"
   )

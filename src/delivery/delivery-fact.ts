@@ -4,7 +4,7 @@ import { deliveryId } from "../domain/delivery.ts"
 import type { Fact, FactKind, Plan } from "../domain/fact.ts"
 import type { AttemptResult } from "../domain/outcome.ts"
 import type { Sent } from "./attempt/sender.ts"
-import type { Held } from "./lanes/held.ts"
+import type { AckHandle } from "./lanes/ack-handle.ts"
 
 /** An attempt that was made, and what came of it. */
 interface Made {
@@ -20,7 +20,7 @@ interface Made {
  * @param plan of its event, where no other fact tells it.
  */
 export const deliveryFact = (
-  { delivery, place }: Pick<Held, "delivery" | "place">,
+  { delivery, place }: Pick<AckHandle, "delivery" | "place">,
   kind: FactKind,
   at: number,
   worker: string,
@@ -55,7 +55,7 @@ export const deliveryFact = (
 
 /** The fact of an attempt that succeeded. */
 export const deliveredFact = (
-  held: Pick<Held, "delivery" | "place">,
+  held: Pick<AckHandle, "delivery" | "place">,
   progress: Progress,
   { at, result }: Sent,
   worker: string,

@@ -7,7 +7,7 @@ import type { Sent } from "./attempt/sender.ts"
 import { deliveryFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { disableEndpoint } from "./endpoints/endpoint-store.ts"
-import type { Held } from "./lanes/held.ts"
+import type { AckHandle } from "./lanes/ack-handle.ts"
 
 /** What an attempt that did not succeed comes to. */
 export interface FailedAttempt {
@@ -20,7 +20,7 @@ export interface FailedAttempt {
 
 /** Decides what becomes of a delivery after an attempt that did not succeed. */
 export const judgeFailure = Effect.fnUntraced(function* (
-  held: Pick<Held, "delivery" | "place">,
+  held: Pick<AckHandle, "delivery" | "place">,
   progress: Progress,
   { at, result, verdict }: Sent,
   endpoint: LiveEndpoint,
@@ -59,7 +59,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
 
 /** Disables an endpoint whose receiver has answered that it wants no more. */
 export const disableWhereGone = (
-  { delivery }: Pick<Held, "delivery">,
+  { delivery }: Pick<AckHandle, "delivery">,
   endpoint: LiveEndpoint,
   sent: Sent,
   worker: string

@@ -7,38 +7,38 @@ import type { Facts } from "../history/facts.ts"
 import type { PartitionAlerts } from "./alerts/partition-alerts.ts"
 import type { Sender, Sent } from "./attempt/sender.ts"
 import { makeBacklog } from "./backlog/backlog.ts"
+import type { BacklogCandidate } from "./backlog/direct-to-backlog.ts"
+import { makeDirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { makeDrains } from "./backlog/drains.ts"
-import type { Rest } from "./backlog/expiry.ts"
-import type { Kept } from "./backlog/keeping.ts"
-import { makeKeeping } from "./backlog/keeping.ts"
-import { makeLeaving } from "./backlog/leaving.ts"
-import { watchTail } from "./backlog/tail-watch.ts"
+import type { DutyCycle } from "./backlog/expiry.ts"
+import { makeSpill } from "./backlog/spill.ts"
+import { watchForTruncation } from "./backlog/truncation-watch.ts"
+import type { DirectDelivery } from "./direct-delivery.ts"
+import { leaveUntried, makeDirectDeliveries } from "./direct-delivery.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { makeEndpointHealth } from "./endpoints/endpoint-health.ts"
 import type { StoredHealth } from "./endpoints/health-record.ts"
 import { makeHandling } from "./handling.ts"
-import { answerInquiries } from "./inquiry/inquiry-answer.ts"
+import { makeInFlight } from "./in-flight.ts"
+import { answerQueries } from "./inquiry/introspection-answer.ts"
 import { TallyBook } from "./inquiry/tally-book.ts"
-import { makeIntake } from "./intake.ts"
-import type { Held } from "./lanes/held.ts"
+import type { AckHandle } from "./lanes/ack-handle.ts"
+import type { CapacityPool } from "./lanes/capacity-pool.ts"
 import type { Job } from "./lanes/job.ts"
 import { deliveryOf, giveBackTo } from "./lanes/job.ts"
-import { Lanes } from "./lanes/lane.ts"
-import type { Room } from "./lanes/room.ts"
+import { LaneScheduler } from "./lanes/lane.ts"
 import type { PartitionMemory, StreamMemory } from "./memory/partition-memory.ts"
-import { needsNoQueue, noteLeft } from "./memory/partition-memory.ts"
+import { isCompletedElsewhere, noteLeft } from "./memory/partition-memory.ts"
 import type { HistoryEnd } from "./memory/takeovers.ts"
+import { makeQueueSource } from "./queue-source.ts"
 import type { Settlement } from "./settlement.ts"
-import type { Straight } from "./straight.ts"
-import { leaveUntried, makeStraights } from "./straight.ts"
-import { makeUnderway } from "./underway.ts"
 
 /** Messages that one endpoint's backlog takes. */
 const largestBacklog = 1_000_000
 /** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
-const patience = 1_000
+const maxQueueMs = 1_000
 /** Deliveries of an endpoint under way or in line up to which more come straight from their events. */
-const mostStraight = 64
+const maxWaitingDirect = 64
 /** An event is handed out again after an election, which takes longer; of younger ones nobody need ask, ms. */
 const youngMs = 1_000
 /** How long a stop waits for what is still to be told of endpoints, ms. */
@@ -69,9 +69,9 @@ export interface PartitionOptions {
   /** What alerts about its endpoints are made of. */
   readonly alerts: PartitionAlerts
   /** The worker's room for requests, of which all its partitions have their part. */
-  readonly room: Room
+  readonly room: CapacityPool
   /** How long backlogs are not looked through for deadlines, all of the worker's together. */
-  readonly rest: Rest
+  readonly rest: DutyCycle
   /** Bodies of its queue's messages that it holds at most, bytes. */
   readonly bytesInHand: number
   readonly worker: string
@@ -107,10 +107,10 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   // After all that may still bring something into a line.
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const job of lanes.clear()) if ("straight" in job) leaveUntried(job.straight)
+      for (const job of lanes.clear()) if ("direct" in job) leaveUntried(job.direct)
     })
   )
-  const underway = yield* makeUnderway<Broker | Facts>()
+  const inFlightWork = yield* makeInFlight<Broker | Facts>()
   // Before what is under way is cut off: nothing may take its place.
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -152,13 +152,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     memory: memory.backlog,
     settlement: backlogSettlement
   })
-  const straights = yield* makeStraights({
+  const directDeliveries = yield* makeDirectDeliveries({
     ...common,
     memory,
     settlement: queueSettlement,
     nextId: options.nextId
   })
-  const intake = yield* makeIntake({
+  const intake = yield* makeQueueSource({
     memory,
     settlement: queueSettlement,
     bytes: options.bytesInHand,
@@ -174,40 +174,40 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       else lanes.enter(key, { key, held, isFromBacklog: false })
     },
     hasEnded: (place) => leaving.forget(place),
-    run: (told) => underway.run(told, () => undefined)
+    run: (told) => inFlightWork.run(told, () => undefined)
   })
 
-  const waiting = { memory, backlog, health, underway }
-  const leaving = makeLeaving({
+  const waiting = { memory, backlog, health, inFlightWork }
+  const leaving = makeSpill({
     ...waiting,
     queue,
     drains: () => drains,
     letGo: (held) => intake.letGo(held)
   })
 
-  const lanes = new Lanes<Job>({
+  const lanes = new LaneScheduler<Job>({
     room,
     bytes: (job) => deliveryOf(job).body.length,
     isOver: (job) => deliveryOf(job).delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
     lasts: (job) => {
-      if (!("straight" in job)) intake.setApart(job.held)
+      if (!("direct" in job)) intake.exclude(job.held)
     },
     limit: health.limit,
     admit: health.admit,
     soon: health.soon,
     isBehind: (key) => drains.isBehind(key),
     closed: stopping,
-    patience,
+    maxQueueMs: maxQueueMs,
     start: (job, place) => {
       const { key } = job
-      if ("straight" in job)
-        return straights.attempt(job.straight, underway, () => {
+      if ("direct" in job)
+        return directDeliveries.attempt(job.direct, inFlightWork, () => {
           lanes.leave(place)
           drains.wake(key)
         })
       const { held, isFromBacklog } = job
       const handling = isFromBacklog ? late : queue
-      handling.deliver(held, underway, (finished) => {
+      handling.deliver(held, inFlightWork, (finished) => {
         // It was cut off at a stop, or by another owner.
         if (!finished) held.nak(1)
         if (!isFromBacklog) intake.letGo(held)
@@ -226,11 +226,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     backlog,
     memory: memory.backlog,
     most: options.maxBacklog ?? largestBacklog,
-    wants: (key) => lanes.wants(key),
+    wants: (key) => lanes.rateBudget(key),
     awaitRoom: (key) => lanes.awaitRoom(key),
     reserve: (key, most) => {
       const use = lanes.reserve(key, most)
-      return { bytes: use.bytes, giveBack: () => room.give(use) }
+      return { bytes: use.bytes, giveBack: () => room.giveBack(use) }
     },
     left: (delivery) => noteLeft(memory, names.events, delivery),
     expire: (held) => Effect.ignore(late.end(held, "deadline")),
@@ -241,13 +241,13 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     lostTail: Effect.suspend(() => tail.lose),
     run: runInBackground
   })
-  const tail = yield* watchTail(memory.backlog.stream, drains.highest)
+  const tail = yield* watchForTruncation(memory.backlog.stream, drains.highest)
 
-  const keep = yield* makeKeeping({ ...waiting, settlement: queueSettlement, drains })
+  const keep = yield* makeDirectToBacklog({ ...waiting, settlement: queueSettlement, drains })
 
   const toNextOwner = giveBackTo({
     queue: (_, held) => {
-      memory.suspicion.clear(held)
+      memory.poisonGuard.clear(held)
       held.nak(1)
       intake.letGo(held)
     },
@@ -270,7 +270,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     (timer) => Effect.sync(() => clearInterval(timer))
   )
 
-  yield* answerInquiries({
+  yield* answerQueries({
     partition: memory.index,
     worker,
     holds: mayAttempt,
@@ -278,7 +278,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     activity: {
       tallies,
       lanes,
-      inHand: intake.size,
+      prefetched: intake.size,
       unreadable: () => intake.unreadable() + drains.unreadable(),
       alerts: alerts.book,
       openCircuits: health.openCircuits
@@ -307,7 +307,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       ),
       Effect.ensuring(giveBack)
     )
-    yield* underway.none
+    yield* inFlightWork.none
     health.flush()
     yield* Effect.timeoutOption(FiberSet.awaitEmpty(telling), lastWords)
     if (failed !== undefined) yield* failed
@@ -316,7 +316,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   /** Whether its event was handed out again as if for the first time, after its delivery had ended. */
   const hasEnded = (delivery: Delivery, key: string): boolean =>
     sender.clock.currentTimeMillisUnsafe() - delivery.eventAt > youngMs &&
-    memory.straights.isDone(key, delivery)
+    memory.directDeliveries.isDone(key, delivery)
 
   return {
     memory,
@@ -331,32 +331,32 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
      * Takes a delivery that is in no queue, where it can be attempted in a moment: its endpoint is
      * well and quick, and not many are before it. False where it is to go into the queue.
      */
-    takeStraight: (straight: Straight): boolean => {
-      const { key } = straight
-      const isQuick = () => health.isClosed(key) && lanes.isQuick(key, mostStraight)
+    takeStraight: (direct: DirectDelivery): boolean => {
+      const { key } = direct
+      const isQuick = () => health.isClosed(key) && lanes.isQuick(key, maxWaitingDirect)
       // It may turn out to last, and its body is counted then.
       const isTaken =
         takesFromEvents() &&
         isQuick() &&
         room.bytesFor("quick") > 0 &&
-        !hasEnded(straight.delivery, key)
-      if (isTaken) lanes.enter(key, { key, straight })
+        !hasEnded(direct.delivery, key)
+      if (isTaken) lanes.enter(key, { key, direct })
       return isTaken
     },
     /** Stores a delivery that is in no queue in the backlog, where it must wait there; else says false. */
-    keep: (kept: Kept): boolean =>
+    keep: (kept: BacklogCandidate): boolean =>
       takesFromEvents() &&
       !hasEnded(kept.delivery, endpointKey(kept.delivery.tenant, kept.delivery.endpoint)) &&
       keep(kept),
     /** Deliveries being considered, attempted or settled, and all that are in memory. */
-    load: Effect.map(underway.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
+    load: Effect.map(inFlightWork.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
     /** Whether a request for messages has come to its end since this was asked last. */
     hasAsked: intake.hasAsked,
     /** Ends a waiting delivery that was found in the queue, unless it is in hand. */
-    endWaiting: Effect.fnUntraced(function* (held: Held, reason: DeadReason) {
+    endWaiting: Effect.fnUntraced(function* (held: AckHandle, reason: DeadReason) {
       const { delivery, place } = held
-      if (memory.settled.has(place.seq, delivery) || needsNoQueue(memory, delivery)) return
-      if (!intake.takeWaiting(place)) return held.nak(patience)
+      if (memory.settled.has(place.seq, delivery) || isCompletedElsewhere(memory, delivery)) return
+      if (!intake.takeWaiting(place)) return held.nak(maxQueueMs)
       yield* Effect.ensuring(
         queue.end(held, reason),
         Effect.sync(() => intake.letGo(held))

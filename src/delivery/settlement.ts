@@ -12,30 +12,30 @@ import type { DeadReason } from "../domain/outcome.ts"
 import { Facts } from "../history/facts.ts"
 import { waitBy } from "../policy/wait.ts"
 import type { Sent } from "./attempt/sender.ts"
-import { Checkpoint } from "./checkpoint.ts"
 import type { DeadLetterGate } from "./dead-letter-gate.ts"
 import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import type { LiveEndpoint } from "./endpoints/directory.ts"
 import { judgeFailure } from "./failed-attempt.ts"
-import type { Held } from "./lanes/held.ts"
+import { Failpoint } from "./failpoint.ts"
+import type { InFlightWork } from "./in-flight.ts"
+import type { AckHandle } from "./lanes/ack-handle.ts"
 import { makeMoves } from "./memory/moves.ts"
-import type { StreamMemory, Waiting } from "./memory/partition-memory.ts"
+import type { StreamMemory, WaitingDelivery } from "./memory/partition-memory.ts"
 import type { Decision, RetryRecord } from "./memory/retry-record.ts"
 import { eraseRecord, isOf, writeRecord } from "./memory/retry-record.ts"
 import { findMoved, isEndFact, isTold } from "./memory/search.ts"
 import type { OwnerFence } from "./sharing/owner-fence.ts"
 import { makeSuccesses } from "./successes.ts"
-import type { Plain } from "./underway.ts"
 
 /** How long what the broker refuses waits before it is tried again, ms. */
-const refusedRetry = 30_000
+const refusedRetryMs = 30_000
 /**
  * How long what finds no room among the dead letters waits, unless it is woken before, ms; and over
  * how much more that is spread.
  */
 const roomRetryMs = { least: 300_000, spread: 60_000 }
 /** The same where it did not answer. */
-const silentRetry = 1_000
+const silentRetryMs = 1_000
 
 type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
 
@@ -54,7 +54,7 @@ export interface SettlementOptions {
   /** A new id for each request really made. */
   readonly nextId: () => string
   /** Told of each delivery that has ended without success, with its attempts, and when (ms since the epoch). */
-  readonly buried?: (delivery: Delivery, progress: Progress, at: number) => void
+  readonly onDeadLettered?: (delivery: Delivery, progress: Progress, at: number) => void
   /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
 }
@@ -71,7 +71,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const { asOwner } = options.fence
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   const logsDeliveries = yield* LogLevel.isEnabled("Debug")
   const moves = yield* makeMoves(options)
   const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
@@ -91,10 +91,10 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     })
 
   /** Lets go of a message whose delivery has ended, or is stored elsewhere. */
-  const finish = (held: Held): Effect.Effect<void> => {
+  const finish = (held: AckHandle): Effect.Effect<void> => {
     const { seq, stream } = held.place
     memory.settled.add(seq, held.delivery)
-    memory.suspicion.forget(seq)
+    memory.poisonGuard.forget(seq)
     const known = memory.waiting.delete(seq)
     const recorded = memory.recorded.delete(seq)
     const erase = known || recorded
@@ -103,14 +103,14 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     )
   }
 
-  const conclude = (held: Held): Effect.Effect<void> => {
+  const conclude = (held: AckHandle): Effect.Effect<void> => {
     const { delivery } = held
     if (delivery.round === firstRound)
-      memory.straights.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+      memory.directDeliveries.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
     return finish(held)
   }
 
-  const release = (held: Held, fact: Fact, seq: number) => {
+  const release = (held: AckHandle, fact: Fact, seq: number) => {
     memory.settled.stored(seq)
     reached("outcome-stored")
     const rest = conclude(held)
@@ -119,7 +119,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   const successes = yield* makeSuccesses(options.fence, memory.settled)
 
-  const succeeded = (held: Held, progress: Progress, sent: Sent) =>
+  const succeeded = (held: AckHandle, progress: Progress, sent: Sent) =>
     unsettled(
       Effect.flatMap(
         successes.append(deliveredFact(held, progress, sent, worker), options.nextId()),
@@ -128,7 +128,12 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     )
 
   /** The same without a fiber, for this is the way of nearly every delivery. */
-  const succeedPlainly = (held: Held, progress: Progress, sent: Sent, work: Plain<Broker>) =>
+  const succeedPlainly = (
+    held: AckHandle,
+    progress: Progress,
+    sent: Sent,
+    work: InFlightWork<Broker>
+  ) =>
     successes.appendPlainly(work, {
       fact: deliveredFact(held, progress, sent, worker),
       id: options.nextId(),
@@ -142,30 +147,34 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   }
 
   /** Writes down what was decided, so that it outlives this worker. */
-  const remember = Effect.fnUntraced(function* (held: Held, decided: Decided) {
+  const remember = Effect.fnUntraced(function* (held: AckHandle, decided: Decided) {
     yield* asOwner
     const { endpoint, eventAt, eventSeq, round, tenant } = held.delivery
     const of = { eventSeq, eventAt, tenant, endpoint, round }
     const record: RetryRecord = { v: 1, ...of, ...decided }
     const { seq, stream } = held.place
-    yield* records.through(
+    yield* records.untilStored(
       Effect.provideContext(writeRecord(stream, seq, record, held.delivery.deadline), context)
     )
-    const waiting: Waiting = { record, told: false }
+    const waiting: WaitingDelivery = { record, isOutcomeRecorded: false }
     memory.waiting.set(seq, waiting)
     return waiting
   })
 
-  const decide = Effect.fnUntraced(function* (held: Held, decided: Decided) {
+  const decide = Effect.fnUntraced(function* (held: AckHandle, decided: Decided) {
     const waiting = yield* remember(held, decided)
     reached("decided")
-    yield* carryOut(held, waiting, false)
+    yield* apply(held, waiting, false)
   }, unsettled)
 
   /** Stores the fact of the attempt that led to a decision, unless that was done already. */
-  const tell = Effect.fnUntraced(function* (held: Held, { record, told }: Waiting, begun: boolean) {
+  const tell = Effect.fnUntraced(function* (
+    held: AckHandle,
+    { record, isOutcomeRecorded }: WaitingDelivery,
+    begun: boolean
+  ) {
     const { outcome } = record
-    if (outcome !== undefined && !told && !(begun && (yield* isTold(held, record)))) {
+    if (outcome !== undefined && !isOutcomeRecorded && !(begun && (yield* isTold(held, record)))) {
       yield* append(outcome.fact, outcome.id)
       reached("outcome-stored")
       yield* logFact(outcome.fact)
@@ -175,7 +184,11 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   })
 
   /** Does what was decided; from wherever it was left off, where somebody may have begun. */
-  const carryOut = Effect.fnUntraced(function* (held: Held, waiting: Waiting, begun: boolean) {
+  const apply = Effect.fnUntraced(function* (
+    held: AckHandle,
+    waiting: WaitingDelivery,
+    begun: boolean
+  ) {
     const { decision } = waiting.record
     yield* asOwner
     yield* tell(held, waiting, begun)
@@ -188,14 +201,14 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       case "Schedule":
         return yield* schedule(held, waiting.record, decision.at, begun)
       case "Dead":
-        return yield* bury(held, waiting.record, decision.reason, begun)
+        return yield* deadLetter(held, waiting.record, decision.reason, begun)
       case "Trying":
         return
     }
   })
 
   const schedule = Effect.fnUntraced(function* (
-    held: Held,
+    held: AckHandle,
     record: RetryRecord,
     at: number,
     begun: boolean
@@ -205,8 +218,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     yield* finish(held)
   })
 
-  const bury = Effect.fnUntraced(function* (
-    held: Held,
+  const deadLetter = Effect.fnUntraced(function* (
+    held: AckHandle,
     record: RetryRecord,
     reason: DeadReason,
     begun: boolean
@@ -233,7 +246,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     const { duplicate, seq } = yield* append(fact, `${placeName(held.place)}.end`)
     if (duplicate && !(yield* isEndFact(seq, held.delivery))) yield* append(fact, options.nextId())
     reached("end-stored")
-    options.buried?.(held.delivery, record.progress, fact.at)
+    options.onDeadLettered?.(held.delivery, record.progress, fact.at)
     yield* conclude(held)
     yield* logFact(fact)
   })
@@ -243,7 +256,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
    * would take up a place of its partition's consumer, and come back to no purpose.
    */
   const awaitRoom = Effect.fnUntraced(function* (
-    held: Held,
+    held: AckHandle,
     { progress }: RetryRecord,
     reason: DeadReason
   ) {
@@ -259,14 +272,14 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   })
 
   /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */
-  const elsewhere = (store: Effect.Effect<PubAck, PublishError>) =>
+  const relocate = (store: Effect.Effect<PubAck, PublishError>) =>
     Effect.map(records.within(options.layout.moveDedupe / 2, Effect.andThen(asOwner, store)), () =>
       reached("moved")
     )
 
   /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
   const patiently =
-    (held: Held) =>
+    (held: AckHandle) =>
     <R>(work: Effect.Effect<void, PublishError | BrokerError, R>): Effect.Effect<void, never, R> =>
       Effect.catch(work, (error) =>
         Effect.andThen(
@@ -274,12 +287,12 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
             delivery: deliveryId(held.delivery),
             why: error.message
           }),
-          Effect.sync(() => held.nak(isRefusal(error) ? refusedRetry : silentRetry))
+          Effect.sync(() => held.nak(isRefusal(error) ? refusedRetryMs : silentRetryMs))
         )
       )
 
   const failed = Effect.fnUntraced(function* (
-    held: Held,
+    held: AckHandle,
     before: Progress,
     sent: Sent,
     endpoint: LiveEndpoint
@@ -298,12 +311,16 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     }).pipe(patiently(held), Effect.provideContext(context))
   })
 
-  const end = Effect.fnUntraced(function* (held: Held, progress: Progress, reason: DeadReason) {
+  const end = Effect.fnUntraced(function* (
+    held: AckHandle,
+    progress: Progress,
+    reason: DeadReason
+  ) {
     const known = memory.waiting.get(held.place.seq)
     const waiting = known !== undefined && isOf(known.record, held.delivery) ? known : undefined
     const decision = waiting?.record.decision
     if (waiting !== undefined) {
-      if (decision?._tag === "Dead") return yield* carryOut(held, waiting, true)
+      if (decision?._tag === "Dead") return yield* apply(held, waiting, true)
       yield* tell(held, waiting, true)
       if (decision?._tag === "Schedule" && (yield* findMoved(held, memory.index, waiting.record)))
         return yield* finish(held)
@@ -319,29 +336,26 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     /** Lets go of a message once more that has ended, or lies elsewhere. */
     finish,
     /** Writes down that a delivery is tried with caution, and how often that was done. */
-    mark: (held: Held, progress: Progress, times: number) =>
+    mark: (held: AckHandle, progress: Progress, times: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
         remember(held, { decision: { _tag: "Trying", times }, decidedAt, progress })
       ),
     /** Lets a delivery wait whose last attempt was told of before it came here. */
-    postpone: (held: Held, progress: Progress, at: number) =>
+    postpone: (held: AckHandle, progress: Progress, at: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
         decide(held, { decision: waitUntil(at), decidedAt, progress })
       ).pipe(patiently(held), Effect.provideContext(context)),
     /** Ends a delivery without an attempt; what was begun earlier stands. */
-    end: (held: Held, progress: Progress, reason: DeadReason) =>
+    end: (held: AckHandle, progress: Progress, reason: DeadReason) =>
       end(held, progress, reason).pipe(unsettled, patiently(held), Effect.provideContext(context)),
     /** Goes on with what was decided earlier. */
-    resume: (held: Held, waiting: Waiting) =>
-      unsettled(carryOut(held, waiting, true)).pipe(
-        patiently(held),
-        Effect.provideContext(context)
-      ),
-    elsewhere,
+    resume: (held: AckHandle, waiting: WaitingDelivery) =>
+      unsettled(apply(held, waiting, true)).pipe(patiently(held), Effect.provideContext(context)),
+    relocate,
     /** Lets a delivery go that is stored elsewhere as it is, by `store`, which may be repeated. */
-    moved: (held: Held, store: Effect.Effect<PubAck, PublishError>) =>
+    moved: (held: AckHandle, store: Effect.Effect<PubAck, PublishError>) =>
       Effect.andThen(
-        elsewhere(store),
+        relocate(store),
         Effect.suspend(() => finish(held))
       ).pipe(unsettled, patiently(held)),
     /** Passes while what is decided is decided by the owner. */
@@ -362,7 +376,7 @@ const waitOf = ({ _tag }: Decision): Fact["wait"] =>
   _tag === "Nak" ? "nak" : _tag === "Schedule" ? "schedule" : undefined
 
 /** In memory a decision is enough; the outcome's fact is in the history and may be large. */
-const forgetOutcome = (record: RetryRecord): Waiting => {
+const forgetOutcome = (record: RetryRecord): WaitingDelivery => {
   const { outcome: _, ...rest } = record
-  return { record: rest, told: true }
+  return { record: rest, isOutcomeRecorded: true }
 }

@@ -3,9 +3,9 @@ import type { Broker } from "../broker/connection.ts"
 import type { Fact } from "../domain/fact.ts"
 import { readFact } from "../history/fact-at.ts"
 import { Facts } from "../history/facts.ts"
-import type { Settled } from "./memory/settled.ts"
+import type { InFlightWork } from "./in-flight.ts"
+import type { CompletedDeliveries } from "./memory/completed-deliveries.ts"
 import type { OwnerFence } from "./sharing/owner-fence.ts"
-import type { Plain } from "./underway.ts"
 
 /** A success as the history has it. */
 export interface StoredSuccess {
@@ -34,7 +34,7 @@ export interface Successes {
    * The same without a fiber for as long as all goes well. Until the fact has come to its end the
    * floor of the history stays below it.
    */
-  readonly appendPlainly: (work: Plain<Broker>, success: Success) => void
+  readonly appendPlainly: (work: InFlightWork<Broker>, success: Success) => void
 }
 
 /** Reads a fact that the history is known to hold, however long that takes. */
@@ -46,7 +46,7 @@ const isOnTime = ({ kind }: Fact): boolean => kind === "delivered"
 /** Makes what appends the successes of a partition. */
 export const makeSuccesses = Effect.fnUntraced(function* (
   { holds, stillOwner }: Pick<OwnerFence, "holds" | "stillOwner">,
-  settled: Settled
+  settled: CompletedDeliveries
 ) {
   const facts = yield* Facts
 
@@ -76,11 +76,11 @@ export const makeSuccesses = Effect.fnUntraced(function* (
         if (!isNew) {
           const appended = again === undefined ? append(fact, id) : again()
           const whole = Effect.flatMap(appended, ({ fact, seq }) => follow(fact, seq))
-          return work.goOn(Effect.ensuring(whole, Effect.sync(close)))
+          return work.continueInFiber(Effect.ensuring(whole, Effect.sync(close)))
         }
         const rest = follow(fact, stored.seq)
         if (rest === Effect.void) work.done()
-        else work.goOn(rest)
+        else work.continueInFiber(rest)
       })
       if (isNew) close()
     }

@@ -11,7 +11,7 @@ import { deliveryHeaders, parseDelivery } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { Directory } from "./endpoints/directory.ts"
-import type { Held } from "./lanes/held.ts"
+import type { AckHandle } from "./lanes/ack-handle.ts"
 import type { PartitionMemory } from "./memory/partition-memory.ts"
 
 /** By how much the clocks of those who make endpoints and of the broker may differ, ms. */
@@ -19,7 +19,7 @@ const clocksApart = 5 * 60_000
 
 /** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
 export type EndWaiting = (
-  held: Held,
+  held: AckHandle,
   reason: DeadReason
 ) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
 
@@ -141,10 +141,10 @@ const heldOf = Effect.fnUntraced(function* (
     place: { stream: memory.stream, seq, at },
     delivery,
     body: message.data,
-    handedOut: 1,
+    deliveryCount: 1,
     ack: (erase) => Effect.asVoid(Effect.sync(() => run(Effect.andThen(remove, erase)))),
     nak: later
-  } satisfies Held
+  } satisfies AckHandle
 })
 
 /**

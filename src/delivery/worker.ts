@@ -15,13 +15,15 @@ import type { AnswerLevel } from "./attempt/kept-answer.ts"
 import type { Sender } from "./attempt/sender.ts"
 import { makeDeadLetterGate } from "./dead-letter-gate.ts"
 import { Directory } from "./endpoints/directory.ts"
-import { defaultLoad, Room } from "./lanes/room.ts"
-import { raiseFloor } from "./memory/floor.ts"
+import { CapacityPool, defaultLoad } from "./lanes/capacity-pool.ts"
 import { makeTakeovers } from "./memory/takeovers.ts"
+import { advanceWatermark } from "./memory/watermark.ts"
 import type { Partition } from "./partition.ts"
 import { makePartition } from "./partition.ts"
 import { runRouter } from "./routing/router.ts"
 import { makeSettlement } from "./settlement.ts"
+import type { OwnedPartition } from "./sharing/assignment.ts"
+import { maintainAssignment } from "./sharing/assignment.ts"
 import { refuseNewLayout, watchPartitions } from "./sharing/layout-watch.ts"
 import type { Membership, WorkerRefused } from "./sharing/membership.ts"
 import { join } from "./sharing/membership.ts"
@@ -29,8 +31,6 @@ import { ownerFence } from "./sharing/owner-fence.ts"
 import type { Owner } from "./sharing/ownership.ts"
 import { defaultTtl } from "./sharing/ownership.ts"
 import type { Role } from "./sharing/roster.ts"
-import type { Holding } from "./sharing/share.ts"
-import { keepShare } from "./sharing/share.ts"
 import { sweepUnavailable } from "./sweeper.ts"
 import { wakeEnded } from "./wake-ended.ts"
 
@@ -93,7 +93,7 @@ export interface Worker {
 const defaultStopWithin = 30_000
 const defaultAlertEvery = 5_000
 /** Pause before a part of a worker that failed begins again, ms. */
-const retryPause = 1_000
+const retryPauseMs = 1_000
 
 /** Reads what a worker must know, and makes it known to the others. */
 const enter = Effect.fnUntraced(function* (
@@ -214,7 +214,7 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
       (cause) =>
         Effect.andThen(
           Effect.logError(`cannot ${what}; trying again`, cause),
-          Effect.raceFirst(Effect.sleep(retryPause), node.stopAsked)
+          Effect.raceFirst(Effect.sleep(retryPauseMs), node.stopAsked)
         )
     )
   )
@@ -234,8 +234,8 @@ const route = ({ layout, options, owned, stopping }: Node) =>
     bytesStraight: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
     owned: {
-      attempt: (partition, straight) => owned.get(partition)?.takeStraight(straight) === true,
-      keep: (partition, kept) => owned.get(partition)?.keep(kept) === true
+      attempt: (partition, direct) => owned.get(partition)?.takeStraight(direct) === true,
+      storeInBacklog: (partition, kept) => owned.get(partition)?.keep(kept) === true
     }
   })
 
@@ -253,7 +253,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     answers: options.answers ?? (() => "body")
   }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
-  const room = new Room({ requests: maxInFlight, bytes: maxBytes / 2 })
+  const room = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }
   const { history, horizon, takeOver } = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
@@ -275,7 +275,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     thresholds: yield* watchThresholds(systemAlertsEvery)
   }
 
-  const deliver = Effect.fnUntraced(function* (holding: Holding, begun: () => void) {
+  const deliver = Effect.fnUntraced(function* (holding: OwnedPartition, begun: () => void) {
     const { holds, partition: index } = holding.ownership
     const taken = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
     if (taken === undefined) return
@@ -294,7 +294,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           deadLetters,
           fence,
           nextId: node.nextId,
-          buried: alerts.buried,
+          onDeadLettered: alerts.buried,
           maxWaiting
         }),
       sender,
@@ -315,7 +315,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     )
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
     yield* Effect.forkScoped(wakeEnded(index, deadLetters))
-    yield* Effect.forkScoped(raiseFloor(partition, horizon, holds, layout.ackWait))
+    yield* Effect.forkScoped(advanceWatermark(partition, horizon, holds, layout.ackWait))
     yield* partition.prepare
     // Somebody must look at all of it, and each partition has one owner.
     if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })
@@ -323,7 +323,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     yield* partition.deliverAll
   }, Effect.scoped)
 
-  yield* keepShare({
+  yield* maintainAssignment({
     owner: node.owner,
     partitions: layout.partitions,
     membership: node.membership,

@@ -1,7 +1,7 @@
 import { Duration, Schema } from "effect"
 
 /** Longer ones are mistakes, and more than a broker's timers hold. */
-const longest = 366 * 24 * 60 * 60 * 1000
+const maxDurationMs = 366 * 24 * 60 * 60 * 1000
 
 /**
  * A length of time as people write it ("30 seconds", "1 hour"): from 1 ms to 366 days.
@@ -9,7 +9,7 @@ const longest = 366 * 24 * 60 * 60 * 1000
  */
 export const PositiveDuration = Schema.DurationFromString.check(
   Schema.makeFilter((duration: Duration.Duration) =>
-    Duration.toMillis(duration) >= 1 && Duration.toMillis(duration) <= longest
+    Duration.toMillis(duration) >= 1 && Duration.toMillis(duration) <= maxDurationMs
       ? undefined
       : "must be between 1 millisecond and 366 days"
   )

@@ -70,10 +70,10 @@ export const RateLimit = Schema.Struct({
 export type RateLimit = typeof RateLimit.Type
 
 /** Event types that an endpoint may want: each new event type of its tenant is compared with them all. */
-export const mostTypes = 200
+export const maxTypes = 200
 
 const tooManyTypes = ({ length }: ReadonlyArray<string>): string | undefined =>
-  length <= mostTypes ? undefined : `must be at most ${mostTypes} event types, not ${length}`
+  length <= maxTypes ? undefined : `must be at most ${maxTypes} event types, not ${length}`
 
 /** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
 export const Endpoint = Schema.Struct({

@@ -33,7 +33,7 @@ export const factKinds = [...okKinds, ...failureKinds] as const
 export type FactKind = (typeof factKinds)[number]
 
 /** The part of a history subject that says whether the broker republishes the fact. */
-export const moodOf = (kind: FactKind): "ok" | "failure" =>
+export const factResult = (kind: FactKind): "ok" | "failure" =>
   (okKinds as ReadonlyArray<string>).includes(kind) ? "ok" : "failure"
 
 /**

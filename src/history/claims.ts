@@ -7,7 +7,7 @@ import { isConflict } from "../broker/values.ts"
 import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
 import { roundKey } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
-import { moodOf } from "../domain/fact.ts"
+import { factResult } from "../domain/fact.ts"
 import { parseFact } from "./read.ts"
 
 /** Facts of which a delivery's round has one at most: what they tell of must not be done twice. */
@@ -29,7 +29,7 @@ export type Claimed = "mine" | "taken" | "either"
 
 /** How often, and at what intervals (ms), the broker is asked again that did not answer. */
 const tries = 20
-const pause = 500
+const retryPauseMs = 500
 
 /**
  * The claims of one kind on one endpoint's deliveries. Each is appended to the history by
@@ -46,7 +46,7 @@ export const openClaims = Effect.fnUntraced(function* (
   const { ask, jsm, names, publisher } = yield* Broker
   const clock = yield* Clock.Clock
   const user = yield* readUser
-  const subject = names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
+  const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
   const known = new Map<string, Claim>()
   const one = yield* Semaphore.make(1)
   const what = `look for what is ${kind} already`
@@ -113,7 +113,7 @@ export const openClaims = Effect.fnUntraced(function* (
         if (error.reason === "rejected" || error.reason === "no-stream" || --left < 0)
           return yield* error
         claimed = "either"
-        yield* Effect.sleep(pause)
+        yield* Effect.sleep(retryPauseMs)
       }
       const caughtUp = yield* Effect.result(catchUp)
       if (caughtUp._tag === "Failure" && --left < 0) return yield* caughtUp.failure

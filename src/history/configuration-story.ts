@@ -5,7 +5,7 @@ import type { Configuration } from "../domain/configuration.ts"
 import type { SettingDifference } from "../domain/configuration-difference.ts"
 import { differencesOf } from "../domain/configuration-difference.ts"
 import type { Fact } from "../domain/fact.ts"
-import { moodOf } from "../domain/fact.ts"
+import { factResult } from "../domain/fact.ts"
 import { changeId } from "./configuration.ts"
 import { parseFact } from "./read.ts"
 
@@ -75,7 +75,7 @@ const inOrder = (one: Fact, other: Fact): number =>
 export const readStory = Effect.fnUntraced(function* (tenant: string, id: string) {
   const { names } = yield* Broker
   const kind = "endpoint-changed"
-  const subjects = [names.subjects.fact(tenant, id, moodOf(kind), kind)]
+  const subjects = [names.subjects.fact(tenant, id, factResult(kind), kind)]
   const read = (stream: string) => Stream.runCollect(readStream({ stream, subjects }))
   const all = yield* Effect.all([read(names.configuration), read(names.history)], {
     concurrency: 2

@@ -4,7 +4,7 @@ import { Broker } from "../broker/connection.ts"
 import type { HeaderList } from "../broker/publisher.ts"
 import type { ConfigurationChange } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
-import { moodOf } from "../domain/fact.ts"
+import { factResult } from "../domain/fact.ts"
 
 /** Headers of a message in the endpoints bucket: who changed the endpoint, as they say and as the broker knows them. */
 const authorHeader = { by: "Petrel-By", user: "Petrel-User" } as const
@@ -68,7 +68,7 @@ export const appendChange = Effect.fnUntraced(function* ({
   const fact: Fact = { v: 1, kind, at, tenant, endpoint, by, user, change }
   const id = changeId(`${tenant}.${endpoint}`, change.revision, change.storedAt)
   return yield* publisher.publish(
-    names.subjects.fact(tenant, endpoint, moodOf(kind), kind),
+    names.subjects.fact(tenant, endpoint, factResult(kind), kind),
     JSON.stringify(fact),
     [["Nats-Msg-Id", id]]
   )
@@ -110,7 +110,7 @@ export const readLastChanges = Effect.gen(function* () {
     ask(`read ${stream}`, () =>
       js.consumers.get(stream, {
         deliver_policy: DeliverPolicy.LastPerSubject,
-        filter_subjects: [names.subjects.fact("*", "*", moodOf(kind), kind)],
+        filter_subjects: [names.subjects.fact("*", "*", factResult(kind), kind)],
         headers_only: true
       })
     ),

@@ -26,7 +26,7 @@ export interface SentAgain extends Pick<Fact, "tenant" | "endpoint">, EventIdent
 }
 
 /** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
-const few = 8
+const maxSingleLookups = 8
 /** Sequences without an open round beyond which it is cheaper to begin a reading anew than to read on. */
 const far = 5_000
 
@@ -168,7 +168,7 @@ const readSentAgain = Effect.fnUntraced(function* (
     )
   )
   if (all.length === 0) return all
-  const read = targets.size <= few ? [...targets.values()] : [["*", "*"] as const]
+  const read = targets.size <= maxSingleLookups ? [...targets.values()] : [["*", "*"] as const]
   yield* endsOf(read, rounds, byRound)
   const late = yield* readLateDeliveries(query)
   for (const sent of all) {

@@ -7,7 +7,7 @@ import type { DeadLetter } from "./dead-letters.ts"
 import { parseDeadLetter } from "./dead-letters.ts"
 
 /** Dead letters that are removed at the same time. */
-const atOnce = 16
+const maxConcurrentDiscards = 16
 /** The clocks of the workers and the broker differ by less than this, ms. */
 const clockSkew = 5 * 60_000
 
@@ -67,7 +67,7 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
           Effect.uninterruptible
         )
       },
-      { concurrency: atOnce, discard: true }
+      { concurrency: maxConcurrentDiscards, discard: true }
     )
   })
   yield* Effect.forEach(groups, discardOf, { concurrency: 4, discard: true })

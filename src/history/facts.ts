@@ -5,10 +5,10 @@ import { makeGate } from "../broker/gate.ts"
 import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { Fact } from "../domain/fact.ts"
-import { moodOf } from "../domain/fact.ts"
+import { factResult } from "../domain/fact.ts"
 
 /** How long ago what was taken says something of what is taken now, ms. */
-const lately = 5_000
+const takenWithinMs = 5_000
 
 /**
  * Appends facts to the history, and says whether it takes any. No fact, no attempt: while the
@@ -66,13 +66,14 @@ export class Facts extends Context.Service<
         "the history takes facts again"
       )
       const subjectOf = ({ endpoint, kind, tenant }: Fact) =>
-        names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
+        names.subjects.fact(tenant, endpoint, factResult(kind), kind)
       const publish = (fact: Fact, id: string) =>
         publisher.publish(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]])
       let taken = Number.NEGATIVE_INFINITY
       return Facts.of({
-        append: (fact, id) => gate.through(publish(fact, id)),
-        appendAnew: (make, id) => gate.through(Effect.flatMap(make, (fact) => publish(fact, id))),
+        append: (fact, id) => gate.untilStored(publish(fact, id)),
+        appendAnew: (make, id) =>
+          gate.untilStored(Effect.flatMap(make, (fact) => publish(fact, id))),
         appendWithin: (limit, fact, id) => gate.within(limit, publish(fact, id)),
         appendWhile: (condition, limit, fact, id) =>
           gate.within(
@@ -80,7 +81,7 @@ export class Facts extends Context.Service<
             Effect.flatMap(condition, (holds) => (holds ? publish(fact, id) : Effect.undefined))
           ),
         tryAppend: (fact, id, settle) => {
-          if (!gate.isCalm()) return settle(undefined)
+          if (!gate.isHealthy()) return settle(undefined)
           const headers = [["Nats-Msg-Id", id]] as const
           publisher.send(subjectOf(fact), JSON.stringify(fact), headers, (result) => {
             const isRefused = result instanceof PublishError
@@ -88,7 +89,7 @@ export class Facts extends Context.Service<
             settle(isRefused ? undefined : result)
           })
         },
-        isTaking: () => gate.isCalm() && elapsedMs() - taken < lately,
+        isTaking: () => gate.isHealthy() && elapsedMs() - taken < takenWithinMs,
         isOpen: gate.isOpen,
         ready: gate.ready
       })

@@ -145,7 +145,7 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
  *
  * @param inHand how many events may be in hand at once.
  */
-export const newestPlanned = Effect.fnUntraced(function* (since: number, inHand: number) {
+export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetch: number) {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   const first = yield* firstSince(names.history, since - clocksApart)
@@ -169,7 +169,7 @@ export const newestPlanned = Effect.fnUntraced(function* (since: number, inHand:
       newest = Math.max(newest, readEventName(told.name)?.eventSeq ?? 0)
       return false
     })
-    return plans > inHand || fromSeq <= first ? newest : yield* read(4 * window)
+    return plans > prefetch || fromSeq <= first ? newest : yield* read(4 * window)
   })
-  return yield* read(2 * inHand)
+  return yield* read(2 * prefetch)
 })

@@ -3,7 +3,7 @@ import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
 import type { FactKind } from "../domain/fact.ts"
-import { Fact, moodOf } from "../domain/fact.ts"
+import { Fact, factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 
 /**
@@ -61,7 +61,7 @@ const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string
   if (isWide && (kinds === undefined || kinds.some((kind) => frequent.has(kind))))
     return [subjects.allFacts]
   if (kinds !== undefined)
-    return kinds.map((kind) => subjects.fact(tenant, endpoint, moodOf(kind), kind))
+    return kinds.map((kind) => subjects.fact(tenant, endpoint, factResult(kind), kind))
   return [
     subjects.fact(tenant, endpoint, "ok", "*"),
     subjects.fact(tenant, endpoint, "failure", "*")

@@ -241,17 +241,17 @@ const nextCoolDown = (
   return Math.max(coolDown, Math.min(drawn, maxCoolDown))
 }
 
-const longestText = 200
+const maxTextLength = 200
 
 const lastOf = ({ error, status }: Outcome): Pick<Health, "lastStatus" | "lastError"> => ({
   ...(status === undefined ? {} : { lastStatus: status }),
-  ...(error === undefined ? {} : { lastError: error.slice(0, longestText) })
+  ...(error === undefined ? {} : { lastError: error.slice(0, maxTextLength) })
 })
 
 const answerText = ({ error, status }: Outcome): string => {
   const parts = [
     ...(status === undefined ? [] : [String(status)]),
-    ...(error === undefined ? [] : [error.slice(0, longestText)])
+    ...(error === undefined ? [] : [error.slice(0, maxTextLength)])
   ]
   return parts.length === 0 ? "no answer" : parts.join(" ")
 }

@@ -1,6 +1,6 @@
 const second = 1000
 /** What RFC 9111, 1.2.2 lets stand for any number of seconds that is too large: 68 years, in ms. */
-const longest = 2 ** 31 * second
+const maxDelayMs = 2 ** 31 * second
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
@@ -53,7 +53,7 @@ const parseDate = (text: string, now: number): number | undefined => {
  */
 export const parseRetryAfter = (header: string | undefined, now: number): number | undefined => {
   const text = header?.trim() ?? ""
-  if (/^\d+$/.test(text)) return Math.min(Number(text) * second, longest)
+  if (/^\d+$/.test(text)) return Math.min(Number(text) * second, maxDelayMs)
   const at = parseDate(text, now)
-  return at === undefined || at < now ? undefined : Math.min(Math.ceil(at - now), longest)
+  return at === undefined || at < now ? undefined : Math.min(Math.ceil(at - now), maxDelayMs)
 }

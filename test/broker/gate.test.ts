@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { makeGate, sayOnce } from "../../src/broker/gate.ts"
+import { logTransitions, makeGate } from "../../src/broker/gate.ts"
 import type { PubAck } from "../../src/broker/publisher.ts"
 import { PublishError } from "../../src/broker/publisher.ts"
 import { makeLog } from "../log.ts"
@@ -42,7 +42,7 @@ describe("a gate", () => {
   it.effect("is open while everything is stored, and says nothing", () => {
     const { gate, log, publish, state, texts } = setUp()
     return Effect.gen(function* () {
-      assert.deepStrictEqual(yield* gate.through(publish), stored)
+      assert.deepStrictEqual(yield* gate.untilStored(publish), stored)
       yield* gate.ready
       assert.isTrue(gate.isOpen())
       assert.strictEqual(state.asked, 1)
@@ -54,7 +54,7 @@ describe("a gate", () => {
     const { gate, log, publish, state, texts } = setUp()
     return Effect.gen(function* () {
       state.refuses = true
-      const fibers = yield* forkAll(20, gate.through(publish))
+      const fibers = yield* forkAll(20, gate.untilStored(publish))
       const waiter = yield* Effect.forkChild(gate.ready, { startImmediately: true })
       assert.isFalse(gate.isOpen())
       yield* TestClock.adjust("10 seconds")
@@ -76,7 +76,7 @@ describe("a gate", () => {
     return Effect.gen(function* () {
       for (let round = 0; round < 2; round++) {
         state.refuses = true
-        const fibers = yield* forkAll(2, gate.through(publish))
+        const fibers = yield* forkAll(2, gate.untilStored(publish))
         assert.isFalse(gate.isOpen())
         state.refuses = false
         yield* TestClock.adjust("1 second")
@@ -93,12 +93,12 @@ describe("a gate", () => {
       const { gate, log, publish, state, texts } = setUp()
       return Effect.gen(function* () {
         state.refuses = true
-        const fibers = yield* forkAll(2, gate.through(publish))
+        const fibers = yield* forkAll(2, gate.untilStored(publish))
         yield* Fiber.interruptAll(fibers)
         assert.isTrue(gate.isOpen())
         yield* gate.ready
         assert.deepStrictEqual(texts(), [closed])
-        const again = yield* forkAll(1, gate.through(publish))
+        const again = yield* forkAll(1, gate.untilStored(publish))
         assert.isFalse(gate.isOpen())
         assert.deepStrictEqual(texts(), [closed])
         state.refuses = false
@@ -128,7 +128,7 @@ describe("a gate", () => {
 describe("what is said once", () => {
   it.effect("is said at the first failure and at the first success after it", () => {
     const { log, publish, state, texts } = setUp()
-    const say = sayOnce(closed, opened)
+    const say = logTransitions(closed, opened)
     return Effect.gen(function* () {
       yield* say(publish)
       state.refuses = true

@@ -99,7 +99,7 @@ describe("a request for messages", () => {
       yield* ask({ messages: 1 })
       if (taken.length === 0) yield* ask({ messages: 1 })
       assert.deepStrictEqual(bodies(taken), ["late"])
-      assert.strictEqual(taken[0]?.handedOut, 2)
+      assert.strictEqual(taken[0]?.deliveryCount, 2)
     })
   )
 })
@@ -115,7 +115,7 @@ describe("a message that was handed out", () => {
       const [, second] = taken
       assert.strictEqual(second?.subject, names.subjects.delivery(0, "acme", "hook"))
       assert.strictEqual(second?.seq, 2)
-      assert.strictEqual(second?.handedOut, 1)
+      assert.strictEqual(second?.deliveryCount, 1)
       assert.strictEqual(headers[1]?.("petrel-x"), "1")
       assert.closeTo(second?.storedAt ?? 0, before, 60_000)
     })
@@ -130,7 +130,7 @@ describe("a message that was handed out", () => {
       const given = yield* Clock.currentTimeMillis
       yield* ask({ messages: 1 })
       assert.deepStrictEqual(
-        taken.map(({ handedOut, seq }) => [seq, handedOut]),
+        taken.map(({ deliveryCount, seq }) => [seq, deliveryCount]),
         [
           [1, 1],
           [1, 2]

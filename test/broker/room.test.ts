@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import {
   boundAfterResize,
   eventBytesToTry,
-  leastStore,
-  mostStore,
+  maxStoreBytes,
+  minStoreBytes,
   roomLeft,
   sharesOf,
   storeOn,
@@ -17,7 +17,7 @@ describe("the shares of a store", () => {
   it.each([
     [20 * GiB, 10 * GiB, 5 * GiB, GiB],
     [GiB, 512 * MiB, 256 * MiB, 128 * MiB],
-    [leastStore, 32 * MiB, 16 * MiB, 16 * MiB]
+    [minStoreBytes, 32 * MiB, 16 * MiB, 16 * MiB]
   ])("of %d bytes leave room for what has no bound", (store, events, history, dead) => {
     const shares = sharesOf(store)
     assert.deepStrictEqual(shares, {
@@ -66,7 +66,7 @@ describe("what is left of an account", () => {
 describe("the store of an embedded broker", () => {
   it.each([
     ["half of a disk", 4 * GiB, 0, 2 * GiB],
-    ["no more than the most", 1_000 * GiB, 0, mostStore],
+    ["no more than the most", 1_000 * GiB, 0, maxStoreBytes],
     ["twice what is there from before it was bounded", 100 * GiB, 30 * GiB, 60 * GiB],
     ["not more than the disk has", 2 * GiB, 30 * GiB, 31.5 * GiB],
     ["nothing on a full disk", 0, 0, 0]

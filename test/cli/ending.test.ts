@@ -3,7 +3,7 @@ import { TimeoutError } from "@nats-io/transport-node"
 import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
 import { BrokerError } from "../../src/broker/connection.ts"
-import { endingOf } from "../../src/cli/ending.ts"
+import { endingOf } from "../../src/cli/exit.ts"
 import { Refused } from "../../src/cli/refused.ts"
 import { OutputClosed } from "../../src/cli/stdout.ts"
 

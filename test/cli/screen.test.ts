@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { percentText, plural } from "../../src/cli/figures.ts"
+import { percentText, plural } from "../../src/cli/number-format.ts"
 import { cutTo, labelled } from "../../src/cli/screen.ts"
 
 describe("a text under a label", () => {

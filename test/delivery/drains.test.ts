@@ -5,10 +5,13 @@ import { Clock, Effect, FiberSet } from "effect"
 import type { Backlog } from "../../src/delivery/backlog/backlog.ts"
 import type { DrainsOptions } from "../../src/delivery/backlog/drains.ts"
 import { makeDrains } from "../../src/delivery/backlog/drains.ts"
-import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
-import { Straights } from "../../src/delivery/memory/straights.ts"
-import { Suspicion } from "../../src/delivery/memory/suspicion.ts"
-import { Told } from "../../src/delivery/memory/told.ts"
+import {
+  CompletedDeliveries,
+  HistoryPosition
+} from "../../src/delivery/memory/completed-deliveries.ts"
+import { DirectDeliveryRegistry } from "../../src/delivery/memory/direct-delivery-registry.ts"
+import { PoisonGuard } from "../../src/delivery/memory/poison-guard.ts"
+import { RecordedAttempts } from "../../src/delivery/memory/recorded-attempts.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { eventually } from "../engine.ts"
 import { makeLog } from "../log.ts"
@@ -80,12 +83,17 @@ const partition = Effect.fnUntraced(function* (
   const drains = makeDrains({
     backlog,
     memory: {
-      ...{ index: 0, stream: "BACKLOG", settled: new Settled(new Horizon(0)), told: new Told() },
+      ...{
+        index: 0,
+        stream: "BACKLOG",
+        settled: new CompletedDeliveries(new HistoryPosition(0)),
+        told: new RecordedAttempts()
+      },
       ...{
         waiting: new Map(),
         recorded: new Set<number>(),
-        suspicion: new Suspicion(),
-        straights: new Straights()
+        poisonGuard: new PoisonGuard(),
+        directDeliveries: new DirectDeliveryRegistry()
       }
     },
     wants: () => 20,

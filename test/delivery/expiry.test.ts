@@ -4,10 +4,13 @@ import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Drain } from "../../src/delivery/backlog/drain.ts"
 import { makeExpiry } from "../../src/delivery/backlog/expiry.ts"
-import { Horizon, Settled } from "../../src/delivery/memory/settled.ts"
-import { Straights } from "../../src/delivery/memory/straights.ts"
-import { Suspicion } from "../../src/delivery/memory/suspicion.ts"
-import { Told } from "../../src/delivery/memory/told.ts"
+import {
+  CompletedDeliveries,
+  HistoryPosition
+} from "../../src/delivery/memory/completed-deliveries.ts"
+import { DirectDeliveryRegistry } from "../../src/delivery/memory/direct-delivery-registry.ts"
+import { PoisonGuard } from "../../src/delivery/memory/poison-guard.ts"
+import { RecordedAttempts } from "../../src/delivery/memory/recorded-attempts.ts"
 import { deliveryHeaders } from "../../src/domain/delivery.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { delivery } from "./waiting-before.ts"
@@ -34,11 +37,15 @@ const setUp = Effect.fnUntraced(function* (
   deadlines: Readonly<Record<string, ReadonlyArray<number>>>
 ) {
   const clock = yield* Clock.Clock
-  const settled = new Settled(new Horizon(0))
+  const settled = new CompletedDeliveries(new HistoryPosition(0))
   const stream = "BACKLOG"
   const memory = {
     ...{ index: 0, stream, settled, waiting: new Map(), recorded: new Set<number>() },
-    ...{ told: new Told(), suspicion: new Suspicion(), straights: new Straights() }
+    ...{
+      told: new RecordedAttempts(),
+      poisonGuard: new PoisonGuard(),
+      directDeliveries: new DirectDeliveryRegistry()
+    }
   }
   const reads: Array<readonly [endpoint: string, from: number, at: number]> = []
   const ended: Array<string> = []

@@ -1,10 +1,10 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
-import type { Place } from "../../src/delivery/lanes/lane.ts"
-import { Lanes } from "../../src/delivery/lanes/lane.ts"
-import { Room } from "../../src/delivery/lanes/room.ts"
+import { CapacityPool } from "../../src/delivery/lanes/capacity-pool.ts"
+import type { LanePosition } from "../../src/delivery/lanes/lane.ts"
+import { LaneScheduler } from "../../src/delivery/lanes/lane.ts"
 
 const kilobyte = 1024
-const plenty = new Room({ requests: 1_000, bytes: 1024 * kilobyte })
+const plenty = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })
 
 /** Lanes of cap 1 where nothing else is said, with what they did; each item is of 1 KiB. */
 const makeLanes = (room = plenty) => {
@@ -15,9 +15,9 @@ const makeLanes = (room = plenty) => {
   const limits = new Map<string, number>()
   const behind = new Set<string>()
   const over = new Set<string>()
-  const running: Array<Place<string>> = []
+  const running: Array<LanePosition<string>> = []
   const state = { closed: false, tokens: Number.POSITIVE_INFINITY, soon: 1_000 }
-  const lanes = new Lanes<string>({
+  const lanes = new LaneScheduler<string>({
     room,
     limit: (key) => limits.get(key) ?? 1,
     admit: () => state.tokens-- > 0,
@@ -33,7 +33,7 @@ const makeLanes = (room = plenty) => {
     putOff: (item) => putOff.push(item),
     roomFor: (key) => roomFor.push(key),
     closed: () => state.closed,
-    patience: 1_000
+    maxQueueMs: 1_000
   })
   /** The first of a lane that is under way is done. */
   const leave = (key: string) => {
@@ -140,20 +140,20 @@ describe("what comes from the backlog", () => {
   it("is wanted up to twice the limit, less what stands in line, and not at all while there is none", () => {
     const { lanes, limits, state } = makeLanes()
     limits.set("a", 3)
-    assert.strictEqual(lanes.wants("a"), 6)
+    assert.strictEqual(lanes.rateBudget("a"), 6)
     for (const item of ["1", "2", "3", "4"]) lanes.refill("a", item)
-    assert.strictEqual(lanes.wants("a"), 5)
+    assert.strictEqual(lanes.rateBudget("a"), 5)
     limits.set("a", 100)
-    assert.strictEqual(lanes.wants("b"), 2)
+    assert.strictEqual(lanes.rateBudget("b"), 2)
     limits.set("b", 100)
-    assert.strictEqual(lanes.wants("b"), 64)
+    assert.strictEqual(lanes.rateBudget("b"), 64)
     limits.set("b", 0)
-    assert.strictEqual(lanes.wants("b"), 0)
+    assert.strictEqual(lanes.rateBudget("b"), 0)
     limits.set("b", 5)
     state.soon = 2
-    assert.strictEqual(lanes.wants("b"), 2)
+    assert.strictEqual(lanes.rateBudget("b"), 2)
     state.closed = true
-    assert.strictEqual(lanes.wants("b"), 0)
+    assert.strictEqual(lanes.rateBudget("b"), 0)
   })
 })
 
@@ -239,17 +239,17 @@ describe("an endpoint that is slow", () => {
     lanes.enter("a", "1")
     lanes.answered("a", 5_000)
     leave("a")
-    assert.strictEqual(lanes.wants("a"), 1)
+    assert.strictEqual(lanes.rateBudget("a"), 1)
     vi.advanceTimersByTime(3_599_000)
     lanes.tick()
-    assert.strictEqual(lanes.wants("a"), 1)
+    assert.strictEqual(lanes.rateBudget("a"), 1)
     vi.advanceTimersByTime(2_000)
     lanes.tick()
-    assert.strictEqual(lanes.wants("a"), 6)
+    assert.strictEqual(lanes.rateBudget("a"), 6)
   })
 
   it("leaves half of the room to the others, and is put off beyond", () => {
-    const room = new Room({ requests: 8, bytes: 1024 * kilobyte })
+    const room = new CapacityPool({ requests: 8, bytes: 1024 * kilobyte })
     const { lanes, limits, putOff, started } = makeLanes(room)
     limits.set("slow", 100)
     lanes.enter("slow", "first")
@@ -265,7 +265,7 @@ describe("an endpoint that is slow", () => {
 
 describe("lanes that wait for room", () => {
   it("have equal parts of it, whatever their caps and whoever came first", () => {
-    const room = new Room({ requests: 16, bytes: 1024 * kilobyte })
+    const room = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
     const { lanes, leave, limits } = makeLanes(room)
     const keys = ["a", "b", "c"]
     const underWay = () => keys.map((key) => lanes.countsOf(key).inFlight)
@@ -282,7 +282,7 @@ describe("lanes that wait for room", () => {
   })
 
   it("leave some for one that has nothing under way", () => {
-    const room = new Room({ requests: 16, bytes: 1024 * kilobyte })
+    const room = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
     const { lanes, limits, started } = makeLanes(room)
     limits.set("a", 100)
     for (let item = 0; item < 30; item++) lanes.enter("a", `a${item}`)
@@ -292,7 +292,7 @@ describe("lanes that wait for room", () => {
   })
 
   it("hear of it where the room that becomes free is another partition's", () => {
-    const room = new Room({ requests: 2, bytes: 1024 * kilobyte })
+    const room = new CapacityPool({ requests: 2, bytes: 1024 * kilobyte })
     const here = makeLanes(room)
     const there = makeLanes(room)
     here.lanes.enter("a", "1")
@@ -307,21 +307,21 @@ describe("lanes that wait for room", () => {
 
 describe("the bodies of what is brought from backlogs", () => {
   it("are bounded for all endpoints together, and the bound is given back with each that is done", () => {
-    const room = new Room({ requests: 100, bytes: 128 * kilobyte })
+    const room = new CapacityPool({ requests: 100, bytes: 128 * kilobyte })
     const { lanes, leave, limits, roomFor } = makeLanes(room)
     for (const key of ["a", "b"]) limits.set(key, 100)
     lanes.awaitRoom("b")
     const reserved = lanes.reserve("a", 100 * kilobyte)
     assert.strictEqual(reserved.bytes, 100 * kilobyte)
-    assert.strictEqual(lanes.wants("b"), 0)
+    assert.strictEqual(lanes.rateBudget("b"), 0)
     lanes.awaitRoom("b")
     lanes.awaitRoom("b")
     assert.deepStrictEqual(roomFor, [])
-    room.give(reserved)
+    room.giveBack(reserved)
     assert.deepStrictEqual(roomFor, ["b"])
-    assert.strictEqual(lanes.wants("b"), 64)
+    assert.strictEqual(lanes.rateBudget("b"), 64)
     for (let item = 0; item < 65; item++) lanes.refill("a", String(item))
-    assert.strictEqual(lanes.wants("b"), 0)
+    assert.strictEqual(lanes.rateBudget("b"), 0)
     for (let item = 0; item < 65; item++) leave("a")
     assert.strictEqual(lanes.reserve("b", 1024 * kilobyte).bytes, 128 * kilobyte)
   })

@@ -3,9 +3,9 @@ import { Clock, Effect, Exit } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { findPartitions, readLayout } from "../../src/broker/installed.ts"
-import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import { Failpoint } from "../../src/delivery/failpoint.ts"
 import { planRepartition, repartition } from "../../src/delivery/repartition/repartition.ts"
-import { makeBegun } from "../../src/delivery/routing/begun.ts"
+import { makePartialRoutings } from "../../src/delivery/routing/partial-routing.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { planId } from "../../src/history/plans.ts"
@@ -44,7 +44,7 @@ const withCrashes = Effect.fnUntraced(function* (partitions: number, distance: n
     const checkpoint = () => {
       if (++arrivals === distance) throw new Error("crash")
     }
-    const exit = yield* Effect.exit(Effect.provideService(to(partitions), Checkpoint, checkpoint))
+    const exit = yield* Effect.exit(Effect.provideService(to(partitions), Failpoint, checkpoint))
     if (Exit.isSuccess(exit)) return crashes
     if (arrivals < distance) return yield* Effect.die(exit.cause)
     crashes++
@@ -95,7 +95,7 @@ describe.concurrent("a change of the number of partitions", () => {
         const crashAt = (step: string, arrival: number) => {
           let arrivals = 0
           return Effect.exit(
-            Effect.provideService(to(few), Checkpoint, (reached) => {
+            Effect.provideService(to(few), Failpoint, (reached) => {
               if (reached === step && ++arrivals === arrival) throw new Error("crash")
             })
           )
@@ -166,7 +166,7 @@ describe.concurrent("a change of the number of partitions", () => {
           put(index % 2 === 0 ? "deliveries" : "backlog", delivery(id, 1))
         )
         yield* to(many)
-        const begun = yield* makeBegun(many)
+        const begun = yield* makePartialRoutings(many)
         const known = yield* begun.of(event, true)
         assert.deepStrictEqual([...(known?.sent ?? [])].sort(), sent)
       }),

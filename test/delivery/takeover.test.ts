@@ -1,10 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
+import { HistoryPosition } from "../../src/delivery/memory/completed-deliveries.ts"
 import type { RetryRecord } from "../../src/delivery/memory/retry-record.ts"
 import { readRecord, writeRecord } from "../../src/delivery/memory/retry-record.ts"
-import { Horizon } from "../../src/delivery/memory/settled.ts"
-import { readKnownFact, takeOver, writeFloor } from "../../src/delivery/memory/takeover.ts"
+import { readKnownFact, takeOver, writeWatermark } from "../../src/delivery/memory/takeover.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
@@ -62,7 +62,9 @@ const record = (seq: number) =>
     yield* writeRecord(names.deliveries(0), seq, value, Date.now() + 60_000)
   })
 
-const firstMemory = Effect.map(takeOver([0, 1], new Horizon(0), 2), (memories) => nth(memories, 0))
+const firstMemory = Effect.map(takeOver([0, 1], new HistoryPosition(0), 2), (memories) =>
+  nth(memories, 0)
+)
 
 describe.concurrent("a new owner", () => {
   scenario("knows from the history which messages have ended, and how often others failed", () =>
@@ -95,8 +97,8 @@ describe.concurrent("a new owner", () => {
       yield* tell("delivered", 1)
       const { seq } = yield* tell("delivered", 2)
       yield* tell("delivered", 3)
-      yield* writeFloor(0, yield* readKnownFact(seq + 1))
-      yield* writeFloor(1, yield* readKnownFact(seq))
+      yield* writeWatermark(0, yield* readKnownFact(seq + 1))
+      yield* writeWatermark(1, yield* readKnownFact(seq))
       const { settled } = yield* firstMemory
       assert.deepStrictEqual(
         [1, 2, 3].map((one) => settled.mayHave(one)),
@@ -115,11 +117,11 @@ describe.concurrent("a new owner", () => {
         { seq: seq + 10, at },
         { seq, at: at - 1 }
       ]) {
-        yield* writeFloor(0, lost)
-        yield* writeFloor(1, lost)
+        yield* writeWatermark(0, lost)
+        yield* writeWatermark(1, lost)
         assert.isTrue((yield* firstMemory).settled.mayHave(1))
       }
-      yield* Effect.forEach([0, 1], (partition) => writeFloor(partition, { seq, at }))
+      yield* Effect.forEach([0, 1], (partition) => writeWatermark(partition, { seq, at }))
       assert.isFalse((yield* firstMemory).settled.mayHave(1))
     })
   )

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
-import { moodOf } from "../../src/domain/fact.ts"
+import { factResult } from "../../src/domain/fact.ts"
 import { readFates, readUnended } from "../../src/history/dead-fates.ts"
 import { onServer } from "../scenario.ts"
 
@@ -16,7 +16,7 @@ const tell = (facts: ReadonlyArray<Partial<Fact> & { readonly kind: FactKind }>,
       facts,
       (fact) =>
         publisher.publish(
-          names.subjects.fact("acme", endpoint, moodOf(fact.kind), fact.kind),
+          names.subjects.fact("acme", endpoint, factResult(fact.kind), fact.kind),
           JSON.stringify({ v: 1, at: 0, tenant: "acme", endpoint, ...fact } satisfies Fact),
           []
         ),

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Held } from "../../src/delivery/lanes/held.ts"
+import type { AckHandle } from "../../src/delivery/lanes/ack-handle.ts"
 import { findMoved } from "../../src/delivery/memory/search.ts"
 import { findRounds } from "../../src/delivery/rounds/round-search.ts"
 import { roundKey, untried } from "../../src/domain/delivery.ts"
@@ -53,14 +53,14 @@ describe.concurrent("a late success", () => {
     Effect.gen(function* () {
       const record = { ...about, v: 1, decidedAt: Date.now() } as const
       const progress = { attempts: 1 }
-      const held: Held = {
+      const held: AckHandle = {
         place: { stream: "elsewhere", seq: 1, at: 1 },
         delivery: {
           ...{ ...about, event: "a", type: "paid", began: 1, deadline: 2, generation: "g" },
           ...{ revision: 1, content: {}, progress: untried }
         },
         body: new Uint8Array(),
-        ...{ handedOut: 1, ack: () => Effect.void, nak: () => undefined }
+        ...{ deliveryCount: 1, ack: () => Effect.void, nak: () => undefined }
       }
       const isFound = Effect.all([
         Effect.map(

@@ -4,7 +4,7 @@ import { Effect, Schema, Stream } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
-import { Fact as FactSchema, moodOf } from "../../src/domain/fact.ts"
+import { Fact as FactSchema, factResult } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -214,7 +214,7 @@ describe("an audit", () => {
       )
       // Something that is no fact.
       yield* publisher.publish(
-        names.subjects.fact("acme", "good", moodOf("delivered"), "delivered"),
+        names.subjects.fact("acme", "good", factResult("delivered"), "delivered"),
         "{",
         []
       )
@@ -259,7 +259,7 @@ describe("an audit", () => {
       const facts = yield* storedFacts
       const routed = facts.find(({ fact }) => fact.kind === "routed" && fact.eventSeq === 5)?.fact
       assert(routed !== undefined)
-      const subject = names.subjects.fact("acme", "_", moodOf("routed"), "routed")
+      const subject = names.subjects.fact("acme", "_", factResult("routed"), "routed")
       const tell = (fact: Fact) => publisher.publish(subject, JSON.stringify(fact), [])
       // As it was before the broker lost its end, and gave the sequences to others.
       yield* tell({ ...routed, event: "another", eventAt: (routed.eventAt ?? 0) - 60_000 })

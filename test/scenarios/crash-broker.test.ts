@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import type { Step } from "../../src/delivery/checkpoint.ts"
-import { Checkpoint } from "../../src/delivery/checkpoint.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
+import { Failpoint } from "../../src/delivery/failpoint.ts"
 import { eraseRecord } from "../../src/delivery/memory/retry-record.ts"
 import { firstRound } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
@@ -97,7 +97,7 @@ describe("when the broker dies too", () => {
           const { requests, url } = yield* receiver()
           yield* endpoint({ url })
           let arrivals = 0
-          const dies = Effect.provideService(Checkpoint, (step: Step) => {
+          const dies = Effect.provideService(Failpoint, (step: FailpointName) => {
             if (step === "outcome-stored" && arrivals++ === 0) process.kill(server.pid, "SIGKILL")
           })
           yield* dies(way === "from its event" ? worker() : workersApart())
@@ -121,7 +121,7 @@ describe("when the broker dies too", () => {
           const { requests, url } = yield* receiver({ answer: refusingRepeats({}) })
           yield* endpoint({ url })
           let arrivals = 0
-          const dies = Effect.provideService(Checkpoint, (step: Step) => {
+          const dies = Effect.provideService(Failpoint, (step: FailpointName) => {
             if (step === "answered" && arrivals++ === 0) process.kill(server.pid, "SIGKILL")
           })
           yield* dies(way === "from its event" ? worker() : workersApart())

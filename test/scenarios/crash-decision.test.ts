@@ -2,13 +2,13 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import type { Step } from "../../src/delivery/checkpoint.ts"
 import {
   changeEndpoint,
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
 } from "../../src/delivery/endpoints/endpoint-store.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
@@ -194,7 +194,7 @@ describe("a request that was made twice", () => {
   )
 })
 
-const sweeps: ReadonlyArray<readonly [step: Step, arrival: number]> = [
+const sweeps: ReadonlyArray<readonly [step: FailpointName, arrival: number]> = [
   ["decided", 2],
   ["dead-stored", 1],
   ["end-stored", 1]

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
-import type { Step } from "../../src/delivery/checkpoint.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
 import { endpoint, nth, publish, quickRetry, worker } from "../engine.ts"
@@ -26,7 +26,7 @@ interface Path {
   readonly attempts: ReadonlyArray<number>
   /** `delivered`, or the reason of the dead letter. */
   readonly end: string
-  readonly steps: ReadonlyArray<readonly [step: Step, arrival: number]>
+  readonly steps: ReadonlyArray<readonly [step: FailpointName, arrival: number]>
   /** The same where the first attempt was made from the event: it waits for the second as it comes to the queue. */
   readonly stepsFromEvent?: Path["steps"]
 }
@@ -170,7 +170,7 @@ const attemptsSeen = (requests: ReadonlyArray<Received>) =>
   requests.map(({ headers }) => Number(headers["petrel-attempt"]))
 
 /** Only a request whose answer nobody recorded is sent again. */
-const withRepeat = (attempts: ReadonlyArray<number>, step: Step, arrival: number) =>
+const withRepeat = (attempts: ReadonlyArray<number>, step: FailpointName, arrival: number) =>
   step === "answered"
     ? attempts.flatMap((attempt) => (attempt === arrival ? [attempt, attempt] : [attempt]))
     : attempts
@@ -237,7 +237,7 @@ for (const way of ways)
       crashes(path, way))
 
 /** After which the receiver has taken it: the last attempt was answered, or is told of. */
-const taken = new Set<Step>(["answered", "outcome-stored"])
+const taken = new Set<FailpointName>(["answered", "outcome-stored"])
 
 for (const way of ways)
   for (const path of paths.filter(({ end }) => end === "delivered")) {
@@ -256,7 +256,7 @@ const forgets = new Set([
 ])
 
 /** Steps after which the same message may be stored once more, and must not be. */
-const moves = new Set<Step>(["outcome-stored", "dead-stored", "moved"])
+const moves = new Set<FailpointName>(["outcome-stored", "dead-stored", "moved"])
 
 for (const way of ways)
   for (const path of paths.filter(({ name }) => forgets.has(name)))

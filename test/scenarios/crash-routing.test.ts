@@ -2,12 +2,12 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import type { Step } from "../../src/delivery/checkpoint.ts"
 import {
   changeEndpoint,
   disableEndpoint,
   removeEndpoint
 } from "../../src/delivery/endpoints/endpoint-store.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
 import type { Installation } from "../engine.ts"
@@ -34,7 +34,7 @@ const endpoints = (url: string, ids: ReadonlyArray<string>) =>
     discard: true
   })
 
-const steps: ReadonlyArray<readonly [name: string, step: Step, arrival: number]> = [
+const steps: ReadonlyArray<readonly [name: string, step: FailpointName, arrival: number]> = [
   ["its plan is stored", "plan-stored", 1],
   ["one of its deliveries is stored", "delivery-stored", 1],
   ["two of its deliveries are stored", "delivery-stored", 2],

@@ -90,10 +90,10 @@ describe.concurrent("an event that comes when the router has its connection back
 })
 
 /** What the broker has handed out to the router, and the requests for more that are open. */
-const handedOut = Effect.gen(function* () {
+const deliveryCount = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const info = yield* ask("look", () => jsm.consumers.info(names.events, names.routerConsumer))
-  return { inHand: info.num_ack_pending, waiting: info.num_pending, requests: info.num_waiting }
+  return { prefetch: info.num_ack_pending, waiting: info.num_pending, requests: info.num_waiting }
 })
 
 /** A router of its own, by a directory that is current when it is told so. */
@@ -114,7 +114,7 @@ const routerBy = Effect.fnUntraced(function* () {
     layout: yield* readLayout,
     bytesInHand: 1_000_000,
     bytesStraight: 0,
-    owned: { attempt: () => false, keep: () => false },
+    owned: { attempt: () => false, storeInBacklog: () => false },
     stopping: () => stopping
   }).pipe(Effect.scoped, Effect.provideService(Directory, directory), Effect.forkScoped)
   return {
@@ -140,14 +140,14 @@ describe.concurrent("a router whose endpoints are not current", () => {
         setCurrent(true)
         yield* publish(`t${type++}`)
         yield* facts.planned(type)
-        yield* eventually(handedOut, ({ inHand }) => inHand === 0)
+        yield* eventually(deliveryCount, ({ prefetch }) => prefetch === 0)
         setCurrent(false)
         yield* publish(`t${type++}`)
-        const { inHand } = yield* eventually(
-          handedOut,
-          ({ inHand, requests }) => inHand > 0 || requests === 0
+        const { prefetch } = yield* eventually(
+          deliveryCount,
+          ({ prefetch, requests }) => prefetch > 0 || requests === 0
         )
-        if (inHand > 0) return
+        if (prefetch > 0) return
         setCurrent(true)
         yield* facts.planned(type)
         yield* takeOne
@@ -155,10 +155,10 @@ describe.concurrent("a router whose endpoints are not current", () => {
       yield* takeOne
       const before = facts.plans().length
       assert.strictEqual(before, type - 1)
-      yield* eventually(handedOut, ({ requests }) => requests === 0)
+      yield* eventually(deliveryCount, ({ requests }) => requests === 0)
       yield* publish("more")
-      const { inHand, waiting } = yield* handedOut
-      assert.deepStrictEqual([inHand, waiting], [1, 1])
+      const { prefetch, waiting } = yield* deliveryCount
+      assert.deepStrictEqual([prefetch, waiting], [1, 1])
       assert.lengthOf(facts.plans(), before)
 
       const asked = performance.now()

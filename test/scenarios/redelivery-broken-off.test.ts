@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { Failpoint } from "../../src/delivery/failpoint.ts"
 import { planRedelivery, redeliver } from "../../src/delivery/rounds/redeliver.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { readFates, readUnended } from "../../src/history/dead-fates.ts"
@@ -24,7 +24,7 @@ const crashWhileSending = (step: string, arrival: number) => {
   const checkpoint = (reached: string) => {
     if (reached === step && ++arrivals === arrival) throw new Crash(step)
   }
-  return Effect.exit(Effect.provideService(sendAgain(), Checkpoint, checkpoint))
+  return Effect.exit(Effect.provideService(sendAgain(), Failpoint, checkpoint))
 }
 
 describe.concurrent("sending dead letters again, broken off and begun again", () => {

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { pauseEndpoint, removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { Failpoint } from "../../src/delivery/failpoint.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { allFacts, closedBooks, quiet } from "../books.ts"
 import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
@@ -17,7 +17,7 @@ const breakOff = (id: string, step: string, arrival: number) =>
   Effect.gen(function* () {
     let arrivals = 0
     const broken = yield* Effect.exit(
-      Effect.provideService(replayTo(id), Checkpoint, (reached) => {
+      Effect.provideService(replayTo(id), Failpoint, (reached) => {
         if (reached === step && ++arrivals === arrival) throw new Error("dies here")
       })
     )

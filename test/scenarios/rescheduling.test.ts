@@ -5,7 +5,7 @@ import { Broker } from "../../src/broker/connection.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { placeName } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { handedOut, recreateConsumers } from "../consumers.ts"
+import { deliveryCount, recreateConsumers } from "../consumers.ts"
 import {
   endpoint,
   eventually,
@@ -143,7 +143,7 @@ describe.concurrent("a delivery that the broker hands out too early", () => {
       yield* publish("a")
       yield* facts.count("attempt-failed", 1)
       yield* recreateConsumers
-      yield* eventually(handedOut, (count) => count > 0)
+      yield* eventually(deliveryCount, (count) => count > 0)
       const failed = facts.of("attempt-failed")
       assert.isBelow(yield* Clock.currentTimeMillis, nth(failed, 0).nextAttemptAt ?? 0)
       yield* facts.count("delivered", 1)
@@ -163,7 +163,7 @@ describe.concurrent("a delivery that the broker hands out too early", () => {
       yield* first.stop
       yield* recreateConsumers
       yield* worker({ id: "w2" })
-      yield* eventually(handedOut, (count) => count > 0)
+      yield* eventually(deliveryCount, (count) => count > 0)
       const failed = facts.of("attempt-failed")
       assert.isBelow(yield* Clock.currentTimeMillis, nth(failed, 0).nextAttemptAt ?? 0)
       yield* facts.count("delivered", 1)

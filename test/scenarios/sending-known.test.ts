@@ -8,7 +8,7 @@ import { Publisher } from "../../src/broker/publisher.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { repartition } from "../../src/delivery/repartition/repartition.ts"
-import { readSenders, stayKnown } from "../../src/delivery/sharing/senders.ts"
+import { announcePresence, readEnqueuers } from "../../src/delivery/sharing/enqueuer-presence.ts"
 import { closedBooks } from "../books.ts"
 import { endpoint, history, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"
@@ -115,8 +115,8 @@ describe("who sends something again", () => {
       const about = { what: "a replay to acme/crm", by: "ana@host", ttl: 1_000 }
       yield* Effect.scoped(
         Effect.gen(function* () {
-          const safe = yield* stayKnown({ ...about, unchanged })
-          assert.deepInclude((yield* readSenders)[0], { by: "ana@host", pid: process.pid })
+          const safe = yield* announcePresence({ ...about, unchanged })
+          assert.deepInclude((yield* readEnqueuers)[0], { by: "ana@host", pid: process.pid })
           yield* safe
           assert.strictEqual(looks, 1)
           frozen(600)
@@ -124,7 +124,7 @@ describe("who sends something again", () => {
           assert.strictEqual(looks, 2)
         })
       )
-      assert.deepStrictEqual(yield* readSenders, [])
+      assert.deepStrictEqual(yield* readEnqueuers, [])
     })
   )
 
@@ -134,7 +134,7 @@ describe("who sends something again", () => {
       const unchanged = Effect.sync(() => {
         looks++
       })
-      const safe = yield* stayKnown({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
+      const safe = yield* announcePresence({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
       yield* Effect.promise(server.kill9)
       frozen(600)
       const waiting = yield* Effect.forkChild(safe)
@@ -142,7 +142,7 @@ describe("who sends something again", () => {
       yield* Fiber.join(waiting)
       // Once for each time that it was missed, which may be again while the broker starts.
       assert.isAtLeast(looks, 2)
-      assert.lengthOf(yield* readSenders, 1)
+      assert.lengthOf(yield* readEnqueuers, 1)
     })
   )
 
@@ -150,7 +150,7 @@ describe("who sends something again", () => {
     Effect.gen(function* () {
       let isChanged = false
       const unchanged = Effect.suspend(() => (isChanged ? Effect.fail("changed") : Effect.void))
-      const safe = yield* stayKnown({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
+      const safe = yield* announcePresence({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
       isChanged = true
       yield* safe
       frozen(600)

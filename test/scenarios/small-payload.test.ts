@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
-import { askOwner } from "../../src/delivery/inquiry/inquiry-ask.ts"
+import { queryOwner } from "../../src/delivery/inquiry/introspection-query.ts"
 import { closedBooks } from "../books.ts"
 import {
   deadLetters,
@@ -43,7 +43,7 @@ describe.concurrent("a broker that takes the smallest messages Petrel can do wit
       assert.lengthOf(hook.requests, count)
 
       const told = yield* Effect.forEach([0, 1], (partition) =>
-        askOwner(partition, { about: "endpoints" })
+        queryOwner(partition, { about: "endpoints" })
       )
       assert.strictEqual(
         told.reduce((sum, answer) => sum + (answer?.endpoints.length ?? 0), 0),

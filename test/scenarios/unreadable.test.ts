@@ -6,9 +6,9 @@ import { Broker } from "../../src/broker/connection.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { newsOf } from "../../src/cli/status-news.ts"
-import type { Step } from "../../src/delivery/checkpoint.ts"
-import { Checkpoint } from "../../src/delivery/checkpoint.ts"
 import { removeEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
+import { Failpoint } from "../../src/delivery/failpoint.ts"
 import { readSurvey } from "../../src/delivery/inquiry/survey.ts"
 import { repartition } from "../../src/delivery/repartition/repartition.ts"
 import { partitionOf } from "../../src/domain/names.ts"
@@ -238,10 +238,10 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
         const change = repartition({ to: partitions, tell: () => Effect.void })
         // It dies once they are stored in both places, and goes on when the broker has forgotten their ids.
         let acknowledged = 0
-        const dies = (step: Step) => {
+        const dies = (step: FailpointName) => {
           if (step === "moved" && ++acknowledged === before.length) throw new Error("crash")
         }
-        yield* Effect.exit(Effect.provideService(change, Checkpoint, dies))
+        yield* Effect.exit(Effect.provideService(change, Failpoint, dies))
         assert.strictEqual(acknowledged, before.length)
         yield* idsForgotten
         yield* change

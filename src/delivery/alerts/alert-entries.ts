@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { eraseValue, writeValue } from "../../broker/values.ts"
-import { lookAt } from "../sharing/entry.ts"
+import { readEntry } from "../sharing/kv-entry.ts"
 import type { AlertRecord, AlertSubject } from "./alert-store.ts"
 import { alertKey, listAlerts, nothingRaised, parseRecord } from "./alert-store.ts"
 
@@ -44,7 +44,7 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
 
   /** What somebody else has written stands. */
   const readAgain = Effect.fnUntraced(function* (entry: AlertEntry) {
-    const { revision, text } = yield* lookAt(bucket, alertKey(entry))
+    const { revision, text } = yield* readEntry(bucket, alertKey(entry))
     entry.record = (text === undefined ? undefined : parseRecord(text)) ?? nothingRaised
     entry.revision = revision
     entry.uncertain = false

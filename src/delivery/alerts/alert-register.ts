@@ -4,16 +4,16 @@ import type { PublishError } from "../../broker/publisher.ts"
 import type { Alert, AlertName } from "../../domain/alert.ts"
 import { endpointKey, isOperational } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { moodOf } from "../../domain/fact.ts"
+import { factResult } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { alertType } from "../../domain/type-filter.ts"
 import { Facts } from "../../history/facts.ts"
 import { parseFact } from "../../history/read.ts"
 import type { Reading } from "../../policy/alerts.ts"
 import { transitionOf } from "../../policy/alerts.ts"
-import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../endpoints/directory.ts"
-import { storeOnce } from "../memory/store-once.ts"
+import { Failpoint } from "../failpoint.ts"
+import { publishOnce } from "../memory/publish-once.ts"
 import type { AlertEntry } from "./alert-entries.ts"
 import { makeAlertEntries } from "./alert-entries.ts"
 import type { AlertRecord, AlertSubject } from "./alert-store.ts"
@@ -59,7 +59,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
   const directory = yield* Directory
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   const entries = yield* makeAlertEntries(options.keys, options.isMine)
   let looks = 0
 
@@ -67,7 +67,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
   const isTold = ({ alert, endpoint, kind, tenant }: Fact) =>
     ask("look for an alert", () =>
       jsm.streams.getMessage(names.history, {
-        last_by_subj: names.subjects.fact(tenant, endpoint, moodOf(kind), kind)
+        last_by_subj: names.subjects.fact(tenant, endpoint, factResult(kind), kind)
       })
     ).pipe(
       Effect.map((message) => {
@@ -114,7 +114,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     const append = facts.appendWithin(options.dedupe / 2, untold, factId(untold))
     const find = Effect.provideContext(isTold(untold), context)
     const told = yield* Effect.result(
-      Effect.andThen(storeOnce(append, find, { tried: tried }), publish(untold))
+      Effect.andThen(publishOnce(append, find, { tried: tried }), publish(untold))
     )
     if (told._tag === "Failure") {
       yield* Effect.logDebug("an alert could not be told yet", { why: told.failure.message })

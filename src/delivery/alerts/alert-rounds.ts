@@ -1,7 +1,7 @@
 import { Cause, Effect, Schedule } from "effect"
 
 /** Pause before what was raised before is read again, where it could not be read, ms. */
-const retryPause = 1_000
+const retryPauseMs = 1_000
 
 /**
  * Looks every so often (ms), once `load` has succeeded, for as long as the scope lives. A look that
@@ -19,7 +19,7 @@ export const lookAgainAndAgain = <E1, E2, R1, R2>(
     )
   )
   return load.pipe(
-    Effect.retry(Schedule.spaced(retryPause)),
+    Effect.retry(Schedule.spaced(retryPauseMs)),
     Effect.andThen(Effect.forever(Effect.andThen(guarded, Effect.sleep(every)))),
     Effect.forkScoped
   )

@@ -4,7 +4,7 @@ import { eraseValue, readValues, writeValue } from "../../broker/values.ts"
 import { Alert, SystemAlertSettings, TenantAlertChoice } from "../../domain/alert.ts"
 import { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
-import { lookAt } from "../sharing/entry.ts"
+import { readEntry } from "../sharing/kv-entry.ts"
 
 /** What alerts are about: an endpoint, a tenant (endpoint `_`), or the system (both `_`). */
 export interface AlertSubject {
@@ -80,7 +80,7 @@ export const listAlerts = Effect.fnUntraced(function* (keys = "raised.>") {
 /** What is raised about something now. */
 export const readRaised = Effect.fnUntraced(function* (subject: AlertSubject) {
   const { names } = yield* Broker
-  const { text } = yield* lookAt(names.buckets.alerts, alertKey(subject))
+  const { text } = yield* readEntry(names.buckets.alerts, alertKey(subject))
   return (text === undefined ? undefined : parseRecord(text))?.raised ?? []
 })
 
@@ -141,7 +141,7 @@ const store = Effect.fnUntraced(function* (key: string, text: string | undefined
   const { names } = yield* Broker
   const bucket = names.buckets.alerts
   if (text !== undefined) return yield* Effect.asVoid(writeValue(bucket, key, text))
-  const { text: before } = yield* lookAt(bucket, key)
+  const { text: before } = yield* readEntry(bucket, key)
   if (before !== undefined) yield* eraseValue(bucket, key)
 })
 

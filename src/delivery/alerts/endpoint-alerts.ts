@@ -15,7 +15,7 @@ import type { AlertSubject } from "./alert-store.ts"
 import type { Thresholds } from "./thresholds.ts"
 
 /** Endpoints that are judged before deliveries get their turn: less than a ms. */
-const atOnce = 128
+const maxConcurrentEndpoints = 128
 
 export interface EndpointAlertsOptions {
   /** Of the partition, and of how many. */
@@ -151,7 +151,7 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
     let judged = 0
     for (const key of keys) {
       yield* judge(key)
-      if (++judged % atOnce === 0) yield* Effect.sleep(0)
+      if (++judged % maxConcurrentEndpoints === 0) yield* Effect.sleep(0)
     }
   })
 

@@ -3,8 +3,8 @@ import { Broker } from "../../broker/connection.ts"
 import { nobody } from "../../domain/token.ts"
 import type { SystemState } from "../../policy/alerts.ts"
 import { Growth, successReadings, systemReadings } from "../../policy/alerts.ts"
-import type { TenantCounts } from "../inquiry/inquiry.ts"
-import { askOwner } from "../inquiry/inquiry-ask.ts"
+import type { TenantCounts } from "../inquiry/introspection.ts"
+import { queryOwner } from "../inquiry/introspection-query.ts"
 import { lookAtConsumer, lookAtStream } from "../inquiry/survey-streams.ts"
 import { makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
@@ -12,7 +12,7 @@ import { aboutOf, theSystem } from "./alert-store.ts"
 import type { Thresholds } from "./thresholds.ts"
 
 /** Requests under way at the same time. */
-const atOnce = 8
+const maxConcurrentLookups = 8
 /** For so long after an audit has found something missing the alert stays, ms. */
 const missingFor = 24 * 60 * 60_000
 /** At so many looks it is looked for: the broker goes over the subjects of all endpoints. */
@@ -58,8 +58,8 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
   const all = Array.from({ length: partitions }, (_, index) => index)
 
   const askAll = (tenants: ReadonlyArray<string>) =>
-    Effect.forEach(all, (index) => askOwner(index, { about: "alerts", tenants }), {
-      concurrency: atOnce
+    Effect.forEach(all, (index) => queryOwner(index, { about: "alerts", tenants }), {
+      concurrency: maxConcurrentLookups
     })
 
   /** How much waits: in front of the router, in queues and in backlogs; undefined where nobody says. */
@@ -74,7 +74,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
           )
         )
       ],
-      { concurrency: atOnce }
+      { concurrency: maxConcurrentLookups }
     )
     let waiting = router?.pending
     for (const one of found)

@@ -5,12 +5,12 @@ import { type Failure, failure, failureOf } from "./failure.ts"
 import { isFollowed, redirected, type Target } from "./redirect.ts"
 
 /** Bytes of an answer that are read; the connection of a longer one is closed. */
-const longestAnswer = 64 * 1024
+const maxAnswerBytes = 64 * 1024
 /** Bytes of an answer that are kept. */
-const longestSnippet = 1024
-const longestHeader = 256
+const maxSnippetBytes = 1024
+const maxHeaderLength = 256
 /** In ms, about 24 days: what is longer fires at once. */
-const longestTimer = 2 ** 31 - 1
+const maxTimerMs = 2 ** 31 - 1
 
 /** Headers of an answer that help to find out what happened. None that could carry a credential. */
 const keptHeaders = [
@@ -56,7 +56,9 @@ const tenthsOf = (ms: number | undefined) => (ms === undefined ? undefined : ten
 const headerOf = (headers: Headers, name: string): string | undefined => {
   const value = headers[name]
   const text = typeof value === "string" ? value : value?.join(", ")
-  return text === undefined || text.length <= longestHeader ? text : text.slice(0, longestHeader)
+  return text === undefined || text.length <= maxHeaderLength
+    ? text
+    : text.slice(0, maxHeaderLength)
 }
 
 /** One request and its answer: the first of an attempt, or that of a redirect. */
@@ -94,14 +96,14 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.over) return
-    const room = longestSnippet - (this.snippet?.length ?? 0)
+    const room = maxSnippetBytes - (this.snippet?.length ?? 0)
     if (room > 0) {
       const piece = chunk.length > room ? chunk.subarray(0, room) : chunk
       this.snippet = this.snippet === undefined ? piece : Buffer.concat([this.snippet, piece])
     }
     this.bytes += chunk.length
-    if (this.bytes > longestAnswer) {
-      this.bytes = longestAnswer
+    if (this.bytes > maxAnswerBytes) {
+      this.bytes = maxAnswerBytes
       this.abort()
       this.attempt.answered(this)
     }
@@ -162,7 +164,7 @@ class Attempt implements Running {
     this.#agent = agent
     this.#request = request
     this.#done = done
-    this.#timer = setTimeout(onTimeout, Math.min(request.timeoutMs, longestTimer), this)
+    this.#timer = setTimeout(onTimeout, Math.min(request.timeoutMs, maxTimerMs), this)
     this.#exchange = this.#send(request.target)
   }
 

@@ -21,7 +21,7 @@ export interface Egress {
 
 /** A refusal of the same address is logged once in this time, ms. */
 const quietMs = 10 * 60_000
-const mostRemembered = 1_000
+const maxLoggedRefusals = 1_000
 
 /** Logs refused connections with the address, which the tenant's facts do not name. */
 const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
@@ -31,7 +31,7 @@ const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
     const key = `${tenant} ${host} ${address} ${port}`
     const now = performance.now()
     if (now - (logged.get(key) ?? Number.NEGATIVE_INFINITY) < quietMs) return
-    if (logged.size >= mostRemembered) logged.clear()
+    if (logged.size >= maxLoggedRefusals) logged.clear()
     logged.set(key, now)
     run(
       Effect.logWarning(`nothing is sent to ${host}: ${address} port ${port} is not allowed`, {

@@ -4,14 +4,14 @@ import { NameUnresolved } from "./names.ts"
 
 export type Failure = NonNullable<AttemptResult["error"]>
 
-const longestMessage = 200
+const maxMessageLength = 200
 
 /** Makes a failure; what is said is kept to one short line. */
 export const failure = (kind: ErrorClass, message: string): Failure => {
   const line = message.split("\n", 1)[0] ?? ""
   return {
     class: kind,
-    message: line.length > longestMessage ? `${line.slice(0, longestMessage - 1)}…` : line
+    message: line.length > maxMessageLength ? `${line.slice(0, maxMessageLength - 1)}…` : line
   }
 }
 

@@ -31,11 +31,11 @@ export interface NamesOptions {
 }
 
 /** Look-ups of one tenant at the same time; what is beyond waits, and only that tenant's. */
-const mostOfTenant = 64
+const maxLookupsPerTenant = 64
 /** Answers that are kept. */
-const mostKept = 10_000
+const maxCachedNames = 10_000
 /** An answer is kept as long as its records say, and no longer than this, ms. */
-const longestKept = 60_000
+const maxTtlMs = 60_000
 /** How long it is kept that a name does not resolve, ms. */
 const failureKept = 2_000
 /** How long the addresses of one family wait for those of the other, ms. */
@@ -121,7 +121,7 @@ export class Names {
     }
     const line = this.#lines.get(waiter.tenant) ?? { underWay: 0, waiting: [] }
     this.#lines.set(waiter.tenant, line)
-    if (line.underWay >= mostOfTenant) {
+    if (line.underWay >= maxLookupsPerTenant) {
       line.waiting.push(waiter)
       return
     }
@@ -139,7 +139,7 @@ export class Names {
 
   /** Goes on with the tenant's line as far as there is room. */
   #next(tenant: string, line: Line): void {
-    while (line.underWay < mostOfTenant) {
+    while (line.underWay < maxLookupsPerTenant) {
       const waiter = line.waiting.shift()
       if (waiter === undefined) break
       if (waiter.isOver()) continue
@@ -154,7 +154,7 @@ export class Names {
     this.#answers.delete(name)
     this.#answers.set(name, answer)
     const [oldest] = this.#answers.keys()
-    if (this.#answers.size > mostKept && oldest !== undefined) this.#answers.delete(oldest)
+    if (this.#answers.size > maxCachedNames && oldest !== undefined) this.#answers.delete(oldest)
   }
 
   /** With the name servers that the system has now. */
@@ -174,7 +174,7 @@ export class Names {
     return this.#underWay.has(name)
       ? new NameUnresolved(`no name server answered for ${name} ${within}`, "ETIMEOUT")
       : new NameUnresolved(
-          `${name} was not looked up ${within}: ${mostOfTenant} names of tenant ${tenant} wait for silent name servers`,
+          `${name} was not looked up ${within}: ${maxLookupsPerTenant} names of tenant ${tenant} wait for silent name servers`,
           "ETIMEOUT"
         )
   }
@@ -190,7 +190,7 @@ const inOrder = (addresses: ReadonlyArray<LookupAddress>): ReadonlyArray<LookupA
 const lookUp = async (resolver: Resolver, name: string, limitMs: number): Promise<Answer> => {
   const addresses: Array<LookupAddress> = []
   const codes: Array<string> = []
-  let ttl = longestKept
+  let ttl = maxTtlMs
   const ask = (family: 4 | 6) =>
     (family === 4
       ? resolver.resolve4(name, { ttl: true })

@@ -2,7 +2,7 @@
 const mark = "[redacted]"
 
 /** A value with fewer characters is no secret: to look for it would leave nothing of an answer. */
-const shortest = 4
+const minSecretLength = 4
 /** So many characters of a secret's beginning are taken for the secret, wherever they are. */
 const telling = 8
 /** So many are where the text ends: what was cut off may be the rest of it. */
@@ -151,7 +151,7 @@ const spansIn = ({ places, text }: Reading, end: number, secrets: ReadonlyArray<
   const add = (from: number, to: number) =>
     spans.push([places?.[from] ?? from, to === text.length ? end : (places?.[to] ?? to)])
   for (const secret of secrets) {
-    if (secret.length < shortest) continue
+    if (secret.length < minSecretLength) continue
     const seed = secret.slice(0, telling)
     let from = text.indexOf(seed)
     while (from !== -1) {

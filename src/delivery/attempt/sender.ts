@@ -4,7 +4,7 @@ import type { AttemptResult } from "../../domain/outcome.ts"
 import type { Verdict } from "../../domain/retry-policy.ts"
 import { classify } from "../../policy/classify.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
 import type { Running } from "./attempt.ts"
 import { startAttempt } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
@@ -44,7 +44,7 @@ const defaultContentType = "application/json"
  */
 export const startSending = (
   { agentOf, answers, clock }: Sender,
-  { body, delivery }: Pick<Held, "body" | "delivery">,
+  { body, delivery }: Pick<AckHandle, "body" | "delivery">,
   endpoint: LiveEndpoint,
   number: number,
   done: (sent: Sent) => void
@@ -73,7 +73,7 @@ export const startSending = (
 /** The same as a fiber, which ends the request where it is interrupted. */
 export const send = (
   sender: Sender,
-  held: Held,
+  held: AckHandle,
   endpoint: LiveEndpoint,
   number: number
 ): Effect.Effect<Sent> =>

@@ -7,11 +7,11 @@ import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
-import type { Held } from "../lanes/held.ts"
-import { storeOnce } from "../memory/store-once.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
+import { publishOnce } from "../memory/publish-once.ts"
 
 /** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */
-const patience = 3_000
+const leaderAnswerMs = 3_000
 
 /** An endpoint as subjects name it. */
 export interface Addressee {
@@ -42,7 +42,7 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     names.subjects.backlog(index, tenant, endpoint)
   const ask = <A>(operation: string, run: () => Promise<A>) =>
     Effect.timeoutOrElse(broker.ask(operation, run), {
-      duration: patience,
+      duration: leaderAnswerMs,
       orElse: () => Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
     })
   const withBroker = Effect.provideService(Broker, broker)
@@ -67,7 +67,7 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
      * @param hasLeft true where it is known to be stored by what came of it.
      */
     store: (
-      { body, delivery, place }: Pick<Held, "body" | "delivery" | "place">,
+      { body, delivery, place }: Pick<AckHandle, "body" | "delivery" | "place">,
       progress: Progress,
       after: number,
       hasLeft: () => boolean
@@ -89,7 +89,7 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
           Effect.map((message) => message !== null && isIt(message)),
           Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
         )
-      return storeOnce(
+      return publishOnce(
         publish,
         Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : find(subject, after, isIt))),
         { isAt }

@@ -2,9 +2,9 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
+import type { PendingAppend } from "../memory/completed-deliveries.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
-import type { Mark } from "../memory/settled.ts"
 import type { Addressee } from "./backlog.ts"
 import type { Beginning } from "./drain-window.ts"
 import { DrainWindow } from "./drain-window.ts"
@@ -13,7 +13,7 @@ import { DrainWindow } from "./drain-window.ts"
 const perhapsDeadly = 100
 
 /** A look for deadlines that has come so far. */
-export interface Look {
+export interface ScanCursor {
   /** The sequence where it goes on. */
   readonly from: number
   /** The first deadline that it has seen and that has not passed, ms since the epoch. */
@@ -35,13 +35,13 @@ export class Drain {
   /** Before it no deadline passes of what was there at the last look for such, ms since the epoch. */
   nextDeadline = 0
   /** The look for such that is under way. */
-  look: Look | undefined
+  look: ScanCursor | undefined
   /** The first deadline of what was stored or given back since the last look for such, ms since the epoch. */
   nextStored = Number.POSITIVE_INFINITY
   /** Taken out one by one, and not purged past. */
   thinned: ReadonlyArray<number> = []
   readonly #memory: StreamMemory
-  readonly #marks = new Map<number, Mark>()
+  readonly #marks = new Map<number, PendingAppend>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
 
   /** Told when there may be something to do. */
@@ -61,7 +61,7 @@ export class Drain {
   }
 
   /** A delivery that was read, to be finished, or given back after a while. */
-  hold({ data, seq, time }: StoredMsg, delivery: Delivery): Held {
+  hold({ data, seq, time }: StoredMsg, delivery: Delivery): AckHandle {
     const place = { stream: this.#memory.stream, seq, at: time.getTime() }
     this.#marks.set(seq, this.#memory.settled.open())
     let given = false
@@ -69,7 +69,7 @@ export class Drain {
       place,
       delivery,
       body: data,
-      handedOut: this.suspects-- > 0 ? perhapsDeadly : 1,
+      deliveryCount: this.suspects-- > 0 ? perhapsDeadly : 1,
       ack: (erase) => {
         this.finish(seq, erase)
         return Effect.void

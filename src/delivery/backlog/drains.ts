@@ -3,26 +3,26 @@ import { Cause, type Clock, Effect } from "effect"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import type { Addressee, Backlog } from "./backlog.ts"
 import { Drain, deliveryIn } from "./drain.ts"
 import type { Beginning } from "./drain-window.ts"
-import type { Rest } from "./expiry.ts"
+import type { DutyCycle } from "./expiry.ts"
 import { makeExpiry } from "./expiry.ts"
-import type { Next } from "./rota.ts"
-import { Rota } from "./rota.ts"
+import type { NextTurn } from "./keyed-scheduler.ts"
+import { KeyedScheduler } from "./keyed-scheduler.ts"
 
 /** What is read at a time; bytes are those of bodies. */
 const batch = { messages: 256, bytes: 1024 * 1024 }
 /** The same where it is for deadlines only: nothing waits for it, and deliveries wait while it is read. */
 const piece = { messages: 32, bytes: 128 * 1024 }
 /** Unfinished at the head of a backlog, as many as may have been under way when its owner died. */
-const atOnce = 32
+const maxConcurrentReads = 32
 /** How often it is asked whether a deadline has passed while an endpoint takes nothing, ms. */
 const lookAgain = 1_000
 /** Finished messages that are worth a purge while more are under way. */
-const worthPurging = 64
+const minPurgedMessages = 64
 /** Pause before a backlog is looked at again in which more is known to be than was found, ms. */
 const rereadPause = 100
 const failurePause = 1_000
@@ -55,7 +55,7 @@ export interface DrainsOptions {
   /** Told where a delivery was moved from: it has left that place. */
   readonly left: (delivery: Delivery) => void
   /** Gives a delivery to its endpoint's lane. */
-  readonly begin: (key: string, held: Held) => void
+  readonly begin: (key: string, held: AckHandle) => void
   /** True while it is not known whether the stream has lost what was stored last: nothing is purged. */
   readonly isDoubtful: () => boolean
   /** It has: it gave a sequence that it had given before. */
@@ -63,10 +63,10 @@ export interface DrainsOptions {
   /** Messages that one backlog takes. */
   readonly most: number
   /** Ends a delivery whose time is over; it was read and is not begun. */
-  readonly expire: (held: Held) => Effect.Effect<void>
+  readonly expire: (held: AckHandle) => Effect.Effect<void>
   readonly clock: Clock.Clock
   /** Shared by all backlogs that one worker looks through. */
-  readonly rest: Rest
+  readonly rest: DutyCycle
   /** Runs until the partition is given up. */
   readonly run: (work: Effect.Effect<void>) => void
 }
@@ -178,7 +178,7 @@ export const makeDrains = (options: DrainsOptions) => {
   /** A piece of the way; a number where nothing can be done for so many ms. */
   const step = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const { to, window } = drain
-    if (window.finishedCount >= worthPurging) yield* clear(drain)
+    if (window.finishedCount >= minPurgedMessages) yield* clear(drain)
     const now = wanted(key, drain)
     if (now === 0) {
       yield* clear(drain)
@@ -204,7 +204,7 @@ export const makeDrains = (options: DrainsOptions) => {
 
   /** Said once until they can be read again. */
   const failing = new Set<string>()
-  const work = (key: string): Effect.Effect<Next> => {
+  const work = (key: string): Effect.Effect<NextTurn> => {
     const drain = drains.get(key)
     if (drain === undefined) return Effect.succeed("never")
     return step(key, drain).pipe(
@@ -223,7 +223,7 @@ export const makeDrains = (options: DrainsOptions) => {
       )
     )
   }
-  const rota = new Rota({ atOnce: stepsAtOnce, work, run: options.run })
+  const rota = new KeyedScheduler({ atOnce: stepsAtOnce, work, run: options.run })
 
   const open = (to: Addressee): Drain => {
     const key = endpointKey(to.tenant, to.endpoint)
@@ -240,7 +240,7 @@ export const makeDrains = (options: DrainsOptions) => {
     const drain = drains.get(key)
     if (drain === undefined) return
     const { finishedCount } = drain.window
-    if (finishedCount >= worthPurging || wanted(key, drain) > 0) rota.wake(key)
+    if (finishedCount >= minPurgedMessages || wanted(key, drain) > 0) rota.wake(key)
   }
 
   return {
@@ -312,7 +312,7 @@ export const makeDrains = (options: DrainsOptions) => {
     },
 
     /** A delivery that was read has no place in its lane any more. */
-    handBack: (key: string, held: Held) => {
+    handBack: (key: string, held: AckHandle) => {
       drains.get(key)?.forget(held.place.seq, held.delivery)
     },
 
@@ -337,7 +337,7 @@ export const makeDrains = (options: DrainsOptions) => {
         const { count = 0 } = floors.get(key)?.unreadable ?? {}
         if (drains.has(key) || to.count === count) continue
         const drain = open(to)
-        drain.suspects = atOnce
+        drain.suspects = maxConcurrentReads
         drain.count = to.count - count
         drain.last = Math.max(drain.last, last)
       }

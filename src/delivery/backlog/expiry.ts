@@ -2,7 +2,7 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import type { Clock } from "effect"
 import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import type { Backlog } from "./backlog.ts"
 import type { Drain } from "./drain.ts"
@@ -16,19 +16,19 @@ export interface ExpiryOptions {
   readonly memory: Pick<StreamMemory, "settled">
   readonly clock: Clock.Clock
   /** Ends a delivery whose time is over; it was read and is not begun. */
-  readonly expire: (held: Held) => Effect.Effect<void>
+  readonly expire: (held: AckHandle) => Effect.Effect<void>
   /** Keeps a message that this version cannot read, and has no deadline for that reason. */
   readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
   /** Messages and bytes that are read at a time. */
   readonly batch: { readonly messages: number; readonly bytes: number }
   /** Shared by all backlogs that one worker looks through. */
-  readonly rest: Rest
+  readonly rest: DutyCycle
 }
 
 /**
  * Looking through backlogs has its cost: nothing is read for deadlines until then, ms since the epoch.
  */
-export interface Rest {
+export interface DutyCycle {
   until: number
 }
 

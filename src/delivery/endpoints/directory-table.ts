@@ -29,9 +29,9 @@ interface Row extends ListedEndpoint {
 }
 
 /** Endpoints that are kept ready: 2 KB each, and 20 µs to make one again. */
-const mostReady = 10_000
+const maxReadyEndpoints = 10_000
 /** Tenants whose types are kept indexed: 1 KB each at least, and 1 µs for each endpoint to do it again. */
-const mostIndexed = 10_000
+const maxIndexedTenants = 10_000
 
 /**
  * The endpoints in memory. Of each there are a few words and its configuration's text; what a
@@ -45,8 +45,8 @@ export class DirectoryTable {
   readonly #removed = new Map<string, number>()
   /** By tenant, ids of endpoints of which no readable configuration was ever seen. */
   readonly #unreadable = new Map<string, Set<string>>()
-  readonly #ready = new Recent<LiveEndpoint>(mostReady)
-  readonly #indexes = new Recent<TypeIndex<Row>>(mostIndexed)
+  readonly #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
+  readonly #indexes = new Recent<TypeIndex<Row>>(maxIndexedTenants)
 
   #version = 0
 

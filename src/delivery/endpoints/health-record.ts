@@ -5,7 +5,7 @@ import { Health } from "../../domain/health.ts"
 import { eraseHealth, readHealth, writeHealth } from "./health-store.ts"
 
 /** Pause before a write that failed is tried again, ms. */
-const retryPause = 1_000
+const retryPauseMs = 1_000
 
 /** The health of one endpoint in the bucket, as its owner writes it. */
 export interface HealthRecord {
@@ -59,7 +59,7 @@ export const makeHealthRecord = (
     wanted ??= wish
     const found = isConflict(stored.failure) ? yield* Effect.option(lookAgain) : Option.none()
     if (Option.isSome(found)) revision = found.value
-    else yield* Effect.sleep(retryPause)
+    else yield* Effect.sleep(retryPauseMs)
   })
 
   const writeAll = Effect.gen(function* () {

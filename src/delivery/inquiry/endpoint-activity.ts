@@ -3,10 +3,10 @@ import { Broker } from "../../broker/connection.ts"
 import { readLayout } from "../../broker/installed.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { lookAt } from "../sharing/entry.ts"
+import { readEntry } from "../sharing/kv-entry.ts"
 import { decodeLease, leaseKey } from "../sharing/roster.ts"
-import type { EndpointActivity } from "./inquiry.ts"
-import { askOwner } from "./inquiry-ask.ts"
+import type { EndpointActivity } from "./introspection.ts"
+import { queryOwner } from "./introspection-query.ts"
 import type { WaitingCounts } from "./waiting.ts"
 import { countWaitingIn } from "./waiting.ts"
 
@@ -27,14 +27,14 @@ export interface Told extends Omit<EndpointActivity, "endpoint" | "tenant"> {
 }
 
 /** Partitions that are asked at the same time. */
-const atOnce = 8
+const maxConcurrentQueries = 8
 
 const idle = { inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
 
 /** Who has a partition, whether it answers or not. */
 const readOwner = Effect.fnUntraced(function* (partition: number) {
   const { names } = yield* Broker
-  const { text = "" } = yield* lookAt(names.buckets.workers, leaseKey(partition))
+  const { text = "" } = yield* readEntry(names.buckets.workers, leaseKey(partition))
   return Option.getOrUndefined(decodeLease(text))?.worker
 })
 
@@ -44,7 +44,7 @@ const readPartition = Effect.fnUntraced(function* (
 ) {
   const [answer, waiting] = yield* Effect.all(
     [
-      askOwner(partition, { about: "endpoints", ...of }),
+      queryOwner(partition, { about: "endpoints", ...of }),
       countWaitingIn(partition, of.tenant, of.endpoint)
     ],
     { concurrency: 2 }
@@ -81,7 +81,7 @@ export const readAllNow = Effect.fnUntraced(function* (tenant?: string) {
   const all = yield* Effect.forEach(
     Array.from({ length: partitions }, (_, partition) => partition),
     (partition) => readPartition(partition, of),
-    { concurrency: atOnce }
+    { concurrency: maxConcurrentQueries }
   )
   return (tenant: string, id: string): EndpointNow | undefined =>
     all[partitionOf(tenant, id, partitions)]?.(tenant, id)

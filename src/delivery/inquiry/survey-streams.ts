@@ -69,7 +69,7 @@ export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consu
   )
   return info === undefined
     ? undefined
-    : { pending: info.num_pending, handedOut: info.num_ack_pending }
+    : { pending: info.num_pending, ackPending: info.num_ack_pending }
 })
 
 /** How many messages were stored since a time (ms since the epoch); undefined where nobody says. */

@@ -7,8 +7,8 @@ import { listAlerts, raisedIn } from "../alerts/alert-store.ts"
 import { readDeadLetterUse } from "../dead-letter-gate.ts"
 import type { Present } from "../sharing/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../sharing/roster.ts"
-import type { Answer, PartitionActivity } from "./inquiry.ts"
-import { askOwner } from "./inquiry-ask.ts"
+import type { IntrospectionAnswer, PartitionActivity } from "./introspection.ts"
+import { queryOwner } from "./introspection-query.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 import type { StreamSurvey } from "./survey-streams.ts"
@@ -22,11 +22,11 @@ export interface PartitionSurvey {
   /** When the last lease ended, ms since the epoch; undefined where that is long ago. */
   readonly unownedSince: number | undefined
   /** What its owner says. */
-  readonly told: (PartitionActivity & Pick<Answer, "since" | "worker">) | undefined
+  readonly told: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
   /** Never handed out. */
   readonly new: number | undefined
   /** Handed out: in the owner's memory, or waiting for a retry. */
-  readonly handedOut: number | undefined
+  readonly ackPending: number | undefined
   /** Retries that wait as schedules of the broker. */
   readonly scheduled: number | undefined
   readonly backlog: number | undefined
@@ -102,7 +102,7 @@ export interface Survey {
 
 const hour = 3_600_000
 /** Requests under way at the same time. */
-const atOnce = 16
+const maxConcurrentLookups = 16
 /** What a bucket may take to be read. */
 const bucketPatience = "20 seconds"
 /** The streams among whose first messages the oldest is looked for. */
@@ -137,7 +137,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const stream = names.deliveries(partition)
   const [consumer, answer] = yield* Effect.all(
-    [lookAtConsumer(stream, names.deliverConsumer), askOwner(partition, { about: "partition" })],
+    [lookAtConsumer(stream, names.deliverConsumer), queryOwner(partition, { about: "partition" })],
     { concurrency: 2 }
   )
   const queue = streams.get(stream)?.info?.state
@@ -149,12 +149,12 @@ const lookAtPartition = Effect.fnUntraced(function* (
         ? undefined
         : { ...answer.partition, since: answer.since, worker: answer.worker },
     new: consumer?.pending,
-    handedOut: consumer?.handedOut,
+    ackPending: consumer?.ackPending,
     // What no consumer is given. Both were not asked at the same moment.
     scheduled:
       consumer === undefined || queue === undefined
         ? undefined
-        : Math.max(0, queue.messages - consumer.pending - consumer.handedOut),
+        : Math.max(0, queue.messages - consumer.pending - consumer.ackPending),
     backlog: backlog?.messages,
     backlogs: backlog === undefined ? undefined : (backlog.num_subjects ?? 0)
   }
@@ -187,7 +187,7 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
           return [{ tenant, endpoint, place, since } satisfies Oldest]
         })
       ),
-    { concurrency: atOnce }
+    { concurrency: maxConcurrentLookups }
   )
   const [oldest] = found.flat().toSorted((a, b) => a.since - b.since)
   return oldest
@@ -246,7 +246,7 @@ export const readSurvey = Effect.gen(function* () {
   const streams = yield* Effect.forEach(
     [names.events, names.history, names.dead, ...buckets, ...waitingStreams],
     lookAtStream,
-    { concurrency: atOnce }
+    { concurrency: maxConcurrentLookups }
   )
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
   const event = byName.get(names.events)?.info
@@ -283,7 +283,7 @@ export const readSurvey = Effect.gen(function* () {
       letters: orUnknown(readDeadLetterUse),
       oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
       partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-        concurrency: atOnce
+        concurrency: maxConcurrentLookups
       })
     },
     { concurrency: "unbounded" }
@@ -303,7 +303,7 @@ export const readSurvey = Effect.gen(function* () {
     events: {
       stored: event?.state.messages,
       pending: router?.pending,
-      inRouter: router?.handedOut
+      inRouter: router?.ackPending
     },
     dead: {
       stored: dead?.state.messages,

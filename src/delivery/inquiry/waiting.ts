@@ -15,7 +15,7 @@ export interface WaitingCounts {
 }
 
 /** Schedules of a partition that are looked through. */
-const mostSchedules = 5_000
+const maxSchedulesRead = 5_000
 const batch = { batch: 500, max_bytes: 4 * 1024 * 1024 }
 
 /** Tenant and endpoint in a subject, as a key. */
@@ -44,7 +44,7 @@ const countSchedules = Effect.fnUntraced(function* (partition: number) {
     const last = messages.at(-1)
     const left = Number(last?.header.get("Nats-Num-Pending") ?? 0)
     if (last === undefined || left === 0) return counts
-    if (left > mostSchedules) return undefined
+    if (left > maxSchedulesRead) return undefined
     seq = last.seq + 1
   }
 })

@@ -1,14 +1,14 @@
-import type { Linked } from "./chain.ts"
-import { Chain } from "./chain.ts"
-import { Hunger } from "./hunger.ts"
-import type { Pace, Room, Use, Waiting } from "./room.ts"
-import { slowFrom } from "./room.ts"
-import { SlowOnes } from "./slow-ones.ts"
+import type { CapacityPool, CapacityWaiter, Reservation, SpeedClass } from "./capacity-pool.ts"
+import { slowFromMs } from "./capacity-pool.ts"
+import { CapacityWaiters } from "./capacity-waiters.ts"
+import type { Linked } from "./intrusive-list.ts"
+import { IntrusiveList } from "./intrusive-list.ts"
+import { SlowEndpoints } from "./slow-endpoints.ts"
 
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
   /** Shared with the lanes of other partitions. */
-  readonly room: Room
+  readonly room: CapacityPool
   /** Requests that may be under way now; 0 while the endpoint takes nothing. */
   readonly limit: (key: string) => number
   /** True where one more request may begin now, which is then counted against the endpoint's rate. */
@@ -22,7 +22,7 @@ export interface LaneOptions<A> {
   /** True where its time is over: it ends without a request. */
   readonly isOver: (item: A) => boolean
   /** Begins the work on an item whose turn it is; `leave` must follow. */
-  readonly start: (item: A, place: Place<A>) => void
+  readonly start: (item: A, place: LanePosition<A>) => void
   /** Told once of an item from the queue that is, or will be, under way for longer than a moment. */
   readonly lasts: (item: A) => void
   /** Takes an item back that cannot wait in memory. */
@@ -32,11 +32,11 @@ export interface LaneOptions<A> {
   /** Once true, nothing is started any more: what comes stands in line until `clear`. */
   readonly closed: () => boolean
   /** How long a delivery from the queue may stand in line, ms. */
-  readonly patience: number
+  readonly maxQueueMs: number
 }
 
 /** A place in a lane, first in its line and then under way. */
-export interface Place<A> extends Use, Linked<Place<A>> {
+export interface LanePosition<A> extends Reservation, Linked<LanePosition<A>> {
   readonly item: A
   readonly lane: Lane<A>
   readonly isFromBacklog: boolean
@@ -50,12 +50,12 @@ export interface LaneCounts {
   readonly inLine: number
 }
 
-interface Lane<A> extends Waiting {
+interface Lane<A> extends CapacityWaiter {
   readonly key: string
   inFlight: number
   /** How long the endpoint takes lately, ms. */
   usual: number | undefined
-  readonly line: Chain<Place<A>>
+  readonly line: IntrusiveList<LanePosition<A>>
   /** While those in line are begun: what ends at once comes back meanwhile. */
   advancing: boolean
 }
@@ -63,25 +63,25 @@ interface Lane<A> extends Waiting {
 /** Places in the line of an endpoint of which nobody knows how quick it is. */
 const places = 64
 
-const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): Pace =>
-  usual < slowFrom ? "quick" : "slow"
+const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): SpeedClass =>
+  usual < slowFromMs ? "quick" : "slow"
 
 /**
  * The lanes of one partition: each endpoint has so many requests in flight as it may have now, and
  * a short line in memory for those that come too soon. What has no place there, or has stood there
  * for too long, is put off, so that no endpoint uses up the room of the others.
  */
-export class Lanes<A> {
+export class LaneScheduler<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   /** Under way for no longer than a moment, in the order in which they began. */
-  readonly #young = new Chain<Place<A>>()
-  readonly #slow = new SlowOnes()
-  readonly #hunger: Hunger
+  readonly #young = new IntrusiveList<LanePosition<A>>()
+  readonly #slow = new SlowEndpoints()
+  readonly #hunger: CapacityWaiters
   readonly #options: LaneOptions<A>
 
   constructor(options: LaneOptions<A>) {
     this.#options = options
-    this.#hunger = new Hunger(options.room, options.roomFor)
+    this.#hunger = new CapacityWaiters(options.room, options.roomFor)
   }
 
   /** Starts a delivery from the queue, puts it in line, or puts it off. */
@@ -113,7 +113,7 @@ export class Lanes<A> {
    * Deliveries that are worth bringing from the backlog now. They are brought one by one for an
    * endpoint that is slow, and for each where memory is short.
    */
-  wants(key: string): number {
+  rateBudget(key: string): number {
     const { closed, limit, room, soon } = this.#options
     const most = closed() ? 0 : limit(key)
     const lane = this.#lanes.get(key)
@@ -132,7 +132,7 @@ export class Lanes<A> {
   }
 
   /** Sets room aside for the bodies of what is being brought from the backlog, at most so many bytes. */
-  reserve(key: string, most: number): Use {
+  reserve(key: string, most: number): Reservation {
     const { room } = this.#options
     const pace = this.#paceOf(key, this.#lanes.get(key))
     const use = { requests: 0, bytes: 0, slow: pace === "slow" }
@@ -148,13 +148,13 @@ export class Lanes<A> {
   }
 
   /** What was under way is done: the next in line takes its place. */
-  leave(place: Place<A>): void {
+  leave(place: LanePosition<A>): void {
     const { lane } = place
     const { room } = this.#options
     this.#young.remove(place)
     lane.inFlight--
     if (lane.inFlight === 0) room.lane(-1)
-    room.give(place)
+    room.giveBack(place)
     this.#advance(lane)
   }
 
@@ -167,7 +167,7 @@ export class Lanes<A> {
   /** What time does to lanes: to be called again and again. */
   tick(): void {
     const now = performance.now()
-    this.#noteLasting(now - slowFrom)
+    this.#noteLasting(now - slowFromMs)
     for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
     this.#slow.tick(now)
     this.advance()
@@ -196,7 +196,7 @@ export class Lanes<A> {
     const { bytes, room } = this.#options
     const slow = paceOf(lane) === "slow"
     const since = performance.now()
-    const place: Place<A> = {
+    const place: LanePosition<A> = {
       item,
       lane,
       isFromBacklog,
@@ -214,10 +214,10 @@ export class Lanes<A> {
 
   /** Where it would wait for longer than it may: for a slow one that is as soon as it would wait at all. */
   #isTooLong(lane: Lane<A>, limit: number): boolean {
-    const { patience, room } = this.#options
+    const { maxQueueMs, room } = this.#options
     const { inFlight, line, usual } = lane
     if (usual === undefined) return line.size >= places
-    if (paceOf(lane) === "quick") return (line.size * usual) / limit > patience
+    if (paceOf(lane) === "quick") return (line.size * usual) / limit > maxQueueMs
     const hasPlace = line.size === 0 && inFlight < limit
     return !(hasPlace && room.mayStart("slow", inFlight, false))
   }
@@ -228,8 +228,8 @@ export class Lanes<A> {
     const lane: Lane<A> = {
       key,
       inFlight: 0,
-      usual: this.#slow.usualOf(key),
-      line: new Chain(),
+      usual: this.#slow.ewmaMsOf(key),
+      line: new IntrusiveList(),
       advancing: false,
       turn: () => {
         const before = lane.inFlight
@@ -242,8 +242,8 @@ export class Lanes<A> {
     return lane
   }
 
-  #paceOf(key: string, lane: Lane<A> | undefined): Pace {
-    return paceOf({ usual: lane === undefined ? this.#slow.usualOf(key) : lane.usual })
+  #paceOf(key: string, lane: Lane<A> | undefined): SpeedClass {
+    return paceOf({ usual: lane === undefined ? this.#slow.ewmaMsOf(key) : lane.usual })
   }
 
   /**
@@ -281,7 +281,7 @@ export class Lanes<A> {
     }
   }
 
-  #begin(place: Place<A>): void {
+  #begin(place: LanePosition<A>): void {
     const { room, start } = this.#options
     const { item, lane } = place
     place.since = performance.now()
@@ -294,9 +294,9 @@ export class Lanes<A> {
   }
 
   /** It counts with the slow ones, and its body too; its queue need not wait for it. */
-  #lasts(place: Place<A>): void {
+  #lasts(place: LanePosition<A>): void {
     const { bytes, lasts, room } = this.#options
-    room.slows(place)
+    room.becomesSlow(place)
     if (place.isFromBacklog) return
     room.take(place, 0, bytes(place.item))
     lasts(place.item)
@@ -306,17 +306,18 @@ export class Lanes<A> {
     for (const place of this.#young) {
       if (place.since > before) return
       this.#young.remove(place)
-      place.lane.usual = Math.max(place.lane.usual ?? 0, slowFrom)
+      place.lane.usual = Math.max(place.lane.usual ?? 0, slowFromMs)
       this.#lasts(place)
     }
   }
 
   /** Those whose time is over end, and those from the queue that have stood there for too long are put off. */
   #leaveLine(lane: Lane<A>, now: number): void {
-    const { isOver, patience, putOff } = this.#options
-    const isLate = (place: Place<A>) => !place.isFromBacklog && now - place.since >= patience
-    const over: Array<Place<A>> = []
-    const late: Array<Place<A>> = []
+    const { isOver, maxQueueMs, putOff } = this.#options
+    const isLate = (place: LanePosition<A>) =>
+      !place.isFromBacklog && now - place.since >= maxQueueMs
+    const over: Array<LanePosition<A>> = []
+    const late: Array<LanePosition<A>> = []
     for (const place of lane.line) {
       if (isOver(place.item)) over.push(place)
       else if (isLate(place)) late.push(place)
@@ -327,8 +328,8 @@ export class Lanes<A> {
     for (const place of late) putOff(this.#free(place))
   }
 
-  #free(place: Place<A>): A {
-    this.#options.room.give(place)
+  #free(place: LanePosition<A>): A {
+    this.#options.room.giveBack(place)
     return place.item
   }
 

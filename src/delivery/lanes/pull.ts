@@ -7,11 +7,11 @@ import { Puller } from "../../broker/puller.ts"
  * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
  * none stranded: it waits for the open request to end instead of hanging up on the broker.
  */
-const expires = 1_000
+const requestExpiryMs = 1_000
 /** How long its end is waited for: at first, and at most where the broker is slow, ms. */
-const longest = 2_500
-const longestSlow = 20_000
-const pause = 1_000
+const maxRequestMs = 2_500
+const maxSlowRequestMs = 20_000
+const retryPauseMs = 1_000
 
 /** Where messages come from and go to. */
 export interface Pull {
@@ -37,15 +37,17 @@ export interface Pull {
 export const pull = Effect.fnUntraced(function* (options: Pull) {
   const { connection, onReconnect, publisher } = yield* Broker
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(connection, publisher.outbound, options, options.take, expires)),
+    Effect.sync(
+      () => new Puller(connection, publisher.outbound, options, options.take, requestExpiryMs)
+    ),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false
-  let patience = longest
+  let patience = maxRequestMs
   // What was asked for on a connection that is gone has no end.
   let hangUp: (() => void) | undefined
   const forget = onReconnect(() => {
-    patience = longest
+    patience = maxRequestMs
     hangUp?.()
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
@@ -55,20 +57,20 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
     const began = performance.now()
     const ended = yield* request(puller, wanted, patience, (late) => {
       hangUp = () => {
-        if (performance.now() - began > longest) late()
+        if (performance.now() - began > maxRequestMs) late()
       }
     })
     hangUp = undefined
     if (ended === undefined) {
       // Else what a slow broker hands out would never be waited for.
-      if (publisher.outbound.isConnected) patience = Math.min(2 * patience, longestSlow)
+      if (publisher.outbound.isConnected) patience = Math.min(2 * patience, maxSlowRequestMs)
       continue
     }
     if (typeof ended === "object") {
       if (!failing)
         yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
       failing = true
-      yield* Effect.sleep(pause)
+      yield* Effect.sleep(retryPauseMs)
       continue
     }
     if (ended === "too-large") options.tooLarge(wanted)

@@ -4,11 +4,11 @@ import { PublishError } from "../../broker/publisher.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
 import type { SettlementOptions } from "../settlement.ts"
+import { publishOnce } from "./publish-once.ts"
 import type { RetryRecord } from "./retry-record.ts"
 import { findMoved, isDeadLetter, laterId, makeFindDeadLetter } from "./search.ts"
-import { storeOnce } from "./store-once.ts"
 
 /**
  * Stores what a message becomes in its new place, once however often it is begun: a schedule of
@@ -30,7 +30,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
     return begun || now - record.decidedAt > layout.moveDedupe / 2
   })
 
-  const movedFrom = (held: Held, record: RetryRecord) => ({
+  const movedFrom = (held: AckHandle, record: RetryRecord) => ({
     ...held.delivery,
     progress: record.progress,
     origin: placeName(held.place)
@@ -39,7 +39,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
   return {
     /** @param begun whether somebody may have tried before. */
     toSchedule: Effect.fnUntraced(function* (
-      held: Held,
+      held: AckHandle,
       record: RetryRecord,
       at: number,
       begun: boolean
@@ -55,7 +55,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ]
       )
       const find = Effect.provideContext(findMoved(held, memory.index, record), context)
-      const store = storeOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
+      const store = publishOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
       yield* records.within(layout.moveDedupe / 2, store)
     }),
 
@@ -64,7 +64,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
      * @returns the sequence of the dead letter in DEAD.
      */
     toDead: Effect.fnUntraced(function* (
-      held: Held,
+      held: AckHandle,
       record: RetryRecord,
       reason: DeadReason,
       begun: boolean

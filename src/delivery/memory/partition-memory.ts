@@ -4,17 +4,17 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
 import { readPlace } from "../../domain/fact.ts"
+import type { CompletedDeliveries } from "./completed-deliveries.ts"
+import type { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
+import type { PoisonGuard } from "./poison-guard.ts"
+import type { RecordedAttempts } from "./recorded-attempts.ts"
 import type { RetryRecord } from "./retry-record.ts"
-import type { Settled } from "./settled.ts"
-import type { Straights } from "./straights.ts"
-import type { Suspicion } from "./suspicion.ts"
-import type { Told } from "./told.ts"
 
 /** A delivery that failed and waits, as its owner remembers it. */
-export interface Waiting {
+export interface WaitingDelivery {
   readonly record: RetryRecord
   /** Its last attempt's fact is in the history. */
-  told: boolean
+  isOutcomeRecorded: boolean
 }
 
 /** What an owner knows of the messages of one stream, by their sequence. */
@@ -22,15 +22,15 @@ export interface StreamMemory {
   /** Of the partition. */
   readonly index: number
   readonly stream: string
-  readonly waiting: Map<number, Waiting>
+  readonly waiting: Map<number, WaitingDelivery>
   /** Messages whose record was in the bucket when this owner began, not yet read. */
   readonly recorded: Set<number>
   /** Only of those that a former owner had in hand. */
-  readonly told: Told
-  readonly settled: Settled
-  readonly suspicion: Suspicion
+  readonly told: RecordedAttempts
+  readonly settled: CompletedDeliveries
+  readonly poisonGuard: PoisonGuard
   /** One for the partition. */
-  readonly straights: Straights
+  readonly directDeliveries: DirectDeliveryRegistry
 }
 
 /** What a partition's owner knows: of its queue, and of its backlog. */
@@ -48,7 +48,7 @@ export const noteLeft = (memory: PartitionMemory, events: string, delivery: Deli
   const place = origin === undefined ? undefined : readPlace(origin)
   if (place?.stream === memory.stream) memory.settled.add(place.seq, delivery)
   else if (place?.stream === events)
-    memory.straights.add(endpointKey(tenant, endpoint), eventAtPlace(place))
+    memory.directDeliveries.add(endpointKey(tenant, endpoint), eventAtPlace(place))
 }
 
 /** The event that a place in the stream of events stands for. */
@@ -58,10 +58,10 @@ export const eventAtPlace = ({ at, seq }: Place): EventIdentity => ({ eventSeq: 
  * True where a delivery that is found in a queue has ended or waits in the backlog since it was taken
  * from its event. One that was attempted since comes to the queue for its retry.
  */
-export const needsNoQueue = (
-  { straights }: Pick<PartitionMemory, "straights">,
+export const isCompletedElsewhere = (
+  { directDeliveries }: Pick<PartitionMemory, "directDeliveries">,
   delivery: Delivery
 ): boolean =>
   delivery.round === firstRound &&
   delivery.progress.attempts === 0 &&
-  straights.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+  directDeliveries.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)

@@ -8,7 +8,7 @@ import type { Place } from "../../domain/fact.ts"
 import { Fact, placeName, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import { readFact } from "../../history/fact-at.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
 import type { RetryRecord } from "./retry-record.ts"
 
 /*
@@ -36,7 +36,7 @@ const isAbout = (of: RoundIdentity) => {
 }
 
 /** True where the history has the fact of the attempt that a record is about, as its leader knows it. */
-export const isTold = Effect.fnUntraced(function* (held: Held, record: RetryRecord) {
+export const isTold = Effect.fnUntraced(function* (held: AckHandle, record: RetryRecord) {
   const { ask, jsm, names } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
@@ -93,7 +93,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
     return reading
   })
 
-  return Effect.fnUntraced(function* ({ delivery, place }: Held, decidedAt: number) {
+  return Effect.fnUntraced(function* ({ delivery, place }: AckHandle, decidedAt: number) {
     const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
     const since = decidedAt - clockSkew
     const reading = next.get(subject) ?? (yield* begin(subject, since))
@@ -104,7 +104,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
 })
 
 /** True where a sequence of DEAD holds the dead letter that a message became, as its leader knows it. */
-export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: Held) {
+export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: AckHandle) {
   const { ask, jsm, names } = yield* Broker
   const letter = yield* ask("look at a dead letter", () =>
     jsm.streams.getMessage(names.dead, { seq })
@@ -140,7 +140,7 @@ export const endedPrefix = "ended."
  * In this order: it may go on while this looks.
  */
 export const findMoved = Effect.fnUntraced(function* (
-  held: Held,
+  held: AckHandle,
   partition: number,
   record: RetryRecord
 ) {
@@ -188,7 +188,7 @@ const attemptsIn = (progress: string | undefined): number =>
   })
 
 /** True where the history tells of a later attempt, or of the end, of the same round. */
-const hasGoneOn = Effect.fnUntraced(function* (held: Held, record: RetryRecord) {
+const hasGoneOn = Effect.fnUntraced(function* (held: AckHandle, record: RetryRecord) {
   const { names } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const isOfRound = isAbout(held.delivery)

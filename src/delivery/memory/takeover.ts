@@ -9,14 +9,14 @@ import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
+import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
+import { CompletedDeliveries } from "./completed-deliveries.ts"
+import { DirectDeliveryRegistry, progressFrom } from "./direct-delivery-registry.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eventAtPlace } from "./partition-memory.ts"
+import { PoisonGuard } from "./poison-guard.ts"
+import { RecordedAttempts } from "./recorded-attempts.ts"
 import { eraseRecord, isOf, listRecords, readRecord } from "./retry-record.ts"
-import type { Horizon, KnownFact } from "./settled.ts"
-import { Settled } from "./settled.ts"
-import { progressFrom, Straights } from "./straights.ts"
-import { Suspicion } from "./suspicion.ts"
-import { Told } from "./told.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
@@ -24,21 +24,21 @@ const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 const clocksApart = 5 * 60_000
 
 /** Key of a partition's floor: the fact up to which all of its facts are settled. */
-export const floorKey = (partition: number) => `floor.${partition}`
+export const watermarkKey = (partition: number) => `floor.${partition}`
 
 const decodeFloor = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ seq: Schema.Int, at: Schema.Number }))
 )
 
 /** Stores a partition's floor. Behind the truth it costs a new owner time; ahead it must never be. */
-export const writeFloor = Effect.fnUntraced(function* (partition: number, floor: KnownFact) {
+export const writeWatermark = Effect.fnUntraced(function* (partition: number, floor: KnownFact) {
   const { names } = yield* Broker
-  yield* writeValue(names.buckets.workers, floorKey(partition), JSON.stringify(floor))
+  yield* writeValue(names.buckets.workers, watermarkKey(partition), JSON.stringify(floor))
 })
 
 const readFloor = Effect.fnUntraced(function* (partition: number) {
   const { bucket, names } = yield* Broker
-  const entry = yield* readValue(yield* bucket(names.buckets.workers), floorKey(partition))
+  const entry = yield* readValue(yield* bucket(names.buckets.workers), watermarkKey(partition))
   const floor = Option.getOrUndefined(decodeFloor(entry?.string() ?? ""))
   return floor ?? { seq: 0, at: 0 }
 })
@@ -88,7 +88,7 @@ export const settledUpTo = Effect.fnUntraced(function* (
  */
 export const takeOver = Effect.fnUntraced(function* (
   indexes: ReadonlyArray<number>,
-  horizon: Horizon,
+  horizon: HistoryPosition,
   partitions: number
 ) {
   const { ask, jsm, names } = yield* Broker
@@ -98,11 +98,11 @@ export const takeOver = Effect.fnUntraced(function* (
     horizon.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
-      const settled = new Settled(horizon)
-      const straights = new Straights()
-      const queue = yield* streamMemory(index, names.deliveries(index), settled, straights)
+      const settled = new CompletedDeliveries(horizon)
+      const directDeliveries = new DirectDeliveryRegistry()
+      const queue = yield* streamMemory(index, names.deliveries(index), settled, directDeliveries)
       const besides = settled.beside()
-      const backlog = yield* streamMemory(index, names.backlog(index), besides, straights)
+      const backlog = yield* streamMemory(index, names.backlog(index), besides, directDeliveries)
       return { ...queue, backlog }
     })
   )
@@ -111,7 +111,7 @@ export const takeOver = Effect.fnUntraced(function* (
   )
   const straightsOf = (tenant: string, endpoint: string) => {
     const partition = partitionOf(tenant, endpoint, partitions)
-    return memories.find(({ index }) => index === partition)?.straights
+    return memories.find(({ index }) => index === partition)?.directDeliveries
   }
   const left = whatHasLeft(byStream, straightsOf, names.events)
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
@@ -138,10 +138,10 @@ export const takeOver = Effect.fnUntraced(function* (
         const of = { tenant, endpoint, eventSeq, eventAt, round }
         left(fact.origin, of, at)
         if (fact.from.stream === names.events) {
-          const straights = straightsOf(tenant, endpoint)
+          const directDeliveries = straightsOf(tenant, endpoint)
           const failed = progressFrom(fact, names.events)
-          if (failed !== undefined) straights?.failed(of, failed)
-          else if (isSuccess(fact.kind)) straights?.add(endpointKey(tenant, endpoint), of)
+          if (failed !== undefined) directDeliveries?.failed(of, failed)
+          else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
@@ -163,8 +163,8 @@ type Remembered = StreamMemory & { readonly isOurs: IsOurs }
 const streamMemory = Effect.fnUntraced(function* (
   index: number,
   stream: string,
-  settled: Settled,
-  straights: Straights
+  settled: CompletedDeliveries,
+  directDeliveries: DirectDeliveryRegistry
 ): Effect.fn.Return<Remembered, BrokerError, Broker> {
   return {
     index,
@@ -172,10 +172,10 @@ const streamMemory = Effect.fnUntraced(function* (
     isOurs: yield* sequencesOf(stream),
     waiting: new Map(),
     recorded: yield* listRecords(stream),
-    told: new Told(),
+    told: new RecordedAttempts(),
     settled,
-    suspicion: new Suspicion(),
-    straights
+    poisonGuard: new PoisonGuard(),
+    directDeliveries
   }
 })
 
@@ -190,7 +190,7 @@ type Left = (
 const whatHasLeft =
   (
     byStream: ReadonlyMap<string, Remembered>,
-    straightsOf: (tenant: string, endpoint: string) => Straights | undefined,
+    straightsOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
     events: string
   ): Left =>
   (origin, of, at) => {

@@ -1,11 +1,11 @@
 import { Deferred, Effect, FiberSet, Schedule, Semaphore } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { TailLost } from "../backlog/tail-watch.ts"
+import { StreamTruncated } from "../backlog/truncation-watch.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import { listHealth } from "../endpoints/health-record.ts"
+import { HistoryPosition } from "./completed-deliveries.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
-import { Horizon } from "./settled.ts"
 import { settledUpTo, takeOver } from "./takeover.ts"
 
 /** What an owner begins with. */
@@ -28,7 +28,7 @@ interface Wanted {
  * @param partitions how many there are.
  */
 export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
-  const horizon = new Horizon(0)
+  const horizon = new HistoryPosition(0)
   const history = yield* watchHistory(horizon)
   const one = yield* Semaphore.make(1)
   const waiting = new Set<Wanted>()
@@ -74,27 +74,27 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
 })
 
 /** Pause before the history is looked at again where that failed, ms. */
-const pause = 500
+const retryPauseMs = 500
 
 /** What a worker knows of the end of the history. */
 export interface HistoryEnd {
   /** True from an interruption until it is known whether something is lost. */
   readonly isDoubtful: () => boolean
   /** Fails when something is: what is remembered of deliveries may have no fact any more. */
-  readonly lost: Effect.Effect<never, TailLost>
+  readonly lost: Effect.Effect<never, StreamTruncated>
 }
 
 /**
  * Takes back after each interruption what the horizon cannot be sure of: the broker may have lost the
  * end of the history, and have given its sequences to other facts since.
  */
-const watchHistory = Effect.fnUntraced(function* (horizon: Horizon) {
+const watchHistory = Effect.fnUntraced(function* (horizon: HistoryPosition) {
   const { onReconnect } = yield* Broker
   const run = yield* FiberSet.makeRuntime<Broker>()
   let checks = 0
-  let lost = yield* Deferred.make<never, TailLost>()
+  let lost = yield* Deferred.make<never, StreamTruncated>()
   const check = Effect.suspend(() => settledUpTo(horizon.known)).pipe(
-    Effect.retry(Schedule.spaced(pause)),
+    Effect.retry(Schedule.spaced(retryPauseMs)),
     Effect.orDie
   )
   const forget = onReconnect(() => {
@@ -120,6 +120,6 @@ const watchHistory = Effect.fnUntraced(function* (horizon: Horizon) {
   return end
 })
 
-const historyLost = new TailLost({
+const historyLost = new StreamTruncated({
   message: "the history has lost what was stored in it last: what has ended is read anew"
 })

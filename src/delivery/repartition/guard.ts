@@ -1,21 +1,21 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { TopologyError } from "../../broker/installed.ts"
-import { lookAt } from "../sharing/entry.ts"
+import { readEnqueuers } from "../sharing/enqueuer-presence.ts"
+import { readEntry } from "../sharing/kv-entry.ts"
 import { signs } from "../sharing/membership.ts"
 import type { Owner, Ownership } from "../sharing/ownership.ts"
 import { takeOwnership } from "../sharing/ownership.ts"
 import { leaseKey, readRoster } from "../sharing/roster.ts"
-import { readSenders } from "../sharing/senders.ts"
 
 /** Leases that are taken at the same time. */
-const atOnce = 16
+const maxConcurrentLookups = 16
 /** Pause before it is asked again whether the leases are renewed, ms. */
-const pause = 100
+const pollMs = 100
 
 /** Fails while a worker gives signs of life, or somebody who sends something again. */
 export const refuseOthers = Effect.gen(function* () {
-  const [sender] = yield* readSenders
+  const [sender] = yield* readEnqueuers
   if (sender !== undefined)
     return yield* new TopologyError({
       message: `${sender.what} is under way (by ${sender.by}, on ${sender.host}, process ${sender.pid}): wait until it has finished, or stop it; one that was killed counts as under way for some 10 s more`
@@ -65,7 +65,7 @@ export const holdAll = Effect.fnUntraced(function* (
         held.push(taken)
         return
       }
-      const { revision, text } = yield* lookAt(names.buckets.workers, leaseKey(partition))
+      const { revision, text } = yield* readEntry(names.buckets.workers, leaseKey(partition))
       if (text !== undefined && seen !== undefined && seen !== revision)
         return yield* new TopologyError({
           message:
@@ -81,7 +81,10 @@ export const holdAll = Effect.fnUntraced(function* (
   })
 
   yield* Effect.addFinalizer(() =>
-    Effect.forEach(held, ({ giveBack }) => giveBack, { concurrency: atOnce, discard: true })
+    Effect.forEach(held, ({ giveBack }) => giveBack, {
+      concurrency: maxConcurrentLookups,
+      discard: true
+    })
   )
   yield* Effect.forkScoped(
     Effect.forever(
@@ -99,12 +102,12 @@ export const holdAll = Effect.fnUntraced(function* (
   // The first one decides between two who begin at the same time.
   yield* take(0)
   const others = Array.from({ length: partitions - 1 }, (_, index) => index + 1)
-  yield* Effect.forEach(others, take, { concurrency: atOnce, discard: true })
+  yield* Effect.forEach(others, take, { concurrency: maxConcurrentLookups, discard: true })
 
   const isSafe = () => held.every(({ holds }) => holds())
   return {
     safe: Effect.suspend(() =>
-      isSafe() ? Effect.void : Effect.repeat(Effect.sleep(pause), { until: isSafe })
+      isSafe() ? Effect.void : Effect.repeat(Effect.sleep(pollMs), { until: isSafe })
     ),
     lost: Effect.andThen(
       Effect.raceAllFirst(held.map(({ lost }) => lost)),

@@ -8,13 +8,13 @@ import { readBatch } from "../../broker/scan.ts"
 import type { Delivery, DeliveryIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Checkpoint } from "../checkpoint.ts"
+import { Failpoint } from "../failpoint.ts"
+import type { DirectDeliveryRegistry } from "../memory/direct-delivery-registry.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
-import { needsNoQueue } from "../memory/partition-memory.ts"
+import { isCompletedElsewhere } from "../memory/partition-memory.ts"
+import { publishOnce } from "../memory/publish-once.ts"
 import type { RetryRecord } from "../memory/retry-record.ts"
 import { copyRecord, eraseRecord, isOf, readRecord } from "../memory/retry-record.ts"
-import { storeOnce } from "../memory/store-once.ts"
-import type { Straights } from "../memory/straights.ts"
 import type { Arrivals } from "./arrivals.ts"
 import { deliveryOf, namedIn } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
@@ -23,7 +23,7 @@ import { relocated, relocatedRaw } from "./relocation.ts"
 
 const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
 /** Requests about messages of one batch that are made at the same time. */
-const atOnce = 32
+const maxConcurrentMoves = 32
 
 /** Where a message lay, and what came of it. */
 export interface Moved {
@@ -52,7 +52,7 @@ export interface Moving {
 export interface Misplaced {
   readonly memory: StreamMemory
   /** Of its partition, where it is in the queue. */
-  readonly straights: Straights | undefined
+  readonly directDeliveries: DirectDeliveryRegistry | undefined
   readonly kind: "queue" | "backlog"
   readonly subject: string
   readonly tenant: string
@@ -76,7 +76,7 @@ export const storeRelocation = Effect.fnUntraced(function* (
   to: number
 ): Effect.fn.Return<Pick<Place, "seq" | "stream">, PublishError, Broker> {
   const broker = yield* Broker
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   let found: Place | undefined
   const find =
     delivery === undefined
@@ -87,7 +87,7 @@ export const storeRelocation = Effect.fnUntraced(function* (
         }).pipe(Effect.provideService(Broker, broker))
   const { seq, stream }: PubAck = yield* gate.within(
     moveDedupe / 2,
-    storeOnce(broker.publisher.publish(subject, body, headers), find)
+    publishOnce(broker.publisher.publish(subject, body, headers), find)
   )
   reached("moved")
   return found ?? { stream, seq }
@@ -112,8 +112,8 @@ interface Considered {
 /** Moves what lies under one subject to its new partition, in order. */
 export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Misplaced) {
   const { ask, jsm, names } = yield* Broker
-  const reached = yield* Checkpoint
-  const { kind, memory, straights, subject, to } = from
+  const reached = yield* Failpoint
+  const { kind, memory, directDeliveries, subject, to } = from
   const { index, recorded, settled, stream } = memory
   const arrived = yield* moving.arrivals.of(to, from)
 
@@ -144,7 +144,8 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     const there = arrived.get(roundKey(delivery))
     const common = { seq, delivery, name: delivery, deadline: delivery.deadline }
     if (there !== undefined) return { ...common, there, takesRecord }
-    const isElsewhere = straights !== undefined && needsNoQueue({ straights }, delivery)
+    const isElsewhere =
+      directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
     if (isElsewhere || settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
       return { ...common, takesRecord: false }
     const at = yield* waitsUntil(delivery, own ? record : undefined)
@@ -161,7 +162,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
   })
 
   const moveBatch = Effect.fnUntraced(function* (messages: ReadonlyArray<StoredMsg>) {
-    const all = yield* Effect.forEach(messages, consider, { concurrency: atOnce })
+    const all = yield* Effect.forEach(messages, consider, { concurrency: maxConcurrentMoves })
     yield* moving.asOwner
     const places = yield* Effect.forEach(
       all,
@@ -180,7 +181,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
           ? copyRecord({ stream, seq }, place, deadline)
           : Effect.void
       },
-      { concurrency: atOnce, discard: true }
+      { concurrency: maxConcurrentMoves, discard: true }
     )
     const last = all.at(-1)?.seq ?? 0
     if (kind === "backlog")
@@ -189,7 +190,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
       )
     else
       yield* Effect.forEach(all, ({ seq }) => removeMessage(stream, seq), {
-        concurrency: atOnce,
+        concurrency: maxConcurrentMoves,
         discard: true
       })
     reached("released")
@@ -199,7 +200,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
         delivery !== undefined && recorded.has(seq)
           ? eraseRecord(stream, seq, delivery)
           : Effect.void,
-      { concurrency: atOnce, discard: true }
+      { concurrency: maxConcurrentMoves, discard: true }
     )
     const ended = all.filter(({ relocation }) => relocation === undefined).length
     yield* moving.moved({ partition: index, kind, messages: all.length, ended })

@@ -12,8 +12,8 @@ import {
 } from "../../broker/installed.ts"
 import { defaultTopology } from "../../broker/topology.ts"
 import { writeValue } from "../../broker/values.ts"
+import { HistoryPosition } from "../memory/completed-deliveries.ts"
 import type { PartitionMemory } from "../memory/partition-memory.ts"
-import { Horizon } from "../memory/settled.ts"
 import { takeOver } from "../memory/takeover.ts"
 import type { Owner } from "../sharing/ownership.ts"
 import { makeArrivals } from "./arrivals.ts"
@@ -28,11 +28,11 @@ import type { Survey } from "./survey.ts"
 import { listStrays, survey } from "./survey.ts"
 
 /** Endpoints whose deliveries are moved at the same time. */
-const atOnce = 8
+const maxConcurrentPartitions = 8
 /** How often a partition is looked through again in which something turns up each time. */
 const passes = 100
 /** Pause before it is, ms. */
-const pause = 250
+const pollMs = 250
 const leaseTtl = 10_000
 
 /** How many messages were moved out of a partition, or removed because they had ended. */
@@ -168,7 +168,7 @@ const change = Effect.fnUntraced(function* (
     // Again: one that started meanwhile may not have seen that it must not.
     yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
-    const memories = yield* takeOver(yield* existing(from), new Horizon(0), from)
+    const memories = yield* takeOver(yield* existing(from), new HistoryPosition(0), from)
     const decisions = yield* settleDecisions(memories, layout, hold.safe)
     yield* tell({ event: "settled", decisions })
     yield* write({ ...rest, change: { from, to, stage: "moving" } })
@@ -182,7 +182,7 @@ const change = Effect.fnUntraced(function* (
     const sources = yield* existing(from)
     // One that was being removed may have lost one of its two streams.
     yield* makeTargets(installed, sources, changes.beyond)
-    return yield* takeOver(sources, new Horizon(0), from)
+    return yield* takeOver(sources, new HistoryPosition(0), from)
   })
   const memories = yield* resumed ? goOn : settle
 
@@ -256,12 +256,12 @@ const emptyOut = Effect.fnUntraced(function* (memory: PartitionMemory, to: numbe
         moveSubject(
           now,
           stray.kind === "queue"
-            ? { ...stray, memory, straights: memory.straights }
-            : { ...stray, memory: memory.backlog, straights: undefined }
+            ? { ...stray, memory, directDeliveries: memory.directDeliveries }
+            : { ...stray, memory: memory.backlog, directDeliveries: undefined }
         ),
-      { concurrency: atOnce, discard: true }
+      { concurrency: maxConcurrentPartitions, discard: true }
     )
-    if (pass > 0) yield* Effect.sleep(pause)
+    if (pass > 0) yield* Effect.sleep(pollMs)
   }
   return yield* new TopologyError({
     message: `deliveries keep coming into partition ${memory.index}: stop whatever puts them there, and run this again`

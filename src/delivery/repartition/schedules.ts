@@ -6,7 +6,7 @@ import { isConflict } from "../../broker/values.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { Checkpoint } from "../checkpoint.ts"
+import { Failpoint } from "../failpoint.ts"
 import type { StreamMemory } from "../memory/partition-memory.ts"
 import { deliveryOf, namedIn, targetOf } from "./arrivals.ts"
 import type { Moving } from "./move.ts"
@@ -15,7 +15,7 @@ import { removeMessage } from "./release.ts"
 import { relocated, relocatedRaw } from "./relocation.ts"
 
 /** Schedules that are moved at the same time. */
-const atOnce = 32
+const maxConcurrentMoves = 32
 
 /** Names the time (ms since the epoch) that a schedule is for which is kept from firing. */
 const dueHeader = "petrel-due"
@@ -38,7 +38,7 @@ const postpone = Effect.fnUntraced(function* (
   due: number
 ) {
   const { publisher } = yield* Broker
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   const { seq, subject } = schedule
   const postponed = yield* publisher
     .publish(subject, schedule.data, [
@@ -84,7 +84,7 @@ export const moveSchedules = Effect.fnUntraced(function* (
   partitions: number
 ) {
   const { ask, jsm, names } = yield* Broker
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
   let found = 0
 
@@ -140,7 +140,7 @@ export const moveSchedules = Effect.fnUntraced(function* (
   yield* scanQueue(stream, names.subjects.laterOf(index)).pipe(
     // Those that are postponed come again at the end, while they are on their way.
     Stream.takeWhile(({ seq }) => seq <= state.last_seq),
-    Stream.mapEffect(move, { concurrency: atOnce, unordered: true }),
+    Stream.mapEffect(move, { concurrency: maxConcurrentMoves, unordered: true }),
     Stream.runDrain
   )
   return found

@@ -1,12 +1,12 @@
 import { Effect, Schedule } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { makeGate, sayOnce } from "../../broker/gate.ts"
+import { logTransitions, makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { TopologyError } from "../../broker/installed.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { Facts } from "../../history/facts.ts"
-import type { Held } from "../lanes/held.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
 import type { PartitionMemory, StreamMemory } from "../memory/partition-memory.ts"
 import { eraseRecord, isErased, isOf, readRecord } from "../memory/retry-record.ts"
 import { isTold } from "../memory/search.ts"
@@ -14,7 +14,7 @@ import { makeSettlement } from "../settlement.ts"
 import { removeMessage } from "./release.ts"
 
 /** Decisions that are looked at at the same time. */
-const atOnce = 16
+const maxConcurrentLookups = 16
 
 /**
  * Carries out what former owners have decided and not finished, in its place and as they would
@@ -34,7 +34,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
     "the broker takes no retry records: waiting until it does",
     "the broker takes retry records again"
   )
-  const say = sayOnce(
+  const say = logTransitions(
     "the dead-letter stream takes nothing",
     "the dead-letter stream takes dead letters again"
   )
@@ -85,25 +85,28 @@ export const settleDecisions = Effect.fnUntraced(function* (
         return yield* eraseRecord(stream, seq, delivery)
       }
       if (record === undefined || !isOf(record, delivery)) return
-      const held: Held = {
+      const held: AckHandle = {
         place: { stream, seq, at: message.time.getTime() },
         delivery,
         body: message.data,
-        handedOut: 1,
+        deliveryCount: 1,
         ack: (erase) => Effect.andThen(remove(stream, seq), erase),
         nak: () => {
           undone++
         }
       }
       const { decision, outcome } = record
-      const told = memory.told.has(seq, record)
+      const isOutcomeRecorded = memory.told.has(seq, record)
       if (decision._tag === "Schedule" || decision._tag === "Dead")
-        return yield* settlement.resume(held, { record, told })
-      if (told || outcome === undefined || (yield* isTold(held, record))) return
+        return yield* settlement.resume(held, { record, isOutcomeRecorded })
+      if (isOutcomeRecorded || outcome === undefined || (yield* isTold(held, record))) return
       yield* asOwner
       yield* facts.append(outcome.fact, outcome.id)
     })
-    yield* Effect.forEach([...memory.recorded], settle, { concurrency: atOnce, discard: true })
+    yield* Effect.forEach([...memory.recorded], settle, {
+      concurrency: maxConcurrentLookups,
+      discard: true
+    })
   })
 
   for (const memory of memories) {

@@ -5,8 +5,8 @@ import { ifFound, streamNotFound, TopologyError } from "../../broker/installed.t
 import type { PublishError } from "../../broker/publisher.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
 import { eraseValue } from "../../broker/values.ts"
-import { Checkpoint } from "../checkpoint.ts"
-import { floorKey, writeFloor } from "../memory/takeover.ts"
+import { Failpoint } from "../failpoint.ts"
+import { watermarkKey, writeWatermark } from "../memory/takeover.ts"
 import { lastKey } from "../sharing/ownership.ts"
 
 const lookAtStream = Effect.fnUntraced(function* (stream: string) {
@@ -46,7 +46,7 @@ export const removePartition = Effect.fnUntraced(function* (
   remember: (last: number) => Effect.Effect<void, PublishError, Broker>
 ) {
   const { ask, jsm, names } = yield* Broker
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   // The queue last: while it is there, the partition is.
   const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
   const subjects = new Map([
@@ -79,7 +79,8 @@ export const removePartition = Effect.fnUntraced(function* (
     )
     reached("stream-removed")
   }
-  for (const key of [floorKey(index), lastKey(index)]) yield* eraseValue(names.buckets.workers, key)
+  for (const key of [watermarkKey(index), lastKey(index)])
+    yield* eraseValue(names.buckets.workers, key)
 })
 
 /** New partitions have no facts about them: their owners need not read those that there are. */
@@ -87,7 +88,7 @@ export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArra
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   const floor = { seq: state.last_seq, at: state.messages === 0 ? 0 : Date.parse(state.last_ts) }
-  yield* Effect.forEach(indexes, (index) => writeFloor(index, floor), {
+  yield* Effect.forEach(indexes, (index) => writeWatermark(index, floor), {
     concurrency: 8,
     discard: true
   })

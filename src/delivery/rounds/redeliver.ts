@@ -9,8 +9,8 @@ import type { SentAgain } from "../../history/dead-fates.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetter } from "../../history/dead-letters.ts"
 import { readLateDeliveries } from "../../history/late-deliveries.ts"
-import type { PaceLimits } from "./pace.ts"
-import type { Begun, Contents, Round } from "./round.ts"
+import type { BackpressureLimits } from "./backpressure.ts"
+import type { Contents, Round, StartedRound } from "./round.ts"
 import type { Rounds } from "./rounds.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
@@ -18,7 +18,7 @@ import type { Unfit } from "./target.ts"
 import { readTarget } from "./target.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
-const atOnce = 8
+const maxConcurrentEndpoints = 8
 /** The clocks of the workers and the broker differ by less than this, ms. */
 const clockSkew = 24 * 60 * 60_000
 
@@ -49,7 +49,7 @@ export interface RedeliveryOptions {
   readonly unended: ReadonlyArray<SentAgain>
   /** Who asked for it. */
   readonly by: string
-  readonly pace?: PaceLimits | undefined
+  readonly pace?: BackpressureLimits | undefined
   /** Told how many wait for an endpoint while it holds back, and 0 when it goes on. */
   readonly held?: ((endpoint: string, waiting: number) => void) | undefined
 }
@@ -144,7 +144,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
     } satisfies EndpointRedelivery
   })
   return yield* Effect.forEach(groupsOf(letters, unended), planOne, {
-    concurrency: atOnce
+    concurrency: maxConcurrentEndpoints
   })
 })
 
@@ -154,12 +154,12 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
  */
 export const redeliver = (
   plan: ReadonlyArray<EndpointRedelivery>,
-  done: (round: Round, begun: Begun) => void
+  done: (round: Round, begun: StartedRound) => void
 ) =>
   Effect.forEach(
     plan,
     ({ finishing, fresh, rounds, unfit }) =>
       // What was claimed is stored even where its endpoint takes nothing: its round must have an end.
       rounds.beginAll(unfit === undefined ? [...finishing, ...fresh] : finishing, done),
-    { concurrency: atOnce, discard: true }
+    { concurrency: maxConcurrentEndpoints, discard: true }
   )

@@ -1,7 +1,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isConflict, writeValue } from "../../broker/values.ts"
-import { lookAt } from "../sharing/entry.ts"
+import { readEntry } from "../sharing/kv-entry.ts"
 
 /**
  * What a replay is about, in the bucket of workers under `replay.<tenant>.<endpoint>.<name>`. Who
@@ -45,7 +45,7 @@ const keyOf = ({ endpoint, name, tenant }: Pick<ReplayWish, "tenant" | "endpoint
 
 const read = Effect.fnUntraced(function* (key: string) {
   const { names } = yield* Broker
-  const { revision, text } = yield* lookAt(names.buckets.workers, key)
+  const { revision, text } = yield* readEntry(names.buckets.workers, key)
   return { revision, record: text === undefined ? undefined : yield* decode(text) }
 })
 

@@ -9,12 +9,12 @@ import {
   subjectWithId
 } from "../../domain/event.ts"
 import { headerOf } from "../messages.ts"
-import type { PaceLimits } from "./pace.ts"
+import type { BackpressureLimits } from "./backpressure.ts"
 import type { ReplayWish } from "./replay-record.ts"
 import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
 import type { ReplayQuery, SelectedEvent } from "./replay-selection.ts"
 import { selectEvents } from "./replay-selection.ts"
-import type { Begun, Contents, Round } from "./round.ts"
+import type { Contents, Round, StartedRound } from "./round.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 import { readTarget } from "./target.ts"
@@ -25,7 +25,7 @@ const clockSkew = 24 * 60 * 60_000
 export interface ReplayOptions
   extends ReplayWish,
     Pick<ReplayQuery, "types" | "skipped" | "onlyMissing"> {
-  readonly pace?: PaceLimits | undefined
+  readonly pace?: BackpressureLimits | undefined
   /** Told how many wait for the endpoint while it holds back, and 0 when it goes on. */
   readonly held?: ((waiting: number) => void) | undefined
 }
@@ -101,7 +101,7 @@ const plan = Effect.fnUntraced(function* (
     unrouted,
     /** What there is to begin, or to finish beginning. */
     count: todo.length,
-    begin: (done: (begun: Begun) => void) =>
+    begin: (done: (begun: StartedRound) => void) =>
       Effect.andThen(
         rounds.beginAll(todo, (_, begun) => done(begun)),
         unfit === undefined ? finishReplay(options, record) : Effect.void

@@ -2,26 +2,26 @@ import { Clock, Effect, Schedule } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { elapsedMs } from "../../broker/elapsed.ts"
-import { sayOnce } from "../../broker/gate.ts"
+import { logTransitions } from "../../broker/gate.ts"
 import type { Layout, TopologyError } from "../../broker/installed.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryHeaders, deliveryId, roundKey, untried } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { moodOf } from "../../domain/fact.ts"
+import { factResult } from "../../domain/fact.ts"
 import type { Claim, Claims } from "../../history/claims.ts"
-import { Checkpoint } from "../checkpoint.ts"
-import { storeOnce } from "../memory/store-once.ts"
-import type { Begun, Contents, Round, Target } from "./round.ts"
+import { Failpoint } from "../failpoint.ts"
+import { publishOnce } from "../memory/publish-once.ts"
+import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
 import { findRounds } from "./round-search.ts"
 
 /** Pause before what the broker did not take is stored again, ms. */
-const pause = 500
+const retryPauseMs = 500
 
 type Refusal = TopologyError | BrokerError | PublishError
 
 export interface StartOptions {
-  readonly target: Target
+  readonly target: RoundTarget
   readonly layout: Layout
   readonly partition: number
   readonly claims: Claims
@@ -41,19 +41,19 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
   const broker = yield* Broker
   const { names, publisher } = broker
   const clock = yield* Clock.Clock
-  const reached = yield* Checkpoint
-  const say = sayOnce(
+  const reached = yield* Failpoint
+  const say = logTransitions(
     "the broker takes no deliveries: waiting until it does",
     "the broker takes deliveries again"
   )
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
-  const patience = layout.moveDedupe / 2
+  const safeRepublishMs = layout.moveDedupe / 2
 
   const insist = (store: Effect.Effect<PubAck, PublishError>) =>
     Effect.suspend(() => {
-      const until = elapsedMs() + patience
+      const until = elapsedMs() + safeRepublishMs
       return Effect.retry(Effect.andThen(safe, say(store)), {
-        schedule: Schedule.spaced(pause),
+        schedule: Schedule.spaced(retryPauseMs),
         while: ({ _tag }) => _tag !== "TopologyError" && elapsedMs() < until
       })
     })
@@ -97,7 +97,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     const subject = names.subjects.delivery(partition, tenant, endpoint)
     const messageId = `${roundKey(delivery)}.${endpoint}`
     const publish = publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
-    return Effect.map(insist(storeOnce(publish, find(delivery, claim), { tried })), () =>
+    return Effect.map(insist(publishOnce(publish, find(delivery, claim), { tried })), () =>
       reached("round-stored")
     )
   }
@@ -129,7 +129,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     const claimed = yield* claims.claim(factOf(delivery, round.dead), delivery)
     if (claimed === "taken") return "before"
     reached("round-claimed")
-    const isSure = claimed === "mine" && elapsedMs() - since < patience
+    const isSure = claimed === "mine" && elapsedMs() - since < safeRepublishMs
     const claim = claims.known.get(roundKey(delivery)) ?? { seq: 0 }
     yield* store(delivery, contents.body, claim, !isSure)
     return "begun"
@@ -154,16 +154,19 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     const at = clock.currentTimeMillisUnsafe()
     const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by, user: claims.user }
     const append = publisher.publish(
-      names.subjects.fact(tenant, endpoint, moodOf(kind), kind),
+      names.subjects.fact(tenant, endpoint, factResult(kind), kind),
       JSON.stringify(fact),
       [["Nats-Msg-Id", `${roundKey(round)}.${endpoint}.gone`]]
     )
-    yield* insist(storeOnce(append, find(round, claim)))
+    yield* insist(publishOnce(append, find(round, claim)))
     return "gone"
   })
 
   /** @param contents undefined where they are gone. */
-  return (round: Round, contents: Contents | undefined): Effect.Effect<Begun, Refusal, Broker> => {
+  return (
+    round: Round,
+    contents: Contents | undefined
+  ): Effect.Effect<StartedRound, Refusal, Broker> => {
     const claim = claims.known.get(roundKey(round))
     if (contents !== undefined)
       return claim === undefined ? begin(round, contents) : finish(round, contents, claim)

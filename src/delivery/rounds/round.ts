@@ -15,10 +15,10 @@ export interface Contents extends Pick<Delivery, "event" | "type" | "content" | 
  * What came of it: the round was `begun`, somebody had claimed and not stored it (`finished`), it
  * had begun before, or there is nothing left to send (where it was claimed, it has ended with that).
  */
-export type Begun = "begun" | "finished" | "before" | "gone"
+export type StartedRound = "begun" | "finished" | "before" | "gone"
 
 /** To which endpoint, as it is configured now; the generation of one that is gone is that of its deliveries. */
-export interface Target {
+export interface RoundTarget {
   readonly tenant: string
   readonly endpoint: string
   readonly generation: string

@@ -6,16 +6,16 @@ import { partitionOf } from "../../domain/names.ts"
 import type { ClaimKind } from "../../history/claims.ts"
 import { openClaims } from "../../history/claims.ts"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
-import { stayKnown } from "../sharing/senders.ts"
-import type { PaceLimits } from "./pace.ts"
-import { makePace, usualPace } from "./pace.ts"
-import type { Begun, Contents, Round, Target } from "./round.ts"
+import { announcePresence } from "../sharing/enqueuer-presence.ts"
+import type { BackpressureLimits } from "./backpressure.ts"
+import { defaultBackpressure, makeBackpressure } from "./backpressure.ts"
+import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
 import { findRounds } from "./round-search.ts"
 import { makeStart } from "./round-start.ts"
 import type { SteadyLayout } from "./steady-layout.ts"
 
 /** Rounds of one endpoint that are begun at the same time: so many bodies are in memory. */
-const atOnce = 16
+const maxConcurrentRounds = 16
 /** How often, and at what intervals (ms), the broker is asked again that did not answer. */
 const askAgain = { times: 6, pause: 500 }
 
@@ -29,7 +29,7 @@ const patiently = <A, E, R>(asking: Effect.Effect<A, E, R>): Effect.Effect<A, E,
 
 export interface RoundsOptions {
   readonly kind: Extract<ClaimKind, "redelivered" | "replayed">
-  readonly target: Target
+  readonly target: RoundTarget
   readonly layout: SteadyLayout
   /** Who asked for it. */
   readonly by: string
@@ -37,7 +37,7 @@ export interface RoundsOptions {
   readonly since: number
   /** Reads what a round sends; undefined where it is gone. */
   readonly read: (round: Round) => Effect.Effect<Contents | undefined, BrokerError, Broker>
-  readonly pace?: PaceLimits | undefined
+  readonly pace?: BackpressureLimits | undefined
   /** Told how many wait while it holds back, and 0 when it goes on. */
   readonly held: (waiting: number) => void
 }
@@ -111,20 +111,20 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     /** Begins rounds, or finishes beginning them, at their endpoint's pace. Stops between two of them. */
     beginAll: Effect.fnUntraced(function* (
       rounds: ReadonlyArray<Round>,
-      done: (round: Round, begun: Begun) => void
+      done: (round: Round, begun: StartedRound) => void
     ) {
       if (rounds.length === 0) return
-      const safe = yield* stayKnown({
+      const safe = yield* announcePresence({
         what: `a ${kind === "replayed" ? "replay" : "redelivery"} to ${tenant}/${endpoint}`,
         by,
         unchanged
       })
       const start = yield* makeStart({ by, target, layout, partition, claims, safe })
       let isNew = false
-      const pace = yield* makePace({
+      const pace = yield* makeBackpressure({
         target,
         partition,
-        limits: options.pace ?? usualPace,
+        limits: options.pace ?? defaultBackpressure,
         held: options.held,
         // What was claimed has its end, also where its endpoint is gone.
         look: Effect.suspend(() => (isNew ? stillTakes : Effect.void))
@@ -149,7 +149,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
             ),
             one(round)
           ),
-        { concurrency: atOnce, discard: true }
+        { concurrency: maxConcurrentRounds, discard: true }
       )
     }, Effect.scoped)
   }

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
 import { windowOf } from "../endpoints/live-endpoint.ts"
-import type { Target } from "./round.ts"
+import type { RoundTarget } from "./round.ts"
 
 /** Why an endpoint gets nothing again. */
 export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
@@ -9,7 +9,7 @@ export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreada
 /** The endpoint as it is now, and whether it takes anything. */
 export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
   const unfit = (why: Unfit) => ({
-    target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies Target,
+    target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies RoundTarget,
     unfit: why
   })
   return yield* getEndpoint(tenant, endpoint).pipe(
@@ -20,7 +20,7 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
         generation: config.generation,
         revision,
         window: windowOf(config)
-      } satisfies Target,
+      } satisfies RoundTarget,
       unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const)
     })),
     Effect.catchTags({

@@ -2,9 +2,9 @@ import { Effect, Schema } from "effect"
 import type { Directory } from "../endpoints/directory.ts"
 
 /** How long it is waited at a time before it is asked whether the worker stops, ms. */
-const stepMs = 250
+const pollMs = 250
 /** How long routing may wait before that is worth a line in the log, ms. */
-const worthSayingMs = 2_000
+const logAfterMs = 2_000
 
 /** An event was not planned, because nobody knew whether all endpoints are known. */
 export class EndpointsNotCurrent extends Schema.TaggedError<EndpointsNotCurrent>()(
@@ -41,7 +41,7 @@ export const makeDirectoryGate = (
 ): DirectoryGate => {
   let since: number | undefined
   let said = false
-  const moment = Effect.raceFirst(current, Effect.sleep(stepMs))
+  const moment = Effect.raceFirst(current, Effect.sleep(pollMs))
 
   const look = Effect.suspend(() => {
     if (isCurrent()) {
@@ -52,7 +52,7 @@ export const makeDirectoryGate = (
     }
     since ??= performance.now()
     const waited = Effect.as(moment, false)
-    if (said || performance.now() - since < worthSayingMs) return waited
+    if (said || performance.now() - since < logAfterMs) return waited
     said = true
     return Effect.andThen(
       Effect.logWarning("routing waits until the endpoints have been read again"),

@@ -10,39 +10,39 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import type { Planned } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import { partitionOf, partitionOfKey } from "../../domain/names.ts"
-import type { Kept } from "../backlog/keeping.ts"
-import type { Step } from "../checkpoint.ts"
-import { Checkpoint } from "../checkpoint.ts"
-import type { Lack } from "../memory/store-once.ts"
-import { mayBeStored } from "../memory/store-once.ts"
-import type { Straight, StraightEnd } from "../straight.ts"
-import type { Plain } from "../underway.ts"
-import type { Begun } from "./begun.ts"
-import { nothing } from "./begun.ts"
-import type { Momentary } from "./moments.ts"
-import { Moments } from "./moments.ts"
+import type { BacklogCandidate } from "../backlog/direct-to-backlog.ts"
+import type { DirectDelivery, DirectEnd } from "../direct-delivery.ts"
+import type { FailpointName } from "../failpoint.ts"
+import { Failpoint } from "../failpoint.ts"
+import type { InFlightWork } from "../in-flight.ts"
+import type { StoreFailure } from "../memory/publish-once.ts"
+import { mayBeStored } from "../memory/publish-once.ts"
+import type { PartialRouting } from "./partial-routing.ts"
+import { nothingRouted } from "./partial-routing.ts"
+import type { PlanCommit } from "./plan-commit.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
-import type { Telling } from "./telling.ts"
+import type { TimedEvent } from "./slow-event-timer.ts"
+import { SlowEventTimer } from "./slow-event-timer.ts"
 
 /** Deliveries of one event that await their acknowledgement at the same time. */
-export const fanOut = 64
+export const maxConcurrentStores = 64
 /** Deliveries that are attempted from their events at the same time, or stand in line for it. */
-const mostStraight = 768
+const maxDirectDeliveries = 768
 /** How long the only delivery of an event may last before its plan is told by itself, ms. */
-const untold = 1_000
+const planCommitDelayMs = 1_000
 
 /** What this worker's own partitions do with a delivery that is in no queue. */
-export interface Owned {
+export interface OwnedPartitions {
   /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
-  readonly attempt: (partition: number, straight: Straight) => boolean
+  readonly attempt: (partition: number, direct: DirectDelivery) => boolean
   /** Stores a delivery in its endpoint's backlog where it would have to wait there; else says false. */
-  readonly keep: (partition: number, kept: Kept) => boolean
+  readonly storeInBacklog: (partition: number, kept: BacklogCandidate) => boolean
 }
 
 /** What is known of an event's routing when it is gone on with. */
-export interface SoFar {
+export interface RoutingProgress {
   /** Its plan as far as it is stored, and who has a delivery; nothing where nobody has begun. */
-  readonly known: Begun | undefined
+  readonly known: PartialRouting | undefined
   /**
    * Endpoints whose delivery may have been stored, or attempted: nobody knows. Undefined where that
    * goes for all of a plan that was stored earlier.
@@ -51,13 +51,13 @@ export interface SoFar {
   /** When that was begun, ms of the monotonic clock. (Default: now) */
   readonly began?: number
   /** The plan that it was tried to store, where it may have been. */
-  readonly asked?: Pick<Telling, "plan" | "at">
+  readonly asked?: Pick<PlanCommit, "plan" | "at">
 }
 
 /** An event with a plan in one part: it was stored just now, or is told with its only delivery. */
 export interface Routed {
   readonly message: StreamMessage
-  readonly telling: Telling
+  readonly planCommit: PlanCommit
   /** Of the endpoints of its plan, one after the other. */
   readonly keys: ReadonlyArray<string>
   /** ms of the monotonic clock */
@@ -71,17 +71,17 @@ export interface FanOutOptions {
   readonly patience: number
   /** Bodies of events that are attempted at the same time, bytes. */
   readonly bytes: number
-  readonly owned: Owned
+  readonly owned: OwnedPartitions
 }
 
 /** What follows a fan-out. */
-export interface Then {
+export interface FanOutCallbacks {
   /** Each delivery is stored, or has ended. */
-  readonly done: () => void
+  readonly onComplete: () => void
   /** Something was not as usual: how far it has come. */
-  readonly otherwise: (sofar: SoFar) => void
+  readonly onFallback: (routingProgress: RoutingProgress) => void
   /** It will be under way for longer than a moment. */
-  readonly lasts: () => void
+  readonly onSlow: () => void
 }
 
 /** What the fan-outs of all events have in common. */
@@ -89,23 +89,23 @@ interface Common {
   readonly options: FanOutOptions
   readonly names: Names
   readonly publisher: Publisher
-  readonly reached: (step: Step) => void
-  readonly moments: Moments
+  readonly reached: (step: FailpointName) => void
+  readonly moments: SlowEventTimer
   /** Deliveries that are attempted, and bytes of their events' bodies. */
   readonly attempted: { deliveries: number; bytes: number }
 }
 
 /** The way of one event to the endpoints of its plan. A class, for there is one for each event. */
-class FanOut implements Momentary {
-  before: Momentary | undefined
-  after: Momentary | undefined
+class FanOut implements TimedEvent {
+  before: TimedEvent | undefined
+  after: TimedEvent | undefined
   since = 0
   readonly #common: Common
   readonly #routed: Routed
-  readonly #work: Plain<Broker>
-  readonly #then: Then
+  readonly #work: InFlightWork<Broker>
+  readonly #then: FanOutCallbacks
   /** Those that have no delivery, as far as is known; made when there is one. */
-  #without: Map<string, Lack> | undefined
+  #without: Map<string, StoreFailure> | undefined
   #failed: Map<string, Progress> | undefined
   #next = 0
   #storing = 0
@@ -119,7 +119,7 @@ class FanOut implements Momentary {
   #tells: NodeJS.Timeout | undefined
   #isLate = false
 
-  constructor(common: Common, routed: Routed, work: Plain<Broker>, then: Then) {
+  constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
     this.#common = common
     this.#routed = routed
     this.#work = work
@@ -128,46 +128,49 @@ class FanOut implements Momentary {
 
   /** Goes on with it, as far as may be done now. */
   advance(): void {
-    const { keys, telling } = this.#routed
-    const { event, plan } = telling
-    while (this.#isAsUsual && this.#storing + this.#attempting - this.#lasting < fanOut) {
+    const { keys, planCommit } = this.#routed
+    const { event, plan } = planCommit
+    while (
+      this.#isAsUsual &&
+      this.#storing + this.#attempting - this.#lasting < maxConcurrentStores
+    ) {
       const planned = plan.endpoints[this.#next]
       if (planned === undefined) break
       const key = keys[this.#next++] ?? endpointKey(event.tenant, planned.id)
       if (!this.#attempt(planned, key)) this.#storeUntried(planned)
     }
     if (this.#storing + this.#attempting > 0) return
-    if (this.#isAsUsual) this.#then.done()
-    else this.#then.otherwise(this.#soFar())
+    if (this.#isAsUsual) this.#then.onComplete()
+    else this.#then.onFallback(this.#soFar())
   }
 
-  get areBegun(): boolean {
+  get areRequestsBegun(): boolean {
     return this.#inLine === 0
   }
 
-  lasts(): void {
-    const { telling } = this.#routed
+  becameSlow(): void {
+    const { planCommit } = this.#routed
     this.#isYoung = false
     this.#lasting = this.#attempting
-    if (!telling.isTold)
-      this.#tells = setInterval(() => this.#work.step(() => telling.tell()), untold)
-    this.#then.lasts()
+    if (!planCommit.isCommitted)
+      this.#tells = setInterval(() => this.#work.step(() => planCommit.commit()), planCommitDelayMs)
+    this.#then.onSlow()
     this.#work.step(() => this.advance())
   }
 
   /** The request of one that is attempted goes out. */
-  goesOut(): void {
+  requestBegun(): void {
     this.#inLine--
   }
 
   /** One that was attempted has come to an end. */
-  ended(planned: Planned, end: StraightEnd, wentOut: boolean): void {
-    const { began, telling } = this.#routed
+  ended(planned: Planned, end: DirectEnd, wentOut: boolean): void {
+    const { began, planCommit } = this.#routed
     this.#leave(wentOut)
     this.#work.step(() => {
       // Meanwhile another router may have stored it, and the broker have forgotten that.
       const isUnsure = end._tag === "Failed" && elapsedMs() - began > this.#common.options.patience
-      if (end._tag === "Unknown" || isUnsure || telling.isUnsure) this.#lack(planned, "unknown")
+      if (end._tag === "Unknown" || isUnsure || planCommit.isUnsure) this.#lack(planned, "unknown")
       else if (end._tag === "Failed") {
         this.#failed ??= new Map()
         this.#failed.set(planned.id, end.progress)
@@ -178,21 +181,21 @@ class FanOut implements Momentary {
   }
 
   get #isAsUsual(): boolean {
-    return this.#without === undefined && !this.#isLate && !this.#routed.telling.isUnsure
+    return this.#without === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
   }
 
   /** Nothing is stored that rests upon a plan which the history does not have. */
   #storeUntried(planned: Planned): void {
-    const { telling } = this.#routed
-    if (telling.isTold) {
+    const { planCommit } = this.#routed
+    if (planCommit.isCommitted) {
       this.#store(planned, untried)
       return
     }
     this.#storing++
-    telling.ask(() =>
+    planCommit.commitThen(() =>
       this.#work.step(() => {
         this.#storing--
-        if (telling.isUnsure) this.#lack(planned, "unknown")
+        if (planCommit.isUnsure) this.#lack(planned, "unknown")
         else {
           this.#common.reached("plan-stored")
           this.#store(planned, untried)
@@ -204,12 +207,13 @@ class FanOut implements Momentary {
 
   #attempt(planned: Planned, key: string): boolean {
     const { attempted, options } = this.#common
-    if (attempted.deliveries >= mostStraight || attempted.bytes >= options.bytes) return false
+    if (attempted.deliveries >= maxDirectDeliveries || attempted.bytes >= options.bytes)
+      return false
     let isTaken = false
     this.#begin()
     try {
-      const straight = new FromEvent(this, this.#routed, planned, key)
-      isTaken = options.owned.attempt(partitionOfKey(key, options.partitions), straight)
+      const direct = new FromEvent(this, this.#routed, planned, key)
+      isTaken = options.owned.attempt(partitionOfKey(key, options.partitions), direct)
     } finally {
       if (!isTaken) this.#leave(false)
     }
@@ -241,12 +245,13 @@ class FanOut implements Momentary {
 
   #store(planned: Planned, progress: Progress): void {
     const { names, options, publisher } = this.#common
-    const { message, telling } = this.#routed
-    const delivery = deliveryOf(telling.event, planned, progress)
+    const { message, planCommit } = this.#routed
+    const delivery = deliveryOf(planCommit.event, planned, progress)
     const partition = partitionOf(delivery.tenant, delivery.endpoint, options.partitions)
     this.#storing++
-    const ended = (why?: Lack) => this.#stored(planned, why)
-    const keep = () => options.owned.keep(partition, { delivery, body: message.data, ended })
+    const ended = (why?: StoreFailure) => this.#stored(planned, why)
+    const keep = () =>
+      options.owned.storeInBacklog(partition, { delivery, body: message.data, ended })
     if (progress === untried && keep()) return
     const { headers, subject } = messageOf(names, partition, delivery)
     publisher.send(subject, message.data, headers, (result) =>
@@ -254,7 +259,7 @@ class FanOut implements Momentary {
     )
   }
 
-  #stored(planned: Planned, why: Lack | undefined): void {
+  #stored(planned: Planned, why: StoreFailure | undefined): void {
     const { options, reached } = this.#common
     this.#work.step(() => {
       this.#storing--
@@ -265,50 +270,50 @@ class FanOut implements Momentary {
     })
   }
 
-  #lack({ id }: Planned, why: Lack): void {
+  #lack({ id }: Planned, why: StoreFailure): void {
     this.#without ??= new Map()
     this.#without.set(id, why)
   }
 
-  #soFar(): SoFar {
-    const { began, telling } = this.#routed
-    const { event, plan, stored } = telling
+  #soFar(): RoutingProgress {
+    const { began, planCommit } = this.#routed
+    const { event, plan, stored } = planCommit
     if (stored === undefined) return { known: undefined, began }
     const ids = plan.endpoints.slice(0, this.#next).map(({ id }) => id)
     const without = [...(this.#without ?? [])]
     const sent = new Set(ids.filter((id) => this.#without?.has(id) !== true))
     const unsure = without.filter(([, why]) => why === "unknown" || mayBeStored(why))
     const failed = this.#failed ?? new Map()
-    const known = { ...nothing(event), parts: [stored], sent, failed }
+    const known = { ...nothingRouted(event), parts: [stored], sent, failed }
     return { known, tried: new Set(unsure.map(([id]) => id)), began }
   }
 }
 
 /** The delivery of an event to one endpoint, attempted from the event. */
-class FromEvent implements Straight {
+class FromEvent implements DirectDelivery {
   readonly delivery: Delivery
   readonly key: string
   readonly body: Uint8Array
-  readonly untold: Telling | undefined
+  readonly uncommitted: PlanCommit | undefined
   readonly #of: FanOut
   readonly #planned: Planned
   #isBegun = false
 
-  constructor(of: FanOut, { message, telling }: Routed, planned: Planned, key: string) {
+  constructor(of: FanOut, { message, planCommit }: Routed, planned: Planned, key: string) {
     this.#of = of
     this.#planned = planned
-    this.delivery = deliveryOf(telling.event, planned, untried)
+    this.delivery = deliveryOf(planCommit.event, planned, untried)
     this.key = key
     this.body = message.data
-    this.untold = telling.isTold ? undefined : telling
+    this.uncommitted = planCommit.isCommitted ? undefined : planCommit
   }
 
   begun(): void {
     this.#isBegun = true
-    this.#of.goesOut()
+    this.#of.requestBegun()
   }
 
-  ended(end: StraightEnd): void {
+  ended(end: DirectEnd): void {
     this.#of.ended(this.#planned, end, this.#isBegun)
   }
 }
@@ -320,11 +325,11 @@ class FromEvent implements Straight {
  */
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const { names, publisher } = yield* Broker
-  const reached = yield* Checkpoint
-  const moments = new Moments()
+  const reached = yield* Failpoint
+  const moments = new SlowEventTimer()
   yield* Effect.addFinalizer(() => Effect.sync(() => moments.close()))
   const attempted = { deliveries: 0, bytes: 0 }
   const common: Common = { options, names, publisher, reached, moments, attempted }
-  return (routed: Routed, work: Plain<Broker>, then: Then) =>
+  return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
     new FanOut(common, routed, work, then).advance()
 })

@@ -78,7 +78,7 @@ export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, pati
     tryClaim: (event, header, settle) => {
       const claim = claimOf(event, header)
       if (claim === undefined) return settle(true)
-      if (!gate.isCalm()) return settle(false)
+      if (!gate.isHealthy()) return settle(false)
       publisher.send(names.subjects.origin, nameOf(event), claim, (result) =>
         settle(!(result instanceof PublishError) && !result.duplicate)
       )

@@ -6,7 +6,7 @@ import { readFact } from "../../history/fact-at.ts"
 import type { ListedEndpoint } from "../endpoints/directory.ts"
 
 /** Endpoints in one part of a plan at most. */
-const mostInPart = 1_000
+const maxEndpointsPerPart = 1_000
 /** More than one endpoint takes in a part, with a name of full length, bytes. */
 const endpointBytes = 256
 /** More than a fact and its headers take besides, bytes. */
@@ -18,7 +18,7 @@ const factRoom = 4 * 1024
  * @param largest message that the broker takes, bytes.
  */
 export const partSize = (largest: number): number =>
-  Math.max(1, Math.min(mostInPart, Math.floor((largest - factRoom) / endpointBytes)))
+  Math.max(1, Math.min(maxEndpointsPerPart, Math.floor((largest - factRoom) / endpointBytes)))
 
 /** A part of a plan as the history holds it: what it says, and its sequence there. */
 export interface StoredPart {

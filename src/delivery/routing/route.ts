@@ -15,33 +15,33 @@ import { partitionOf } from "../../domain/names.ts"
 import { repeatOf } from "../../domain/origin.ts"
 import { nobody } from "../../domain/token.ts"
 import { Facts } from "../../history/facts.ts"
-import { Checkpoint } from "../checkpoint.ts"
 import { Directory } from "../endpoints/directory.ts"
-import { storeOnce } from "../memory/store-once.ts"
-import type { Plain } from "../underway.ts"
-import { makeLook, nothing } from "./begun.ts"
+import { Failpoint } from "../failpoint.ts"
+import type { InFlightWork } from "../in-flight.ts"
+import { publishOnce } from "../memory/publish-once.ts"
 import { makeDirectoryGate } from "./directory-gate.ts"
-import type { Owned, SoFar, Then } from "./fan-out.ts"
-import { fanOut, makeFanOut } from "./fan-out.ts"
+import type { FanOutCallbacks, OwnedPartitions, RoutingProgress } from "./fan-out.ts"
+import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
 import { makeOrigins } from "./origins.ts"
+import { makeLocator, nothingRouted } from "./partial-routing.ts"
 import type { Choice, StoredPart } from "./plan.ts"
 import { endOf, isSole, nextPart, partSize, readPart, routedFact } from "./plan.ts"
+import { PlanCommit } from "./plan-commit.ts"
 import { deliveryOf, messageOf } from "./planned.ts"
 import { factId, makePlans } from "./plans.ts"
 import { Routes } from "./routes.ts"
-import { Telling } from "./telling.ts"
 
 export interface RouteOptions {
   readonly worker: string
   readonly layout: Layout
   /** Bodies of events that are attempted at the same time, bytes. */
   readonly bytesStraight: number
-  readonly owned: Owned
+  readonly owned: OwnedPartitions
   readonly stopping: () => boolean
 }
 
 /** Who is told how the routing of an event goes. */
-export interface Told extends Pick<Then, "otherwise" | "lasts"> {
+export interface RouteCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> {
   /** It is for so many endpoints, of which so many are dealt with at the same time. */
   readonly goesTo: (deliveries: number) => void
 }
@@ -61,29 +61,29 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
 /** Makes what routes an event: by fibers, or plainly for as long as all is as usual. */
 export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const { layout, worker } = options
-  const look = yield* makeLook(layout.partitions)
+  const look = yield* makeLocator(layout.partitions)
   const clock = yield* Clock.Clock
   const { names, publisher } = yield* Broker
   const directory = yield* Directory
   const routes = new Routes(directory, names)
   const facts = yield* Facts
-  const reached = yield* Checkpoint
+  const reached = yield* Failpoint
   const deliveries = makeGate(
     "the broker takes no deliveries: events wait until it does",
     "the broker takes deliveries again"
   )
 
   /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
-  const patience = layout.moveDedupe / 2
-  const plans = yield* makePlans(worker, patience)
-  const origins = yield* makeOrigins(layout.isSourced, patience)
+  const safeRepublishMs = layout.moveDedupe / 2
+  const plans = yield* makePlans(worker, safeRepublishMs)
+  const origins = yield* makeOrigins(layout.isSourced, safeRepublishMs)
   const endpoints = makeDirectoryGate(directory, {
-    limit: patience / 2,
+    limit: safeRepublishMs / 2,
     stopping: options.stopping
   })
   const sendAll = yield* makeFanOut({
     partitions: layout.partitions,
-    patience,
+    patience: safeRepublishMs,
     bytes: options.bytesStraight,
     owned: options.owned
   })
@@ -114,13 +114,13 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         return found.isSent
       }
     )
-    const store = storeOnce(publish, find, { tried })
-    return Effect.map(deliveries.within(patience, store), () => reached("delivery-stored"))
+    const store = publishOnce(publish, find, { tried })
+    return Effect.map(deliveries.within(safeRepublishMs, store), () => reached("delivery-stored"))
   }
 
   /** The part that counts: one stored earlier goes before one made now. */
-  const storePart = (event: Event, { at, plan }: Pick<Telling, "plan" | "at">) =>
-    Effect.flatMap(plans.storeWithin(patience, event, plan, at), ({ duplicate, seq }) =>
+  const storePart = (event: Event, { at, plan }: Pick<PlanCommit, "plan" | "at">) =>
+    Effect.flatMap(plans.storeWithin(safeRepublishMs, event, plan, at), ({ duplicate, seq }) =>
       duplicate
         ? Effect.map(readEarlier(event, plan, seq), (stored) => ({ stored, isNew: false }))
         : Effect.succeed({ stored: { plan, seq }, isNew: true })
@@ -134,11 +134,17 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     )
   })
 
-  const routeEvent = (event: Event, choice: Choice, body: Uint8Array, sofar: SoFar) => {
-    const { asked, began = elapsedMs(), known, tried } = sofar
+  const routeEvent = (
+    event: Event,
+    choice: Choice,
+    body: Uint8Array,
+    routingProgress: RoutingProgress
+  ) => {
+    const { asked, began = elapsedMs(), known, tried } = routingProgress
     const follow = (planned: Planned, stored: StoredPart, isNew: boolean) =>
       Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
-        if (elapsedMs() - began > patience) return Effect.fail(new RoutingTooSlow({ ms: patience }))
+        if (elapsedMs() - began > safeRepublishMs)
+          return Effect.fail(new RoutingTooSlow({ ms: safeRepublishMs }))
         return send(event, body, planned, stored, {
           progress: known?.failed.get(planned.id) ?? untried,
           tried: tried === undefined ? !isNew : tried.has(planned.id)
@@ -162,7 +168,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         const { endpoints, last } = stored.plan
         const missing = endpoints.filter(({ id }) => known?.sent.has(id) !== true)
         const sent = Effect.forEach(missing, (planned) => follow(planned, stored, isNew), {
-          concurrency: Math.min(fanOut, missing.length),
+          concurrency: Math.min(maxConcurrentStores, missing.length),
           discard: true
         })
         return last ? sent : Effect.andThen(sent, () => routePart(part + 1, endOf(stored.plan)))
@@ -215,11 +221,15 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   }
 
   /** What is known of it, with what somebody else may have planned so long ago that the broker has forgotten the id. */
-  const asPlanned = (event: Event, sofar: SoFar): Effect.Effect<SoFar> => {
-    const { began = elapsedMs(), known } = sofar
-    if (known !== undefined || elapsedMs() - began <= patience) return Effect.succeed(sofar)
+  const asPlanned = (
+    event: Event,
+    routingProgress: RoutingProgress
+  ): Effect.Effect<RoutingProgress> => {
+    const { began = elapsedMs(), known } = routingProgress
+    if (known !== undefined || elapsedMs() - began <= safeRepublishMs)
+      return Effect.succeed(routingProgress)
     return Effect.map(plans.find(event), (parts) =>
-      parts.length === 0 ? sofar : { known: { ...nothing(event), parts } }
+      parts.length === 0 ? routingProgress : { known: { ...nothingRouted(event), parts } }
     )
   }
 
@@ -228,20 +238,24 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }
     const at = clock.currentTimeMillisUnsafe()
     return facts.appendWithin(
-      patience,
+      safeRepublishMs,
       { ...routedFact(event, plan, at, worker), reason },
       factId(event, plan)
     )
   }
 
-  const carefully = (message: StreamMessage, header: GetHeader, sofar: SoFar) => {
-    const began = sofar.began ?? elapsedMs()
+  const routeRecovering = (
+    message: StreamMessage,
+    header: GetHeader,
+    routingProgress: RoutingProgress
+  ) => {
+    const began = routingProgress.began ?? elapsedMs()
     const routed = Effect.suspend(() => {
       const route = routes.of(message.subject)
       const subject = subjectWithId(route.subject, header)
       if ("problem" in subject) return unroutable(message, header, subject.tenant, subject.problem)
       const event = eventOf(message, header, subject)
-      return Effect.flatMap(asPlanned(event, { ...sofar, began }), (known) =>
+      return Effect.flatMap(asPlanned(event, { ...routingProgress, began }), (known) =>
         (known.known?.parts.length ?? 0) > 0
           ? routeEvent(event, route, message.data, known)
           : Effect.flatMap(origins.repeated(event, header, message.data), (first) =>
@@ -260,45 +274,46 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   /**
    * The usual event, which nobody has begun and whose plan is one part, without fibers.
    */
-  const plainly = (
+  const routeFast = (
     message: StreamMessage,
     header: GetHeader,
-    work: Plain<Broker>,
-    { goesTo, lasts, otherwise }: Told
+    work: InFlightWork<Broker>,
+    { goesTo, onSlow, onFallback }: RouteCallbacks
   ) =>
     work.step(() => {
       const began = elapsedMs()
-      const fromStart = () => otherwise({ known: undefined, began })
+      const fromStart = () => onFallback({ known: undefined, began })
       if (!endpoints.isOpen()) return fromStart()
       const route = routes.of(message.subject)
       const subject = subjectWithId(route.subject, header)
-      if ("problem" in subject || !deliveries.isCalm()) return fromStart()
+      if ("problem" in subject || !deliveries.isHealthy()) return fromStart()
       const event = eventOf(message, header, subject)
       const { keys, plan } = nextPart(event, route, 0, "", partSize(publisher.outbound.largest))
       if (!plan.last) return fromStart()
-      goesTo(Math.min(plan.endpoints.length, fanOut))
-      const telling = new Telling(plans, event, plan, clock.currentTimeMillisUnsafe(), began)
-      const done = () => {
+      goesTo(Math.min(plan.endpoints.length, maxConcurrentStores))
+      const planCommit = new PlanCommit(plans, event, plan, clock.currentTimeMillisUnsafe(), began)
+      const onComplete = () => {
         acknowledge(message)
         work.done()
       }
       const send = () =>
-        sendAll({ message, telling, keys, began }, work, { done, otherwise, lasts })
-      const carryOut = () => {
+        sendAll({ message, planCommit, keys, began }, work, { onComplete, onFallback, onSlow })
+      const commit = () => {
         if (isSole(plan) && facts.isTaking()) return send()
-        telling.ask(() =>
+        planCommit.commitThen(() =>
           work.step(() => {
             // The very same, so that it is known as this one where it has been stored.
-            if (telling.isUnsure) return otherwise({ known: undefined, began, asked: telling })
+            if (planCommit.isUnsure)
+              return onFallback({ known: undefined, began, asked: planCommit })
             reached("plan-stored")
             send()
           })
         )
       }
       origins.tryClaim(event, header, (isFirst) =>
-        work.step(() => (isFirst ? carryOut() : fromStart()))
+        work.step(() => (isFirst ? commit() : fromStart()))
       )
     })
 
-  return { plainly, carefully, endpoints }
+  return { routeFast, routeRecovering, endpoints }
 })

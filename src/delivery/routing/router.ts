@@ -4,12 +4,12 @@ import type { Layout } from "../../broker/installed.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { Take } from "../../broker/puller.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
-import { InHand } from "../lanes/in-hand.ts"
+import { makeInFlight } from "../in-flight.ts"
+import { PrefetchWindow } from "../lanes/prefetch-window.ts"
 import { pull } from "../lanes/pull.ts"
-import { makeUnderway } from "../underway.ts"
-import { makeBegun } from "./begun.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
-import type { Owned } from "./fan-out.ts"
+import type { OwnedPartitions } from "./fan-out.ts"
+import { makePartialRoutings } from "./partial-routing.ts"
 import { makeRoute } from "./route.ts"
 import { makeWaitingRoom } from "./waiting-room.ts"
 
@@ -17,13 +17,13 @@ import { makeWaitingRoom } from "./waiting-room.ts"
  * Deliveries of the events in hand. More would wait for places in their endpoints' lines, and go
  * through the queue at twice the cost (docs/performance.md).
  */
-const mostInHand = 256
+const maxPrefetched = 256
 /** For how many an event is taken before the first ones have been routed. */
-const usualParts = 8
+const defaultParts = 8
 /** Pause before an event that could not be routed is tried again, ms. */
-const retryPause = 5_000
+const retryPauseMs = 5_000
 /** The same before one that nobody has begun is handed out again, ms. */
-const giveBackPause = 1_000
+const giveBackPauseMs = 1_000
 
 export interface RouterOptions {
   readonly worker: string
@@ -32,7 +32,7 @@ export interface RouterOptions {
   readonly bytesInHand: number
   /** Of those that are attempted, whether they count as in hand or not. */
   readonly bytesStraight: number
-  readonly owned: Owned
+  readonly owned: OwnedPartitions
   readonly stopping: () => boolean
 }
 
@@ -47,11 +47,15 @@ export interface RouterOptions {
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
   const { names } = yield* Broker
-  const inHand = new InHand({ deliveries: mostInHand, bytes: options.bytesInHand, usualParts })
-  yield* inHand.keepAlive(layout.ackWait)
-  const begun = yield* makeBegun(layout.partitions)
+  const prefetch = new PrefetchWindow({
+    deliveries: maxPrefetched,
+    bytes: options.bytesInHand,
+    usualParts: defaultParts
+  })
+  yield* prefetch.keepAlive(layout.ackWait)
+  const begun = yield* makePartialRoutings(layout.partitions)
   const route = yield* makeRoute(options)
-  const underway = yield* makeUnderway<Broker>()
+  const inFlightWork = yield* makeInFlight<Broker>()
   /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
   const working = new Map<number, number>()
 
@@ -61,31 +65,34 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     // In hand already, and perhaps being attempted: its answer settles this one, too.
     if (working.get(message.seq) === message.storedAt) return
     working.set(message.seq, message.storedAt)
-    const hand = inHand.take(message)
+    const hand = prefetch.take(message)
     waitingRoom.routed(message.data.length, 1)
     const ended = () => {
       if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
-      inHand.release(hand)
+      prefetch.release(hand)
     }
-    const redelivered = message.handedOut > 1
+    const redelivered = message.deliveryCount > 1
     const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
       comeBackOnFailure(message, routed)
     const event = { eventSeq: message.seq, eventAt: message.storedAt }
     if (begun.isNew(event, redelivered)) {
-      const work = underway.begin(ended, (defect) => careful(Effect.die(defect)))
-      route.plainly(message, header, work, {
+      const work = inFlightWork.begin(ended, (defect) => careful(Effect.die(defect)))
+      route.routeFast(message, header, work, {
         goesTo: (deliveries) => {
-          inHand.weigh(hand, deliveries)
+          prefetch.weigh(hand, deliveries)
           waitingRoom.routed(message.data.length, deliveries - 1)
         },
-        otherwise: (sofar) => work.goOn(careful(route.carefully(message, header, sofar))),
-        lasts: () => inHand.setApart(hand)
+        onFallback: (routingProgress) =>
+          work.continueInFiber(careful(route.routeRecovering(message, header, routingProgress))),
+        onSlow: () => prefetch.exclude(hand)
       })
     } else {
       // What is known of it must not grow old while the endpoints are waited for.
       const known = Effect.andThen(route.endpoints.pass, begun.of(event, redelivered))
-      const routed = Effect.flatMap(known, (known) => route.carefully(message, header, { known }))
-      underway.run(careful(routed), ended)
+      const routed = Effect.flatMap(known, (known) =>
+        route.routeRecovering(message, header, { known })
+      )
+      inFlightWork.run(careful(routed), ended)
     }
   }
   yield* pull({
@@ -94,7 +101,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     consumer: names.routerConsumer,
     stopping,
     take,
-    tooLarge: (wanted) => inHand.tooLarge(wanted),
+    tooLarge: (wanted) => prefetch.tooLarge(wanted),
     room: Effect.gen(function* () {
       const known = yield* begun.ready.pipe(
         Effect.tapError((error) =>
@@ -107,22 +114,22 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         return
       }
       if (!(yield* waitingRoom.hasRoom)) return
-      yield* inHand.roomy
-      return (yield* route.endpoints.look) ? inHand.room : undefined
+      yield* prefetch.hasCapacity
+      return (yield* route.endpoints.look) ? prefetch.capacity : undefined
     })
   })
-  yield* underway.none
+  yield* inFlightWork.none
 })
 
 /** An event that could not be routed comes back; what of it was stored must be looked for then. */
 const comeBackOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
   const comeBack = Effect.sync(() => {
-    const times = Math.min(message.handedOut - 1, 6)
-    message.nak(retryPause * 2 ** times)
+    const times = Math.min(message.deliveryCount - 1, 6)
+    message.nak(retryPauseMs * 2 ** times)
   })
   const giveBack = Effect.sync(() => {
     // At once it could come here again, while a worker stops.
-    message.nak(giveBackPause)
+    message.nak(giveBackPauseMs)
   })
   return routed.pipe(
     Effect.catchCauseIf(

@@ -12,7 +12,7 @@ export interface Route extends Choice {
 }
 
 /** Subjects that are remembered. */
-const most = 1_000
+const maxCachedSubjects = 1_000
 
 /**
  * Where events go by their subject, which is found out once for each, and again when an endpoint has
@@ -21,7 +21,7 @@ const most = 1_000
 export class Routes {
   readonly #directory: Directory["Service"]
   readonly #names: Names
-  #known = new Recent<Route>(most)
+  #known = new Recent<Route>(maxCachedSubjects)
   #version = -1
 
   constructor(directory: Directory["Service"], names: Names) {
@@ -31,7 +31,7 @@ export class Routes {
 
   of(subject: string): Route {
     const version = this.#directory.version()
-    if (version !== this.#version) this.#known = new Recent(most)
+    if (version !== this.#version) this.#known = new Recent(maxCachedSubjects)
     this.#version = version
     const known = this.#known.get(subject)
     if (known !== undefined) return known

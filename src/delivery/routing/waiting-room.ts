@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { roomAgain, waitingBytes } from "../../broker/room.ts"
+import { resumeBelowShare, waitingBytes } from "../../broker/room.ts"
 
 /** What a stored delivery has beside its body: headers and subject, bytes. */
 const envelope = 512
@@ -9,9 +9,9 @@ const withoutBound = 256 * 1024 ** 2
 /** Of what is left, the part that is routed before the next look: other routers route, too. */
 const part = 1 / 4
 /** Less than this is not worth a look, bytes. */
-const leastPart = 256 * 1024
+const minShareBytes = 256 * 1024
 /** Pause between looks while there is no room, ms. */
-const pause = 250
+const retryPauseMs = 250
 
 /**
  * Holds routing back while what waits for endpoints takes all the room that the event stream leaves
@@ -42,7 +42,9 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
     if (most === undefined) return withoutBound
     const held = yield* Effect.forEach(waiting, info, { concurrency: 16 })
     const free = most - held.reduce((sum, { state }) => sum + state.bytes, 0)
-    return free <= (said ? most * (1 - roomAgain) : 0) ? 0 : Math.max(leastPart, free * part)
+    return free <= (said ? most * (1 - resumeBelowShare) : 0)
+      ? 0
+      : Math.max(minShareBytes, free * part)
   })
 
   const tell = Effect.fnUntraced(function* (isHeld: boolean) {
@@ -66,7 +68,7 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
       left = yield* Effect.orElseSucceed(look, () => withoutBound)
       yield* tell(left <= 0)
       if (left > 0) return true
-      yield* Effect.sleep(pause)
+      yield* Effect.sleep(retryPauseMs)
       return false
     })
   }

@@ -4,7 +4,7 @@ import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { readStream } from "../../broker/scan.ts"
 import { eraseValue, isConflict, writeValue } from "../../broker/values.ts"
-import { lookAt } from "./entry.ts"
+import { readEntry } from "./kv-entry.ts"
 import type { Owner } from "./ownership.ts"
 import type { Heartbeat, Role } from "./roster.ts"
 import { decodeHeartbeat, memberKey, Roster, rosterSubjects } from "./roster.ts"
@@ -19,9 +19,9 @@ export const signs = 5
 /** A write that has not been answered for this part of the time is taken for lost, and repeated. */
 export const lostAfter = 0.3
 /** Signs of others may come late: they are missed after so much of their life. */
-const grace = 1.5
+const lostAfterFactor = 1.5
 /** Pause before the others are looked for again after that failed, ms. */
-const pause = 1_000
+const pollMs = 1_000
 
 /** A worker among the others. */
 export interface Membership {
@@ -112,7 +112,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   })
   /** It has ended by time, or somebody else has the id now. */
   const reconsider = Effect.gen(function* () {
-    const found = yield* lookAt(bucket, key)
+    const found = yield* readEntry(bucket, key)
     const holder = Option.getOrUndefined(decodeHeartbeat(found.text ?? ""))
     if (holder !== undefined && holder.instance !== instance) {
       yield* Deferred.fail(
@@ -165,7 +165,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(ttl / signs), beat)))
 
   const { changes, isComplete, roster } = yield* listen(bucket, ttl, isSound)
-  const isAlive = (at: number) => now() - at < ttl * grace
+  const isAlive = (at: number) => now() - at < ttl * lostAfterFactor
   const own = () => {
     const heard = roster().members.get(worker)
     return heard?.said.instance === instance && isAlive(heard.at)
@@ -212,7 +212,7 @@ const whereabouts = ({ host, id, pid }: Heartbeat): string =>
  * killed is there until its time is over; one that gives a sign of life meanwhile is alive.
  */
 const claim = Effect.fnUntraced(function* (bucket: string, { ttl, worker }: Owner) {
-  const look = lookAt(bucket, memberKey(worker))
+  const look = readEntry(bucket, memberKey(worker))
   const first = yield* look
   let found = first
   while (found.text !== undefined) {
@@ -278,7 +278,7 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound
         Effect.logDebug("listening to the other workers failed; trying again", {
           why: error.message
         }),
-        Effect.sleep(pause)
+        Effect.sleep(pollMs)
       )
     ),
     Effect.forever,

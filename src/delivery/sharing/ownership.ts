@@ -3,7 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import { elapsedMs } from "../../broker/elapsed.ts"
 import type { Life } from "../../broker/outbound.ts"
 import { eraseValue, isConflict, writeValue } from "../../broker/values.ts"
-import { lookAt } from "./entry.ts"
+import { readEntry } from "./kv-entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
 
 /** Who owns a partition, and for how long without a sign of life, ms. */
@@ -48,7 +48,7 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
   const key = leaseKey(partition)
   const value = JSON.stringify({ worker, instance })
 
-  const look = Effect.map(lookAt(bucket, key), ({ revision, text }) => ({
+  const look = Effect.map(readEntry(bucket, key), ({ revision, text }) => ({
     revision,
     holder: Option.getOrUndefined(decodeLease(text ?? ""))
   }))
@@ -94,7 +94,7 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     const now = yield* look
     if (now.holder !== undefined && now.holder.instance !== instance)
       return yield* lose(now.holder.worker)
-    const last = yield* lookAt(bucket, lastKey(partition))
+    const last = yield* readEntry(bucket, lastKey(partition))
     if (last.text !== instance) return yield* lose(undefined)
     yield* write(now.revision)
   })

@@ -20,7 +20,7 @@ type Whose = Pick<RoundAt, "tenant" | "endpoint">
 const keyOf = ({ endpoint, tenant }: Whose): string => `${tenant}.${endpoint}`
 
 /** Endpoints that are looked at at the same time. */
-const atOnce = 16
+const maxConcurrentReads = 16
 
 /**
  * How long attempts at endpoints may take, as they are configured now. A delivery may be with a
@@ -43,7 +43,7 @@ export const makeAttemptTimes = Effect.gen(function* () {
       Effect.forEach(
         [...new Set([...all].map(keyOf))].filter((key) => !known.has(key)),
         read,
-        { concurrency: atOnce, discard: true }
+        { concurrency: maxConcurrentReads, discard: true }
       ),
     /** ms */
     of: (whose: Whose): number => known.get(keyOf(whose)) ?? defaultTimeoutMs

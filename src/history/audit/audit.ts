@@ -8,18 +8,18 @@ import { makeAttemptTimes } from "./attempt-times.ts"
 import { withoutRemoved } from "./beginning.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
-import { compareDeadLetters, stillUnburied, stillUntold } from "./burials.ts"
 import { readCautions } from "./cautions.ts"
 import { compareCircuits } from "./circuits.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
+import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
 import type { Findings, Overdue } from "./judgement.ts"
 import { judge } from "./judgement.ts"
+import type { PendingMessage, Unreadable } from "./pending-scan.ts"
+import { isStillThere, scanAll, scanFor } from "./pending-scan.ts"
 import type { AuditRange, Reach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
-import type { Unreadable, Waiter } from "./waiting-rooms.ts"
-import { isStillThere, lookEverywhere, lookFor } from "./waiting-rooms.ts"
 
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */
@@ -32,11 +32,11 @@ export interface AuditOptions extends AuditRange {
  * What waits past its deadline, or for the router, for longer than this is not well, ms. What may be
  * with a request has the time that one may take besides.
  */
-const grace = 15 * 60_000
+const overdueAfterMs = 15 * 60_000
 /** Looks for what was not found, an ack_wait apart, before it is called missing. */
-const looks = 2
+const maxSecondLooks = 2
 /** Unreadable messages of which it is asked at the same time whether they are still there. */
-const atOnce = 16
+const maxConcurrentReads = 16
 
 /**
  * Shows from the streams and nothing else what became of each delivery in a range. Nothing stands
@@ -75,7 +75,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
 
   const overdue = new Map<string, Overdue>()
   const now = yield* Clock.currentTimeMillis
-  const lastDue = (yield* firstSince(names.events, now - grace)) - 1
+  const lastDue = (yield* firstSince(names.events, now - overdueAfterMs)) - 1
   const times = yield* makeAttemptTimes
   /** By how long an attempt may take, the last event that has been stored for longer than that and the grace. */
   const lastDueBy = new Map<number, number>()
@@ -86,7 +86,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     yield* times.learn(list)
     for (const time of new Set(list.map(times.of)))
       if (!lastDueBy.has(time))
-        lastDueBy.set(time, (yield* firstSince(names.events, now - grace - time)) - 1)
+        lastDueBy.set(time, (yield* firstSince(names.events, now - overdueAfterMs - time)) - 1)
   })
   const isInHand = (round: RoundAt) =>
     round.eventSeq > Math.max(reach.routerFloor, lastDueBy.get(times.of(round)) ?? lastDue)
@@ -95,9 +95,9 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     yield* learn(ledger.open(isInHand).lost)
     return ledger.open(isInHand).lost
   })
-  const see = (waiter: Waiter) => {
+  const see = (waiter: PendingMessage) => {
     const { deadline } = waiter
-    if (!ledger.found(waiter) || deadline === undefined || deadline + grace >= now) return
+    if (!ledger.found(waiter) || deadline === undefined || deadline + overdueAfterMs >= now) return
     overdue.set(roundName(waiter), { ...waiter, deadline })
   }
   const unreadable = new Map<string, Unreadable>()
@@ -106,20 +106,20 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     if (message.tenant === tenant) unreadable.set(`${message.stream}:${message.seq}`, message)
   }
   ledger.beginLooking()
-  yield* lookEverywhere(partitions, see, seeUnreadable)
+  yield* scanAll(partitions, see, seeUnreadable)
   const letters = yield* compareDeadLetters(ledger)
   yield* books.readHistory
 
-  for (let look = 1; look <= looks; look++) {
+  for (let look = 1; look <= maxSecondLooks; look++) {
     const lost = yield* findLost
-    const untold = stillUntold(letters.untold, ledger)
+    const untold = stillWithoutFact(letters.untold, ledger)
     if (
       lost.length + untold.length + letters.unburied.length + overdue.size === 0 &&
       !books.strays.isWaiting
     )
       break
     yield* Effect.sleep(ackWait)
-    yield* lookFor(lost, partitions, see)
+    yield* scanFor(lost, partitions, see)
     yield* books.readHistory
   }
   yield* times.learn(overdue.values())
@@ -137,13 +137,14 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     lastDue,
     overdue: [...overdue.values()].filter(
       (waiter) =>
-        waiter.deadline + grace + times.of(waiter) < now && !hasEnded(ledger.stateOf(waiter))
+        waiter.deadline + overdueAfterMs + times.of(waiter) < now &&
+        !hasEnded(ledger.stateOf(waiter))
     ),
     unreadable: yield* Effect.filter([...unreadable.values()], stillUnreadable(ledger), {
-      concurrency: atOnce
+      concurrency: maxConcurrentReads
     }),
-    unburied: yield* stillUnburied(letters.unburied, ledger),
-    untold: stillUntold(letters.untold, ledger)
+    unburied: yield* stillMissing(letters.unburied, ledger),
+    untold: stillWithoutFact(letters.untold, ledger)
   }
   const after = (yield* readChanges).changes
   if (after.epoch === epoch && after.change === undefined) return findings

@@ -3,7 +3,7 @@ import { essenceOf, fromEssence, isSettled } from "../fold/round.ts"
 /** Events that are kept together: 8 bits say which of them is meant, 24 which lane. */
 export const eventsPerBlock = 256
 /** A lane is an endpoint's round; 0 stands for none. */
-export const mostLanes = 1 << 24
+export const maxLanes = 1 << 24
 
 const smallest = 64
 

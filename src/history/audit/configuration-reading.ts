@@ -1,7 +1,7 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readStream } from "../../broker/scan.ts"
-import { moodOf } from "../../domain/fact.ts"
+import { factResult } from "../../domain/fact.ts"
 import type { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
 import { readThrough } from "./reading.ts"
@@ -30,7 +30,7 @@ export const readConfiguration = Effect.fnUntraced(function* (
   yield* readThrough(
     {
       stream,
-      subjects: [names.subjects.fact(tenant ?? "*", "*", moodOf(kind), kind)],
+      subjects: [names.subjects.fact(tenant ?? "*", "*", factResult(kind), kind)],
       from: 1,
       to: state.last_seq
     },

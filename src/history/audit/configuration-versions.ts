@@ -18,7 +18,7 @@ export type Filters = ReadonlyArray<ReadonlyArray<string>>
 
 /** Filters by their text: most endpoints have those of others. */
 const known = new Map<string, Filters>()
-const mostKnown = 10_000
+const maxSharedFilters = 10_000
 
 const filtersOf = (types: ReadonlyArray<unknown>): Filters | undefined => {
   if (!types.every((type) => typeof type === "string")) return undefined
@@ -26,7 +26,7 @@ const filtersOf = (types: ReadonlyArray<unknown>): Filters | undefined => {
   const before = known.get(text)
   if (before !== undefined) return before
   const filters = types.map((type) => type.split("."))
-  if (known.size < mostKnown) known.set(text, filters)
+  if (known.size < maxSharedFilters) known.set(text, filters)
   return filters
 }
 
@@ -73,7 +73,7 @@ export const wants = ({ filters }: Version, type: string): boolean => {
  * A version that another one replaced within this time may never have been shown to a router, ms: a
  * watch shows the last value of each key only, and may be 10 s behind.
  */
-const unseenMs = 20_000
+const maxUnseenMs = 20_000
 
 /** How many of a list, which is in the order of its revisions, have one up to this. */
 export const countUpTo = <A>(
@@ -150,7 +150,7 @@ export class Versions {
       const version = this.#all[at]
       const next = this.#all[at + 1]
       if (version === undefined || next === undefined || next.storedAt > plannedAt) break
-      if (next.storedAt - version.storedAt > unseenMs) break
+      if (next.storedAt - version.storedAt > maxUnseenMs) break
       may.push(this.#all[at - 1])
     }
     return may

@@ -5,7 +5,7 @@ import type { Seen } from "./reading.ts"
 /** Sequences that have a digest of their own; it begins at a multiple of this. */
 export const digestSpan = 65_536
 
-const room = 1 << 20
+const bufferBytes = 1 << 20
 /** Sequence, time, and two lengths. */
 const frame = 24
 
@@ -25,7 +25,7 @@ export interface Stretch {
  */
 export class Digests {
   readonly stretches: Array<Stretch> = []
-  readonly #buffer = Buffer.allocUnsafe(room)
+  readonly #buffer = Buffer.allocUnsafe(bufferBytes)
   #used = 0
   #hash: Hash = createHash("sha256")
   #first = 0
@@ -49,8 +49,8 @@ export class Digests {
     this.#last = seq
     const { data, subject } = message
     const needed = frame + subject.length + data.length
-    if (this.#used + needed > room) this.#flush()
-    if (needed > room) {
+    if (this.#used + needed > bufferBytes) this.#flush()
+    if (needed > bufferBytes) {
       this.#hash.update(`${seq} ${nanoseconds} ${subject} ${data.length} `).update(data)
       return
     }

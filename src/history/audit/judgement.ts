@@ -14,16 +14,16 @@ import {
   reasonOf
 } from "../fold/round.ts"
 import type { Books } from "./books.ts"
-import type { Unburied, Untold } from "./burials.ts"
+import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
 import { wronglyLeftOut } from "./left-out.ts"
+import type { PendingMessage, Unreadable } from "./pending-scan.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
 import { Problems } from "./problem.ts"
 import type { Reach } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
-import type { Unreadable, Waiter } from "./waiting-rooms.ts"
 
 /** A delivery that waits though its time is over. */
-export interface Overdue extends Waiter {
+export interface Overdue extends PendingMessage {
   readonly deadline: number
 }
 
@@ -39,8 +39,8 @@ export interface Findings {
   readonly isInHand: (round: RoundAt) => boolean
   /** Events up to here were stored so long ago that the router should have come to them. */
   readonly lastDue: number
-  readonly unburied: ReadonlyArray<Unburied>
-  readonly untold: ReadonlyArray<Untold>
+  readonly unburied: ReadonlyArray<MissingDeadLetter>
+  readonly untold: ReadonlyArray<DeadLetterWithoutFact>
 }
 
 /** How the rounds stand; each is counted once, but for `repeated` and `late`. */

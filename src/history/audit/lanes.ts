@@ -1,5 +1,5 @@
 import { firstRound } from "../../domain/delivery.ts"
-import { mostLanes } from "./block.ts"
+import { maxLanes } from "./block.ts"
 
 /** An endpoint's round: what deliveries of different events have in common. */
 export interface Lane {
@@ -36,9 +36,9 @@ export class Lanes {
     const known = this.#numbers.get(key)
     if (known !== undefined) return known
     const number = this.#free.pop() ?? this.#lanes.length + 1
-    if (number >= mostLanes)
+    if (number >= maxLanes)
       throw new RangeError(
-        `more than ${mostLanes} rounds of endpoints in one audit: audit a shorter range with --since and --until`
+        `more than ${maxLanes} rounds of endpoints in one audit: audit a shorter range with --since and --until`
       )
     this.#lanes[number - 1] = { tenant, endpoint, round }
     this.#uses[number - 1] = 0

@@ -17,7 +17,7 @@ import type { Scope } from "./scope.ts"
 const waits = 1 << 13
 
 /** Facts between two looks for blocks that can be made small. */
-const pause = 1 << 16
+const factsBetweenPacks = 1 << 16
 
 const isOpen = (state: number): boolean => isBegun(state) && !hasEnded(state)
 
@@ -84,7 +84,7 @@ export class Ledger {
 
   /** Takes in a fact; says where it cannot be. */
   fact(record: Loose, storedAt: number): Objection | undefined {
-    if (++this.#facts % pause === 0) this.#pack()
+    if (++this.#facts % factsBetweenPacks === 0) this.#pack()
     const { kind } = record
     const step = stepOfKind.get(kind)
     if (step === undefined && kind !== "unroutable" && kind !== "missing") return undefined
@@ -346,7 +346,7 @@ export class Ledger {
 
   /** Nothing is open, and nothing was told of it lately. */
   #isQuiet(block: Block): boolean {
-    return block.open === 0 && this.#facts - block.touched >= pause
+    return block.open === 0 && this.#facts - block.touched >= factsBetweenPacks
   }
 
   #isSettled(block: Block): boolean {

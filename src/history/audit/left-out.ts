@@ -8,7 +8,7 @@ import type { Books } from "./books.ts"
 import type { Problem } from "./problem.ts"
 
 /** Pairs of events that are compared at the same time. */
-const atOnce = 16
+const maxConcurrentReads = 16
 
 /**
  * Events that the router left out as repeats, and that are none by what the broker says of where they
@@ -39,7 +39,7 @@ export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: 
   const wrong = yield* Effect.filter(
     [...leftOut],
     ([eventSeq, first]) => Effect.map(isRepeat(eventSeq, first), (is) => !is),
-    { concurrency: atOnce }
+    { concurrency: maxConcurrentReads }
   )
   return wrong.map(
     ([eventSeq, first]): Problem => ({

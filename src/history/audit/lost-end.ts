@@ -34,7 +34,7 @@ export interface Left {
 }
 
 /** A leader that was just elected may take a moment to know all that it has, ms. */
-const pause = 1_000
+const retryPauseMs = 1_000
 
 /**
  * Fails where a stream does not go on where it was left. A broker that lost the end of a stream
@@ -55,6 +55,6 @@ export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", lef
     return isOther ? last.seq : undefined
   })
   if ((yield* look) === undefined) return
-  const from = yield* Effect.delay(look, pause)
+  const from = yield* Effect.delay(look, retryPauseMs)
   if (from !== undefined) return yield* new EndLost({ of, from, to: next - 1 })
 })

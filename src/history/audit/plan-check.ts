@@ -7,7 +7,7 @@ import { textIn } from "./record.ts"
 /** How old the endpoints may be that an event is planned by, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000
 /** Types of a tenant of which it is remembered who wants them. */
-const mostTypes = 1_000
+const maxCachedTypes = 1_000
 
 /** A part of a plan, as far as it can be checked. */
 interface PlanPart {
@@ -74,7 +74,7 @@ class Tenant {
     this.#moveTo(directory)
     const known = this.#wanting.get(type)
     if (known !== undefined) return known
-    if (this.#wanting.size >= mostTypes) this.#wanting.clear()
+    if (this.#wanting.size >= maxCachedTypes) this.#wanting.clear()
     const wanting = new Set<Versions>()
     for (const versions of this.endpoints.values())
       if (mayWant(versions.at(directory), type)) wanting.add(versions)

@@ -47,7 +47,7 @@ export interface Problem {
 }
 
 /** That are listed. */
-const most = 10_000
+const maxListedProblems = 10_000
 
 /** Of all problems their number, of the first that are wanted what they are: there may be millions. */
 export class Problems {
@@ -62,7 +62,7 @@ export class Problems {
   /** Counts it; true where it is to be listed. */
   count(problem: Problem): boolean {
     this.counts.set(problem.kind, (this.counts.get(problem.kind) ?? 0) + 1)
-    return this.list.length < most && this.#isWanted(problem)
+    return this.list.length < maxListedProblems && this.#isWanted(problem)
   }
 
   get total(): number {

@@ -24,11 +24,11 @@ export interface ReadingOptions {
 }
 
 /** Messages that one request asks for. Two are open, so that the broker is never idle. */
-const batch = 2_000
+const messagesPerRequest = 2_000
 /** Without a message for so long, ms, it is looked whether there is one. */
-const patience = 2_000
+const silenceMs = 2_000
 /** How long the rest may keep one waiting while a copy of the stream catches up, ms. */
-const longest = 60_000
+const maxSilenceMs = 60_000
 
 /**
  * Shows all messages of a part of a stream, in order and each once, to its end as the stream's
@@ -49,7 +49,7 @@ export const readThrough = Effect.fnUntraced(function* (
     if (next > to) return
     if (yield* isAtEnd(options, next)) return
     if (next > before) silentSince = performance.now()
-    else if (performance.now() - silentSince > longest)
+    else if (performance.now() - silentSince > maxSilenceMs)
       return yield* new BrokerError({ operation, cause: new Error("the broker broke off") })
     yield* Effect.sleep("100 millis")
   }
@@ -108,9 +108,13 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
     const request = () =>
       connection.isClosed()
         ? end()
-        : connection.publish(subject, JSON.stringify({ batch, expires: nanos(60_000) }), {
-            reply: inbox
-          })
+        : connection.publish(
+            subject,
+            JSON.stringify({ batch: messagesPerRequest, expires: nanos(60_000) }),
+            {
+              reply: inbox
+            }
+          )
     const subscription = connection.subscribe(inbox, {
       callback: (error, message) => {
         if (ended || error !== null || !message.reply?.startsWith("$JS.ACK.")) return
@@ -127,13 +131,13 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
         next = seq + 1
         see({ message, seq, nanoseconds: tokens[at + 2] ?? "0" })
         if (next > to || tokens[at + 3] === "0") return end()
-        if (count % batch === 0) request()
+        if (count % messagesPerRequest === 0) request()
       }
     })
     const watch = setInterval(() => {
       if (count === lastCount) end()
       lastCount = count
-    }, patience)
+    }, silenceMs)
     request()
     request()
     return Effect.sync(end)

@@ -1,0 +1,205 @@
+import type { EndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { circuitOf } from "../domain/endpoint.ts"
+import type { Health } from "../domain/health.ts"
+import type { PendingMessage } from "../history/audit/pending-scan.ts"
+import type { Round } from "../history/fold/delivery.ts"
+import { plainText } from "../history/line.ts"
+import { spanText } from "../history/span.ts"
+import { moment } from "./endpoint-health.ts"
+import { countText } from "./number-format.ts"
+
+/** All that bears on a delivery that has not ended. */
+export interface Situation {
+  readonly round: Round
+  /** Where it waits; undefined where it was not found. */
+  readonly waiter: PendingMessage | undefined
+  /** The router has not finished its event. */
+  readonly isInRouter: boolean
+  /** Undefined where there is no such endpoint any more. */
+  readonly endpoint: Endpoint | undefined
+  readonly health: Health | undefined
+  readonly activity: EndpointNow
+}
+
+/** Why a delivery does not go on: what it waits for, until when (ms since the epoch), what would free it. */
+export interface Hold {
+  readonly by:
+    | "missing"
+    | "unreadable"
+    | "event"
+    | "dead-letters"
+    | "endpoint-removed"
+    | "endpoint-disabled"
+    | "no-worker"
+    | "time"
+    | "paused"
+    | "circuit"
+    | "retry-after"
+    | "cap"
+    | "rate"
+    | "turn"
+  readonly says: string
+  readonly until?: number
+  readonly freedBy: string
+}
+
+const timeHold = ({ attempts, waits }: Round, now: number): ReadonlyArray<Hold> => {
+  if (waits === undefined || waits.until <= now) return []
+  const last = attempts.at(-1)
+  const answer = last?.status ?? last?.error?.class ?? "no answer"
+  return [
+    {
+      by: "time",
+      says: `for its next attempt, in ${spanText(waits.until - now)}: attempt ${last?.number ?? 0} came to ${answer}`,
+      until: waits.until,
+      freedBy: "time alone"
+    }
+  ]
+}
+
+const circuitHold = (health: Health, endpoint: Endpoint, now: number): ReadonlyArray<Hold> => {
+  const { state, until = now, why = "" } = health.circuit
+  if (state === "closed") return []
+  const { successes } = circuitOf(endpoint)
+  const next = Math.max(until, health.notBefore ?? 0)
+  const probe = next > now ? `probed at ${moment(next, now)}` : "probed with its next delivery"
+  return [
+    {
+      by: "circuit",
+      says: `for its endpoint's circuit, which is ${state} (${plainText(why)}) and ${probe}`,
+      ...(next > now ? { until: next } : {}),
+      freedBy: `${successes} probes in a row that succeed`
+    }
+  ]
+}
+
+const endpointHolds = (
+  endpoint: Endpoint,
+  health: Health | undefined,
+  { told, waiting }: EndpointNow,
+  now: number
+): ReadonlyArray<Hold> => {
+  const { disabled, maxInFlight, paused, rate } = endpoint
+  const name = `${endpoint.tenant}/${endpoint.id}`
+  if (disabled !== undefined)
+    return [
+      {
+        by: "endpoint-disabled",
+        says: "for a worker to end it: its endpoint is disabled",
+        freedBy: "a running worker"
+      }
+    ]
+  const { notBefore = 0 } = health ?? {}
+  const isFull = told !== undefined && told.inFlight >= maxInFlight
+  return [
+    ...(paused === undefined
+      ? []
+      : [
+          {
+            by: "paused" as const,
+            says: "for its endpoint to be resumed: somebody paused it",
+            freedBy: `petrel endpoint resume ${name}`
+          }
+        ]),
+    ...(health === undefined ? [] : circuitHold(health, endpoint, now)),
+    ...(notBefore > now
+      ? [
+          {
+            by: "retry-after" as const,
+            says: `until ${moment(notBefore, now)}, as the receiver asked of everybody`,
+            until: notBefore,
+            freedBy: "time alone"
+          }
+        ]
+      : []),
+    ...(isFull
+      ? [
+          {
+            by: "cap" as const,
+            says: `for one of the ${maxInFlight} requests to end that its endpoint may have at once`,
+            freedBy: `answers, or petrel endpoint set ${name} --max-in-flight`
+          }
+        ]
+      : []),
+    ...(rate !== undefined && waiting.backlog > 0
+      ? [
+          {
+            by: "rate" as const,
+            says: `for its turn at its endpoint's rate, with ${countText(waiting.backlog)} in the backlog`,
+            freedBy: `time, or petrel endpoint set ${name} --rate`
+          }
+        ]
+      : [])
+  ]
+}
+
+/**
+ * What keeps a delivery that has not ended from going on, what matters most first. Never empty.
+ *
+ * @param now ms since the epoch.
+ */
+export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> => {
+  const { activity, endpoint, health, isInRouter, round, waiter } = situation
+  if (waiter === undefined && isInRouter)
+    return [
+      {
+        by: "event",
+        says: "with its event, which a router has in hand: it is attempted from there, or comes to its queue or backlog next",
+        freedBy: "time alone, or a running worker"
+      }
+    ]
+  if (waiter === undefined)
+    return [
+      {
+        by: "missing",
+        says: "nowhere that it can be seen: it may just be moving; `petrel audit` says whether it is missing",
+        freedBy: "petrel audit"
+      }
+    ]
+  const owner: ReadonlyArray<Hold> =
+    activity.owner === undefined
+      ? [
+          {
+            by: "no-worker",
+            says: `for a worker: nobody has partition ${activity.partition} now`,
+            freedBy: "petrel worker"
+          }
+        ]
+      : []
+  // Its message has no deadline that this version could read.
+  if (waiter.deadline === undefined)
+    return [
+      {
+        by: "unreadable",
+        says: `as message ${waiter.seq} of ${waiter.stream}, which is unreadable to this version: a newer one wrote it`,
+        freedBy: "a worker of the version that wrote it"
+      }
+    ]
+  if (waiter.ends !== undefined)
+    return [
+      ...owner,
+      {
+        by: "dead-letters",
+        says: `for room among the dead letters: it has ended (${waiter.ends}), and is not sent again`,
+        freedBy: "petrel init --dead-bytes, or petrel dead discard"
+      }
+    ]
+  if (endpoint === undefined)
+    return [
+      ...owner,
+      {
+        by: "endpoint-removed",
+        says: "for a worker to end it: its endpoint is not there any more",
+        freedBy: "a running worker"
+      }
+    ]
+  const holds = [
+    ...owner,
+    ...timeHold(round, now),
+    ...endpointHolds(endpoint, health, activity, now)
+  ]
+  return holds.length > 0
+    ? holds
+    : [{ by: "turn", says: "for its turn, or is being attempted now", freedBy: "time alone" }]
+}

@@ -1,0 +1,87 @@
+import { Cause, Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { untried } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import type { Facts } from "../../history/facts.ts"
+import { Directory } from "../endpoints/directory.ts"
+import type { EndpointHealth } from "../endpoints/endpoint-health.ts"
+import type { InFlight } from "../in-flight.ts"
+import type { PartitionMemory } from "../memory/partition-memory.ts"
+import type { StoreFailure } from "../memory/publish-once.ts"
+import type { Settlement } from "../settlement.ts"
+import type { Backlog } from "./backlog.ts"
+import type { Drains } from "./drains.ts"
+
+/** An untried delivery that is in no queue: its event is in hand until it is stored. */
+export interface BacklogCandidate {
+  readonly delivery: Delivery
+  readonly body: Uint8Array
+  /** Told once why it is not known to be stored, or nothing where it is. */
+  readonly ended: (why?: StoreFailure) => void
+}
+
+export interface DirectToBacklogOptions {
+  readonly memory: Pick<PartitionMemory, "directDeliveries">
+  readonly settlement: Pick<Settlement, "relocate" | "isOpen">
+  readonly backlog: Backlog
+  readonly drains: Pick<Drains, "isBehind" | "isFull" | "storing">
+  readonly health: Pick<EndpointHealth, "limit" | "refuses">
+  readonly inFlightWork: InFlight<Broker | Facts>
+}
+
+/**
+ * Makes what stores a delivery of an event in its endpoint's backlog, where the queue would only bring
+ * it there: an event for an endpoint that is down is stored once less so, and handed out once less.
+ */
+export const makeDirectToBacklog = Effect.fnUntraced(function* (options: DirectToBacklogOptions) {
+  const { backlog, drains, health, settlement, inFlightWork } = options
+  const { directDeliveries } = options.memory
+  const { names } = yield* Broker
+  const directory = yield* Directory
+
+  /** Where it would have to wait, and may. */
+  const waits = (key: string, delivery: Delivery) =>
+    (drains.isBehind(key) || health.limit(key) === 0) &&
+    !health.refuses(key) &&
+    !drains.isFull(key) &&
+    settlement.isOpen() &&
+    directory.liveNow(delivery, key) !== undefined
+
+  return ({ body, delivery, ended }: BacklogCandidate): boolean => {
+    const { endpoint, eventAt, eventSeq, tenant } = delivery
+    const key = endpointKey(tenant, endpoint)
+    if (!waits(key, delivery)) return false
+    const place = { stream: names.events, seq: eventSeq, at: eventAt }
+    const hasLeft = () => directDeliveries.isDone(key, delivery)
+    const taken = directDeliveries.begin(delivery)
+    let why: StoreFailure | undefined = "unknown"
+    const store = drains.storing(delivery, (after) =>
+      backlog.store({ body, delivery, place }, untried, after, hasLeft)
+    )
+    const stored = settlement.relocate(store).pipe(
+      Effect.match({
+        onFailure: (error) => {
+          why = error
+        },
+        onSuccess: () => {
+          directDeliveries.add(key, delivery)
+          why = undefined
+        }
+      }),
+      Effect.tapCauseIf(
+        (cause) => !Cause.hasInterrupts(cause),
+        (cause) =>
+          Effect.logError("a delivery met a defect on its way to the backlog", cause, {
+            seq: eventSeq,
+            endpoint
+          })
+      )
+    )
+    inFlightWork.run(stored, () => {
+      directDeliveries.leave(taken)
+      ended(why)
+    })
+    return true
+  }
+})

@@ -1,0 +1,62 @@
+import { Effect } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { Place } from "../../domain/fact.ts"
+import { placeName } from "../../domain/fact.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { EndpointHealth } from "../endpoints/endpoint-health.ts"
+import type { Handling, Relocate } from "../handling.ts"
+import type { InFlight } from "../in-flight.ts"
+import type { AckHandle } from "../lanes/ack-handle.ts"
+import type { StreamMemory } from "../memory/partition-memory.ts"
+import type { Backlog } from "./backlog.ts"
+import type { Drains } from "./drains.ts"
+
+export interface SpillOptions {
+  readonly memory: StreamMemory
+  readonly queue: Handling
+  readonly backlog: Backlog
+  readonly drains: () => Drains
+  readonly health: Pick<EndpointHealth, "refuses">
+  readonly inFlightWork: InFlight<Broker | Facts>
+  /** Follows each that has left, or was given back. */
+  readonly letGo: (held: AckHandle) => void
+}
+
+/** Makes what becomes of deliveries of the queue that cannot wait in memory: most go to their backlog. */
+export const makeSpill = (options: SpillOptions) => {
+  const { backlog, drains, health, letGo, memory, queue, inFlightWork } = options
+  /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
+  const moves = new Map<string, Effect.Effect<PubAck, PublishError>>()
+  const toBacklog: Relocate = (held, progress) => {
+    const name = placeName(held.place)
+    const hasLeft = () => memory.settled.has(held.place.seq, held.delivery)
+    const store =
+      moves.get(name) ??
+      drains().storing(held.delivery, (after) => backlog.store(held, progress, after, hasLeft))
+    moves.set(name, store)
+    return Effect.tap(store, () => Effect.sync(() => moves.delete(name)))
+  }
+
+  return {
+    /** Whether a message's move was begun, and nobody knows its end. */
+    hasBegun: (place: Place) => moves.size > 0 && moves.has(placeName(place)),
+    /** A message has ended: it moves no more. */
+    forget: (place: Place) => moves.size > 0 && moves.delete(placeName(place)),
+    /** Moves a delivery to its endpoint's backlog, or ends it where nothing is to wait there. */
+    leave: (key: string, held: AckHandle) => {
+      const isMoving = moves.has(placeName(held.place))
+      const reason =
+        !isMoving && health.refuses(key)
+          ? "circuit-open"
+          : !isMoving && drains().isFull(key)
+            ? "backlog-full"
+            : undefined
+      const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
+      inFlightWork.run(done, (finished) => {
+        if (!finished) held.nak(1)
+        letGo(held)
+      })
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { createInbox } from "@nats-io/transport-node"
+import { Effect, Option, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type {
+  IntrospectionAnswer,
+  IntrospectionChunk,
+  IntrospectionQuery
+} from "./introspection.ts"
+import { IntrospectionChunk as PartSchema } from "./introspection.ts"
+
+/** How long the owner of a partition may take to begin, ms. */
+const answerWithinMs = 1_000
+/** How long it may take for each further part once it has begun, ms: it is there, and busy. */
+const furtherPatience = 3_000
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(PartSchema))
+
+/**
+ * Asks the owner of a partition. Undefined where nobody owns it, or the owner says nothing: it may
+ * just be taking it over.
+ */
+export const queryOwner = Effect.fnUntraced(function* (
+  partition: number,
+  question: Omit<IntrospectionQuery, "v">
+) {
+  const { connection, names } = yield* Broker
+  return yield* Effect.callback<IntrospectionAnswer | undefined>((resume) => {
+    const inbox = createInbox()
+    const parts: Array<IntrospectionChunk> = []
+    let timer = setTimeout(() => end(undefined), answerWithinMs)
+    const subscription = connection.subscribe(inbox, {
+      callback: (error, message) => {
+        const part = error === null ? Option.getOrUndefined(decode(message.string())) : undefined
+        // The broker answers with nothing where nobody listens. One part too few is no answer.
+        if (part === undefined || part.part !== parts.length) return end(undefined)
+        parts.push(part)
+        if (part.isLast) return end(joined(parts))
+        clearTimeout(timer)
+        timer = setTimeout(() => end(undefined), furtherPatience)
+      }
+    })
+    const stop = () => {
+      clearTimeout(timer)
+      subscription.unsubscribe()
+    }
+    const end = (answer: IntrospectionAnswer | undefined) => {
+      stop()
+      resume(Effect.succeed(answer))
+    }
+    const asked: IntrospectionQuery = { v: 1, ...question }
+    connection.publish(names.subjects.ask(partition), JSON.stringify(asked), { reply: inbox })
+    return Effect.sync(stop)
+  })
+})
+
+const joined = (parts: ReadonlyArray<IntrospectionChunk>): IntrospectionAnswer | undefined => {
+  const [first] = parts
+  return first === undefined
+    ? undefined
+    : {
+        ...first,
+        endpoints: parts.flatMap(({ endpoints }) => endpoints),
+        tenants: parts.flatMap(({ tenants = [] }) => tenants)
+      }
+}

@@ -1,0 +1,33 @@
+import type { CapacityPool, SpeedClass } from "./capacity-pool.ts"
+
+/** Endpoints whose backlog waits for room for bodies, each once. */
+export class CapacityWaiters {
+  readonly #hungry = new Set<string>()
+  readonly #room: CapacityPool
+  readonly #roomFor: (key: string) => void
+
+  /** @param roomFor told that there is room again for an endpoint. */
+  constructor(room: CapacityPool, roomFor: (key: string) => void) {
+    this.#room = room
+    this.#roomFor = roomFor
+  }
+
+  /** Gets in line for an endpoint of that pace, unless there is room, or it stands there already. */
+  await(key: string, pace: SpeedClass): void {
+    const room = this.#room
+    if (room.bytesFor(pace) > 0 || this.#hungry.has(key)) return
+    const hungry = {
+      turn: () => {
+        if (room.bytesFor(pace) === 0) {
+          room.wait(pace, 1, hungry)
+          return false
+        }
+        this.#hungry.delete(key)
+        this.#roomFor(key)
+        return true
+      }
+    }
+    this.#hungry.add(key)
+    room.wait(pace, 1, hungry)
+  }
+}

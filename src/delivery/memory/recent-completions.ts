@@ -1,0 +1,105 @@
+/** Slots at the least. */
+const minSlots = 64
+/** The part of its slots that a table uses at most. */
+const maxLoadFactor = 3 / 4
+/** A table that has so many times the slots that it needs is not used again. */
+const muchMore = 4
+
+const slotsFor = (expected: number): number => {
+  let slots = minSlots
+  while (slots * maxLoadFactor < expected) slots *= 2
+  return slots
+}
+
+/**
+ * Deliveries that ended or were kept back: when their event was stored, by endpoint and the event's
+ * sequence. A hash table of numbers outside of V8's heap, 20 bytes a slot: there are thousands more
+ * each second, and Maps of them would be most of what the collector goes through.
+ */
+export class RecentCompletions {
+  /** Endpoints, counted from 0. */
+  readonly #endpoints = new Map<string, number>()
+  /** Of events; 0 in a slot that is free. */
+  #seqs: Float64Array
+  #owners: Uint32Array
+  /** ms since the epoch */
+  #times: Float64Array
+  #size = 0
+
+  /** @param expected how many it is made for; it grows where there are more. */
+  constructor(expected = 0) {
+    const slots = slotsFor(expected)
+    this.#seqs = new Float64Array(slots)
+    this.#owners = new Uint32Array(slots)
+    this.#times = new Float64Array(slots)
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  /**
+   * An empty table for so many: this one, unless it is much too large or too small. To give megabytes
+   * back to the system and ask for them again each time leaves gaps, and a process that grows.
+   */
+  emptied(expected: number): RecentCompletions {
+    const slots = slotsFor(expected)
+    if (this.#seqs.length < slots || this.#seqs.length > muchMore * slots)
+      return new RecentCompletions(expected)
+    this.#endpoints.clear()
+    this.#seqs.fill(0)
+    this.#size = 0
+    return this
+  }
+
+  /**
+   * @param key of the endpoint.
+   * @param eventSeq 1 at least.
+   * @param at ms since the epoch.
+   */
+  set(key: string, eventSeq: number, at: number): void {
+    if (this.#size >= this.#seqs.length * maxLoadFactor) this.#grow()
+    const owner = this.#endpoints.get(key) ?? this.#endpoints.size
+    if (owner === this.#endpoints.size) this.#endpoints.set(key, owner)
+    this.#put(owner, eventSeq, at)
+  }
+
+  get(key: string, eventSeq: number): number | undefined {
+    const owner = this.#endpoints.get(key)
+    if (owner === undefined) return undefined
+    const slot = this.#slotOf(owner, eventSeq)
+    return this.#seqs[slot] === 0 ? undefined : this.#times[slot]
+  }
+
+  #put(owner: number, eventSeq: number, at: number): void {
+    const slot = this.#slotOf(owner, eventSeq)
+    if (this.#seqs[slot] === 0) this.#size++
+    this.#seqs[slot] = eventSeq
+    this.#owners[slot] = owner
+    this.#times[slot] = at
+  }
+
+  /** Where it is, or would be. */
+  #slotOf(owner: number, eventSeq: number): number {
+    const seqs = this.#seqs
+    const last = seqs.length - 1
+    const hash = Math.imul(eventSeq, 0x9e3779b1) ^ Math.imul(owner + 1, 0x85ebca6b)
+    let slot = (hash ^ (hash >>> 15)) & last
+    while (seqs[slot] !== 0 && (seqs[slot] !== eventSeq || this.#owners[slot] !== owner))
+      slot = (slot + 1) & last
+    return slot
+  }
+
+  #grow(): void {
+    const [seqs, owners, times] = [this.#seqs, this.#owners, this.#times]
+    const slots = 2 * seqs.length
+    this.#seqs = new Float64Array(slots)
+    this.#owners = new Uint32Array(slots)
+    this.#times = new Float64Array(slots)
+    this.#size = 0
+    for (let slot = 0; slot < seqs.length; slot++) {
+      const eventSeq = seqs[slot] ?? 0
+      if (eventSeq !== 0) this.#put(owners[slot] ?? 0, eventSeq, times[slot] ?? 0)
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { undroppedSince } from "../../broker/kept-since.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import { parseDelivery } from "../../domain/delivery.ts"
+import { hasEnded, isBegun, isLate } from "../fold/round.ts"
+import type { DeadEnd, LetterOf } from "./dead-ends.ts"
+import { DeadEnds } from "./dead-ends.ts"
+import type { Ledger } from "./ledger.ts"
+import { readThrough } from "./reading.ts"
+import type { RoundAt } from "./record.ts"
+
+/** A dead letter in DEAD that no fact names. */
+export interface DeadLetterWithoutFact extends RoundAt {
+  readonly dead: number
+}
+
+/** A dead letter that a fact names and that is not in DEAD. */
+export type MissingDeadLetter = DeadEnd
+
+/** Removed by age a little before its time: clocks differ, ms. */
+const clockMarginMs = 5 * 60_000
+
+/**
+ * Compares the dead letters with what the facts say of them. A late success has resolved those of its
+ * round: they may be there or not, and be told of or not.
+ * What is older than DEAD keeps its letters need not be there.
+ */
+export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
+  const { ask, jsm, names } = yield* Broker
+  const info = yield* ask("look at the dead letters", () => jsm.streams.info(names.dead))
+  const { state } = info
+  const there = new DeadEnds()
+  const untold: Array<DeadLetterWithoutFact> = []
+  yield* readThrough(
+    {
+      stream: names.dead,
+      subjects: [names.subjects.allDead],
+      from: Math.max(1, state.first_seq),
+      to: state.last_seq,
+      headersOnly: true
+    },
+    ({ message, seq }) => {
+      const about = parseDelivery(
+        message.subject,
+        (name) => message.headers?.get(name) || undefined
+      )
+      if (about === undefined || ledger.isReplaced(about)) return
+      const letter = letterOf(about, seq, ledger)
+      if (ledger.deadEnds.has(letter)) there.add(letter, 0)
+      else if (mayBeUntold(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(letter))
+        untold.push({ ...about, dead: seq })
+    }
+  )
+  const dueSince = undroppedSince(info) + clockMarginMs
+  const unburied: Array<MissingDeadLetter> = []
+  for (const end of ledger.deadEnds.all())
+    if (!there.has(end) && !isResolved(end, ledger) && end.at >= dueSince) unburied.push(end)
+  return { unburied, untold }
+})
+
+const mayBeUntold = (state: number): boolean => isBegun(state) && !isLate(state)
+
+const isResolved = ({ eventSeq, lane }: DeadEnd, ledger: Ledger): boolean =>
+  isLate(ledger.stateOf({ ...ledger.lanes.get(lane), eventSeq }))
+
+/** The dead letter at a sequence of DEAD as the end of this round, not of another one. */
+const letterOf = (
+  { endpoint, eventSeq, round, tenant }: RoundAt,
+  dead: number,
+  ledger: Ledger
+): LetterOf => ({ dead, eventSeq, lane: ledger.lanes.find(tenant, endpoint, round) ?? 0 })
+
+const isSame = (one: LetterOf, other: LetterOf): boolean =>
+  one.dead === other.dead && one.eventSeq === other.eventSeq && one.lane === other.lane
+
+/** Those of which the leader knows no more either, and which nobody has discarded. */
+export const stillMissing = Effect.fnUntraced(function* (
+  unburied: ReadonlyArray<MissingDeadLetter>,
+  ledger: Ledger
+) {
+  const { ask, jsm, names } = yield* Broker
+  return yield* Effect.filter(
+    unburied.filter((end) => ledger.deadEnds.has(end) && !isResolved(end, ledger)),
+    (end) =>
+      ask("look for a dead letter", () =>
+        jsm.streams.getMessage(names.dead, { seq: end.dead })
+      ).pipe(
+        Effect.map((message) => {
+          const about =
+            message === null
+              ? undefined
+              : parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
+          if (about === undefined || ledger.isReplaced(about)) return true
+          return !isSame(letterOf(about, end.dead, ledger), end)
+        }),
+        Effect.catchIf(isNoSuchMessage, () => Effect.succeed(true))
+      ),
+    { concurrency: 16 }
+  )
+})
+
+/** Those that no fact names yet, though their delivery has come to another end. */
+export const stillWithoutFact = (
+  untold: ReadonlyArray<DeadLetterWithoutFact>,
+  ledger: Ledger
+): ReadonlyArray<DeadLetterWithoutFact> =>
+  untold.filter((letter) => {
+    const state = ledger.stateOf(letter)
+    if (!hasEnded(state) || isLate(state)) return false
+    const told = letterOf(letter, letter.dead, ledger)
+    return !ledger.deadEnds.has(told) && !ledger.deadEnds.isTaken(told)
+  })
