@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs"
 import { cpus, release, totalmem, type } from "node:os"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
-import { findNatsServer } from "../src/broker/binary.ts"
+import { findNatsServer } from "../src/broker/embedded/binary.ts"
 import { cores } from "./machine.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))

@@ -2,7 +2,7 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
-import { readKnownFact, writeWatermark } from "../src/delivery/memory/takeover.ts"
+import { readKnownFact, writeWatermark } from "../src/delivery/recovery/takeover.ts"
 import type { Delivery } from "../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../src/domain/delivery.ts"
 import { partitionOf } from "../src/domain/names.ts"

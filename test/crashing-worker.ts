@@ -1,7 +1,7 @@
 import { Effect, References, Schema } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { Failpoint } from "../src/delivery/failpoint.ts"
-import { startWorker } from "../src/delivery/worker.ts"
+import { startWorker } from "../src/worker/worker.ts"
 import { loopback } from "./engine.ts"
 
 /** What the process is told in its one argument, as JSON. */

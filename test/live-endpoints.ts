@@ -1,9 +1,9 @@
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../src/broker/connection.ts"
-import { changeEndpoint, disableEndpoint } from "../src/delivery/endpoints/endpoint-store.ts"
 import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
+import { changeEndpoint, disableEndpoint } from "../src/endpoints/endpoint-store.ts"
 import { eventually, publish } from "./engine.ts"
 import type { Received, Receiver } from "./receiver.ts"
 

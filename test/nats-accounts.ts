@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { findNatsServer } from "../src/broker/binary.ts"
+import { findNatsServer } from "../src/broker/embedded/binary.ts"
 import { launch } from "./nats-server.ts"
 
 /** The configuration that Petrel comes with. */

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { startAttempt } from "../src/delivery/attempt/attempt.ts"
-import { makeAgents } from "../src/delivery/attempt/egress.ts"
-import { targetOf } from "../src/delivery/attempt/redirect.ts"
+import { startAttempt } from "../src/delivery/http/attempt.ts"
+import { makeAgents } from "../src/delivery/http/egress.ts"
+import { targetOf } from "../src/delivery/http/redirect.ts"
 
 /** What came of a request of a worker: the status, or the class of the error. */
 const asWorker = (url: string) =>

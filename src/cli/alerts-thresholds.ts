@@ -1,12 +1,12 @@
 import { Duration, Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { StoredThresholds } from "../delivery/alerts/alert-store.ts"
+import type { StoredThresholds } from "../alerts/alert-store.ts"
 import {
   readThresholds,
   storeSystemThresholds,
   storeTenantThresholds
-} from "../delivery/alerts/alert-store.ts"
-import { thresholdsFrom } from "../delivery/alerts/thresholds.ts"
+} from "../alerts/alert-store.ts"
+import { thresholdsFrom } from "../alerts/thresholds.ts"
 import { AlertSettings, SystemAlertSettings, TenantAlertSettings } from "../domain/alert.ts"
 import { isToken } from "../domain/token.ts"
 import { plainText } from "../history/line.ts"

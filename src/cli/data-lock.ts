@@ -2,7 +2,7 @@ import { access, constants, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect, Schema } from "effect"
-import { makeDirectory } from "../broker/make-directory.ts"
+import { makeDirectory } from "../broker/embedded/make-directory.ts"
 
 /** A data directory that cannot be taken into use, and the message says what to do about it. */
 export class DataDirectoryError extends Schema.TaggedError<DataDirectoryError>()(

@@ -1,9 +1,9 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import type { EndpointRedelivery } from "../delivery/rounds/redeliver.ts"
-import type { StartedRound } from "../delivery/rounds/round.ts"
-import type { Unfit } from "../delivery/rounds/target.ts"
 import { readUnended } from "../history/dead-fates.ts"
+import type { EndpointRedelivery } from "../operations/rounds/redeliver.ts"
+import type { StartedRound } from "../operations/rounds/round.ts"
+import type { Unfit } from "../operations/rounds/target.ts"
 import { byFlag } from "./asked-by.ts"
 import {
   checkSelection,
@@ -29,7 +29,7 @@ const unfitTexts: Record<Unfit, string> = {
 }
 
 /** Not before it is needed: other commands do without the engine. */
-const engine = Effect.promise(() => import("../delivery/rounds/redeliver.ts"))
+const engine = Effect.promise(() => import("../operations/rounds/redeliver.ts"))
 
 const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
   plan.flatMap(({ endpoint, fresh, tenant, unfit }) =>

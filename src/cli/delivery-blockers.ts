@@ -1,4 +1,4 @@
-import type { EndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
+import type { EndpointNow } from "../delivery/introspection/endpoint-activity.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { circuitOf } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"

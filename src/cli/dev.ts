@@ -14,8 +14,8 @@ import {
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
 import { abandon, Broker } from "../broker/connection.ts"
-import type { EmbeddedBroker } from "../broker/embedded.ts"
-import { startEmbedded } from "../broker/embedded.ts"
+import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
+import { startEmbedded } from "../broker/embedded/embedded.ts"
 import { init } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
 import { boundAfterResize, maxStoreBytes, minStoreBytes, sharesOf } from "../broker/room.ts"
@@ -126,7 +126,7 @@ const serve = Effect.fnUntraced(function* (
 ) {
   // The engine is loaded by commands that run it only: the others answer sooner.
   setCollector()
-  const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
+  const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* layout(size)

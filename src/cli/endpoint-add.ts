@@ -1,6 +1,6 @@
 import { Clock, Effect, Random, Result } from "effect"
 import { Command } from "effect/cli"
-import { addEndpoint } from "../delivery/endpoints/endpoint-store.ts"
+import { addEndpoint } from "../endpoints/endpoint-store.ts"
 import { byFlag } from "./asked-by.ts"
 import {
   blankEndpoint,

@@ -1,5 +1,5 @@
 import { Duration, Effect, Result } from "effect"
-import { generateSecret, publicKeyOf, secretProblem } from "../delivery/attempt/signing.ts"
+import { generateSecret, publicKeyOf, secretProblem } from "../delivery/http/signing.ts"
 import type { Endpoint, Secret } from "../domain/endpoint.ts"
 import { maxTypes } from "../domain/endpoint.ts"
 import { alertType } from "../domain/type-filter.ts"

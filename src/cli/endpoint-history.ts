@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
-import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
+import { getEndpoint } from "../endpoints/endpoint-store.ts"
 import type { ConfigurationStep } from "../history/configuration-story.ts"
 import { readStory } from "../history/configuration-story.ts"
 import { askedBy, plainText } from "../history/line.ts"

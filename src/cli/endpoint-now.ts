@@ -1,4 +1,4 @@
-import type { EndpointNow, Told } from "../delivery/inquiry/endpoint-activity.ts"
+import type { EndpointNow, Told } from "../delivery/introspection/endpoint-activity.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { tallySince } from "../policy/tally.ts"

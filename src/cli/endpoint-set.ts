@@ -1,7 +1,7 @@
 import { Clock, Effect, Result, Schema } from "effect"
 import { Command } from "effect/cli"
-import { changeEndpoint } from "../delivery/endpoints/endpoint-store.ts"
 import { Endpoint } from "../domain/endpoint.ts"
+import { changeEndpoint } from "../endpoints/endpoint-store.ts"
 import { byFlag } from "./asked-by.ts"
 import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"

@@ -1,16 +1,16 @@
 import { Clock, Effect, Option, Stdio } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
-import { readRaised } from "../delivery/alerts/alert-store.ts"
+import { readRaised } from "../alerts/alert-store.ts"
+import { readAllNow, readEndpointNow } from "../delivery/introspection/endpoint-activity.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { isToken } from "../domain/token.ts"
 import {
   disableEndpoint,
   enableEndpoint,
   getEndpoint,
   listEndpoints,
   removeEndpoint
-} from "../delivery/endpoints/endpoint-store.ts"
-import { readAllNow, readEndpointNow } from "../delivery/inquiry/endpoint-activity.ts"
-import type { Endpoint } from "../domain/endpoint.ts"
-import { isToken } from "../domain/token.ts"
+} from "../endpoints/endpoint-store.ts"
 import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
 import { diff } from "./endpoint-diff.ts"

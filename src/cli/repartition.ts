@@ -1,7 +1,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Emptied, RepartitionStep } from "../delivery/repartition/repartition.ts"
-import type { Survey } from "../delivery/repartition/survey.ts"
+import type { Emptied, RepartitionStep } from "../operations/repartition/repartition.ts"
+import type { Survey } from "../operations/repartition/survey.ts"
 import type { Bar } from "./repartition-bar.ts"
 import { makeBar } from "./repartition-bar.ts"
 import { connected, petrel, report } from "./root-command.ts"
@@ -65,7 +65,7 @@ const draw = (bar: Bar, step: RepartitionStep): void => {
 }
 
 /** Not before it is needed: other commands do without the engine. */
-const engine = Effect.promise(() => import("../delivery/repartition/repartition.ts"))
+const engine = Effect.promise(() => import("../operations/repartition/repartition.ts"))
 
 const plan = Effect.fnUntraced(function* (to: number) {
   const { planRepartition } = yield* engine

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto"
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { getEndpoint } from "../delivery/endpoints/endpoint-store.ts"
-import type { Replay, ReplayOptions } from "../delivery/rounds/replay.ts"
-import type { StartedRound } from "../delivery/rounds/round.ts"
 import { isToken } from "../domain/token.ts"
+import { getEndpoint } from "../endpoints/endpoint-store.ts"
+import type { Replay, ReplayOptions } from "../operations/rounds/replay.ts"
+import type { StartedRound } from "../operations/rounds/round.ts"
 import { byFlag } from "./asked-by.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { countText, plural } from "./number-format.ts"
@@ -33,7 +33,7 @@ interface Asked {
 }
 
 /** Not before it is needed: other commands do without the engine. */
-const engine = Effect.promise(() => import("../delivery/rounds/replay.ts"))
+const engine = Effect.promise(() => import("../operations/rounds/replay.ts"))
 
 /** The same for the same arguments as they were given: `1h` stays `1h`. */
 const fingerprint = ({ onlyMissing, since, skipped, to, types, until }: Asked): string =>

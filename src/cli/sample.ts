@@ -4,15 +4,15 @@ import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { generateSecret } from "../delivery/attempt/signing.ts"
+import { generateSecret } from "../delivery/http/signing.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { RetryPolicy } from "../domain/retry-policy.ts"
 import {
   addEndpoint,
   changeEndpoint,
   getEndpoint,
   listEndpoints
-} from "../delivery/endpoints/endpoint-store.ts"
-import type { Endpoint } from "../domain/endpoint.ts"
-import { RetryPolicy } from "../domain/retry-policy.ts"
+} from "../endpoints/endpoint-store.ts"
 import { blankEndpoint } from "./endpoint-change.ts"
 import { Refused } from "./refused.ts"
 

@@ -1,4 +1,4 @@
-import type { StreamRoom, Survey } from "../delivery/inquiry/survey.ts"
+import type { StreamRoom, Survey } from "../delivery/introspection/survey.ts"
 import { shareOf } from "./number-format.ts"
 import { newsOf } from "./status-news.ts"
 import {

@@ -1,6 +1,6 @@
 import { resumeBelowShare } from "../broker/room.ts"
-import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
-import { defaultTtl } from "../delivery/sharing/ownership.ts"
+import { defaultTtl } from "../cluster/ownership.ts"
+import type { PartitionSurvey, Survey } from "../delivery/introspection/survey.ts"
 import { alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"

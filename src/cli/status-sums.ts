@@ -1,5 +1,5 @@
 import { waitingBytes } from "../broker/room.ts"
-import type { PartitionSurvey, Survey } from "../delivery/inquiry/survey.ts"
+import type { PartitionSurvey, Survey } from "../delivery/introspection/survey.ts"
 import { quantile } from "../policy/durations.ts"
 import { addCounts } from "../policy/tally.ts"
 

@@ -1,5 +1,5 @@
 import { styleText } from "node:util"
-import type { Survey } from "../delivery/inquiry/survey.ts"
+import type { Survey } from "../delivery/introspection/survey.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { tallySince } from "../policy/tally.ts"

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { AnswerLevel } from "../delivery/attempt/kept-answer.ts"
-import { answerLevels } from "../delivery/attempt/kept-answer.ts"
-import { defaultLoad } from "../delivery/lanes/capacity-pool.ts"
-import type { Role } from "../delivery/sharing/roster.ts"
-import type { WorkerOptions } from "../delivery/worker.ts"
+import type { Role } from "../cluster/roster.ts"
+import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
+import { answerLevels } from "../delivery/http/kept-answer.ts"
+import { defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { isToken } from "../domain/token.ts"
+import type { WorkerOptions } from "../worker/worker.ts"
 import { bytesExpected, bytesText, readBytes } from "./bytes.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { repeated } from "./endpoint-flags.ts"
@@ -94,7 +94,7 @@ const readAuthority = (path: string): Result.Result<string, string> =>
  */
 const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   setCollector()
-  const { startWorker } = yield* Effect.promise(() => import("../delivery/worker.ts"))
+  const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { id, roles } = options
   const worker = yield* startWorker(options)
   giveBackMemory()

@@ -9,11 +9,11 @@ import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
-import { findNatsServer } from "../../src/broker/binary.ts"
-import { homebrewFormula } from "../../src/broker/obtain/homebrew.ts"
-import { platformName, releaseArchive } from "../../src/broker/obtain/release.ts"
-import type { Source } from "../../src/broker/obtain/source.ts"
-import { ObtainFailed } from "../../src/broker/obtain/source.ts"
+import { findNatsServer } from "../../src/broker/embedded/binary.ts"
+import { homebrewFormula } from "../../src/broker/embedded/homebrew.ts"
+import { platformName, releaseArchive } from "../../src/broker/embedded/release.ts"
+import type { Source } from "../../src/broker/embedded/source.ts"
+import { ObtainFailed } from "../../src/broker/embedded/source.ts"
 
 const exec = promisify(execFile)
 
@@ -181,7 +181,7 @@ describe("obtaining a nats-server", () => {
   })
 
   it("lets several processes obtain at the same time", async () => {
-    const module = new URL("../../src/broker/binary.ts", import.meta.url).href
+    const module = new URL("../../src/broker/embedded/binary.ts", import.meta.url).href
     const script = await fakeServer(join(directory, "fetched"), "2.15.1")
     const code = `
       import { Effect } from "effect"

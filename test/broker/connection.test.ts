@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { findNatsServer } from "../../src/broker/binary.ts"
 import { Broker } from "../../src/broker/connection.ts"
+import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 import { launch, startServer } from "../nats-server.ts"
 
 const connected = Effect.gen(function* () {

@@ -7,8 +7,8 @@ import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
-import { findNatsServer } from "../../src/broker/binary.ts"
-import { findMirror } from "../../src/broker/obtain/debian.ts"
+import { findNatsServer } from "../../src/broker/embedded/binary.ts"
+import { findMirror } from "../../src/broker/embedded/debian.ts"
 
 const exec = promisify(execFile)
 

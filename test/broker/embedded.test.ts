@@ -12,8 +12,8 @@ import { connect } from "@nats-io/transport-node"
 import type { Scope } from "effect"
 import { Effect, Exit } from "effect"
 import { afterEach, beforeEach } from "vitest"
-import type { EmbeddedBroker } from "../../src/broker/embedded.ts"
-import { startEmbedded } from "../../src/broker/embedded.ts"
+import type { EmbeddedBroker } from "../../src/broker/embedded/embedded.ts"
+import { startEmbedded } from "../../src/broker/embedded/embedded.ts"
 
 let directory = ""
 beforeEach(async () => {
@@ -199,7 +199,7 @@ describe("the embedded broker", () => {
 
 /** A process that runs an embedded broker, as `petrel dev` does. It survives SIGINT and says so. */
 const owner = async (dataDir: string) => {
-  const module = new URL("../../src/broker/embedded.ts", import.meta.url).href
+  const module = new URL("../../src/broker/embedded/embedded.ts", import.meta.url).href
   const code = `
     import { Effect } from "effect"
     import { startEmbedded } from ${JSON.stringify(module)}

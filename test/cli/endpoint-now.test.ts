@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { nowCells, nowJson, nowRows } from "../../src/cli/endpoint-now.ts"
-import type { EndpointNow } from "../../src/delivery/inquiry/endpoint-activity.ts"
+import type { EndpointNow } from "../../src/delivery/introspection/endpoint-activity.ts"
 
 const hour = 3_600_000
 const at = new Date("2026-06-03T10:32:00").getTime()

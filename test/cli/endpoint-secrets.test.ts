@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll } from "vitest"
-import { getEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { getEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { endpoint, secret } from "../engine.ts"
 import { installations, program } from "./command-line.ts"
 

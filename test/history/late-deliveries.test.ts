@@ -1,13 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import type { AckHandle } from "../../src/delivery/lanes/ack-handle.ts"
-import { findMoved } from "../../src/delivery/memory/search.ts"
-import { findRounds } from "../../src/delivery/rounds/round-search.ts"
+import { findMoved } from "../../src/delivery/recovery/search.ts"
+import type { AckHandle } from "../../src/delivery/source/ack-handle.ts"
 import { roundKey, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { readLateDeliveries } from "../../src/history/late-deliveries.ts"
+import { findRounds } from "../../src/operations/rounds/round-search.ts"
 import { onServer } from "../scenario.ts"
 
 const { scenario } = onServer()

@@ -2,15 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { Duration, Effect, Layer, type Scope } from "effect"
 import { vi } from "vitest"
+import { storeSystemThresholds, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
 import { Broker } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
-import {
-  storeSystemThresholds,
-  storeTenantThresholds
-} from "../../src/delivery/alerts/alert-store.ts"
-import { pauseEndpoint, removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { WorkerOptions } from "../../src/delivery/worker.ts"
+import { pauseEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
+import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run, start } from "../cli/running.ts"
 import {
   backlogged,

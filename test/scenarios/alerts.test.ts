@@ -2,21 +2,17 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { vi } from "vitest"
+import type { AlertRecord } from "../../src/alerts/alert-store.ts"
+import { alertKey, listAlerts, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
 import { Broker } from "../../src/broker/connection.ts"
 import { eraseValue, writeValue } from "../../src/broker/values.ts"
-import type { AlertRecord } from "../../src/delivery/alerts/alert-store.ts"
-import {
-  alertKey,
-  listAlerts,
-  storeTenantThresholds
-} from "../../src/delivery/alerts/alert-store.ts"
+import type { Alert, AlertName } from "../../src/domain/alert.ts"
+import type { Fact } from "../../src/domain/fact.ts"
 import {
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { Alert, AlertName } from "../../src/domain/alert.ts"
-import type { Fact } from "../../src/domain/fact.ts"
+} from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { closedBooks } from "../books.ts"
 import {

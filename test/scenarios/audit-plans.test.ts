@@ -2,13 +2,13 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
+import type { Fact, Plan } from "../../src/domain/fact.ts"
 import {
   changeEndpoint,
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { Fact, Plan } from "../../src/domain/fact.ts"
+} from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { isClean, quiet } from "../books.ts"

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { eraseHealth, readHealth } from "../../src/delivery/endpoints/health-store.ts"
+import { eraseHealth, readHealth } from "../../src/endpoints/health-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"

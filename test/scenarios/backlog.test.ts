@@ -2,9 +2,9 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import { resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
-import { countWaiting } from "../../src/delivery/inquiry/waiting.ts"
+import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { partitionOf } from "../../src/domain/names.ts"
+import { resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   backlogged,

@@ -5,8 +5,8 @@ import {
   enableEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
-import { readHealth } from "../../src/delivery/endpoints/health-store.ts"
+} from "../../src/endpoints/endpoint-store.ts"
+import { readHealth } from "../../src/endpoints/health-store.ts"
 import { closedBooks } from "../books.ts"
 import {
   backlogged,

@@ -2,16 +2,16 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
+import { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import {
   changeEndpoint,
   disableEndpoint,
   enableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { FailpointName } from "../../src/delivery/failpoint.ts"
-import { partitionOf } from "../../src/domain/names.ts"
-import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
-import { RetryPolicy } from "../../src/domain/retry-policy.ts"
+} from "../../src/endpoints/endpoint-store.ts"
 import { allFacts, closedBooks, isClean, noRecords, quiet, storedFloor } from "../books.ts"
 import {
   endpoint,

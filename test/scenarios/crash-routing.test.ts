@@ -2,13 +2,13 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
+import type { FailpointName } from "../../src/delivery/failpoint.ts"
+import { partitionOf } from "../../src/domain/names.ts"
 import {
   changeEndpoint,
   disableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
-import type { FailpointName } from "../../src/delivery/failpoint.ts"
-import { partitionOf } from "../../src/domain/names.ts"
+} from "../../src/endpoints/endpoint-store.ts"
 import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, eventually, nth, publish, queued, worker } from "../engine.ts"

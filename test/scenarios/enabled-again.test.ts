@@ -4,8 +4,8 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import type { HeaderList } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
-import { enableEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
+import { enableEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   endpoint,

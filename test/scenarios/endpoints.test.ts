@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { Broker } from "../../src/broker/connection.ts"
-import { enableEndpoint, removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { enableEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { closedBooks } from "../books.ts"
 import { makeConditions } from "../conditions.ts"
 import {

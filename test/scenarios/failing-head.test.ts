@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { readHealth } from "../../src/delivery/endpoints/health-store.ts"
+import { readHealth } from "../../src/endpoints/health-store.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   backlogged,

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { partitionOf } from "../../src/domain/names.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { isClean, quiet, storedFloor } from "../books.ts"
 import {

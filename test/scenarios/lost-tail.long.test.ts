@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
-import { Directory } from "../../src/delivery/endpoints/directory.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
+import { Directory } from "../../src/endpoints/directory.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import {
   backlogged,
   endpoint,

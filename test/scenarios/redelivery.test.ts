@@ -5,7 +5,7 @@ import {
   changeEndpoint,
   disableEndpoint,
   removeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
+} from "../../src/endpoints/endpoint-store.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
 import { closedBooks } from "../books.ts"
 import { nth } from "../engine.ts"

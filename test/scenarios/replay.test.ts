@@ -6,8 +6,8 @@ import {
   enableEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../src/delivery/endpoints/endpoint-store.ts"
-import { countTypes } from "../../src/delivery/rounds/replay.ts"
+} from "../../src/endpoints/endpoint-store.ts"
+import { countTypes } from "../../src/operations/rounds/replay.ts"
 import { closedBooks, quiet } from "../books.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../engine.ts"
 import { gate } from "../gate.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { ReplayOptions } from "../../src/delivery/rounds/replay.ts"
-import { openReplay, planReplay } from "../../src/delivery/rounds/replay.ts"
+import type { ReplayOptions } from "../../src/operations/rounds/replay.ts"
+import { openReplay, planReplay } from "../../src/operations/rounds/replay.ts"
 import type { Receiver } from "../receiver.ts"
 
 /** What a story asks a replay for, unless it says otherwise: all of acme's events. */

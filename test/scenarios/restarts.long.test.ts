@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { vi } from "vitest"
-import { readHealth } from "../../src/delivery/endpoints/health-store.ts"
+import { readHealth } from "../../src/endpoints/health-store.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import { crashBroker } from "../broker-crash.ts"
 import { backlogged, endpoint, eventually, history, publishMany, quickRetry } from "../engine.ts"

@@ -1,19 +1,19 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Duration, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
-import { writeValue } from "../../src/broker/values.ts"
-import type { AlertRecord } from "../../src/delivery/alerts/alert-store.ts"
+import type { AlertRecord } from "../../src/alerts/alert-store.ts"
 import {
   alertKey,
   listAlerts,
   storeSystemThresholds,
   storeTenantThresholds
-} from "../../src/delivery/alerts/alert-store.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
-import { readSurvey } from "../../src/delivery/inquiry/survey.ts"
+} from "../../src/alerts/alert-store.ts"
+import { Broker } from "../../src/broker/connection.ts"
+import { writeValue } from "../../src/broker/values.ts"
+import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import {
   endpoint,

@@ -1,9 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { removeEndpoint } from "../../src/delivery/endpoints/endpoint-store.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
+import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import {
   deadLetters,
   endpoint,

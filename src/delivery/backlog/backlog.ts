@@ -7,8 +7,8 @@ import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
-import type { AckHandle } from "../lanes/ack-handle.ts"
-import { publishOnce } from "../memory/publish-once.ts"
+import { publishOnce } from "../recovery/publish-once.ts"
+import type { AckHandle } from "../source/ack-handle.ts"
 
 /** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */
 const leaderAnswerMs = 3_000

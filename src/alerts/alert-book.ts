@@ -1,0 +1,143 @@
+import type { Sent } from "../delivery/http/sender.ts"
+import type { AlertChoice } from "../domain/alert.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
+import { endpointKey } from "../domain/endpoint.ts"
+import { isOwnType } from "../domain/type-filter.ts"
+import type { LiveEndpoint } from "../endpoints/live-endpoint.ts"
+import { AlertWindow } from "../policy/alert-window.ts"
+import type { Thresholds } from "./thresholds.ts"
+
+/** How often what is over is looked for, ms. */
+const tidyPause = 60_000
+
+/** What is known of an endpoint that had attempts or dead letters within its window. */
+export interface AlertPage {
+  readonly generation: string
+  readonly window: AlertWindow
+  /** Something has happened since it was looked at. */
+  touched: boolean
+  /** Attempts that failed since the last one that did not. */
+  failuresInRow: number
+  /** Of the last failure. */
+  lastStatus: number | undefined
+  lastError: string | undefined
+}
+
+/** What alerts are made of in one partition: how deliveries went lately, by endpoint and by tenant. */
+export class AlertBook {
+  readonly #thresholds: Thresholds
+  readonly #pages = new Map<string, AlertPage>()
+  readonly #tenants = new Map<string, AlertWindow>()
+  #touched: Array<string> = []
+  #tidyAt = 0
+
+  constructor(thresholds: Thresholds) {
+    this.#thresholds = thresholds
+  }
+
+  /** @param progress what was known of the delivery before this attempt. */
+  answered(
+    { config, key }: Pick<LiveEndpoint, "config" | "key">,
+    { began, tenant, type }: Pick<Delivery, "began" | "tenant" | "type">,
+    { at, result, verdict }: Pick<Sent, "at" | "result" | "verdict">,
+    { attempts, firstAttemptAt: firstAt }: Pick<Progress, "attempts" | "firstAttemptAt">
+  ): void {
+    const page = this.#pageOf(key, config.generation, tenant, config.alerts)
+    this.#touch(key, page)
+    const made = { verdict, attempt: attempts + 1, at, firstAt }
+    page.window.attempt({ ...made, took: Math.max(0, at - began) })
+    if (verdict === "delivered") page.failuresInRow = 0
+    else {
+      page.failuresInRow++
+      page.lastStatus = result.status
+      page.lastError = result.error?.message
+    }
+    // What becomes of an alert must not be the reason of another.
+    if (!isOwnType(type)) this.#tenantOf(tenant).attempt(made)
+  }
+
+  /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
+  buried(
+    delivery: Pick<Delivery, "endpoint" | "generation" | "tenant" | "type">,
+    { firstAttemptAt }: Pick<Progress, "firstAttemptAt">,
+    at: number,
+    choice: AlertChoice | undefined
+  ): void {
+    const { endpoint, generation, tenant, type } = delivery
+    const key = endpointKey(tenant, endpoint)
+    const page = this.#pageOf(key, generation, tenant, choice)
+    this.#touch(key, page)
+    page.window.dead(at, firstAttemptAt)
+    if (!isOwnType(type)) this.#tenantOf(tenant).dead(at, firstAttemptAt)
+  }
+
+  page(key: string): AlertPage | undefined {
+    return this.#pages.get(key)
+  }
+
+  tenant(name: string): AlertWindow | undefined {
+    return this.#tenants.get(name)
+  }
+
+  /** Tenants that had attempts or dead letters. */
+  tenants(): Iterable<string> {
+    return this.#tenants.keys()
+  }
+
+  /** The keys of endpoints of which there is something new since this was asked last. */
+  takeTouched(at: number): ReadonlyArray<string> {
+    if (at >= this.#tidyAt) this.#tidy(at)
+    const touched = this.#touched
+    this.#touched = []
+    for (const key of touched) {
+      const page = this.#pages.get(key)
+      if (page !== undefined) page.touched = false
+    }
+    return touched
+  }
+
+  #touch(key: string, page: AlertPage): void {
+    if (page.touched) return
+    page.touched = true
+    this.#touched.push(key)
+  }
+
+  #pageOf(
+    key: string,
+    generation: string,
+    tenant: string,
+    choice: AlertChoice | undefined
+  ): AlertPage {
+    const known = this.#pages.get(key)
+    const over = this.#thresholds.endpoint(tenant, choice).window
+    // One that was made again under the same name begins anew.
+    if (known?.generation === generation && known.window.over === over) return known
+    const page: AlertPage = {
+      generation,
+      window: new AlertWindow(over),
+      touched: known?.touched ?? false,
+      failuresInRow: 0,
+      lastStatus: undefined,
+      lastError: undefined
+    }
+    this.#pages.set(key, page)
+    return page
+  }
+
+  #tenantOf(tenant: string): AlertWindow {
+    const known = this.#tenants.get(tenant)
+    const over = this.#thresholds.tenant(tenant).window
+    if (known?.over === over) return known
+    const window = new AlertWindow(over)
+    this.#tenants.set(tenant, window)
+    return window
+  }
+
+  #tidy(at: number): void {
+    this.#tidyAt = at + tidyPause
+    for (const [key, { touched, window }] of this.#pages)
+      if (!touched && window.isOver(at)) this.#pages.delete(key)
+    for (const [tenant, window] of this.#tenants)
+      if (window.isOver(at)) this.#tenants.delete(tenant)
+  }
+}

@@ -1,0 +1,154 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { eraseValue, readValues, writeValue } from "../broker/values.ts"
+import { readEntry } from "../cluster/kv-entry.ts"
+import { Alert, SystemAlertSettings, TenantAlertChoice } from "../domain/alert.ts"
+import { Fact } from "../domain/fact.ts"
+import { nobody } from "../domain/token.ts"
+
+/** What alerts are about: an endpoint, a tenant (endpoint `_`), or the system (both `_`). */
+export interface AlertSubject {
+  readonly tenant: string
+  readonly endpoint: string
+}
+
+/** The system as what alerts are about. */
+export const theSystem: AlertSubject = { tenant: nobody, endpoint: nobody }
+
+/** Which of the three it is. */
+export const aboutOf = ({ endpoint, tenant }: AlertSubject): Alert["about"] => {
+  if (endpoint !== nobody) return "endpoint"
+  return tenant === nobody ? "system" : "tenant"
+}
+
+/** Which alerts are raised about something: the value under `alertKey` in the bucket of alerts. */
+export const AlertRecord = Schema.Struct({
+  v: Schema.Literal(1),
+  /** Of the endpoint that is meant: one made again under the same name begins anew. */
+  generation: Schema.optionalKey(Schema.String),
+  raised: Schema.Array(Alert),
+  /** The latest change, until it is in the history. */
+  untold: Schema.optionalKey(Fact)
+})
+export type AlertRecord = typeof AlertRecord.Type
+
+export const nothingRaised: AlertRecord = { v: 1, raised: [] }
+
+/** The key of what is raised; `raised.` and three tokens at most. */
+export const alertKey = (subject: AlertSubject): string => {
+  switch (aboutOf(subject)) {
+    case "endpoint":
+      return `raised.endpoint.${subject.tenant}.${subject.endpoint}`
+    case "tenant":
+      return `raised.tenant.${subject.tenant}`
+    case "system":
+      return "raised.system"
+  }
+}
+
+const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(AlertRecord))
+
+/** A stored record; undefined where it is none that this version can read. */
+export const parseRecord = (text: string): AlertRecord | undefined =>
+  Option.getOrUndefined(decodeRecord(text))
+
+/** What is raised about something, as the bucket holds it. */
+export interface StoredAlerts extends AlertSubject {
+  readonly record: AlertRecord
+  readonly revision: number
+}
+
+const subjectIn = (key: string): AlertSubject => {
+  const [, , tenant = nobody, endpoint = nobody] = key.split(".")
+  return { tenant, endpoint }
+}
+
+/**
+ * What is raised.
+ *
+ * @param keys of which ones, as a subject. (Default: of all)
+ */
+export const listAlerts = Effect.fnUntraced(function* (keys = "raised.>") {
+  const { names } = yield* Broker
+  const stored = yield* Stream.runCollect(readValues(names.buckets.alerts, keys))
+  return stored.flatMap(({ key, revision, text }): ReadonlyArray<StoredAlerts> => {
+    const record = parseRecord(text)
+    return record === undefined ? [] : [{ ...subjectIn(key), record, revision }]
+  })
+})
+
+/** What is raised about something now. */
+export const readRaised = Effect.fnUntraced(function* (subject: AlertSubject) {
+  const { names } = yield* Broker
+  const { text } = yield* readEntry(names.buckets.alerts, alertKey(subject))
+  return (text === undefined ? undefined : parseRecord(text))?.raised ?? []
+})
+
+/** An alert with what it is about. */
+export interface RaisedAlert {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly alert: Alert
+}
+
+const order = ["system", "tenant", "endpoint"]
+
+/** Alerts one by one: of the system first, then of tenants, then of endpoints. */
+export const raisedIn = (stored: ReadonlyArray<StoredAlerts>): ReadonlyArray<RaisedAlert> =>
+  stored
+    .flatMap(({ endpoint, record, tenant }) =>
+      record.raised.map((alert) => ({ tenant, endpoint, alert }))
+    )
+    .toSorted(
+      (a, b) =>
+        order.indexOf(a.alert.about) - order.indexOf(b.alert.about) ||
+        a.alert.raisedAt - b.alert.raisedAt
+    )
+
+/** What was set for tenants, and for the system. */
+export interface StoredThresholds {
+  readonly system: SystemAlertSettings | undefined
+  readonly tenants: ReadonlyMap<string, TenantAlertChoice>
+}
+
+const ofSystem = "thresholds.system"
+const ofTenants = "thresholds.tenant."
+
+const decodeSystem = Schema.decodeUnknownOption(Schema.fromJsonString(SystemAlertSettings))
+const decodeTenant = Schema.decodeUnknownOption(Schema.fromJsonString(TenantAlertChoice))
+
+/** All that was set. What does not parse is as if it were not there. */
+export const readThresholds = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const values = yield* Stream.runCollect(readValues(names.buckets.alerts, "thresholds.>"))
+  let system: SystemAlertSettings | undefined
+  const tenants = new Map<string, TenantAlertChoice>()
+  for (const { key, text } of values) {
+    if (key === ofSystem) {
+      system = Option.getOrUndefined(decodeSystem(text))
+      continue
+    }
+    const choice = Option.getOrUndefined(decodeTenant(text))
+    if (choice !== undefined) tenants.set(key.slice(ofTenants.length), choice)
+  }
+  return { system, tenants } satisfies StoredThresholds
+})
+
+const encodeSystem = Schema.encodeSync(Schema.fromJsonString(SystemAlertSettings))
+const encodeTenant = Schema.encodeSync(Schema.fromJsonString(TenantAlertChoice))
+
+const store = Effect.fnUntraced(function* (key: string, text: string | undefined) {
+  const { names } = yield* Broker
+  const bucket = names.buckets.alerts
+  if (text !== undefined) return yield* Effect.asVoid(writeValue(bucket, key, text))
+  const { text: before } = yield* readEntry(bucket, key)
+  if (before !== undefined) yield* eraseValue(bucket, key)
+})
+
+/** Sets what holds for the system and all tenants; undefined takes it back. */
+export const storeSystemThresholds = (settings: SystemAlertSettings | undefined) =>
+  store(ofSystem, settings === undefined ? undefined : encodeSystem(settings))
+
+/** Sets what holds for a tenant and its endpoints; undefined takes it back. */
+export const storeTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
+  store(`${ofTenants}${tenant}`, choice === undefined ? undefined : encodeTenant(choice))

@@ -1,0 +1,76 @@
+import { Effect } from "effect"
+import type { AlertChoice } from "../domain/alert.ts"
+import type { AlertThresholds } from "../policy/alert-thresholds.ts"
+import { defaultThresholds, withSettings } from "../policy/alert-thresholds.ts"
+import type { StoredThresholds } from "./alert-store.ts"
+import { readThresholds } from "./alert-store.ts"
+
+/** When alerts are raised, as far as a worker knows. */
+export interface Thresholds {
+  readonly system: () => AlertThresholds
+  readonly tenant: (tenant: string) => AlertThresholds
+  /** Whom to tell about a tenant, and about its endpoints that name nobody. */
+  readonly contact: (tenant: string) => string | undefined
+  /** @param choice the endpoint's own; the same object gives the same thresholds at no cost. */
+  readonly endpoint: (tenant: string, choice: AlertChoice | undefined) => AlertThresholds
+}
+
+/** Thresholds from what was set. */
+export const thresholdsFrom = (stored: StoredThresholds): Thresholds => {
+  const system = withSettings(defaultThresholds, stored.system)
+  const tenants = new Map<string, AlertThresholds>()
+  const contacts = new Map<string, string>()
+  for (const [tenant, choice] of stored.tenants) {
+    const { contact, ...settings } = choice === "off" ? {} : choice
+    tenants.set(tenant, withSettings(system, choice === "off" ? choice : settings))
+    if (contact !== undefined) contacts.set(tenant, contact)
+  }
+  const own = new WeakMap<object, AlertThresholds>()
+  const off = new Map<AlertThresholds, AlertThresholds>()
+  const ofTenant = (tenant: string) => tenants.get(tenant) ?? system
+  return {
+    system: () => system,
+    tenant: ofTenant,
+    contact: (tenant) => contacts.get(tenant),
+    endpoint: (tenant, choice) => {
+      if (choice === undefined) return ofTenant(tenant)
+      if (choice === "off") {
+        const under = ofTenant(tenant)
+        const known = off.get(under) ?? withSettings(under, choice)
+        off.set(under, known)
+        return known
+      }
+      const known = own.get(choice)
+      if (known !== undefined) return known
+      const made = withSettings(ofTenant(tenant), choice)
+      own.set(choice, made)
+      return made
+    }
+  }
+}
+
+/**
+ * Reads what was set for tenants and the system every so often (ms), for as long as the scope lives.
+ * Where it cannot be read, what was read last goes on holding.
+ */
+export const watchThresholds = Effect.fnUntraced(function* (every: number) {
+  let now = thresholdsFrom({ system: undefined, tenants: new Map() })
+  const read = readThresholds.pipe(
+    Effect.tap((stored) =>
+      Effect.sync(() => {
+        now = thresholdsFrom(stored)
+      })
+    ),
+    Effect.catch((error) =>
+      Effect.logDebug("cannot read the thresholds of alerts", { why: error.message })
+    )
+  )
+  yield* read
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(every), read)))
+  return {
+    system: () => now.system(),
+    tenant: (tenant) => now.tenant(tenant),
+    contact: (tenant) => now.contact(tenant),
+    endpoint: (tenant, choice) => now.endpoint(tenant, choice)
+  } satisfies Thresholds
+})

@@ -1,0 +1,278 @@
+import type { ChildProcess } from "node:child_process"
+import { spawn } from "node:child_process"
+import { closeSync, openSync } from "node:fs"
+import { readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises"
+import { connect } from "node:net"
+import { totalmem } from "node:os"
+import { join, resolve } from "node:path"
+import type { Duration, Scope } from "effect"
+import { Deferred, Effect, Schedule, Schema } from "effect"
+import type { BrokerBinaryError } from "./binary.ts"
+import { findNatsServer } from "./binary.ts"
+import { makeDirectory } from "./make-directory.ts"
+import { runsWith } from "./process-table.ts"
+import type { Progress } from "./source.ts"
+
+/** The embedded broker did not start, and the message says what to do about it. */
+export class BrokerStartError extends Schema.TaggedError<BrokerStartError>()("BrokerStartError", {
+  message: Schema.String
+}) {}
+
+export interface EmbeddedOptions {
+  /** For clients; 0 takes a free one. */
+  readonly port: number
+  /** Holds the store, the generated configuration and the log; made if it is missing. */
+  readonly dataDir: string
+  /** Without a token the broker lets everybody in: anything but loopback is open to all. (Default: 127.0.0.1) */
+  readonly host?: string | undefined
+  /** What each client must give; letters, digits, - or _. (Default: nothing) */
+  readonly token?: string | undefined
+  /** Bytes, headers included. (Default: 1 MiB) */
+  readonly maxPayload?: number | undefined
+  /** Bytes that the store may take. (Default: what nats-server takes, three quarters of the free disk) */
+  readonly maxStore?: number | undefined
+  /** A nats-server to run. (Default: what findNatsServer finds) */
+  readonly binary?: string | undefined
+  /** How long starting may take; a large store is read first. (Default: 2 minutes) */
+  readonly startTimeout?: Duration.Input | undefined
+  readonly onProgress?: Progress | undefined
+}
+
+export interface EmbeddedBroker {
+  readonly url: string
+  readonly pid: number
+  /** Waits for the broker's end, whoever brought it about; its exit code, 128 + n after signal n. */
+  readonly exited: Effect.Effect<number>
+}
+
+/**
+ * Runs a broker as long as standard input's stand-in, descriptor 3, is open at the other end: it
+ * goes when Petrel lets go of it, and just as well when Petrel is killed.
+ */
+const keeper = `"$@" 3<&- & server=$!
+(read -r line <&3; kill -TERM "$server") 2>/dev/null & reader=$!
+exec 3<&-
+wait "$server"; code=$?
+kill "$reader" 2>/dev/null
+exit $code`
+
+const stopTimeout = "5 seconds"
+const orphanTimeout = "10 seconds"
+const pollInterval = "20 millis"
+const logLimit = 10 * 1024 * 1024
+
+const attempt = <A>(what: () => Promise<A>) =>
+  Effect.tryPromise({
+    try: what,
+    catch: (cause) =>
+      new BrokerStartError({
+        message: `the broker's data directory cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`
+      })
+  })
+
+const maxFileStore = ({ maxStore }: EmbeddedOptions): string =>
+  maxStore === undefined ? "" : `, max_file_store: ${maxStore}`
+
+const authorization = ({ token }: EmbeddedOptions): string =>
+  token === undefined ? "" : `authorization { token: ${JSON.stringify(token)} }\n`
+
+const configuration = (options: EmbeddedOptions, dataDir: string) => `# Written at each start.
+server_name: "petrel"
+host: ${JSON.stringify(options.host ?? "127.0.0.1")}
+port: ${options.port === 0 ? -1 : options.port}
+max_payload: ${options.maxPayload ?? 1024 * 1024}
+jetstream { store_dir: ${JSON.stringify(dataDir)}${maxFileStore(options)} }
+pid_file: ${JSON.stringify(join(dataDir, "nats-server.pid"))}
+ports_file_dir: ${JSON.stringify(dataDir)}
+${authorization(options)}`
+
+/** A quarter of what this machine or container has, in bytes, between 256 MiB and 4 GiB. */
+const memoryLimit = (): number => {
+  const constrained = process.constrainedMemory()
+  const available = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
+  return Math.floor(Math.min(Math.max(available / 4, 256 * 2 ** 20), 4 * 2 ** 30))
+}
+
+const read = (path: string) => readFile(path, "utf8").catch(() => undefined)
+
+/**
+ * nats-server does not lock its store, and two on one store ruin it. The broker of a Petrel that
+ * was killed a moment ago is on its way out: it is waited for. One that stays has an owner.
+ */
+const awaitFormerBroker = Effect.fnUntraced(function* (
+  dataDir: string,
+  config: string,
+  progress: Progress | undefined
+) {
+  const pid = Number(yield* Effect.promise(() => read(join(dataDir, "nats-server.pid"))))
+  if (!Number.isInteger(pid) || pid <= 0) return
+  const alive = Effect.promise(() => runsWith(pid, config))
+  if (!(yield* alive)) return
+  progress?.(`waiting for the former broker of ${dataDir} to end (process ${pid})`)
+  yield* alive.pipe(
+    Effect.repeat({ while: (alive) => alive, schedule: Schedule.spaced(pollInterval) }),
+    Effect.timeoutOrElse({
+      duration: orphanTimeout,
+      orElse: () =>
+        Effect.fail(
+          new BrokerStartError({
+            message: `${dataDir} is in use by another Petrel's broker (process ${pid}): stop that one, or choose another data directory`
+          })
+        )
+    })
+  )
+})
+
+const prepare = async (options: EmbeddedOptions, dataDir: string, config: string) => {
+  for (const name of await readdir(dataDir))
+    if (name.endsWith(".ports")) await rm(join(dataDir, name), { force: true })
+  await rm(join(dataDir, "nats-server.pid"), { force: true })
+  // Written anew, for a file that is there keeps its mode.
+  await rm(config, { force: true })
+  await writeFile(config, configuration(options, dataDir), { mode: 0o600 })
+  const log = join(dataDir, "nats-server.log")
+  const size = await stat(log).then(
+    (found) => found.size,
+    () => 0
+  )
+  if (size <= logLimit) return { log, from: size }
+  await rm(log)
+  return { log, from: 0 }
+}
+
+interface Running {
+  readonly keeper: ChildProcess
+  readonly exited: Deferred.Deferred<number>
+}
+
+const launch = (binary: string, config: string, log: string) =>
+  Effect.suspend(() => {
+    const exited = Deferred.makeUnsafe<number>()
+    const output = openSync(log, "a")
+    // A process group of its own: Ctrl-C is for Petrel, which stops the broker last.
+    const child = spawn("sh", ["-c", keeper, "petrel-broker", binary, "-c", config], {
+      detached: true,
+      stdio: ["ignore", output, output, "pipe"],
+      env: { GOMEMLIMIT: String(memoryLimit()), ...process.env }
+    })
+    closeSync(output)
+    child.once("error", () => Deferred.doneUnsafe(exited, Effect.succeed(127)))
+    child.once("exit", (code, signal) =>
+      Deferred.doneUnsafe(exited, Effect.succeed(code ?? (signal === "SIGKILL" ? 137 : 143)))
+    )
+    return Effect.succeed<Running>({ keeper: child, exited })
+  })
+
+const stop = ({ keeper, exited }: Running) =>
+  Effect.suspend(() => {
+    const channel = keeper.stdio[3]
+    channel?.on("error", () => {})
+    channel?.destroy()
+    return Deferred.await(exited)
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: stopTimeout,
+      orElse: () =>
+        Effect.suspend(() => {
+          if (keeper.pid !== undefined) process.kill(-keeper.pid, "SIGKILL")
+          return Deferred.await(exited)
+        })
+    }),
+    Effect.ignoreCause
+  )
+
+const Ports = Schema.fromJsonString(Schema.Struct({ nats: Schema.NonEmptyArray(Schema.String) }))
+
+const portsFile = /_(\d+)\.ports$/
+
+/** Where the broker listens by its own account, once it has written that down completely. */
+const listening = async (dataDir: string) => {
+  for (const name of await readdir(dataDir)) {
+    const pid = portsFile.exec(name)?.[1]
+    const ports = Schema.decodeUnknownOption(Ports)(await read(join(dataDir, name)))
+    if (pid !== undefined && ports._tag === "Some")
+      return { pid: Number(pid), port: Number(new URL(ports.value.nats[0]).port) }
+  }
+  return undefined
+}
+
+/** Whether a NATS server greets on that port. */
+const greets = (host: string, port: number) =>
+  new Promise<boolean>((done) => {
+    const socket = connect(port, host)
+    const end = (answer: boolean) => {
+      socket.destroy()
+      done(answer)
+    }
+    socket.setTimeout(5_000, () => end(false))
+    socket.once("error", () => end(false))
+    socket.once("data", (data) => end(data.toString("latin1").startsWith("INFO ")))
+  })
+
+const whyItStopped = async (options: EmbeddedOptions, log: { log: string; from: number }) => {
+  const written = await readFile(log.log).catch(() => Buffer.alloc(0))
+  const lines = written.subarray(log.from).toString().trim().split("\n")
+  const said = lines.findLast((line) => /\[(FTL|ERR)\]/.test(line)) ?? lines.at(-1) ?? ""
+  return /address already in use/.test(said)
+    ? `port ${options.port} on ${options.host ?? "127.0.0.1"} is taken: stop what listens there, or choose another port`
+    : `nats-server stopped while starting (${said.replace(/^.*\[(FTL|ERR)\] /, "")}): see ${log.log}`
+}
+
+const reachableAt = (host: string) => {
+  if (host === "0.0.0.0") return "127.0.0.1"
+  return host === "::" ? "::1" : host
+}
+
+/**
+ * Starts a broker with JetStream for as long as the scope lasts, and waits until it takes
+ * connections. It does not get the terminal's Ctrl-C, and it does not outlive this process, even
+ * one that is killed. Closing the scope stops it and waits for its end; after 5 seconds it is
+ * killed.
+ *
+ * Fails where the port is taken, where the data directory is in use by a broker that another
+ * Petrel runs, and where there is no usable nats-server.
+ */
+export const startEmbedded = Effect.fnUntraced(function* (
+  options: EmbeddedOptions
+): Effect.fn.Return<EmbeddedBroker, BrokerStartError | BrokerBinaryError, Scope.Scope> {
+  const binary =
+    options.binary ??
+    (yield* findNatsServer(
+      options.onProgress === undefined ? {} : { onProgress: options.onProgress }
+    )).path
+  yield* attempt(() => makeDirectory(options.dataDir))
+  const dataDir = yield* attempt(() => realpath(resolve(options.dataDir)))
+  const config = join(dataDir, "nats-server.conf")
+  yield* awaitFormerBroker(dataDir, config, options.onProgress)
+  const log = yield* attempt(() => prepare(options, dataDir, config))
+
+  const running = yield* Effect.acquireRelease(launch(binary, config, log.log), stop)
+  const host = reachableAt(options.host ?? "127.0.0.1")
+  const ready = Effect.gen(function* () {
+    for (;;) {
+      const found = yield* attempt(() => listening(dataDir))
+      if (found !== undefined && (yield* Effect.promise(() => greets(host, found.port))))
+        return found
+      yield* Effect.sleep(pollInterval)
+    }
+  })
+  const died = Deferred.await(running.exited).pipe(
+    Effect.flatMap(() => Effect.promise(() => whyItStopped(options, log))),
+    Effect.flatMap((message) => Effect.fail(new BrokerStartError({ message })))
+  )
+  const found = yield* Effect.raceFirst(ready, died).pipe(
+    Effect.timeoutOrElse({
+      duration: options.startTimeout ?? "2 minutes",
+      orElse: () =>
+        Effect.fail(
+          new BrokerStartError({ message: `nats-server takes too long to start: see ${log.log}` })
+        )
+    })
+  )
+  const authority = host.includes(":") ? `[${host}]` : host
+  return {
+    url: `nats://${authority}:${found.port}`,
+    pid: found.pid,
+    exited: Deferred.await(running.exited)
+  }
+})

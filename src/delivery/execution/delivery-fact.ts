@@ -1,0 +1,84 @@
+import { Effect } from "effect"
+import type { Progress } from "../../domain/delivery.ts"
+import { deliveryId } from "../../domain/delivery.ts"
+import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
+import type { AttemptResult } from "../../domain/outcome.ts"
+import type { Sent } from "../http/sender.ts"
+import type { AckHandle } from "../source/ack-handle.ts"
+
+/** An attempt that was made, and what came of it. */
+interface Made {
+  /** Its number within the round, from 1. */
+  readonly attempt: number
+  readonly result: AttemptResult
+}
+
+/**
+ * A fact about a delivery: what was known of it before an attempt, and what came of one. In one piece,
+ * for there is one for each delivery, and to copy it costs more than to make it.
+ *
+ * @param plan of its event, where no other fact tells it.
+ */
+export const deliveryFact = (
+  { delivery, place }: Pick<AckHandle, "delivery" | "place">,
+  kind: FactKind,
+  at: number,
+  worker: string,
+  made?: Made,
+  plan?: Plan
+): Fact => ({
+  v: 1,
+  kind,
+  at,
+  tenant: delivery.tenant,
+  endpoint: delivery.endpoint,
+  event: delivery.event,
+  eventSeq: delivery.eventSeq,
+  eventAt: delivery.eventAt,
+  type: delivery.type,
+  delivery: deliveryId(delivery),
+  round: delivery.round,
+  from: place,
+  origin: delivery.origin,
+  deadline: delivery.deadline,
+  worker,
+  trace: delivery.content.traceparent,
+  attempt: made?.attempt,
+  durationMs: made?.result.durationMs,
+  status: made?.result.status,
+  error: made?.result.error,
+  connectMs: made?.result.connectMs,
+  firstByteMs: made?.result.firstByteMs,
+  response: made?.result.response,
+  plan
+})
+
+/** The fact of an attempt that succeeded. */
+export const deliveredFact = (
+  held: Pick<AckHandle, "delivery" | "place">,
+  progress: Progress,
+  { at, result }: Sent,
+  worker: string,
+  plan?: Plan
+): Fact =>
+  deliveryFact(held, "delivered", at, worker, { attempt: progress.attempts + 1, result }, plan)
+
+/**
+ * One line per outcome, with neither bodies nor headers. What was delivered is for the history to
+ * tell: thousands of lines a second would hide those about what was not.
+ */
+export const logFact = (fact: Fact) =>
+  Effect.logWithLevel(fact.kind === "delivered" ? "Debug" : "Info")(fact.kind, {
+    tenant: fact.tenant,
+    endpoint: fact.endpoint,
+    event: fact.event,
+    type: fact.type,
+    attempt: fact.attempt,
+    ...(fact.status === undefined ? {} : { status: fact.status }),
+    ...(fact.error === undefined ? {} : { error: fact.error.class, why: fact.error.message }),
+    ...(fact.durationMs === undefined ? {} : { ms: fact.durationMs }),
+    ...(fact.reason === undefined ? {} : { reason: fact.reason }),
+    ...(fact.nextAttemptAt === undefined
+      ? {}
+      : { next: new Date(fact.nextAttemptAt).toISOString() })
+  })

@@ -1,0 +1,93 @@
+import { Effect, Option, Schedule } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { OwnerFence } from "../../cluster/owner-fence.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { readFact } from "../../history/fact-at.ts"
+import { Facts } from "../../history/facts.ts"
+import type { CompletedDeliveries } from "../recovery/completed-deliveries.ts"
+import type { InFlightWork } from "./in-flight.ts"
+
+/** A success as the history has it. */
+export interface StoredSuccess {
+  readonly fact: Fact
+  readonly seq: number
+}
+
+/** The fact of a success, and what follows it. */
+export interface Success extends Pick<StoredSuccess, "fact"> {
+  readonly id: string
+  /** How it is appended where it is not known to have been stored just now. (Default: `append`) */
+  readonly again?: () => Effect.Effect<StoredSuccess, never, Broker>
+  /** What is done once the history has it. */
+  readonly stored: (fact: Fact, seq: number) => Effect.Effect<void>
+}
+
+/** Appends the facts of successes of one partition. */
+export interface Successes {
+  /**
+   * Appends the fact of a success however long it takes: `delivered` where this worker owns the
+   * partition when it is stored, `delivered-late` where another has taken it over. Each try asks anew,
+   * since it may have to wait for the broker for minutes.
+   */
+  readonly append: (fact: Fact, id: string) => Effect.Effect<StoredSuccess, never, Broker>
+  /**
+   * The same without a fiber for as long as all goes well. Until the fact has come to its end the
+   * floor of the history stays below it.
+   */
+  readonly appendPlainly: (work: InFlightWork<Broker>, success: Success) => void
+}
+
+/** Reads a fact that the history is known to hold, however long that takes. */
+export const readSurely = (seq: number) =>
+  readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
+
+const isOnTime = ({ kind }: Fact): boolean => kind === "delivered"
+
+/** Makes what appends the successes of a partition. */
+export const makeSuccesses = Effect.fnUntraced(function* (
+  { holds, stillOwner }: Pick<OwnerFence, "holds" | "stillOwner">,
+  settled: CompletedDeliveries
+) {
+  const facts = yield* Facts
+
+  const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
+    let last = fact
+    const make = Effect.map(stillOwner, (isOwner) => {
+      last = isOwner ? fact : { ...fact, kind: "delivered-late" }
+      return last
+    })
+    const { duplicate, seq } = yield* facts.appendAnew(make, id)
+    if (isOnTime(last) || !duplicate) return { fact: last, seq }
+    const there = yield* readSurely(seq)
+    if (!Option.exists(there, isOnTime)) return { fact: last, seq }
+    // A connection that stood still may have brought the first try to the broker after another owner
+    // had begun: the history must not be left with a success on time beside that owner's dead letter.
+    const late = yield* facts.append(last, `${id}.late`)
+    return { fact: last, seq: late.seq }
+  })
+
+  const appendPlainly: Successes["appendPlainly"] = (work, { again, fact, id, stored: follow }) => {
+    const mark = settled.open()
+    const close = () => settled.close(mark)
+    const settle = (stored?: { readonly seq: number; readonly duplicate: boolean }) => {
+      const isNew = stored !== undefined && (again === undefined || !stored.duplicate)
+      work.step(() => {
+        // Stored or not, it was begun when the mark was set.
+        if (!isNew) {
+          const appended = again === undefined ? append(fact, id) : again()
+          const whole = Effect.flatMap(appended, ({ fact, seq }) => follow(fact, seq))
+          return work.continueInFiber(Effect.ensuring(whole, Effect.sync(close)))
+        }
+        const rest = follow(fact, stored.seq)
+        if (rest === Effect.void) work.done()
+        else work.continueInFiber(rest)
+      })
+      if (isNew) close()
+    }
+    if (holds()) facts.tryAppend(fact, id, settle)
+    else settle()
+  }
+
+  const successes: Successes = { append, appendPlainly }
+  return successes
+})

@@ -1,0 +1,85 @@
+import { type Clock, Effect } from "effect"
+import type { Agent } from "undici"
+import type { AttemptResult } from "../../domain/outcome.ts"
+import type { Verdict } from "../../domain/retry-policy.ts"
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import { classify } from "../../policy/classify.ts"
+import type { AckHandle } from "../source/ack-handle.ts"
+import type { Running } from "./attempt.ts"
+import { startAttempt } from "./attempt.ts"
+import { type AnswerLevel, keptResult } from "./kept-answer.ts"
+import { secretsOf } from "./redaction.ts"
+import { signatureIn } from "./signing.ts"
+
+/** What came of an attempt, and when it ended (ms since the epoch). */
+export interface Sent {
+  /** As far as it is kept, without secrets. */
+  readonly result: AttemptResult
+  readonly verdict: Verdict
+  /** The receiver wants no more of anything. */
+  readonly gone: boolean
+  /** The receiver has too much to do: it answered 429 or 503, or not in time. */
+  readonly overloaded: boolean
+  readonly at: number
+}
+
+/** What sends requests, what tells the time, and how much of a tenant's answers is kept. */
+export interface Sender {
+  /** What may reach what the tenant may. */
+  readonly agentOf: (tenant: string) => Agent
+  readonly clock: Clock.Clock
+  readonly answers: (tenant: string) => AnswerLevel
+}
+
+const overload: ReadonlyArray<number | undefined> = [429, 503]
+
+const userAgent = "Petrel/0.1"
+const defaultContentType = "application/json"
+
+/**
+ * Signs a delivery with a fresh timestamp, POSTs it, and judges the answer. The id and the bytes
+ * are the same at each attempt.
+ *
+ * @param number of this attempt within its round, from 1.
+ */
+export const startSending = (
+  { agentOf, answers, clock }: Sender,
+  { body, delivery }: Pick<AckHandle, "body" | "delivery">,
+  endpoint: LiveEndpoint,
+  number: number,
+  done: (sent: Sent) => void
+): Running => {
+  const now = clock.currentTimeMillisUnsafe()
+  const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
+  const signature = signatureIn(headers)
+  const { contentType, traceparent, tracestate } = delivery.content
+  headers.push("content-type", contentType ?? defaultContentType)
+  headers.push("user-agent", userAgent, "petrel-attempt", String(number))
+  if (traceparent !== undefined) headers.push("traceparent", traceparent)
+  if (tracestate !== undefined) headers.push("tracestate", tracestate)
+  const { target, timeout: timeoutMs, ownHeaders } = endpoint
+  const { redirects, tenant } = endpoint.config
+  const request = { tenant, target, headers, ownHeaders, body, timeoutMs, redirects }
+  return startAttempt(agentOf(tenant), request, (result) => {
+    const { gone, verdict } = classify(result, endpoint.policy.statuses)
+    const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
+    const kept = keptResult(result, answers(delivery.tenant), () =>
+      secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })
+    )
+    done({ result: kept, verdict, gone, overloaded, at: clock.currentTimeMillisUnsafe() })
+  })
+}
+
+/** The same as a fiber, which ends the request where it is interrupted. */
+export const send = (
+  sender: Sender,
+  held: AckHandle,
+  endpoint: LiveEndpoint,
+  number: number
+): Effect.Effect<Sent> =>
+  Effect.callback((resume) => {
+    const running = startSending(sender, held, endpoint, number, (sent) =>
+      resume(Effect.succeed(sent))
+    )
+    return Effect.sync(() => running.interrupt())
+  })

@@ -1,0 +1,88 @@
+import { Effect, Option } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readLayout } from "../../broker/installed.ts"
+import { readEntry } from "../../cluster/kv-entry.ts"
+import { decodeLease, leaseKey } from "../../cluster/roster.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import { partitionOf } from "../../domain/names.ts"
+import type { EndpointActivity } from "./introspection.ts"
+import { queryOwner } from "./introspection-query.ts"
+import type { WaitingCounts } from "./waiting.ts"
+import { countWaitingIn } from "./waiting.ts"
+
+/** What goes on for an endpoint now. */
+export interface EndpointNow {
+  readonly partition: number
+  /** The worker that has the partition; undefined where none has. */
+  readonly owner: string | undefined
+  /** What that one says; undefined where it does not answer. */
+  readonly told: Told | undefined
+  readonly waiting: WaitingCounts
+}
+
+/** What an owner says of an endpoint. */
+export interface Told extends Omit<EndpointActivity, "endpoint" | "tenant"> {
+  /** When its count of the last hour begins, ms since the epoch. */
+  readonly since: number
+}
+
+/** Partitions that are asked at the same time. */
+const maxConcurrentQueries = 8
+
+const idle = { inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
+
+/** Who has a partition, whether it answers or not. */
+const readOwner = Effect.fnUntraced(function* (partition: number) {
+  const { names } = yield* Broker
+  const { text = "" } = yield* readEntry(names.buckets.workers, leaseKey(partition))
+  return Option.getOrUndefined(decodeLease(text))?.worker
+})
+
+const readPartition = Effect.fnUntraced(function* (
+  partition: number,
+  of: { readonly tenant?: string; readonly endpoint?: string }
+) {
+  const [answer, waiting] = yield* Effect.all(
+    [
+      queryOwner(partition, { about: "endpoints", ...of }),
+      countWaitingIn(partition, of.tenant, of.endpoint)
+    ],
+    { concurrency: 2 }
+  )
+  const owner = answer?.worker ?? (yield* readOwner(partition))
+  const active = new Map(
+    answer?.endpoints.map(({ endpoint, tenant, ...rest }) => [endpointKey(tenant, endpoint), rest])
+  )
+  return (tenant: string, id: string): EndpointNow => ({
+    partition,
+    owner,
+    told:
+      answer === undefined
+        ? undefined
+        : {
+            since: answer.since,
+            ...(active.get(endpointKey(tenant, id)) ?? idle)
+          },
+    waiting: waiting(tenant, id)
+  })
+})
+
+/** What goes on for one endpoint. */
+export const readEndpointNow = Effect.fnUntraced(function* (tenant: string, id: string) {
+  const { partitions } = yield* readLayout
+  const partition = partitionOf(tenant, id, partitions)
+  return (yield* readPartition(partition, { tenant, endpoint: id }))(tenant, id)
+})
+
+/** What goes on for all endpoints, or a tenant's. */
+export const readAllNow = Effect.fnUntraced(function* (tenant?: string) {
+  const { partitions } = yield* readLayout
+  const of = tenant === undefined ? {} : { tenant }
+  const all = yield* Effect.forEach(
+    Array.from({ length: partitions }, (_, partition) => partition),
+    (partition) => readPartition(partition, of),
+    { concurrency: maxConcurrentQueries }
+  )
+  return (tenant: string, id: string): EndpointNow | undefined =>
+    all[partitionOf(tenant, id, partitions)]?.(tenant, id)
+})

@@ -1,0 +1,327 @@
+import { Effect, Stream } from "effect"
+import type { RaisedAlert } from "../../alerts/alert-store.ts"
+import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
+import { Broker } from "../../broker/connection.ts"
+import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
+import { readStream, storedAt } from "../../broker/scan.ts"
+import type { Present } from "../../cluster/roster.ts"
+import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
+import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
+import type { IntrospectionAnswer, PartitionActivity } from "./introspection.ts"
+import { queryOwner } from "./introspection-query.ts"
+import type { EndpointsSurvey } from "./survey-endpoints.ts"
+import { surveyEndpoints } from "./survey-endpoints.ts"
+import type { StreamSurvey } from "./survey-streams.ts"
+import { countSince, lookAtConsumer, lookAtStream } from "./survey-streams.ts"
+
+/** A partition, and what waits in it, in messages; undefined is what nobody says. */
+export interface PartitionSurvey {
+  readonly partition: number
+  /** The worker that has its lease. */
+  readonly owner: string | undefined
+  /** When the last lease ended, ms since the epoch; undefined where that is long ago. */
+  readonly unownedSince: number | undefined
+  /** What its owner says. */
+  readonly told: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
+  /** Never handed out. */
+  readonly new: number | undefined
+  /** Handed out: in the owner's memory, or waiting for a retry. */
+  readonly ackPending: number | undefined
+  /** Retries that wait as schedules of the broker. */
+  readonly scheduled: number | undefined
+  readonly backlog: number | undefined
+  /** Endpoints with something in their backlog. */
+  readonly backlogs: number | undefined
+}
+
+/** What has waited for longest. */
+export interface Oldest {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly place: "queue" | "schedule" | "backlog"
+  /** When its round began, ms since the epoch. */
+  readonly since: number
+}
+
+/** How full a stream is, in bytes; undefined is what nobody says. */
+export interface StreamRoom {
+  readonly name: string
+  readonly bytes: number | undefined
+  /** Undefined also where it has none. */
+  readonly limit: number | undefined
+  /** When its oldest message was stored, ms since the epoch; undefined also where it is empty. */
+  readonly oldestAt: number | undefined
+  /** How long it keeps messages, ms; undefined also where it keeps them for ever. */
+  readonly maxAge: number | undefined
+}
+
+/** How full the streams are. The account as a whole is `account` of the survey. */
+export interface RoomSurvey {
+  readonly events: StreamRoom
+  readonly history: StreamRoom
+  /** Bytes in the queues of all partitions, schedules included; undefined where one does not say. */
+  readonly queues: number | undefined
+  readonly backlogs: number | undefined
+}
+
+/** The state of an installation, as far as anybody says. Moments in ms since the epoch. */
+export interface Survey {
+  /** By the broker's clock. */
+  readonly at: number
+  readonly version: string
+  /** The cluster's name, where it is one. */
+  readonly cluster: string | undefined
+  /** Of the account: bytes stored, and how many may be. */
+  readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
+  readonly streams: ReadonlyArray<StreamSurvey>
+  readonly room: RoomSurvey
+  readonly events: {
+    readonly stored: number | undefined
+    /** Not yet with the router. */
+    readonly pending: number | undefined
+    readonly inRouter: number | undefined
+  }
+  readonly dead: {
+    readonly stored: number | undefined
+    readonly lastHour: number | undefined
+    readonly bytes: number | undefined
+    readonly limit: number | undefined
+    /** How many each tenant has; undefined while the stream is at most half full. */
+    readonly byTenant?: ReadonlyMap<string, number> | undefined
+  }
+  /** The number of partitions is being changed: no worker runs meanwhile. */
+  readonly change: { readonly from: number; readonly to: number } | undefined
+  readonly partitions: ReadonlyArray<PartitionSurvey>
+  /** Undefined where their bucket says nothing. */
+  readonly workers: ReadonlyArray<Present> | undefined
+  readonly endpoints: EndpointsSurvey | undefined
+  readonly oldest: Oldest | undefined
+  /** Raised about the system and tenants. */
+  readonly alerts: ReadonlyArray<RaisedAlert>
+}
+
+const hour = 3_600_000
+/** Requests under way at the same time. */
+const maxConcurrentLookups = 16
+/** What a bucket may take to be read. */
+const bucketPatience = "20 seconds"
+/** The streams among whose first messages the oldest is looked for. */
+const candidates = 4
+
+const range = (count: number) => Array.from({ length: count }, (_, index) => index)
+
+/** Who is there, and when leases ended of which there is no other yet. */
+const readLeases = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const bucket = names.buckets.workers
+  const roster = new Roster()
+  const ended = new Map<number, number>()
+  yield* readStream({ stream: `KV_${bucket}`, subjects: rosterSubjects(bucket) }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const { subject } = message
+        roster.hear(subject, message.string(), 0)
+        const [kind, partition] = subject.split(".").slice(-2)
+        if (kind === "owner" && message.data.length === 0)
+          ended.set(Number(partition), storedAt(message))
+      })
+    )
+  )
+  return { roster, ended }
+})
+
+const lookAtPartition = Effect.fnUntraced(function* (
+  partition: number,
+  streams: ReadonlyMap<string, StreamSurvey>
+) {
+  const { names } = yield* Broker
+  const stream = names.deliveries(partition)
+  const [consumer, answer] = yield* Effect.all(
+    [lookAtConsumer(stream, names.deliverConsumer), queryOwner(partition, { about: "partition" })],
+    { concurrency: 2 }
+  )
+  const queue = streams.get(stream)?.info?.state
+  const backlog = streams.get(names.backlog(partition))?.info?.state
+  return {
+    partition,
+    told:
+      answer?.partition === undefined
+        ? undefined
+        : { ...answer.partition, since: answer.since, worker: answer.worker },
+    new: consumer?.pending,
+    ackPending: consumer?.ackPending,
+    // What no consumer is given. Both were not asked at the same moment.
+    scheduled:
+      consumer === undefined || queue === undefined
+        ? undefined
+        : Math.max(0, queue.messages - consumer.pending - consumer.ackPending),
+    backlog: backlog?.messages,
+    backlogs: backlog === undefined ? undefined : (backlog.num_subjects ?? 0)
+  }
+})
+
+/** The oldest of the first messages of the streams in which deliveries wait. */
+const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSurvey>) {
+  const { ask, jsm } = yield* Broker
+  const first = waiting
+    .flatMap(({ info, name }) =>
+      info === undefined || info.state.messages === 0 ? [] : [{ name, ...info.state }]
+    )
+    .toSorted((a, b) => Date.parse(a.first_ts) - Date.parse(b.first_ts))
+    .slice(0, candidates)
+  const found = yield* Effect.forEach(
+    first,
+    ({ first_seq: seq, first_ts, name }) =>
+      ask(`look at ${name}`, () => jsm.streams.getMessage(name, { seq })).pipe(
+        Effect.orElseSucceed(() => null),
+        Effect.map((message) => {
+          // It may have been settled meanwhile.
+          if (message === null) return []
+          const target = message.header.get("Nats-Schedule-Target")
+          const subject = target === "" ? message.subject : target
+          const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+          const began = Number(message.header.get("petrel-began"))
+          const since = began > 0 ? began : Date.parse(first_ts)
+          const isQueue = message.subject.split(".").includes("deliveries")
+          const place = target !== "" ? "schedule" : isQueue ? "queue" : "backlog"
+          return [{ tenant, endpoint, place, since } satisfies Oldest]
+        })
+      ),
+    { concurrency: maxConcurrentLookups }
+  )
+  const [oldest] = found.flat().toSorted((a, b) => a.since - b.since)
+  return oldest
+})
+
+const readAccount = Effect.gen(function* () {
+  const { ask, jsm } = yield* Broker
+  const { limits, storage } = yield* ask("look at the account", () => jsm.getAccountInfo())
+  return { bytes: storage, limit: limits.max_storage > 0 ? limits.max_storage : undefined }
+})
+
+const bound = (limit: number | undefined): number | undefined =>
+  limit === undefined || limit <= 0 ? undefined : limit
+
+const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
+  const { config, state } = stream?.info ?? {}
+  return {
+    name,
+    bytes: state?.bytes,
+    limit: bound(config?.max_bytes),
+    oldestAt: state === undefined || state.messages === 0 ? undefined : Date.parse(state.first_ts),
+    maxAge: config === undefined || config.max_age <= 0 ? undefined : config.max_age / 1e6
+  }
+}
+
+/** The bytes of some streams together; undefined where one does not say. */
+const bytesOf = (
+  names: ReadonlyArray<string>,
+  streams: ReadonlyMap<string, StreamSurvey>
+): number | undefined => {
+  let sum = 0
+  for (const name of names) {
+    const bytes = streams.get(name)?.info?.state.bytes
+    if (bytes === undefined) return undefined
+    sum += bytes
+  }
+  return sum
+}
+
+/**
+ * Looks at an installation as a whole. What nobody answers for is left out, so that the rest can be
+ * seen; fails where the broker does not answer at all, or there is no installation.
+ */
+export const readSurvey = Effect.gen(function* () {
+  const { connection, names } = yield* Broker
+  const { partitions: count } = yield* findPartitions
+  if (count === undefined)
+    return yield* new TopologyError({
+      message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`
+    })
+  const waitingStreams = range(count).flatMap((index) => [
+    names.deliveries(index),
+    names.backlog(index)
+  ])
+  const buckets = Object.values(names.buckets).map((bucket) => `KV_${bucket}`)
+  const streams = yield* Effect.forEach(
+    [names.events, names.history, names.dead, ...buckets, ...waitingStreams],
+    lookAtStream,
+    { concurrency: maxConcurrentLookups }
+  )
+  const byName = new Map(streams.map((stream) => [stream.name, stream]))
+  const event = byName.get(names.events)?.info
+  const dead = byName.get(names.dead)?.info
+  const at = Date.parse(event?.ts ?? dead?.ts ?? "") || Date.now()
+  const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.timeoutOption(effect, bucketPatience).pipe(
+      Effect.map((found) => (found._tag === "Some" ? found.value : undefined)),
+      Effect.orElseSucceed(() => undefined)
+    )
+  const isLed = (name: string) => byName.get(name)?.state === "led"
+  const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
+    isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
+  const {
+    account,
+    alerts,
+    changes,
+    endpoints,
+    lastHour,
+    letters,
+    oldest,
+    partitions,
+    roster,
+    router
+  } = yield* Effect.all(
+    {
+      account: orUnknown(readAccount),
+      alerts: ifLed(names.buckets.alerts, listAlerts()),
+      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
+      roster: ifLed(names.buckets.workers, readLeases),
+      changes: ifLed(names.buckets.workers, readChanges),
+      router: lookAtConsumer(names.events, names.routerConsumer),
+      lastHour: countSince(names.dead, at - hour),
+      letters: orUnknown(readDeadLetterUse),
+      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+        concurrency: maxConcurrentLookups
+      })
+    },
+    { concurrency: "unbounded" }
+  )
+  const survey: Survey = {
+    at,
+    version: connection.info?.version ?? "",
+    cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
+    account,
+    streams,
+    room: {
+      events: roomOf(names.events, byName.get(names.events)),
+      history: roomOf(names.history, byName.get(names.history)),
+      queues: bytesOf(range(count).map(names.deliveries), byName),
+      backlogs: bytesOf(range(count).map(names.backlog), byName)
+    },
+    events: {
+      stored: event?.state.messages,
+      pending: router?.pending,
+      inRouter: router?.ackPending
+    },
+    dead: {
+      stored: dead?.state.messages,
+      lastHour,
+      bytes: dead?.state.bytes,
+      limit: bound(dead?.config.max_bytes),
+      byTenant: letters?.byTenant
+    },
+    change: changes?.changes.change,
+    partitions: partitions.map((partition) => ({
+      ...partition,
+      owner: roster?.roster.leases.get(partition.partition)?.said.worker,
+      unownedSince: roster?.ended.get(partition.partition)
+    })),
+    workers: roster === undefined ? undefined : presentIn(roster.roster),
+    endpoints,
+    oldest,
+    alerts: raisedIn(alerts ?? []).filter(({ alert }) => alert.about !== "endpoint")
+  }
+  return survey
+})

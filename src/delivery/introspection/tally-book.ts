@@ -1,0 +1,57 @@
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import type { Counts } from "../../policy/tally.ts"
+import { noCounts, Tally } from "../../policy/tally.ts"
+
+/** How often what is over is looked for, ms. */
+const tidyPause = 10 * 60_000
+
+interface Page {
+  readonly generation: string
+  readonly tally: Tally
+}
+
+/** The attempts of the last hour in one partition: of each endpoint that had any, and of all. */
+export class TallyBook {
+  readonly #all = new Tally()
+  readonly #pages = new Map<string, Page>()
+  #tidyAt = 0
+
+  /**
+   * Counts an attempt.
+   *
+   * @param ms it took.
+   * @param at when it ended, ms since the epoch.
+   */
+  note(
+    { config: { generation }, key }: Pick<LiveEndpoint, "config" | "key">,
+    delivered: boolean,
+    ms: number,
+    at: number
+  ): void {
+    if (at >= this.#tidyAt) this.#tidy(at)
+    this.#all.note(delivered, ms, at)
+    let page = this.#pages.get(key)
+    // One that was made again under the same name begins anew.
+    if (page === undefined || page.generation !== generation) {
+      page = { generation, tally: new Tally() }
+      this.#pages.set(key, page)
+    }
+    page.tally.note(delivered, ms, at)
+  }
+
+  /** What there was in the hour before a time (ms since the epoch) of an endpoint, or of all. */
+  read(at: number, key?: string): Counts {
+    const tally = key === undefined ? this.#all : this.#pages.get(key)?.tally
+    return tally?.read(at) ?? noCounts
+  }
+
+  /** Endpoints that had attempts, by their keys. */
+  keys(): Iterable<string> {
+    return this.#pages.keys()
+  }
+
+  #tidy(at: number): void {
+    this.#tidyAt = at + tidyPause
+    for (const [key, { tally }] of this.#pages) if (tally.isOver(at)) this.#pages.delete(key)
+  }
+}

@@ -1,0 +1,259 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/connection.ts"
+import { removeIf } from "../../broker/removal.ts"
+import { firstSince, isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
+import { readValue, writeValue } from "../../broker/values.ts"
+import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
+import { firstRound, parseDelivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
+import { partitionOf } from "../../domain/names.ts"
+import { eraseRecord, isOf, listRecords, readRecord } from "../retry/retry-record.ts"
+import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
+import { CompletedDeliveries } from "./completed-deliveries.ts"
+import { DirectDeliveryRegistry, progressFrom } from "./direct-delivery-registry.ts"
+import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
+import { eventAtPlace } from "./partition-memory.ts"
+import { PoisonGuard } from "./poison-guard.ts"
+import { RecordedAttempts } from "./recorded-attempts.ts"
+
+const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
+
+/** The clocks of a cluster's nodes differ by less than this, ms. */
+const clocksApart = 5 * 60_000
+
+/** Key of a partition's floor: the fact up to which all of its facts are settled. */
+export const watermarkKey = (partition: number) => `floor.${partition}`
+
+const decodeFloor = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ seq: Schema.Int, at: Schema.Number }))
+)
+
+/** Stores a partition's floor. Behind the truth it costs a new owner time; ahead it must never be. */
+export const writeWatermark = Effect.fnUntraced(function* (partition: number, floor: KnownFact) {
+  const { names } = yield* Broker
+  yield* writeValue(names.buckets.workers, watermarkKey(partition), JSON.stringify(floor))
+})
+
+const readFloor = Effect.fnUntraced(function* (partition: number) {
+  const { bucket, names } = yield* Broker
+  const entry = yield* readValue(yield* bucket(names.buckets.workers), watermarkKey(partition))
+  const floor = Option.getOrUndefined(decodeFloor(entry?.string() ?? ""))
+  return floor ?? { seq: 0, at: 0 }
+})
+
+/** The fact at a sequence of the history, as its leader knows it. */
+export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
+  if (seq === 0) return { seq, at: 0 } satisfies KnownFact
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask("look at the history", () =>
+    jsm.streams.getMessage(names.history, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return { seq, at: message?.time.getTime() ?? 0 } satisfies KnownFact
+})
+
+/**
+ * The last sequence of the history that lies before what was stored since a fact was known: that of
+ * the fact, where it is still there or has grown too old. A history that has lost its end gives the
+ * sequences again, and then the time says it.
+ */
+export const settledUpTo = Effect.fnUntraced(function* (
+  fact: KnownFact
+): Effect.fn.Return<{ readonly seq: number; readonly isLost: boolean }, BrokerError, Broker> {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  if (fact.seq <= state.last_seq) {
+    const { at } = yield* readKnownFact(fact.seq)
+    if (at === fact.at || (at === 0 && fact.seq < state.first_seq))
+      return { seq: fact.seq, isLost: false }
+  }
+  yield* Effect.logWarning(
+    "the history has lost its end: what was stored there lately is read anew",
+    {
+      known: fact.seq,
+      last: state.last_seq
+    }
+  )
+  const since = yield* firstSince(names.history, Math.max(0, fact.at - clocksApart))
+  return { seq: since - 1, isLost: true }
+})
+
+/**
+ * Asks the history first: what a new owner must know of its partitions before its first attempt.
+ * Facts above the lowest floor say which messages have ended though the broker may hand them out
+ * again; the list of records says which have failed before.
+ *
+ * @param partitions how many there are.
+ */
+export const takeOver = Effect.fnUntraced(function* (
+  indexes: ReadonlyArray<number>,
+  horizon: HistoryPosition,
+  partitions: number
+) {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  horizon.stored(state.last_seq)
+  if (state.last_seq > horizon.known.seq && !horizon.isDoubtful)
+    horizon.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
+  const memories = yield* Effect.forEach(indexes, (index) =>
+    Effect.gen(function* () {
+      const settled = new CompletedDeliveries(horizon)
+      const directDeliveries = new DirectDeliveryRegistry()
+      const queue = yield* streamMemory(index, names.deliveries(index), settled, directDeliveries)
+      const besides = settled.beside()
+      const backlog = yield* streamMemory(index, names.backlog(index), besides, directDeliveries)
+      return { ...queue, backlog }
+    })
+  )
+  const byStream = new Map(
+    memories.flatMap((memory) => [memory, memory.backlog]).map((memory) => [memory.stream, memory])
+  )
+  const straightsOf = (tenant: string, endpoint: string) => {
+    const partition = partitionOf(tenant, endpoint, partitions)
+    return memories.find(({ index }) => index === partition)?.directDeliveries
+  }
+  const left = whatHasLeft(byStream, straightsOf, names.events)
+  const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
+  // Most have the same one.
+  const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
+  const known = yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })
+  const floor = Math.min(...known.map(({ seq }) => seq))
+  const { subjects } = names
+  yield* readStream({
+    stream: names.history,
+    subjects: [
+      ...successKinds.map((kind) => subjects.fact("*", "*", "ok", kind)),
+      subjects.fact("*", "*", "failure", "attempt-failed"),
+      subjects.fact("*", "*", "failure", "dead-lettered")
+    ],
+    fromSeq: floor + 1
+  }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const fact = Option.getOrUndefined(decodeFact(message.string()))
+        if (fact?.from === undefined) return
+        const at = storedAt(message)
+        const { endpoint, eventAt = 0, eventSeq = 0, round = firstRound, tenant } = fact
+        const of = { tenant, endpoint, eventSeq, eventAt, round }
+        left(fact.origin, of, at)
+        if (fact.from.stream === names.events) {
+          const directDeliveries = straightsOf(tenant, endpoint)
+          const failed = progressFrom(fact, names.events)
+          if (failed !== undefined) directDeliveries?.failed(of, failed)
+          else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
+        }
+        const memory = byStream.get(fact.from.stream)
+        if (memory?.isOurs(fact.from.seq, at) !== true) return
+        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, of)
+        else memory.told.add(fact.from.seq, of, fact.attempt ?? 0)
+      })
+    )
+  )
+  const since = Math.min(...floors.map(({ at }) => at))
+  yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog.stream, since), {
+    discard: true
+  })
+  yield* Effect.forEach(memories, removeEnded, { discard: true })
+  return memories.map((memory): PartitionMemory => memory)
+})
+
+type Remembered = StreamMemory & { readonly isOurs: IsOurs }
+
+const streamMemory = Effect.fnUntraced(function* (
+  index: number,
+  stream: string,
+  settled: CompletedDeliveries,
+  directDeliveries: DirectDeliveryRegistry
+): Effect.fn.Return<Remembered, BrokerError, Broker> {
+  return {
+    index,
+    stream,
+    isOurs: yield* sequencesOf(stream),
+    waiting: new Map(),
+    recorded: yield* listRecords(stream),
+    told: new RecordedAttempts(),
+    settled,
+    poisonGuard: new PoisonGuard(),
+    directDeliveries
+  }
+})
+
+/** Notes that a delivery has left the place that it was moved from, at a time (ms since the epoch). */
+type Left = (
+  origin: string | undefined,
+  of: RoundIdentity & Pick<Delivery, "tenant" | "endpoint">,
+  at: number
+) => void
+
+/** What has been moved elsewhere has left its old place, though the broker may hand it out again. */
+const whatHasLeft =
+  (
+    byStream: ReadonlyMap<string, Remembered>,
+    straightsOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
+    events: string
+  ): Left =>
+  (origin, of, at) => {
+    const place = origin === undefined ? undefined : readPlace(origin)
+    if (place === undefined) return
+    const { endpoint, tenant } = of
+    if (place.stream === events)
+      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), eventAtPlace(place))
+    const memory = byStream.get(place.stream)
+    if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
+  }
+
+/** Reads what was moved to a backlog lately. */
+const readMoves = (left: Left, stream: string, since: number) =>
+  readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const header = (name: string) => message.headers?.get(name)
+        const eventSeq = Number(header("petrel-event-seq"))
+        const eventAt = Number(header("petrel-event-at"))
+        const round = header("petrel-round") || firstRound
+        const [tenant = "", endpoint = ""] = message.subject.split(".").slice(-2)
+        const of = { tenant, endpoint, eventSeq, eventAt, round }
+        left(header("petrel-origin"), of, storedAt(message))
+      })
+    )
+  )
+
+/** Whether a fact stored at a time (ms) means a message of this stream by a sequence. */
+type IsOurs = (seq: number, at: number) => boolean
+
+/**
+ * A stream that was made anew counts from 1 again: what the history tells of the old one says
+ * nothing about its messages.
+ */
+const sequencesOf = Effect.fnUntraced(function* (stream: string) {
+  const { ask, jsm } = yield* Broker
+  const { created, state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const since = Math.floor(Date.parse(created))
+  const isOurs: IsOurs = (seq, at) => seq <= state.last_seq && at >= since
+  return isOurs
+})
+
+/**
+ * Removes what is left of messages that have ended and whose owner came no further than the fact.
+ * Those that it found by looking through the stream may be waiting out the delay of a NAK: they
+ * would come back when nobody remembers their end.
+ */
+const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: StreamMemory) {
+  const remove = Effect.fnUntraced(function* (seq: number) {
+    // The list knows those that were erased lately too.
+    const found = yield* Effect.option(readRecord(stream, seq))
+    if (Option.isNone(found)) return
+    const record = found.value
+    if (record !== undefined && !settled.has(seq, record)) return
+    recorded.delete(seq)
+    if (record === undefined) return
+    yield* removeIf("remove a delivery that has ended", stream, seq, ({ header, subject }) => {
+      const delivery = parseDelivery(subject, (name) => header.get(name) || undefined)
+      return delivery !== undefined && isOf(record, delivery)
+    })
+    yield* eraseRecord(stream, seq, record)
+  })
+  const ended = [...recorded].filter((seq) => settled.mayHave(seq))
+  yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
+})

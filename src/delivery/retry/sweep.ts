@@ -1,0 +1,177 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import type { Schema } from "effect"
+import { Clock, Effect, Schedule, Stream } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/connection.ts"
+import { removeIf } from "../../broker/removal.ts"
+import { scanQueue } from "../../broker/scan.ts"
+import { isConflict } from "../../broker/values.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { deliveryHeaders, parseDelivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
+import { Directory } from "../../endpoints/directory.ts"
+import type { PartitionMemory } from "../recovery/partition-memory.ts"
+import type { AckHandle } from "../source/ack-handle.ts"
+
+/** By how much the clocks of those who make endpoints and of the broker may differ, ms. */
+const clocksApart = 5 * 60_000
+
+/** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
+export type EndWaiting = (
+  held: AckHandle,
+  reason: DeadReason
+) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
+
+/**
+ * Says how many it had to leave for later: in hand, not taken by the dead-letter stream, or with a
+ * configuration that nobody can read.
+ */
+type Swept = Effect.Effect<number, BrokerError | Schema.SchemaError, Broker | Directory>
+
+/** Ends those of the messages that wait for an endpoint which takes no deliveries any more. */
+const sweep = (
+  memory: PartitionMemory,
+  messages: Stream.Stream<StoredMsg, BrokerError, Broker>,
+  end: EndWaiting
+): Swept =>
+  Effect.gen(function* () {
+    const directory = yield* Directory
+    let left = 0
+    const consider = Effect.fnUntraced(function* (message: StoredMsg) {
+      const held = yield* heldOf(memory, message, () => left++)
+      if (held === undefined) return
+      const standing = yield* directory
+        .standing(held.delivery)
+        .pipe(Effect.catchTag("EndpointUnreadable", () => Effect.undefined))
+      if (standing === undefined) return held.nak()
+      if (standing._tag === "Live") return
+      if (isSchedule(message)) {
+        if (!(yield* fireNow(message, held.delivery))) left++
+        return
+      }
+      yield* end(held, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
+    })
+    yield* messages.pipe(
+      Stream.mapEffect(consider, { concurrency: 16, unordered: true }),
+      Stream.runDrain
+    )
+    return left
+  })
+
+const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
+
+/**
+ * A schedule may fire at any moment, so that what is done about it in its place may be done twice.
+ * It is made to fire now instead, unless it has: its delivery is handed out and ends like any other.
+ *
+ * @returns false where the broker did not take it.
+ */
+export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
+  const { publisher } = yield* Broker
+  const now = yield* Clock.currentTimeMillis
+  return yield* publisher
+    .publish(schedule.subject, schedule.data, [
+      ...deliveryHeaders(delivery, `${schedule.subject}.${schedule.seq}.now`),
+      ["Nats-Schedule", `@at ${new Date(now).toISOString()}`],
+      ["Nats-Schedule-Target", targetOf(schedule)],
+      ["Nats-Expected-Last-Subject-Sequence", String(schedule.seq)]
+    ])
+    .pipe(
+      Effect.as(true),
+      Effect.catch((error) => Effect.succeed(isConflict(error)))
+    )
+})
+
+const targetOf = ({ header, subject }: StoredMsg): string =>
+  header.get("Nats-Schedule-Target") || subject
+
+/** The delivery in a message of a queue, waiting as a schedule or not; undefined where it is none. */
+export const deliveryIn = (message: StoredMsg): Delivery | undefined =>
+  parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
+
+/**
+ * Ends what waits for an endpoint that takes no deliveries any more: as NAKs and in line in its
+ * stream, and as schedules. What is being attempted ends by its own outcome, or is left for later.
+ */
+export const sweepEndpoint = (
+  memory: PartitionMemory,
+  tenant: string,
+  endpoint: string,
+  end: EndWaiting
+): Swept =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const subject = names.subjects.delivery(memory.index, tenant, endpoint)
+    const scheduled = scanQueue(memory.stream, names.subjects.laterOf(memory.index)).pipe(
+      Stream.filter((message) => targetOf(message) === subject)
+    )
+    return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
+  })
+
+/** The same for all that waits as schedules in a partition, whichever its endpoint. */
+export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const subject = names.subjects.laterOf(memory.index)
+    return yield* sweep(memory, scanQueue(memory.stream, subject), end)
+  })
+
+const heldOf = Effect.fnUntraced(function* (
+  memory: PartitionMemory,
+  message: StoredMsg,
+  later: () => void
+) {
+  const { seq } = message
+  const at = message.time.getTime()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  // Not handed to us, so the stream forgets it instead of the consumer; it must, for it is settled.
+  const remove = removeIf(
+    "remove a delivery that has ended",
+    memory.stream,
+    seq,
+    ({ time }) => time.getTime() === at
+  ).pipe(
+    Effect.retry(Schedule.spaced("1 second")),
+    Effect.provideContext(yield* Effect.context<Broker>())
+  )
+  const delivery = deliveryIn(message)
+  if (delivery === undefined) return undefined
+  return {
+    place: { stream: memory.stream, seq, at },
+    delivery,
+    body: message.data,
+    deliveryCount: 1,
+    ack: (erase) => Effect.asVoid(Effect.sync(() => run(Effect.andThen(remove, erase)))),
+    nak: later
+  } satisfies AckHandle
+})
+
+/**
+ * Endpoints that have something in a partition's stream though they take nothing, or whose oldest
+ * delivery there was meant for another endpoint of the same name: `[tenant, endpoint]`.
+ */
+export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
+  const { ask, jsm, names } = yield* Broker
+  const directory = yield* Directory
+  const { state } = yield* ask(`list what waits in ${memory.stream}`, () =>
+    jsm.streams.info(memory.stream, { subjects_filter: names.subjects.deliveriesOf(memory.index) })
+  )
+  const isStranded = Effect.fnUntraced(function* (subject: string) {
+    const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+    const live = directory.find(endpointKey(tenant, endpoint))
+    if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
+    if (live.config.createdAt < Date.parse(state.first_ts) - clocksApart) return undefined
+    const oldest = yield* ask(`read the oldest of ${subject}`, () =>
+      jsm.direct.getMessage(memory.stream, { seq: 1, next_by_subj: subject })
+    )
+    const meant = oldest?.header.get("petrel-generation")
+    return meant === undefined || meant === live.config.generation
+      ? undefined
+      : ([tenant, endpoint] as const)
+  })
+  const found = yield* Effect.forEach(Object.keys(state.subjects ?? {}), isStranded, {
+    concurrency: 16
+  })
+  return found.filter((pair) => pair !== undefined)
+})

@@ -1,0 +1,66 @@
+import type { Semaphore } from "effect"
+import { Cause, Effect, Queue } from "effect"
+import { partitionOf } from "../../domain/names.ts"
+import { Directory } from "../../endpoints/directory.ts"
+import type { Partition } from "../partition.ts"
+import { strandedEndpoints, sweepEndpoint, sweepSchedules } from "./sweep.ts"
+
+/** Pause before what a sweep had to leave is looked at again, ms: doubles from the first to the second. */
+const pauses = [1_000, 60_000] as const
+
+interface Task {
+  /** Endpoint to sweep; without it all that is stranded in the partition. */
+  readonly endpoint?: readonly [tenant: string, endpoint: string]
+  readonly pause: number
+}
+
+/**
+ * Ends what waits in a partition for endpoints that are disabled or removed: what there is already,
+ * and what there is when it happens. Sweeps again until nothing is left, for an attempt under way at
+ * that moment may fail and then wait like the others.
+ *
+ * @param partitions how many there are.
+ * @param turn of one of a worker's partitions at a time.
+ */
+export const sweepUnavailable = Effect.fnUntraced(function* (
+  { endWaiting, memory }: Partition,
+  partitions: number,
+  turn: Semaphore.Semaphore
+) {
+  const directory = yield* Directory
+  const tasks = yield* Queue.unbounded<Task>()
+  const stop = directory.onUnavailable((tenant, endpoint) => {
+    if (partitionOf(tenant, endpoint, partitions) === memory.index)
+      Queue.offerUnsafe(tasks, { endpoint: [tenant, endpoint], pause: pauses[0] })
+  })
+  yield* Effect.addFinalizer(() => Effect.sync(stop))
+  Queue.offerUnsafe(tasks, { pause: pauses[0] })
+
+  const sweep = ({ endpoint }: Task) =>
+    Effect.gen(function* () {
+      if (endpoint !== undefined) return yield* sweepEndpoint(memory, ...endpoint, endWaiting)
+      let left = yield* sweepSchedules(memory, endWaiting)
+      for (const stranded of yield* strandedEndpoints(memory))
+        left += yield* sweepEndpoint(memory, ...stranded, endWaiting)
+      return left
+    }).pipe(
+      Effect.map((left) => left === 0),
+      Effect.catchCauseIf(
+        (cause) => !Cause.hasInterrupts(cause),
+        (cause) =>
+          Effect.as(Effect.logWarning("a sweep of endpoints failed; trying again", cause), false)
+      )
+    )
+
+  return yield* Effect.forever(
+    Effect.gen(function* () {
+      const task = yield* Queue.take(tasks)
+      if (yield* turn.withPermit(sweep(task))) return
+      const again = { ...task, pause: Math.min(task.pause * 2, pauses[1]) }
+      yield* Effect.sync(() => Queue.offerUnsafe(tasks, again)).pipe(
+        Effect.delay(task.pause),
+        Effect.forkScoped
+      )
+    })
+  )
+}, Effect.scoped)

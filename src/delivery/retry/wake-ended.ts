@@ -1,0 +1,57 @@
+import { Effect, Queue } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readBatch } from "../../broker/scan.ts"
+import { endedPrefix } from "../recovery/search.ts"
+import type { DeadLetterGate } from "./dead-letter-gate.ts"
+import { deliveryIn, fireNow } from "./sweep.ts"
+
+/** Deliveries that are woken together: more would stand before all others in their queue. */
+const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
+/** Pause between two times, ms. */
+const paceMs = 100
+
+/**
+ * Wakes what has ended in a partition and waits for room among the dead letters, when there is some:
+ * its schedules fire at once instead of at their time. Runs until it is interrupted.
+ */
+export const wakeEnded = Effect.fnUntraced(function* (
+  index: number,
+  { isOpen, onRoom }: Pick<DeadLetterGate, "isOpen" | "onRoom">
+) {
+  const { names } = yield* Broker
+  const subject = names.subjects.later(index, `${endedPrefix}>`)
+  const wakes = yield* Queue.sliding<void>(1)
+  // What a former owner left may be waiting for room that there is.
+  Queue.offerUnsafe(wakes, undefined)
+  const forget = onRoom(() => Queue.offerUnsafe(wakes, undefined))
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
+
+  const wakeAll = Effect.gen(function* () {
+    for (let next = 1; ; ) {
+      const messages = yield* readBatch(names.deliveries(index), subject, next, limits)
+      const last = messages.at(-1)
+      if (last === undefined) return
+      next = last.seq + 1
+      const woken = yield* Effect.forEach(
+        messages,
+        (message) => {
+          const delivery = deliveryIn(message)
+          return delivery !== undefined && isOpen(delivery.tenant)
+            ? Effect.as(fireNow(message, delivery), true)
+            : Effect.succeed(false)
+        },
+        { concurrency: 32 }
+      )
+      if (woken.includes(true)) yield* Effect.sleep(paceMs)
+    }
+  })
+  return yield* Queue.take(wakes).pipe(
+    Effect.andThen(wakeAll),
+    Effect.catch((error) =>
+      Effect.logWarning("cannot wake what waits for room among the dead letters", {
+        why: error.message
+      })
+    ),
+    Effect.forever
+  )
+}, Effect.scoped)

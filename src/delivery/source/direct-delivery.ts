@@ -1,0 +1,289 @@
+import { Effect, LogLevel, Option } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { untried } from "../../domain/delivery.ts"
+import type { Fact, Plan } from "../../domain/fact.ts"
+import { plannedOtherwise } from "../../domain/fact.ts"
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import { Directory } from "../../endpoints/directory.ts"
+import { Facts } from "../../history/facts.ts"
+import { deliveredFact, logFact } from "../execution/delivery-fact.ts"
+import { disableWhereGone, judgeFailure } from "../execution/failed-attempt.ts"
+import type { HandlingOptions } from "../execution/handling.ts"
+import type { InFlight, InFlightWork } from "../execution/in-flight.ts"
+import type { Settlement } from "../execution/settlement.ts"
+import type { Successes } from "../execution/successes.ts"
+import { readSurely } from "../execution/successes.ts"
+import { Failpoint } from "../failpoint.ts"
+import type { Sender, Sent } from "../http/sender.ts"
+import { startSending } from "../http/sender.ts"
+import type { PartitionMemory } from "../recovery/partition-memory.ts"
+import type { AckHandle } from "./ack-handle.ts"
+
+/** What became of a delivery that was to be attempted from its event. */
+export type DirectEnd =
+  /** The history has its end. */
+  | { readonly _tag: "Delivered" }
+  /** No request was made. */
+  | { readonly _tag: "Untried" }
+  /** The history tells of an attempt that did not succeed. */
+  | { readonly _tag: "Failed"; readonly progress: Progress }
+  /** It was cut off: the history may tell of it, or not. */
+  | { readonly _tag: "Unknown" }
+
+/** The plan of an event that goes to one endpoint alone, where the history had none at first. */
+export interface UncommittedPlan {
+  /** Under which the history takes the plan once. */
+  readonly id: string
+  /** For how long the history surely knows that id if it has it, ms. */
+  readonly safeRepublishMs: number
+  /** The plan, for the caller to tell it with the end of the delivery; undefined where nobody may. */
+  readonly piggyback: () => Plan | undefined
+  /** True where the history has it, by itself. */
+  readonly isCommitted: boolean
+  /** True where it may be another plan that counts. */
+  readonly isUnsure: boolean
+  /** Sees to it that the history has a plan of the event, and gives its sequence there. */
+  readonly committed: Effect.Effect<number>
+  /** Called where the history turns out to have had a plan at a sequence. */
+  readonly adoptExisting: (seq: number) => void
+  /** Called where that is the one that was told with the end. */
+  readonly confirmOwn: () => void
+}
+
+/** A delivery that is in no queue: its event is in hand until it has come to its end here. */
+export interface DirectDelivery {
+  readonly delivery: Delivery
+  /** Of its endpoint. */
+  readonly key: string
+  readonly body: Uint8Array
+  /** Where no plan was stored before. */
+  readonly uncommitted?: UncommittedPlan | undefined
+  /** Told when its request goes out; before that it stands in line. */
+  begun(): void
+  /** Told once what became of it. */
+  ended(end: DirectEnd): void
+}
+
+export interface DirectDeliveryOptions {
+  readonly memory: PartitionMemory
+  readonly sender: Sender
+  readonly worker: string
+  /** A new id for each request really made. */
+  readonly nextId: () => string
+  /** Of the queue, where it goes on if it does not succeed. */
+  readonly settlement: Pick<Settlement, "asOwner" | "fence" | "isOpen" | "successes">
+  /** No attempt begins while this is false. */
+  readonly mayAttempt: () => boolean
+  /** Told of each attempt that was made, before it is settled. */
+  readonly answered: HandlingOptions["answered"]
+}
+
+const untriedEnd: DirectEnd = { _tag: "Untried" }
+const delivered: DirectEnd = { _tag: "Delivered" }
+const unknown: DirectEnd = { _tag: "Unknown" }
+
+/** Whether two facts tell of the same attempt. */
+const isSame = (one: Fact, other: Fact): boolean =>
+  one.kind === other.kind &&
+  one.delivery === other.delivery &&
+  one.at === other.at &&
+  one.worker === other.worker
+
+/** A fact beside a plan, where that may not be the one by which the attempt was made. */
+const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
+  Option.exists(planned, ({ eventAt, eventSeq, plan }) => {
+    if (eventSeq !== fact.eventSeq || eventAt !== fact.eventAt) return false
+    // Whose parts are many may name it in another one.
+    const names = plan?.endpoints.some(({ id }) => id === fact.endpoint) === true
+    return names || plan?.last === false
+  })
+    ? fact
+    : { ...fact, reason: plannedOtherwise }
+
+/** Gives it back without a request. */
+export const leaveUntried = (direct: DirectDelivery) => direct.ended(untriedEnd)
+
+/**
+ * Makes what attempts a delivery from its event, once: what succeeds needs no message in a queue,
+ * and what does not goes there with what is known of it then.
+ */
+export const makeDirectDeliveries = Effect.fnUntraced(function* (options: DirectDeliveryOptions) {
+  const { memory, nextId, sender, settlement, worker } = options
+  const { fence, successes } = settlement
+  const { settled, directDeliveries } = memory
+  const { clock } = sender
+  const { names } = yield* Broker
+  const directory = yield* Directory
+  const facts = yield* Facts
+  const reached = yield* Failpoint
+  const logsDeliveries = yield* LogLevel.isEnabled("Debug")
+
+  const readyFor = ({ delivery, key }: DirectDelivery): LiveEndpoint | undefined =>
+    settlement.isOpen() &&
+    options.mayAttempt() &&
+    clock.currentTimeMillisUnsafe() < delivery.deadline
+      ? directory.liveNow(delivery, key)
+      : undefined
+
+  /**
+   * Sends it where that may be done now, and says what came of it.
+   *
+   * @param left told, before that, that it is not under way any more.
+   */
+  const attempt = (
+    direct: DirectDelivery,
+    inFlightWork: InFlight<Broker | Facts>,
+    left: () => void
+  ) => {
+    const { body, delivery, uncommitted } = direct
+    const endpoint = readyFor(direct)
+    if (endpoint === undefined) {
+      left()
+      return leaveUntried(direct)
+    }
+    direct.begun()
+    let end: DirectEnd = unknown
+    const held = {
+      delivery,
+      body,
+      place: { stream: names.events, seq: delivery.eventSeq, at: delivery.eventAt }
+    }
+    const attempted = directDeliveries.begin(delivery)
+    const work = inFlightWork.begin(
+      () => {
+        directDeliveries.leave(attempted)
+        left()
+        direct.ended(end)
+      },
+      (defect) =>
+        Effect.logError("a delivery met a defect as its event was routed", {
+          seq: delivery.eventSeq,
+          endpoint: delivery.endpoint,
+          defect
+        })
+    )
+
+    const succeed = (sent: Sent) => {
+      const tell = (plan?: Plan) => deliveredFact(held, untried, sent, worker, plan)
+      const stored = (fact: Fact, seq: number) => {
+        settled.stored(seq)
+        directDeliveries.add(endpoint.key, delivery)
+        end = delivered
+        reached("outcome-stored")
+        return logsDeliveries ? logFact(fact) : Effect.void
+      }
+      // A former owner stores the plan by itself: another router's may count.
+      const plan = fence.holds() ? uncommitted?.piggyback() : undefined
+      if (uncommitted !== undefined && plan !== undefined) {
+        const whole = tell(plan)
+        const again = () => appendWithPlan(tell(), whole, uncommitted)
+        successes.appendPlainly(work, { fact: whole, id: uncommitted.id, again, stored })
+      } else if (uncommitted === undefined || uncommitted.isCommitted)
+        successes.appendPlainly(work, { fact: tell(), id: nextId(), stored })
+      else {
+        const fact = tell()
+        const mark = settled.open()
+        work.continueInFiber(
+          Effect.ensuring(
+            Effect.flatMap(appendBeside(fact, uncommitted, successes.append), ({ fact, seq }) =>
+              stored(fact, seq)
+            ),
+            Effect.sync(() => settled.close(mark))
+          )
+        )
+      }
+    }
+
+    sendOnce(held, endpoint, work, (sent) => {
+      reached("answered")
+      options.answered(endpoint, delivery, sent, untried)
+      if (sent.verdict === "delivered") succeed(sent)
+      else
+        work.continueInFiber(
+          fail(held, endpoint, sent, uncommitted, (failed) => {
+            end = failed
+          })
+        )
+    })
+  }
+
+  /**
+   * Appends the fact of a success that tells the plan, too, of which it is not known whether it was
+   * stored. Where the history has had a plan of the event before, it is told without.
+   */
+  const appendWithPlan = Effect.fnUntraced(function* (
+    fact: Fact,
+    whole: Fact,
+    uncommitted: UncommittedPlan
+  ) {
+    const { id, safeRepublishMs } = uncommitted
+    const stored =
+      safeRepublishMs > 0
+        ? yield* Effect.option(facts.appendWhile(fence.stillOwner, safeRepublishMs, whole, id))
+        : Option.none()
+    if (Option.isSome(stored) && stored.value !== undefined) {
+      const { duplicate, seq } = stored.value
+      if (!duplicate) return { fact: whole, seq }
+      uncommitted.adoptExisting(seq)
+    }
+    return yield* appendBeside(fact, uncommitted, successes.append)
+  })
+
+  /** Appends a fact of an attempt once the history has a plan, unless that tells of it, too. */
+  const appendBeside = Effect.fnUntraced(function* (
+    fact: Fact,
+    uncommitted: UncommittedPlan,
+    append: Successes["append"]
+  ) {
+    const seq = yield* uncommitted.committed
+    if (!uncommitted.isUnsure) return yield* append(fact, nextId())
+    const planned = yield* readSurely(seq)
+    if (Option.exists(planned, (there) => isSame(there, fact))) {
+      uncommitted.confirmOwn()
+      return { fact, seq }
+    }
+    return yield* append(beside(fact, planned), nextId())
+  })
+
+  const appendFailure: Successes["append"] = (fact, id) =>
+    Effect.map(facts.append(fact, id), ({ seq }) => ({ fact, seq }))
+
+  /** @param told called once the history tells of it. */
+  const fail = Effect.fnUntraced(function* (
+    held: Pick<AckHandle, "delivery" | "place">,
+    endpoint: LiveEndpoint,
+    sent: Sent,
+    uncommitted: UncommittedPlan | undefined,
+    told: (end: DirectEnd) => void
+  ) {
+    yield* settlement.asOwner
+    const { fact, progress, step } = yield* judgeFailure(held, untried, sent, endpoint, worker)
+    const ends = step._tag === "Dead" ? step.reason : undefined
+    const whole = ends === undefined ? fact : { ...fact, reason: ends }
+    const append =
+      uncommitted === undefined || uncommitted.isCommitted
+        ? appendFailure(whole, nextId())
+        : appendBeside(whole, uncommitted, appendFailure)
+    settled.stored((yield* append).seq)
+    reached("outcome-stored")
+    const known = ends === undefined ? progress : { ...progress, ends }
+    directDeliveries.failed(held.delivery, known)
+    told({ _tag: "Failed", progress: known })
+    yield* logFact(whole)
+    yield* disableWhereGone(held, endpoint, sent, worker)
+  })
+
+  const sendOnce = (
+    held: Pick<AckHandle, "body" | "delivery">,
+    endpoint: LiveEndpoint,
+    work: InFlightWork<Broker | Facts>,
+    done: (sent: Sent) => void
+  ) =>
+    work.step(() => {
+      const running = startSending(sender, held, endpoint, 1, (sent) => work.step(() => done(sent)))
+      work.onCancel(() => running.interrupt())
+    })
+
+  return { attempt }
+})

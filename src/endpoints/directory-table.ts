@@ -1,0 +1,173 @@
+import { Result } from "effect"
+import type { Endpoint } from "../domain/endpoint.ts"
+import { endpointKey } from "../domain/endpoint.ts"
+import { TypeIndex } from "../domain/type-filter.ts"
+import { decodeEndpoint } from "./endpoint-value.ts"
+import type { LiveEndpoint } from "./live-endpoint.ts"
+import { makeLive, windowOf } from "./live-endpoint.ts"
+import { Recent } from "./recent.ts"
+import type { Shown } from "./watch-lag.ts"
+
+/** What routing needs to know of an endpoint. */
+export interface ListedEndpoint {
+  readonly id: string
+  /** Of its configuration. */
+  readonly key: string
+  readonly generation: string
+  readonly revision: number
+  readonly isDisabled: boolean
+  /** From the start of a round to its give-up deadline, ms. */
+  readonly window: number
+}
+
+/** Text, for the same takes several times the memory once it is decoded and made ready. */
+interface Row extends ListedEndpoint {
+  /** With a space between them. */
+  readonly types: string
+  /** The configuration as the bucket holds it, known to decode. */
+  readonly text: string
+}
+
+/** Endpoints that are kept ready: 2 KB each, and 20 µs to make one again. */
+const maxReadyEndpoints = 10_000
+/** Tenants whose types are kept indexed: 1 KB each at least, and 1 µs for each endpoint to do it again. */
+const maxIndexedTenants = 10_000
+
+/**
+ * The endpoints in memory. Of each there are a few words and its configuration's text; what a
+ * delivery needs is made of it when the endpoint is used, and kept while it is.
+ */
+export class DirectoryTable {
+  readonly #rows = new Map<string, Row>()
+  readonly #tenants = new Map<string, Set<Row>>()
+  /** Keys of those that are disabled: each partition asks for them, and to look for them takes long. */
+  readonly #disabled = new Set<string>()
+  readonly #removed = new Map<string, number>()
+  /** By tenant, ids of endpoints of which no readable configuration was ever seen. */
+  readonly #unreadable = new Map<string, Set<string>>()
+  readonly #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
+  readonly #indexes = new Recent<TypeIndex<Row>>(maxIndexedTenants)
+
+  #version = 0
+
+  /** Another one whenever something has changed. */
+  get version(): number {
+    return this.#version
+  }
+
+  find(key: string): LiveEndpoint | undefined {
+    return this.#ready.get(key) ?? this.#makeReady(key)
+  }
+
+  generationOf(key: string): string | undefined {
+    return this.#rows.get(key)?.generation
+  }
+
+  /** 0 for one that was never heard of. */
+  revisionOf(key: string): number {
+    return this.#rows.get(key)?.revision ?? this.#removed.get(key) ?? 0
+  }
+
+  /** What is known of a key, as its bucket would show it; revision 0 for one that was never heard of. */
+  shown(key: string): Shown {
+    return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
+  }
+
+  isUnreadable(key: string): boolean {
+    const [tenant = "", id = ""] = key.split(".")
+    return this.#unreadable.get(tenant)?.has(id) === true
+  }
+
+  match(tenant: string, type: string): ReadonlyArray<ListedEndpoint> {
+    const index = this.#indexes.get(tenant) ?? this.#makeIndex(tenant)
+    if (index === undefined) return []
+    return [...index.match(type)].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  disabled(): ReadonlyArray<string> {
+    return [...this.#disabled]
+  }
+
+  unreadable(tenant: string): ReadonlyArray<string> {
+    return [...(this.#unreadable.get(tenant) ?? [])]
+  }
+
+  /** What is known of an endpoint from before goes on holding. */
+  cannotRead(key: string): void {
+    if (this.#rows.has(key)) return
+    const [tenant = "", id = ""] = key.split(".")
+    this.#version++
+    const ids = this.#unreadable.get(tenant) ?? new Set()
+    this.#unreadable.set(tenant, ids.add(id))
+  }
+
+  /** @param text what `config` was decoded from. */
+  put(key: string, config: Endpoint, text: string, revision: number): void {
+    const { generation, id, tenant } = config
+    this.#drop(key)
+    const row: Row = {
+      id,
+      key,
+      generation,
+      revision,
+      isDisabled: config.disabled !== undefined,
+      window: windowOf(config),
+      types: config.types.join(" "),
+      text
+    }
+    this.#rows.set(key, row)
+    if (row.isDisabled) this.#disabled.add(key)
+    this.#removed.delete(key)
+    const rows = this.#tenants.get(tenant)
+    if (rows === undefined) this.#tenants.set(tenant, new Set([row]))
+    else rows.add(row)
+    this.#indexes.get(tenant)?.add(config.types, row)
+  }
+
+  remove(key: string, revision: number): void {
+    this.#drop(key)
+    this.#removed.set(key, revision)
+  }
+
+  /** Keys that a complete reading did not mention. */
+  absent(seen: ReadonlySet<string>): ReadonlyArray<string> {
+    const unreadable = [...this.#unreadable].flatMap(([tenant, ids]) =>
+      [...ids].map((id) => endpointKey(tenant, id))
+    )
+    return [...this.#rows.keys(), ...unreadable].filter((key) => !seen.has(key))
+  }
+
+  #drop(key: string): void {
+    this.#version++
+    const [tenant = "", id = ""] = key.split(".")
+    this.#unreadable.get(tenant)?.delete(id)
+    const row = this.#rows.get(key)
+    if (row === undefined) return
+    this.#rows.delete(key)
+    this.#disabled.delete(key)
+    this.#ready.delete(key)
+    this.#indexes.get(tenant)?.remove(filtersOf(row), row)
+    const rows = this.#tenants.get(tenant)
+    rows?.delete(row)
+    if (rows?.size === 0) this.#tenants.delete(tenant)
+  }
+
+  #makeReady(key: string): LiveEndpoint | undefined {
+    const row = this.#rows.get(key)
+    if (row === undefined) return undefined
+    const live = makeLive(key, Result.getOrThrow(decodeEndpoint(key, row.text)), row.revision)
+    this.#ready.add(key, live)
+    return live
+  }
+
+  #makeIndex(tenant: string): TypeIndex<Row> | undefined {
+    const rows = this.#tenants.get(tenant)
+    if (rows === undefined) return undefined
+    const index = new TypeIndex<Row>()
+    for (const row of rows) index.add(filtersOf(row), row)
+    this.#indexes.add(tenant, index)
+    return index
+  }
+}
+
+const filtersOf = ({ types }: Row): ReadonlyArray<string> => types.split(" ")

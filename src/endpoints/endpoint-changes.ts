@@ -1,0 +1,61 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Effect, Result } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { isNoSuchMessage } from "../broker/scan.ts"
+import type { ConfigurationChange } from "../domain/configuration.ts"
+import { configurationOf } from "../domain/configuration.ts"
+import type { Author, EndpointChange } from "../history/configuration.ts"
+import { readAuthor } from "../history/configuration.ts"
+import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
+
+/** A value of the endpoints bucket, or its removal. */
+export interface Stored {
+  readonly revision: number
+  /** When the bucket stored it, ms since the epoch; 0 where its removal left no trace. */
+  readonly at: number
+  /** Undefined where it was removed. */
+  readonly text: string | undefined
+}
+
+/** What the history is told of a value under a key. */
+export const changeOf = (key: string, { at, revision, text }: Stored): ConfigurationChange => {
+  if (text === undefined) return { revision, storedAt: at }
+  const decoded = decodeEndpoint(key, text)
+  return Result.isFailure(decoded)
+    ? { revision, storedAt: at, isUnreadable: true }
+    : { revision, storedAt: at, now: configurationOf(encodeEndpoint(decoded.success)) }
+}
+
+/** Headers that only the mark of a removal has. */
+const marks = ["KV-Operation", "Nats-Marker-Reason"]
+
+/** What a message of the bucket's stream holds. */
+export const storedUnder = (message: StoredMsg): Stored => ({
+  revision: message.seq,
+  at: message.time.getTime(),
+  text: marks.some((name) => message.header.has(name)) ? undefined : message.string()
+})
+
+/**
+ * The change that gave a key its revision, as the bucket's leader has it; undefined where a later
+ * one has taken its place.
+ */
+export const readChange = Effect.fnUntraced(function* (key: string, revision: number) {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask(`read ${key}`, () =>
+    jsm.streams.getMessage(`KV_${names.buckets.endpoints}`, { seq: revision })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  if (message === null || message.subject !== `$KV.${names.buckets.endpoints}.${key}`)
+    return undefined
+  return named(
+    key,
+    storedUnder(message),
+    readAuthor((name) => message.header.get(name))
+  )
+})
+
+/** A change of the endpoint under a key. */
+export const named = (key: string, stored: Stored, author: Author = {}): EndpointChange => {
+  const [tenant = "", endpoint = ""] = key.split(".")
+  return { tenant, endpoint, change: changeOf(key, stored), ...author }
+}

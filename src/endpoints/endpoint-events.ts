@@ -1,0 +1,64 @@
+import { Effect } from "effect"
+import type { Broker } from "../broker/connection.ts"
+import type { Fact, FactKind } from "../domain/fact.ts"
+import { Facts } from "../history/facts.ts"
+import type { LiveEndpoint } from "./directory.ts"
+import { disableEndpoint } from "./endpoint-store.ts"
+
+export interface EndpointNewsOptions {
+  readonly worker: string
+  /** A new id for a fact. */
+  readonly nextId: () => string
+  /** True while this worker is owner: what a former one thinks of an endpoint is not told. */
+  readonly holds: () => boolean
+  /** Runs until the partition is given up. */
+  readonly run: (work: Effect.Effect<void, never, Broker | Facts>) => void
+}
+
+/** Tells what has become of endpoints: by facts, and by disabling one that is given up. */
+export const makeEndpointNews = Effect.fnUntraced(function* (options: EndpointNewsOptions) {
+  const { holds, nextId, run, worker } = options
+  const facts = yield* Facts
+  /** What has happened while it was not certain who is owner. */
+  const untold: Array<Fact> = []
+
+  /** Tells what could not be told before; the new owner has its own view. */
+  const tellAll = () => {
+    if (!holds()) return
+    for (const fact of untold.splice(0)) {
+      const { endpoint, kind, nextAttemptAt, reason, tenant } = fact
+      run(
+        Effect.gen(function* () {
+          yield* facts.append(fact, nextId())
+          yield* Effect.logInfo(kind, { tenant, endpoint, nextAttemptAt, reason })
+        })
+      )
+    }
+  }
+
+  return {
+    tellAll,
+    /** @param at ms since the epoch. */
+    tell: (endpoint: LiveEndpoint, kind: FactKind, at: number, more: Partial<Fact>) => {
+      const { id, tenant } = endpoint.config
+      untold.push({ v: 1, kind, at, tenant, endpoint: id, worker, ...more })
+      tellAll()
+    },
+    giveUp: (endpoint: LiveEndpoint, reason: string) => {
+      if (!holds()) return
+      const { generation, id, tenant } = endpoint.config
+      const named = { tenant, endpoint: id, generation }
+      run(
+        disableEndpoint(named, reason, worker, worker).pipe(
+          Effect.asVoid,
+          Effect.catch((error) =>
+            Effect.logWarning("an endpoint that only fails could not be disabled", {
+              endpoint: endpoint.key,
+              why: error.message
+            })
+          )
+        )
+      )
+    }
+  }
+})

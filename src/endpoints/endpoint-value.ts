@@ -1,0 +1,33 @@
+import { Result, Schema } from "effect"
+import { Endpoint, endpointKey } from "../domain/endpoint.ts"
+import { resolveRetry } from "../policy/presets.ts"
+
+/** A stored configuration that is not one: written by something else than Petrel. */
+export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()(
+  "EndpointUnreadable",
+  { key: Schema.String, problem: Schema.String }
+) {
+  override get message() {
+    return `the configuration of endpoint ${this.key} does not parse: ${this.problem}`
+  }
+}
+
+const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
+/** An endpoint as JSON. */
+export const encodeEndpoint = Schema.encodeSync(Endpoint)
+
+/** The configuration in a value of the endpoints bucket. Its retry policy is known to resolve. */
+export const decodeEndpoint = (
+  key: string,
+  value: string
+): Result.Result<Endpoint, EndpointUnreadable> => {
+  const unreadable = (problem: string) => Result.fail(new EndpointUnreadable({ key, problem }))
+  const decoded = decode(value)
+  if (Result.isFailure(decoded))
+    return unreadable(decoded.failure.message.replaceAll(/\s*\n\s*/g, " "))
+  const endpoint = decoded.success
+  const own = endpointKey(endpoint.tenant, endpoint.id)
+  if (own !== key) return unreadable(`it is that of ${own}`)
+  const policy = resolveRetry(endpoint.retry)
+  return Result.isFailure(policy) ? unreadable(policy.failure.message) : Result.succeed(endpoint)
+}

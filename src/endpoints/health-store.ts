@@ -1,0 +1,88 @@
+import { Effect, Schema } from "effect"
+import type { BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
+import { writeValue } from "../broker/values.ts"
+import { endpointKey } from "../domain/endpoint.ts"
+import { Health } from "../domain/health.ts"
+
+/** An endpoint's health as the bucket holds it. */
+export interface StoredHealth {
+  /** Undefined where nothing bad is known of the endpoint. */
+  readonly health: Health | undefined
+  /** What the next write has to expect: also that of an erased one; 0 where nothing was ever stored. */
+  readonly revision: number
+}
+
+/** A stored health that is none: written by something else than Petrel, or a newer version of it. */
+export class HealthUnreadable extends Schema.TaggedError<HealthUnreadable>()("HealthUnreadable", {
+  key: Schema.String,
+  problem: Schema.String,
+  /** To write over it by compare-and-set. */
+  revision: Schema.Int
+}) {
+  override get message() {
+    return `the health of endpoint ${this.key} does not parse: ${this.problem}`
+  }
+}
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Health))
+const encode = Schema.encodeSync(Health)
+
+/** An endpoint's health from the leader. */
+export const readHealth = Effect.fnUntraced(function* (
+  tenant: string,
+  id: string
+): Effect.fn.Return<StoredHealth, BrokerError | HealthUnreadable, Broker> {
+  const { ask, bucket, names } = yield* Broker
+  const key = endpointKey(tenant, id)
+  const kv = yield* bucket(names.buckets.health)
+  const entry = yield* ask(`read the health of ${key}`, () => kv.get(key))
+  if (entry === null) return { health: undefined, revision: 0 }
+  const { operation, revision } = entry
+  if (operation !== "PUT") return { health: undefined, revision }
+  const health = yield* decode(entry.string()).pipe(
+    Effect.mapError(
+      ({ message }) =>
+        new HealthUnreadable({ key, revision, problem: message.replaceAll(/\s*\n\s*/g, " ") })
+    )
+  )
+  return { health, revision }
+})
+
+/**
+ * Stores an endpoint's health over the revision that is expected there and returns the new one.
+ * Where another has written meanwhile it fails with a PublishError that `isConflict` knows.
+ *
+ * @param key from `endpointKey`.
+ * @param expected 0 where there is none.
+ */
+export const writeHealth = Effect.fnUntraced(function* (
+  key: string,
+  health: Health,
+  expected: number
+) {
+  const { names } = yield* Broker
+  const value = JSON.stringify(encode(health))
+  const { seq } = yield* writeValue(names.buckets.health, key, value, { expected })
+  return seq
+})
+
+/**
+ * Removes an endpoint's health: it counts as healthy from now on. What marks the place stays, and
+ * with it the revision that is returned: one that ended by itself would leave whoever remembers its
+ * revision unable to write.
+ *
+ * @param key from `endpointKey`.
+ * @param expected the revision that is meant. (Default: whichever is there)
+ */
+export const eraseHealth = Effect.fnUntraced(function* (key: string, expected?: number) {
+  const { names, publisher } = yield* Broker
+  const { seq } = yield* publisher.publish(`$KV.${names.buckets.health}.${key}`, "", [
+    ["KV-Operation", "PURGE"],
+    ["Nats-Rollup", "sub"],
+    ...(expected === undefined
+      ? []
+      : [["Nats-Expected-Last-Subject-Sequence", String(expected)] as const])
+  ])
+  return seq
+})

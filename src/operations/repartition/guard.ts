@@ -1,0 +1,122 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { TopologyError } from "../../broker/installed.ts"
+import { readEnqueuers } from "../../cluster/enqueuer-presence.ts"
+import { readEntry } from "../../cluster/kv-entry.ts"
+import { signs } from "../../cluster/membership.ts"
+import type { Owner, Ownership } from "../../cluster/ownership.ts"
+import { takeOwnership } from "../../cluster/ownership.ts"
+import { leaseKey, readRoster } from "../../cluster/roster.ts"
+
+/** Leases that are taken at the same time. */
+const maxConcurrentLookups = 16
+/** Pause before it is asked again whether the leases are renewed, ms. */
+const pollMs = 100
+
+/** Fails while a worker gives signs of life, or somebody who sends something again. */
+export const refuseOthers = Effect.gen(function* () {
+  const [sender] = yield* readEnqueuers
+  if (sender !== undefined)
+    return yield* new TopologyError({
+      message: `${sender.what} is under way (by ${sender.by}, on ${sender.host}, process ${sender.pid}): wait until it has finished, or stop it; one that was killed counts as under way for some 10 s more`
+    })
+  const { members } = yield* readRoster
+  const alive = [...members.values()].map(({ said }) => said)
+  const [first] = alive
+  if (first === undefined) return
+  const who =
+    alive.length === 1
+      ? `the worker ${first.id} is running (on ${first.host}, process ${first.pid}): stop it first`
+      : `${alive.length} workers are running (${alive.map(({ id }) => id).join(", ")}): stop them first`
+  return yield* new TopologyError({
+    message: `${who}; one that was killed counts as running for some 10 s more`
+  })
+})
+
+/** All partitions in one hand. */
+export interface Hold {
+  /** Waits while it cannot be told whether they still are. */
+  readonly safe: Effect.Effect<void>
+  /** Fails when they are not any more. */
+  readonly lost: Effect.Effect<never, TopologyError>
+}
+
+/**
+ * Becomes the owner of all partitions, as a worker does of some, until the scope closes. A worker
+ * that was away for long and comes back finds then that it owns none. What was left by somebody who
+ * was killed is waited for; somebody who is alive is refused.
+ *
+ * @param onWait called once where it has to wait.
+ */
+export const holdAll = Effect.fnUntraced(function* (
+  partitions: number,
+  owner: Owner,
+  onWait: Effect.Effect<void>
+) {
+  const { names } = yield* Broker
+  const held: Array<Ownership> = []
+  let said = false
+
+  const take = Effect.fnUntraced(function* (partition: number) {
+    let seen: number | undefined
+    while (true) {
+      const taken = yield* takeOwnership(partition, owner)
+      if (taken !== undefined) {
+        held.push(taken)
+        return
+      }
+      const { revision, text } = yield* readEntry(names.buckets.workers, leaseKey(partition))
+      if (text !== undefined && seen !== undefined && seen !== revision)
+        return yield* new TopologyError({
+          message:
+            "somebody else owns the partitions and is alive: wait until the other `petrel repartition` has finished, and stop all workers"
+        })
+      if (text !== undefined) seen = revision
+      if (!said) {
+        said = true
+        yield* onWait
+      }
+      yield* Effect.sleep(owner.ttl / signs / 2)
+    }
+  })
+
+  yield* Effect.addFinalizer(() =>
+    Effect.forEach(held, ({ giveBack }) => giveBack, {
+      concurrency: maxConcurrentLookups,
+      discard: true
+    })
+  )
+  yield* Effect.forkScoped(
+    Effect.forever(
+      Effect.andThen(
+        Effect.sleep(owner.ttl / signs),
+        Effect.suspend(() =>
+          Effect.forEach([...held], ({ renew }) => renew, {
+            concurrency: "unbounded",
+            discard: true
+          })
+        )
+      )
+    )
+  )
+  // The first one decides between two who begin at the same time.
+  yield* take(0)
+  const others = Array.from({ length: partitions - 1 }, (_, index) => index + 1)
+  yield* Effect.forEach(others, take, { concurrency: maxConcurrentLookups, discard: true })
+
+  const isSafe = () => held.every(({ holds }) => holds())
+  return {
+    safe: Effect.suspend(() =>
+      isSafe() ? Effect.void : Effect.repeat(Effect.sleep(pollMs), { until: isSafe })
+    ),
+    lost: Effect.andThen(
+      Effect.raceAllFirst(held.map(({ lost }) => lost)),
+      Effect.fail(
+        new TopologyError({
+          message:
+            "the broker was away for too long and somebody else owns the partitions now: stop all workers and run this again"
+        })
+      )
+    )
+  } satisfies Hold
+})

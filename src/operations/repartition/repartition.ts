@@ -1,0 +1,269 @@
+import { Effect, Exit, Random } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { makeGate } from "../../broker/gate.ts"
+import type { Layout, LayoutChanges } from "../../broker/installed.ts"
+import {
+  findPartitions,
+  layoutKey,
+  readChanges,
+  readInstalled,
+  readLayout,
+  TopologyError
+} from "../../broker/installed.ts"
+import { defaultTopology } from "../../broker/topology.ts"
+import { writeValue } from "../../broker/values.ts"
+import type { Owner } from "../../cluster/ownership.ts"
+import { HistoryPosition } from "../../delivery/recovery/completed-deliveries.ts"
+import type { PartitionMemory } from "../../delivery/recovery/partition-memory.ts"
+import { takeOver } from "../../delivery/recovery/takeover.ts"
+import { makeArrivals } from "./arrivals.ts"
+import type { Hold } from "./guard.ts"
+import { holdAll, refuseOthers } from "./guard.ts"
+import type { Moved, Moving } from "./move.ts"
+import { moveSubject } from "./move.ts"
+import { moveSchedules } from "./schedules.ts"
+import { settleDecisions } from "./settle.ts"
+import { existing, makeTargets, raiseNewFloors, removePartition } from "./streams.ts"
+import type { Survey } from "./survey.ts"
+import { listStrays, survey } from "./survey.ts"
+
+/** Endpoints whose deliveries are moved at the same time. */
+const maxConcurrentPartitions = 8
+/** How often a partition is looked through again in which something turns up each time. */
+const passes = 100
+/** Pause before it is, ms. */
+const pollMs = 250
+const leaseTtl = 10_000
+
+/** How many messages were moved out of a partition, or removed because they had ended. */
+export interface Emptied extends Survey {
+  readonly ended: number
+}
+
+/** What a change of the number of partitions tells of itself. */
+export type RepartitionStep =
+  | {
+      readonly event: "begun"
+      readonly from: number
+      readonly to: number
+      /** An earlier run was broken off. */
+      readonly resumed: boolean
+    }
+  /** An earlier run was killed: its leases have to end first. */
+  | { readonly event: "waiting" }
+  /** Decisions of former owners were carried out, so many had one. */
+  | { readonly event: "settled"; readonly decisions: number }
+  /** There are so many messages to look at. */
+  | { readonly event: "counted"; readonly messages: number }
+  | ({ readonly event: "looked-at" } & Moved)
+  | ({ readonly event: "emptied" } & Emptied)
+  | { readonly event: "removed"; readonly partition: number }
+
+export interface RepartitionOptions {
+  /** How many partitions there are to be. */
+  readonly to: number
+  readonly tell: (step: RepartitionStep) => Effect.Effect<void>
+  /** How long others wait for it when it has died, ms. (Default: 10 s) */
+  readonly leaseTtl?: number | undefined
+}
+
+/** What came of it. */
+export interface Repartitioned {
+  readonly from: number
+  readonly to: number
+  /** What this run has moved out of each partition. */
+  readonly moved: ReadonlyArray<Emptied>
+}
+
+interface State {
+  readonly from: number
+  readonly changes: LayoutChanges
+  readonly revision: number
+  /** An earlier run has begun to move. */
+  readonly resumed: boolean
+}
+
+/** How many partitions there are, or were when a change began that is not finished. */
+const inspect = Effect.fnUntraced(function* (to: number) {
+  const { changes, revision } = yield* readChanges
+  const { change } = changes
+  if (change !== undefined) {
+    const { from, stage } = change
+    if (stage === "moving" && change.to !== to)
+      return yield* new TopologyError({
+        message: `a change from ${from} to ${change.to} partitions was begun and is not finished: run \`petrel repartition ${change.to}\` first, then \`petrel repartition ${to}\``
+      })
+    return { from, changes, revision, resumed: stage === "moving" } satisfies State
+  }
+  const { partitions } = yield* readLayout
+  const { begun } = yield* findPartitions
+  if (begun !== partitions)
+    return yield* new TopologyError({
+      message: `there are streams of a partition ${begun - 1} besides the ${partitions} partitions of this installation: see to them first`
+    })
+  return { from: partitions, changes, revision, resumed: false } satisfies State
+})
+
+/** What a change to another number of partitions would move, as it is now. Changes nothing. */
+export const planRepartition = Effect.fnUntraced(function* (to: number) {
+  const { from } = yield* inspect(to)
+  const sources = from === to ? [] : yield* existing(from)
+  return { from, to, moves: yield* Effect.forEach(sources, (index) => survey(index, to)) }
+})
+
+/**
+ * Changes the number of partitions, and moves what waits to where it belongs then. No worker may
+ * run meanwhile, and none can start. Broken off at any moment, it goes on when it is run again.
+ *
+ * What waits is first stored in its new place and then removed from the old one. What has ended is
+ * only removed, as a new owner would.
+ */
+export const repartition = Effect.fnUntraced(function* (options: RepartitionOptions) {
+  const { tell, to } = options
+  const before = yield* inspect(to)
+  const unchanged = { from: to, to, moved: [] } satisfies Repartitioned
+  if (before.from === to && before.changes.change === undefined) return unchanged
+  yield* refuseOthers
+  const owner: Owner = {
+    worker: "repartition",
+    instance: (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36),
+    ttl: options.leaseTtl ?? leaseTtl
+  }
+  const hold = yield* holdAll(before.from, owner, tell({ event: "waiting" }))
+  const state = yield* inspect(to)
+  if (state.from !== before.from)
+    return yield* new TopologyError({
+      message: `meanwhile there are ${state.from} partitions: run this again`
+    })
+  return yield* Effect.raceFirst(change(options, state, hold), hold.lost)
+}, Effect.scoped)
+
+const change = Effect.fnUntraced(function* (
+  { tell, to }: RepartitionOptions,
+  state: State,
+  hold: Hold
+) {
+  const { names } = yield* Broker
+  const { from, resumed } = state
+  const { change: _, ...rest } = state.changes
+  let { changes, revision } = state
+  const write = Effect.fnUntraced(function* (next: LayoutChanges) {
+    const expected = revision
+    const value = JSON.stringify(next)
+    const { seq } = yield* writeValue(names.buckets.workers, layoutKey, value, { expected })
+    revision = seq
+    changes = next
+  })
+  if (from === to) {
+    yield* write(rest)
+    return { from, to, moved: [] } satisfies Repartitioned
+  }
+  const installed = { ...defaultTopology, ...(yield* readInstalled) }
+  const isSourced = installed.tenants.length > 0
+  const layout: Layout = { ...installed, partitions: from, isSourced }
+
+  /** Nothing lies elsewhere before this has come to its end: until then it can be taken back. */
+  const settle = Effect.gen(function* () {
+    yield* write({ ...rest, change: { from, to, stage: "settling" } })
+    // Again: one that started meanwhile may not have seen that it must not.
+    yield* refuseOthers
+    yield* tell({ event: "begun", from, to, resumed })
+    const memories = yield* takeOver(yield* existing(from), new HistoryPosition(0), from)
+    const decisions = yield* settleDecisions(memories, layout, hold.safe)
+    yield* tell({ event: "settled", decisions })
+    yield* write({ ...rest, change: { from, to, stage: "moving" } })
+    return memories
+  }).pipe(
+    Effect.onExit((exit) => (Exit.isFailure(exit) ? Effect.ignore(write(rest)) : Effect.void))
+  )
+  const goOn = Effect.gen(function* () {
+    yield* refuseOthers
+    yield* tell({ event: "begun", from, to, resumed })
+    const sources = yield* existing(from)
+    // One that was being removed may have lost one of its two streams.
+    yield* makeTargets(installed, sources, changes.beyond)
+    return yield* takeOver(sources, new HistoryPosition(0), from)
+  })
+  const memories = yield* resumed ? goOn : settle
+
+  const added = Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index)
+  yield* makeTargets(installed, added, changes.beyond)
+  const moved = yield* moveAll(memories, to, tell, {
+    arrivals: makeArrivals(resumed),
+    fired: new Set(),
+    asOwner: hold.safe,
+    gate: makeGate(
+      "the broker takes no deliveries: waiting until it does",
+      "the broker takes deliveries again"
+    ),
+    moveDedupe: installed.moveDedupe
+  })
+  for (const { index } of memories.filter(({ index }) => index >= to)) {
+    yield* hold.safe
+    yield* removePartition(index, (last) =>
+      write({ ...changes, beyond: Math.max(changes.beyond, last) })
+    )
+    yield* tell({ event: "removed", partition: index })
+  }
+  yield* raiseNewFloors(added)
+  const { change: __, ...done } = changes
+  yield* write({ ...done, epoch: done.epoch + 1 })
+  return { from, to, moved } satisfies Repartitioned
+})
+
+const moveAll = Effect.fnUntraced(function* (
+  memories: ReadonlyArray<PartitionMemory>,
+  to: number,
+  tell: RepartitionOptions["tell"],
+  common: Omit<Moving, "moved">
+) {
+  let messages = 0
+  for (const { index } of memories) {
+    const { endpoints, schedules } = yield* listStrays(index, to)
+    messages += endpoints.reduce((sum, stray) => sum + stray.messages, schedules)
+  }
+  yield* tell({ event: "counted", messages })
+  return yield* Effect.forEach(
+    memories,
+    Effect.fnUntraced(function* (memory) {
+      const counts = { queue: 0, schedules: 0, backlog: 0, ended: 0 }
+      yield* emptyOut(memory, to, {
+        ...common,
+        moved: (moved) => {
+          counts[moved.kind] += moved.messages - moved.ended
+          counts.ended += moved.ended
+          return tell({ event: "looked-at", ...moved })
+        }
+      })
+      const emptied: Emptied = { partition: memory.index, ...counts }
+      yield* tell({ event: "emptied", ...emptied })
+      return emptied
+    })
+  )
+})
+
+/** Moves what belongs into other partitions, until the leader knows of nothing more. */
+const emptyOut = Effect.fnUntraced(function* (memory: PartitionMemory, to: number, moving: Moving) {
+  for (let pass = 0; pass < passes; pass++) {
+    const { endpoints, schedules } = yield* listStrays(memory.index, to)
+    // A copy of a stream that is behind may show again what was moved before.
+    const now = pass === 0 ? moving : { ...moving, arrivals: makeArrivals(true) }
+    const found = schedules === 0 ? 0 : yield* moveSchedules(now, memory, to)
+    if (endpoints.length + found === 0) return
+    yield* Effect.forEach(
+      endpoints,
+      (stray) =>
+        moveSubject(
+          now,
+          stray.kind === "queue"
+            ? { ...stray, memory, directDeliveries: memory.directDeliveries }
+            : { ...stray, memory: memory.backlog, directDeliveries: undefined }
+        ),
+      { concurrency: maxConcurrentPartitions, discard: true }
+    )
+    if (pass > 0) yield* Effect.sleep(pollMs)
+  }
+  return yield* new TopologyError({
+    message: `deliveries keep coming into partition ${memory.index}: stop whatever puts them there, and run this again`
+  })
+})

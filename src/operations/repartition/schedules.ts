@@ -1,0 +1,147 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Clock, Effect, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
+import { isConflict } from "../../broker/values.ts"
+import { Failpoint } from "../../delivery/failpoint.ts"
+import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
+import { partitionOf } from "../../domain/names.ts"
+import { deliveryOf, namedIn, targetOf } from "./arrivals.ts"
+import type { Moving } from "./move.ts"
+import { firedKey, storeRelocation } from "./move.ts"
+import { removeMessage } from "./release.ts"
+import { relocated, relocatedRaw } from "./relocation.ts"
+
+/** Schedules that are moved at the same time. */
+const maxConcurrentMoves = 32
+
+/** Names the time (ms since the epoch) that a schedule is for which is kept from firing. */
+const dueHeader = "petrel-due"
+const never = "@at 2200-01-01T00:00:00Z"
+
+/** The partition that a message belongs into, by the endpoint in its subject or target. */
+export const home = (target: string, partitions: number): number => {
+  const [tenant = "", endpoint = ""] = target.split(".").slice(-2)
+  return partitionOf(tenant, endpoint, partitions)
+}
+
+/**
+ * Keeps a schedule from firing while it is moved, unless it has fired.
+ *
+ * @returns its new sequence, or undefined where it has.
+ */
+const postpone = Effect.fnUntraced(function* (
+  schedule: StoredMsg,
+  delivery: Delivery,
+  due: number
+) {
+  const { publisher } = yield* Broker
+  const reached = yield* Failpoint
+  const { seq, subject } = schedule
+  const postponed = yield* publisher
+    .publish(subject, schedule.data, [
+      ...deliveryHeaders(delivery, `${subject}.${seq}.postponed`),
+      [dueHeader, String(due)],
+      ["Nats-Schedule", never],
+      ["Nats-Schedule-Target", targetOf(schedule)],
+      ["Nats-Expected-Last-Subject-Sequence", String(seq)]
+    ])
+    .pipe(
+      Effect.map((ack) => ack.seq),
+      Effect.catchIf(isConflict, () => Effect.undefined)
+    )
+  reached("postponed")
+  return postponed
+})
+
+/** When the message at a sequence was stored, ms since the epoch; 0 where it is not there any more. */
+const storedAtSeq = Effect.fnUntraced(function* (stream: string, seq: number) {
+  const { ask, jsm } = yield* Broker
+  const message = yield* ask("look at a schedule", () =>
+    jsm.streams.getMessage(stream, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return message?.time.getTime() ?? 0
+})
+
+/** The time that a schedule is for, ms since the epoch; undefined where it cannot be read. */
+const dueOf = ({ header }: StoredMsg): number | undefined => {
+  const stored = header.get(dueHeader)
+  const due = stored === "" ? Date.parse(header.get("Nats-Schedule").slice(4)) : Number(stored)
+  return Number.isFinite(due) ? due : undefined
+}
+
+/**
+ * Moves the schedules of a partition's stream that belong into others. Each is first made one that
+ * never fires, by compare-and-set; one that has fired lies in the queue.
+ *
+ * @returns how many there were: look again until there are none.
+ */
+export const moveSchedules = Effect.fnUntraced(function* (
+  moving: Moving,
+  { index, stream }: StreamMemory,
+  partitions: number
+) {
+  const { ask, jsm, names } = yield* Broker
+  const reached = yield* Failpoint
+  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  let found = 0
+
+  const moveRaw = Effect.fnUntraced(function* (message: StoredMsg, to: number) {
+    const { seq } = message
+    const place = { stream, seq, at: message.time.getTime() }
+    yield* Effect.logWarning("an unreadable schedule is moved as it is", { stream, seq })
+    const name = namedIn(message)
+    const arrived = name === undefined ? undefined : yield* moving.arrivals.of(to, name)
+    if (name === undefined || arrived?.has(roundKey(name)) !== true) {
+      const relocation = relocatedRaw(message, place, [index, to], names)
+      yield* storeRelocation(moving, relocation, name, to)
+    }
+    yield* removeMessage(stream, seq)
+  })
+
+  const move = Effect.fnUntraced(function* (message: StoredMsg) {
+    const to = home(targetOf(message), partitions)
+    if (to === index) return
+    found++
+    yield* moving.asOwner
+    const delivery = deliveryOf(message)
+    const due = dueOf(message)
+    const counted = { partition: index, kind: "schedules", messages: 1 } as const
+    if (delivery === undefined || due === undefined) {
+      yield* moveRaw(message, to)
+      return yield* moving.moved({ ...counted, ended: 0 })
+    }
+    const isPostponed = message.header.get(dueHeader) !== ""
+    const seq = isPostponed ? message.seq : yield* postpone(message, delivery, due)
+    if (seq === undefined) return
+    const there = (yield* moving.arrivals.of(to, delivery)).get(roundKey(delivery))
+    if (there === undefined) {
+      const now = yield* Clock.currentTimeMillis
+      const relocation = relocated(
+        message,
+        delivery,
+        { stream, seq, at: yield* storedAtSeq(stream, seq) },
+        [index, to],
+        Math.max(due, now),
+        names
+      )
+      // It may have been frozen since it was asked before.
+      yield* moving.asOwner
+      yield* storeRelocation(moving, relocation, delivery, to)
+    }
+    // Gone by itself, it was about to fire when it was postponed, and has.
+    if (!(yield* removeMessage(stream, seq))) moving.fired.add(firedKey(delivery))
+    reached("released")
+    yield* moving.moved({ ...counted, ended: there === undefined ? 0 : 1 })
+  })
+
+  yield* scanQueue(stream, names.subjects.laterOf(index)).pipe(
+    // Those that are postponed come again at the end, while they are on their way.
+    Stream.takeWhile(({ seq }) => seq <= state.last_seq),
+    Stream.mapEffect(move, { concurrency: maxConcurrentMoves, unordered: true }),
+    Stream.runDrain
+  )
+  return found
+})

@@ -1,0 +1,121 @@
+import { Effect, Schedule } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { logTransitions, makeGate } from "../../broker/gate.ts"
+import type { Layout } from "../../broker/installed.ts"
+import { TopologyError } from "../../broker/installed.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import { makeSettlement } from "../../delivery/execution/settlement.ts"
+import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
+import { isTold } from "../../delivery/recovery/search.ts"
+import { eraseRecord, isErased, isOf, readRecord } from "../../delivery/retry/retry-record.ts"
+import type { AckHandle } from "../../delivery/source/ack-handle.ts"
+import { parseDelivery } from "../../domain/delivery.ts"
+import { Facts } from "../../history/facts.ts"
+import { removeMessage } from "./release.ts"
+
+/** Decisions that are looked at at the same time. */
+const maxConcurrentLookups = 16
+
+/**
+ * Carries out what former owners have decided and not finished, in its place and as they would
+ * have: after that a delivery with a record waits for its next attempt, and for nothing else.
+ *
+ * @param asOwner passes while nobody else can be owner.
+ * @returns how many decisions there were to look at.
+ */
+export const settleDecisions = Effect.fnUntraced(function* (
+  memories: ReadonlyArray<PartitionMemory>,
+  layout: Layout,
+  asOwner: Effect.Effect<void>
+) {
+  const { ask, jsm, names } = yield* Broker
+  const facts = yield* Facts
+  const records = makeGate(
+    "the broker takes no retry records: waiting until it does",
+    "the broker takes retry records again"
+  )
+  const say = logTransitions(
+    "the dead-letter stream takes nothing",
+    "the dead-letter stream takes dead letters again"
+  )
+  const broker = yield* Broker
+  const remove = (stream: string, seq: number) =>
+    removeMessage(stream, seq).pipe(
+      Effect.retry(Schedule.spaced("1 second")),
+      Effect.orDie,
+      Effect.provideService(Broker, broker)
+    )
+  let undone = 0
+  let looked = 0
+
+  const settleStream = Effect.fnUntraced(function* (memory: StreamMemory) {
+    const { settled, stream } = memory
+    const settlement = yield* makeSettlement({
+      worker: "cli",
+      layout,
+      memory,
+      records,
+      deadLetters: { store: (_tenant, _bytes, publish) => say(publish) },
+      schedulesEnds: false,
+      // It sends nothing, so there is no success to record late.
+      fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
+      nextId: () => crypto.randomUUID()
+    })
+    const settle = Effect.fnUntraced(function* (seq: number) {
+      looked++
+      const record = yield* readRecord(stream, seq).pipe(
+        // Whoever delivers it deals with it, wherever it lies then.
+        Effect.catchTag("SchemaError", () => Effect.undefined)
+      )
+      const message = yield* ask("read a waiting delivery", () =>
+        jsm.streams.getMessage(stream, { seq })
+      ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+      if (message === null)
+        return yield* record === undefined ? Effect.void : eraseRecord(stream, seq, record)
+      const delivery = parseDelivery(
+        message.subject,
+        (name) => message.header.get(name) || undefined
+      )
+      if (delivery === undefined) return
+      const isGone =
+        settled.has(seq, delivery) ||
+        (record === undefined && (yield* isErased(stream, seq, delivery)))
+      if (isGone) {
+        yield* remove(stream, seq)
+        return yield* eraseRecord(stream, seq, delivery)
+      }
+      if (record === undefined || !isOf(record, delivery)) return
+      const held: AckHandle = {
+        place: { stream, seq, at: message.time.getTime() },
+        delivery,
+        body: message.data,
+        deliveryCount: 1,
+        ack: (erase) => Effect.andThen(remove(stream, seq), erase),
+        nak: () => {
+          undone++
+        }
+      }
+      const { decision, outcome } = record
+      const isOutcomeRecorded = memory.told.has(seq, record)
+      if (decision._tag === "Schedule" || decision._tag === "Dead")
+        return yield* settlement.resume(held, { record, isOutcomeRecorded })
+      if (isOutcomeRecorded || outcome === undefined || (yield* isTold(held, record))) return
+      yield* asOwner
+      yield* facts.append(outcome.fact, outcome.id)
+    })
+    yield* Effect.forEach([...memory.recorded], settle, {
+      concurrency: maxConcurrentLookups,
+      discard: true
+    })
+  })
+
+  for (const memory of memories) {
+    yield* settleStream(memory)
+    yield* settleStream(memory.backlog)
+  }
+  if (undone > 0)
+    return yield* new TopologyError({
+      message: `${undone === 1 ? "a delivery that has ended is" : `${undone} deliveries that have ended are`} not in ${names.dead} yet and cannot be stored there, perhaps because it is full: make room with \`petrel init --dead-bytes\`, then run this again`
+    })
+  return looked
+})

@@ -1,0 +1,95 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { makePartitions } from "../../broker/init.ts"
+import { ifFound, streamNotFound, TopologyError } from "../../broker/installed.ts"
+import type { PublishError } from "../../broker/publisher.ts"
+import type { TopologyOptions } from "../../broker/topology.ts"
+import { eraseValue } from "../../broker/values.ts"
+import { lastKey } from "../../cluster/ownership.ts"
+import { Failpoint } from "../../delivery/failpoint.ts"
+import { watermarkKey, writeWatermark } from "../../delivery/recovery/takeover.ts"
+
+const lookAtStream = Effect.fnUntraced(function* (stream: string) {
+  const { ask, jsm } = yield* Broker
+  return yield* ifFound(
+    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
+    streamNotFound
+  )
+})
+
+/** Which of so many partitions are there: those that were removed have no queue any more. */
+export const existing = Effect.fnUntraced(function* (partitions: number) {
+  const { names } = yield* Broker
+  const indexes = Array.from({ length: partitions }, (_, index) => index)
+  return yield* Effect.filter(
+    indexes,
+    (index) => Effect.map(lookAtStream(names.deliveries(index)), (info) => info !== undefined),
+    { concurrency: 8 }
+  )
+})
+
+/** Makes the streams of partitions, as far as they are not there. */
+export const makeTargets = (
+  options: TopologyOptions,
+  indexes: ReadonlyArray<number>,
+  beyond: number
+) => (indexes.length === 0 ? Effect.void : makePartitions(options, indexes, beyond))
+
+/**
+ * Removes the streams of a partition, if they are empty.
+ *
+ * @param remember stores the highest sequence they have had: a place in a stream of the same name
+ *   must not come twice, for facts and ids of messages name it.
+ */
+export const removePartition = Effect.fnUntraced(function* (
+  index: number,
+  remember: (last: number) => Effect.Effect<void, PublishError, Broker>
+) {
+  const { ask, jsm, names } = yield* Broker
+  const reached = yield* Failpoint
+  // The queue last: while it is there, the partition is.
+  const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
+  const subjects = new Map([
+    [names.backlog(index), [backlogOf(index)]],
+    [names.deliveries(index), [deliveriesOf(index), laterOf(index)]]
+  ])
+  const streams = [...subjects.keys()]
+  const listen = (stream: string, subjects: Array<string>) =>
+    ifFound(
+      ask(`change the subjects of ${stream}`, () => jsm.streams.update(stream, { subjects })),
+      streamNotFound
+    )
+  // What is published while it is removed is to be refused, and not to go with it.
+  for (const stream of streams) yield* listen(stream, [removed(stream)])
+  reached("partition-closed")
+  const states = yield* Effect.forEach(streams, (stream) =>
+    Effect.map(lookAtStream(stream), (info) => info?.state)
+  )
+  if (states.some((state) => (state?.messages ?? 0) > 0)) {
+    for (const [stream, own] of subjects) yield* listen(stream, own)
+    return yield* new TopologyError({
+      message: `something was put into partition ${index} while it was removed: run this again`
+    })
+  }
+  yield* remember(Math.max(...states.map((state) => state?.last_seq ?? 0)))
+  for (const stream of streams) {
+    yield* ifFound(
+      ask(`remove stream ${stream}`, () => jsm.streams.delete(stream)),
+      streamNotFound
+    )
+    reached("stream-removed")
+  }
+  for (const key of [watermarkKey(index), lastKey(index)])
+    yield* eraseValue(names.buckets.workers, key)
+})
+
+/** New partitions have no facts about them: their owners need not read those that there are. */
+export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
+  const { ask, jsm, names } = yield* Broker
+  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const floor = { seq: state.last_seq, at: state.messages === 0 ? 0 : Date.parse(state.last_ts) }
+  yield* Effect.forEach(indexes, (index) => writeWatermark(index, floor), {
+    concurrency: 8,
+    discard: true
+  })
+})

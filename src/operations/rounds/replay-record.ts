@@ -1,0 +1,115 @@
+import { Clock, Effect, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isConflict, writeValue } from "../../broker/values.ts"
+import { readEntry } from "../../cluster/kv-entry.ts"
+
+/**
+ * What a replay is about, in the bucket of workers under `replay.<tenant>.<endpoint>.<name>`. Who
+ * runs the same command again goes on with the same events: what was `1 hour` ago at first stays so.
+ * It ends by itself when it is as old as the history keeps its facts: those of its replay are gone
+ * then, too. Times in ms since the epoch.
+ */
+export const ReplayRecord = Schema.Struct({
+  v: Schema.Literal(1),
+  /** Of its rounds. */
+  id: Schema.String,
+  /** Tells its arguments from others. */
+  asked: Schema.String,
+  since: Schema.Number,
+  until: Schema.Number,
+  startedAt: Schema.Number,
+  finishedAt: Schema.optionalKey(Schema.Number),
+  by: Schema.String
+})
+export type ReplayRecord = typeof ReplayRecord.Type
+
+/** What a new replay is asked for. */
+export interface ReplayWish extends Pick<ReplayRecord, "asked" | "by" | "since" | "until"> {
+  readonly tenant: string
+  readonly endpoint: string
+  /** Under which it is found again. */
+  readonly name: string
+  /** Whether another one may follow under the same name: of what it sends nothing is sent twice. */
+  readonly mayFollow: boolean
+}
+
+/** There is a replay of that name, and it is not one to go on with. */
+export class ReplayRefused extends Schema.TaggedError<ReplayRefused>()("ReplayRefused", {
+  message: Schema.String
+}) {}
+
+const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(ReplayRecord))
+
+const keyOf = ({ endpoint, name, tenant }: Pick<ReplayWish, "tenant" | "endpoint" | "name">) =>
+  `replay.${tenant}.${endpoint}.${name}`
+
+const read = Effect.fnUntraced(function* (key: string) {
+  const { names } = yield* Broker
+  const { revision, text } = yield* readEntry(names.buckets.workers, key)
+  return { revision, record: text === undefined ? undefined : yield* decode(text) }
+})
+
+const write = Effect.fnUntraced(function* (key: string, record: ReplayRecord, expected: number) {
+  const { ask, jsm, names } = yield* Broker
+  const { config } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const ttl = config.max_age / 1e6
+  const ack = yield* writeValue(names.buckets.workers, key, JSON.stringify(record), {
+    expected,
+    // 0: the history keeps its facts for ever.
+    ...(ttl === 0 ? {} : { ttl })
+  })
+  return ack.seq
+})
+
+/** The replay to go on with, or a new one, which is not stored yet. */
+export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
+  const { asked, by, endpoint, name, since, tenant, until } = wish
+  const startedAt = yield* Clock.currentTimeMillis
+  const { record, revision } = yield* read(keyOf(wish))
+  const again = record?.finishedAt !== undefined
+  const made: ReplayRecord = {
+    v: 1,
+    id: again ? `${name}-${startedAt.toString(36)}` : name,
+    asked,
+    by,
+    since,
+    until,
+    startedAt
+  }
+  if (record === undefined) return { record: made, revision, isNew: true }
+  if (record.asked !== asked)
+    return yield* new ReplayRefused({
+      message: `the replay ${name} to ${tenant}/${endpoint} is of other events: give the arguments that it had, or another --id`
+    })
+  if (record.finishedAt === undefined) return { record, revision, isNew: false }
+  if (wish.mayFollow) return { record: made, revision, isNew: true }
+  return yield* new ReplayRefused({
+    message: `this was replayed already: replay ${name} to ${tenant}/${endpoint} finished at ${new Date(record.finishedAt).toISOString()}; to send it all once more give it a name with --id`
+  })
+})
+
+/**
+ * Stores a replay before a round of it begins, an old one too: it is to last as long as what is
+ * told from now on. Where somebody has done so just now, that one counts.
+ */
+export const beginReplay = Effect.fnUntraced(function* (
+  wish: ReplayWish,
+  found: Effect.Success<ReturnType<typeof findReplay>>
+) {
+  const stored = yield* write(keyOf(wish), found.record, found.revision).pipe(
+    Effect.catchIf(isConflict, () => Effect.succeed(undefined))
+  )
+  return stored === undefined
+    ? yield* findReplay(wish)
+    : { record: found.record, revision: stored, isNew: false }
+})
+
+/** Notes that all of a replay was sent; somebody else may have gone on with it meanwhile. */
+export const finishReplay = Effect.fnUntraced(function* (wish: ReplayWish, { id }: ReplayRecord) {
+  const finishedAt = yield* Clock.currentTimeMillis
+  const { record, revision } = yield* read(keyOf(wish))
+  if (record === undefined || record.id !== id || record.finishedAt !== undefined) return
+  yield* write(keyOf(wish), { ...record, finishedAt }, revision).pipe(
+    Effect.catchIf(isConflict, () => Effect.succeed(revision))
+  )
+})

@@ -1,0 +1,231 @@
+import type { JsMsg } from "@nats-io/jetstream"
+import { Effect, Option, Stream } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readStream, storedAt } from "../../broker/scan.ts"
+import { headerOf } from "../../delivery/messages.ts"
+import { firstRound, roundKey } from "../../domain/delivery.ts"
+import type { EventIdentity } from "../../domain/event.ts"
+import { eventName, parseEventSubject, subjectWithId } from "../../domain/event.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { isSuccess, successKinds } from "../../domain/fact.ts"
+import type { Names } from "../../domain/names.ts"
+import { readRepeat } from "../../domain/origin.ts"
+import { nobody } from "../../domain/token.ts"
+import { isOwnType, TypeIndex } from "../../domain/type-filter.ts"
+import { decodeFact } from "../../history/fact-at.ts"
+import { readPlans } from "../../history/plans.ts"
+
+/** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
+export interface ReplayQuery {
+  readonly tenant: string
+  readonly endpoint: string
+  /** NATS wildcards, of which one must match. */
+  readonly types: ReadonlyArray<string>
+  readonly since: number
+  readonly until: number
+  /** Only what a plan left out because the endpoint took nothing then, and nobody has made up for. */
+  readonly skipped: boolean
+  /** Not what the endpoint has taken, nor what is on its way there or may come to be: not routed yet. */
+  readonly onlyMissing: boolean
+  /** The round of this replay: what it did before is not left out for it. */
+  readonly round: string
+}
+
+/** An event that is to be sent again. */
+export interface SelectedEvent extends EventIdentity {
+  readonly type: string
+}
+
+/** How much earlier than the events their facts may seem to be, by the clocks of a cluster's nodes, ms. */
+const clocksApart = 60_000
+
+const isUpTo = (until: number) => (message: JsMsg) => storedAt(message) <= until
+
+const matcher = (types: ReadonlyArray<string>) => {
+  const index = new TypeIndex<true>()
+  index.add(types, true)
+  const known = new Map<string, boolean>()
+  return (type: string): boolean => {
+    const before = known.get(type)
+    if (before !== undefined) return before
+    const matches = index.match(type).size > 0
+    known.set(type, matches)
+    return matches
+  }
+}
+
+/** The one subject that a single filter asks for; of several all, as the broker takes no filters that overlap. */
+const subjectsOf = ({ tenant, types }: ReplayQuery, { subjects }: Names): ReadonlyArray<string> => {
+  const [only = ">", another] = types
+  if (another !== undefined) return [subjects.event(tenant, ">"), subjects.alertEvent(tenant, ">")]
+  return [isOwnType(only) ? subjects.alertEvent(tenant, only) : subjects.event(tenant, only)]
+}
+
+/** The events of a time, from their headers. */
+const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const { names } = yield* Broker
+  const { since, types, until } = query
+  const matches = matcher(types)
+  const found: Array<SelectedEvent> = []
+  yield* readStream({
+    stream: names.events,
+    subjects: subjectsOf(query, names),
+    fromTime: since,
+    headersOnly: true
+  }).pipe(
+    Stream.takeWhile(isUpTo(until)),
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const named = parseEventSubject(message.subject, names)
+        const parsed = subjectWithId(named, (name) => headerOf(message.headers)(name))
+        if (!("problem" in parsed) && matches(parsed.type))
+          found.push({ eventSeq: message.seq, eventAt: storedAt(message), type: parsed.type })
+      })
+    )
+  )
+  return found
+})
+
+/** Facts of kinds of the endpoint, and where that is wanted the plans of its tenant. */
+const factsOf = (
+  { endpoint, tenant }: Pick<ReplayQuery, "tenant" | "endpoint">,
+  kinds: ReadonlyArray<readonly [mood: "ok" | "failure", kind: string]>,
+  plans: boolean,
+  since: number
+) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { subjects } = names
+      return readStream({
+        stream: names.history,
+        subjects: [
+          ...kinds.map(([mood, kind]) => subjects.fact(tenant, endpoint, mood, kind)),
+          ...(plans ? [subjects.fact(tenant, nobody, "ok", "routed")] : [])
+        ],
+        fromTime: Math.max(0, since - clocksApart)
+      })
+    })
+  )
+
+const factIn = (message: JsMsg): Fact | undefined =>
+  Option.getOrUndefined(decodeFact(message.string()))
+
+/** What the plans left out for the endpoint, without what a replay has made up for. */
+const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const { endpoint, since, types, until } = query
+  const matches = matcher(types)
+  const found = new Map<string, SelectedEvent>()
+  const isLate = (message: JsMsg) => storedAt(message) > until + clocksApart
+  yield* factsOf(query, [["ok", "replayed"]], true, since).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const { at, eventAt, eventSeq, kind, plan, round, type = "" } = factIn(message) ?? {}
+        if (eventSeq === undefined || eventAt === undefined || at === undefined) return
+        const name = eventName({ eventSeq, eventAt })
+        if (kind === "replayed") {
+          if (round !== query.round) found.delete(name)
+          return
+        }
+        if (isLate(message) || at < since || at > until || !matches(type)) return
+        if (plan?.skipped.some(({ id }) => id === endpoint) === true)
+          found.set(name, { eventSeq, eventAt, type })
+      })
+    )
+  )
+  return [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq)
+})
+
+/** Says of an event of a tenant whether the router has planned it, all of it. */
+const routedNow = Effect.fnUntraced(function* (tenant: string) {
+  const { ask, jsm, names } = yield* Broker
+  const { ack_floor } = yield* ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  const floor = ack_floor.stream_seq
+  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const planned = new Set<string>()
+  const isRouted = (event: EventIdentity) =>
+    event.eventSeq <= floor || planned.has(eventName(event))
+  if (floor >= state.last_seq) return isRouted
+
+  const seq = Math.max(floor + 1, state.first_seq)
+  const first = yield* ask("read the first event that is not routed", () =>
+    jsm.streams.getMessage(names.events, { seq })
+  )
+  const since = first?.time.getTime() ?? Date.parse(state.first_ts)
+  yield* readPlans(tenant, since - clocksApart, ({ plan, ...event }) => {
+    if (plan.last) planned.add(eventName(event))
+  })
+  return isRouted
+})
+
+/** What the endpoint has taken, or will be sent in any case: in other rounds than this replay's. */
+const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const { endpoint, since } = query
+  // Before the facts are read: of what is planned up to now, they are all there.
+  const isRouted = yield* routedNow(query.tenant)
+  const delivered = new Set<string>()
+  const open = new Map<string, string>()
+  const note = ({ eventAt, eventSeq, kind, plan, reason, round = "" }: Fact) => {
+    if (eventSeq === undefined || eventAt === undefined) return
+    const event = { eventSeq, eventAt }
+    const name = eventName(event)
+    if (kind === "routed") {
+      // The endpoint gets, or got, the event that it repeats.
+      if (readRepeat(reason) !== undefined) delivered.add(name)
+      if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
+        open.set(roundKey({ ...event, round: firstRound }), name)
+      return
+    }
+    if (round === query.round) return
+    const key = roundKey({ ...event, round })
+    if (kind === "redelivered" || kind === "replayed") {
+      open.set(key, name)
+      return
+    }
+    open.delete(key)
+    if (isSuccess(kind)) delivered.add(name)
+  }
+  yield* factsOf(
+    query,
+    [
+      ...successKinds.map((kind) => ["ok", kind] as const),
+      ["ok", "redelivered"],
+      ["ok", "replayed"],
+      ["failure", "dead-lettered"]
+    ],
+    true,
+    since
+  ).pipe(
+    Stream.runForEach((message) =>
+      Effect.sync(() => {
+        const fact = factIn(message)
+        if (fact !== undefined) note(fact)
+      })
+    )
+  )
+  return { delivered, open: new Set(open.values()), isRouted }
+})
+
+/**
+ * The events that a query asks for, in their order, and how many of them are left out: the endpoint
+ * has taken them, they are on their way there, or nobody has planned yet whether they go there.
+ */
+export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
+  const events = yield* query.skipped ? skippedIn(query) : eventsIn(query)
+  if (!query.onlyMissing) return { events, delivered: 0, open: 0, unrouted: 0 }
+  const taken = yield* takenIn(query)
+  let delivered = 0
+  let open = 0
+  let unrouted = 0
+  const missing = events.filter((event) => {
+    const name = eventName(event)
+    if (taken.delivered.has(name)) delivered++
+    else if (taken.open.has(name)) open++
+    else if (!taken.isRouted(event)) unrouted++
+    else return true
+    return false
+  })
+  return { events: missing, delivered, open, unrouted }
+})

@@ -1,0 +1,137 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { isNoSuchMessage } from "../../broker/scan.ts"
+import { headerOf } from "../../delivery/messages.ts"
+import {
+  contentOf,
+  eventId,
+  eventName,
+  parseEventSubject,
+  subjectWithId
+} from "../../domain/event.ts"
+import type { BackpressureLimits } from "./backpressure.ts"
+import type { ReplayWish } from "./replay-record.ts"
+import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
+import type { ReplayQuery, SelectedEvent } from "./replay-selection.ts"
+import { selectEvents } from "./replay-selection.ts"
+import type { Contents, Round, StartedRound } from "./round.ts"
+import { makeRounds } from "./rounds.ts"
+import { steadyLayout } from "./steady-layout.ts"
+import { readTarget } from "./target.ts"
+
+/** The clocks of who replays and of the broker differ by less than this, ms. */
+const clockSkew = 24 * 60 * 60_000
+
+export interface ReplayOptions
+  extends ReplayWish,
+    Pick<ReplayQuery, "types" | "skipped" | "onlyMissing"> {
+  readonly pace?: BackpressureLimits | undefined
+  /** Told how many wait for the endpoint while it holds back, and 0 when it goes on. */
+  readonly held?: ((waiting: number) => void) | undefined
+}
+
+/** The round of a replay. */
+export const replayRound = (id: string): string => `r${id}`
+
+const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask(`read event ${eventSeq}`, () =>
+    jsm.streams.getMessage(names.events, { seq: eventSeq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  // A stream that lost its end may have another event there.
+  if (message === null || message.time.getTime() !== eventAt) return undefined
+  const header = headerOf(message.header)
+  const subject = subjectWithId(parseEventSubject(message.subject, names), header)
+  if ("problem" in subject) return undefined
+  return {
+    event: eventId(header("nats-msg-id"), eventSeq, eventAt),
+    type: subject.type,
+    content: contentOf(header),
+    body: message.data
+  } satisfies Contents
+})
+
+const plan = Effect.fnUntraced(function* (
+  options: ReplayOptions,
+  { target, unfit }: Effect.Success<ReturnType<typeof readTarget>>,
+  { record }: Effect.Success<ReturnType<typeof findReplay>>
+) {
+  const { by, endpoint, held, onlyMissing, pace, skipped, tenant, types } = options
+  const round = replayRound(record.id)
+  const { delivered, events, open, unrouted } =
+    unfit === undefined
+      ? yield* selectEvents({
+          tenant,
+          endpoint,
+          types,
+          since: record.since,
+          until: record.until,
+          skipped,
+          onlyMissing,
+          round
+        })
+      : { events: [], delivered: 0, open: 0, unrouted: 0 }
+  const rounds = yield* makeRounds({
+    kind: "replayed",
+    target,
+    layout: yield* steadyLayout,
+    by,
+    since: record.startedAt - clockSkew,
+    read: readEvent,
+    pace,
+    held: (waiting) => held?.(waiting)
+  })
+  const selected = events.map(({ eventAt, eventSeq }): Round => ({ eventSeq, eventAt, round }))
+  const known = new Set(selected.map(eventName))
+  // What was claimed has its end, also where its event or its endpoint is gone.
+  const others = rounds.claimed().filter((one) => one.round === round && !known.has(eventName(one)))
+  const { before, finishing, fresh } = yield* rounds.plan([...others, ...selected])
+  const todo = [...finishing, ...fresh]
+  const sending = new Set(todo.map(eventName))
+  return {
+    record,
+    /** Where its endpoint takes nothing: what was claimed before is finished, and nothing begun. */
+    unfit,
+    /** What there is to send, in the order of the events. */
+    events: events.filter((event): boolean => sending.has(eventName(event))),
+    /** Sent by this replay before it was broken off. */
+    before: before.length,
+    delivered,
+    open,
+    unrouted,
+    /** What there is to begin, or to finish beginning. */
+    count: todo.length,
+    begin: (done: (begun: StartedRound) => void) =>
+      Effect.andThen(
+        rounds.beginAll(todo, (_, begun) => done(begun)),
+        unfit === undefined ? finishReplay(options, record) : Effect.void
+      )
+  }
+})
+
+/** What there is to replay, as it is now; nothing is stored. */
+export const planReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
+  const target = yield* readTarget(options.tenant, options.endpoint)
+  return yield* plan(options, target, yield* findReplay(options))
+})
+
+/**
+ * The same, stored: whoever asks for the same after it was broken off goes on with the same events.
+ */
+export const openReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
+  const target = yield* readTarget(options.tenant, options.endpoint)
+  const found = yield* findReplay(options)
+  const begun = target.unfit === undefined ? yield* beginReplay(options, found) : found
+  return yield* plan(options, target, begun)
+})
+
+export type Replay = Effect.Success<ReturnType<typeof planReplay>>
+
+/** How many there are of each type, the most first. */
+export const countTypes = (
+  events: ReadonlyArray<SelectedEvent>
+): ReadonlyArray<readonly [type: string, count: number]> => {
+  const counts = new Map<string, number>()
+  for (const { type } of events) counts.set(type, (counts.get(type) ?? 0) + 1)
+  return [...counts].sort(([, a], [, b]) => b - a)
+}

@@ -1,0 +1,158 @@
+import { Effect, Schedule, Schema, Semaphore } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import { BrokerError } from "../../broker/connection.ts"
+import { announcePresence } from "../../cluster/enqueuer-presence.ts"
+import { readRoundKey, roundKey } from "../../domain/delivery.ts"
+import { partitionOf } from "../../domain/names.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import type { ClaimKind } from "../../history/claims.ts"
+import { openClaims } from "../../history/claims.ts"
+import type { BackpressureLimits } from "./backpressure.ts"
+import { defaultBackpressure, makeBackpressure } from "./backpressure.ts"
+import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
+import { findRounds } from "./round-search.ts"
+import { makeStart } from "./round-start.ts"
+import type { SteadyLayout } from "./steady-layout.ts"
+
+/** Rounds of one endpoint that are begun at the same time: so many bodies are in memory. */
+const maxConcurrentRounds = 16
+/** How often, and at what intervals (ms), the broker is asked again that did not answer. */
+const askAgain = { times: 6, pause: 500 }
+
+/** Waits out a broker that is restarted: what has begun is not to end with it. */
+const patiently = <A, E, R>(asking: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.retry(asking, {
+    times: askAgain.times,
+    schedule: Schedule.spaced(askAgain.pause),
+    while: (error) => error instanceof BrokerError && error.code === undefined
+  })
+
+export interface RoundsOptions {
+  readonly kind: Extract<ClaimKind, "redelivered" | "replayed">
+  readonly target: RoundTarget
+  readonly layout: SteadyLayout
+  /** Who asked for it. */
+  readonly by: string
+  /** No round of these was begun before, ms since the epoch. */
+  readonly since: number
+  /** Reads what a round sends; undefined where it is gone. */
+  readonly read: (round: Round) => Effect.Effect<Contents | undefined, BrokerError, Broker>
+  readonly pace?: BackpressureLimits | undefined
+  /** Told how many wait while it holds back, and 0 when it goes on. */
+  readonly held: (waiting: number) => void
+}
+
+/** It does not go on: whoever asked is told what to do. */
+export class RoundsStopped extends Schema.TaggedError<RoundsStopped>()("RoundsStopped", {
+  message: Schema.String
+}) {}
+
+/**
+ * Begins further rounds of one endpoint's deliveries: for each a fact, told once for ever (the
+ * claim), then the message, stored once. After a crash in between whoever runs it again finds the
+ * claim without a message, and stores that or, where there is nothing left to send, the round's end.
+ */
+export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
+  const { by, kind, target } = options
+  const { layout, unchanged } = options.layout
+  const { endpoint, tenant } = target
+  const partition = partitionOf(tenant, endpoint, layout.partitions)
+  const claims = yield* openClaims(kind, target, options.since)
+
+  /** Of those claimed before, the ones that have no message. */
+  const unfinished = Effect.fnUntraced(function* (rounds: ReadonlyArray<Round>) {
+    const claimed = rounds.map(roundKey).filter((key) => claims.known.has(key))
+    if (claimed.length === 0) return new Set<string>()
+    const first = claimed.reduce(
+      (least, key) => Math.min(least, claims.known.get(key)?.seq ?? least),
+      Number.POSITIVE_INFINITY
+    )
+    const found = yield* findRounds(target, partition, new Set(claimed), first)
+    return new Set(claimed.filter((key) => !found.has(key)))
+  })
+
+  /** To one that takes nothing any more all would be dead letters. */
+  const stillTakes = Effect.gen(function* () {
+    const stop = (why: string) =>
+      new RoundsStopped({
+        message: `${tenant}/${endpoint} was ${why} meanwhile: nothing more is sent to it; run the same command again to go on`
+      })
+    const { endpoint: config } = yield* getEndpoint(tenant, endpoint).pipe(
+      Effect.catchTags({
+        EndpointNotFound: () => stop("removed"),
+        EndpointUnreadable: () => stop("made unreadable")
+      })
+    )
+    const { disabled, generation } = config
+    if (disabled !== undefined) return yield* stop("disabled")
+    if (generation !== target.generation) return yield* stop("replaced by another of its name")
+  })
+
+  return {
+    /** What there is to do about rounds that may have begun before. */
+    plan: Effect.fnUntraced(function* (rounds: ReadonlyArray<Round>) {
+      const missing = yield* unfinished(rounds)
+      const fresh: Array<Round> = []
+      const finishing: Array<Round> = []
+      const before: Array<Round> = []
+      for (const round of rounds) {
+        const key = roundKey(round)
+        if (!claims.known.has(key)) fresh.push(round)
+        else if (missing.has(key)) finishing.push(round)
+        else before.push(round)
+      }
+      return { fresh, finishing, before }
+    }),
+
+    /** Rounds that have been claimed, by whomever. */
+    claimed: (): ReadonlyArray<Round> =>
+      [...claims.known.keys()].flatMap((key) => readRoundKey(key) ?? []),
+
+    /** Begins rounds, or finishes beginning them, at their endpoint's pace. Stops between two of them. */
+    beginAll: Effect.fnUntraced(function* (
+      rounds: ReadonlyArray<Round>,
+      done: (round: Round, begun: StartedRound) => void
+    ) {
+      if (rounds.length === 0) return
+      const safe = yield* announcePresence({
+        what: `a ${kind === "replayed" ? "replay" : "redelivery"} to ${tenant}/${endpoint}`,
+        by,
+        unchanged
+      })
+      const start = yield* makeStart({ by, target, layout, partition, claims, safe })
+      let isNew = false
+      const pace = yield* makeBackpressure({
+        target,
+        partition,
+        limits: options.pace ?? defaultBackpressure,
+        held: options.held,
+        // What was claimed has its end, also where its endpoint is gone.
+        look: Effect.suspend(() => (isNew ? stillTakes : Effect.void))
+      })
+      const turn = yield* Semaphore.make(1)
+      const one = Effect.fnUntraced(function* (round: Round) {
+        // Before the claim: what is gone cannot be sent by whoever would finish it.
+        const contents = yield* patiently(options.read(round))
+        yield* Effect.uninterruptible(
+          Effect.map(start(round, contents), (what) => done(round, what))
+        )
+      })
+      yield* Effect.forEach(
+        rounds,
+        (round) =>
+          Effect.andThen(
+            turn.withPermit(
+              Effect.suspend(() => {
+                isNew = !claims.known.has(roundKey(round))
+                return patiently(pace.next)
+              })
+            ),
+            one(round)
+          ),
+        { concurrency: maxConcurrentRounds, discard: true }
+      )
+    }, Effect.scoped)
+  }
+})
+
+export type Rounds = Effect.Success<ReturnType<typeof makeRounds>>

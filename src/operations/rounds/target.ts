@@ -1,0 +1,31 @@
+import { Effect } from "effect"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import { windowOf } from "../../endpoints/live-endpoint.ts"
+import type { RoundTarget } from "./round.ts"
+
+/** Why an endpoint gets nothing again. */
+export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
+
+/** The endpoint as it is now, and whether it takes anything. */
+export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
+  const unfit = (why: Unfit) => ({
+    target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies RoundTarget,
+    unfit: why
+  })
+  return yield* getEndpoint(tenant, endpoint).pipe(
+    Effect.map(({ endpoint: config, revision }) => ({
+      target: {
+        tenant,
+        endpoint,
+        generation: config.generation,
+        revision,
+        window: windowOf(config)
+      } satisfies RoundTarget,
+      unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const)
+    })),
+    Effect.catchTags({
+      EndpointNotFound: () => Effect.succeed(unfit("endpoint-removed")),
+      EndpointUnreadable: () => Effect.succeed(unfit("endpoint-unreadable"))
+    })
+  )
+})

@@ -1,0 +1,51 @@
+import type { EventSubject } from "../domain/event.ts"
+import { parseEventSubject } from "../domain/event.ts"
+import type { Names } from "../domain/names.ts"
+import type { Directory } from "../endpoints/directory.ts"
+import { Recent } from "../endpoints/recent.ts"
+import type { Choice } from "./plan.ts"
+import { candidates } from "./plan.ts"
+
+/** Where events of a subject go. */
+export interface Route extends Choice {
+  readonly subject: EventSubject
+}
+
+/** Subjects that are remembered. */
+const maxCachedSubjects = 1_000
+
+/**
+ * Where events go by their subject, which is found out once for each, and again when an endpoint has
+ * changed: for an event with one endpoint it takes longer than all else about its plan.
+ */
+export class Routes {
+  readonly #directory: Directory["Service"]
+  readonly #names: Names
+  #known = new Recent<Route>(maxCachedSubjects)
+  #version = -1
+
+  constructor(directory: Directory["Service"], names: Names) {
+    this.#directory = directory
+    this.#names = names
+  }
+
+  of(subject: string): Route {
+    const version = this.#directory.version()
+    if (version !== this.#version) this.#known = new Recent(maxCachedSubjects)
+    this.#version = version
+    const known = this.#known.get(subject)
+    if (known !== undefined) return known
+    const route = this.#find(subject)
+    this.#known.add(subject, route)
+    return route
+  }
+
+  #find(text: string): Route {
+    const subject = parseEventSubject(text, this.#names)
+    const directory = this.#directory.revision()
+    if ("problem" in subject) return { subject, all: [], directory }
+    const { tenant, type } = subject
+    const { match, unreadable } = this.#directory
+    return { subject, all: candidates(match(tenant, type), unreadable(tenant)), directory }
+  }
+}

@@ -1,0 +1,339 @@
+import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from "effect"
+import type { IpNetwork } from "effect/net"
+import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
+import { runSystemAlerts } from "../alerts/system-alerts.ts"
+import { watchThresholds } from "../alerts/thresholds.ts"
+import { Broker } from "../broker/connection.ts"
+import { makeGate } from "../broker/gate.ts"
+import type { Layout } from "../broker/installed.ts"
+import { readLayout, refuseChange } from "../broker/installed.ts"
+import { untilAnswered } from "../broker/until-answered.ts"
+import type { OwnedPartition } from "../cluster/assignment.ts"
+import { maintainAssignment } from "../cluster/assignment.ts"
+import { refuseNewLayout, watchPartitions } from "../cluster/layout-watch.ts"
+import type { Membership, WorkerRefused } from "../cluster/membership.ts"
+import { join } from "../cluster/membership.ts"
+import { ownerFence } from "../cluster/owner-fence.ts"
+import type { Owner } from "../cluster/ownership.ts"
+import { defaultTtl } from "../cluster/ownership.ts"
+import type { Role } from "../cluster/roster.ts"
+import { makeSettlement } from "../delivery/execution/settlement.ts"
+import { makeAgents } from "../delivery/http/egress.ts"
+import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
+import type { Sender } from "../delivery/http/sender.ts"
+import type { Partition } from "../delivery/partition.ts"
+import { makePartition } from "../delivery/partition.ts"
+import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
+import { advanceWatermark } from "../delivery/recovery/watermark.ts"
+import { makeDeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
+import { sweepUnavailable } from "../delivery/retry/sweeper.ts"
+import { wakeEnded } from "../delivery/retry/wake-ended.ts"
+import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
+import { Directory } from "../endpoints/directory.ts"
+import { Facts } from "../history/facts.ts"
+import type { Reach } from "../policy/address.ts"
+import { runRouter } from "../routing/router.ts"
+
+export type { Role } from "../cluster/roster.ts"
+
+export interface WorkerOptions {
+  /** Shown in facts, logs and leases. No other worker that is alive may have it. */
+  readonly id: string
+  readonly roles: ReadonlyArray<Role>
+  /** Networks that requests may go to, at any port, though they are private, loopback or this host's own. */
+  readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
+  /** Ports of public addresses that requests may go to besides 443 and 80. (Default: none) */
+  readonly allowPorts?: Reach["ports"] | undefined
+  /** What single tenants may reach besides, by tenant. (Default: nothing) */
+  readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
+  /** Authorities (PEM) that vouch for receivers, besides those that come with Node. (Default: none) */
+  readonly receiverCa?: string | undefined
+  /** How much is kept of the answers to a tenant's deliveries. (Default: body, all that is read) */
+  readonly answers?: ((tenant: string) => AnswerLevel) | undefined
+  /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
+  readonly stopWithin?: number | undefined
+  /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
+  readonly maxInFlight?: number | undefined
+  /**
+   * Bodies in memory, bytes: an eighth for what is routed, an eighth for what is attempted from there, a
+   * quarter for what the queues hand out, and half for what comes late or lasts. (Default: 128 MiB)
+   */
+  readonly maxBytes?: number | undefined
+  /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
+  readonly maxBacklog?: number | undefined
+  /** How often alerts about endpoints are judged, ms; those about tenants and the system a third as often. (Default: 5 s) */
+  readonly alertEvery?: number | undefined
+  /** How often owners look for backlogs that they do not know of, ms. (Default: 1 min) */
+  readonly findEvery?: number | undefined
+  /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
+  readonly maxWaiting?: number | undefined
+  /**
+   * How long nobody delivers what a worker had that has died, ms; the same for all workers.
+   * (Default: 10 s)
+   */
+  readonly leaseTtl?: number | undefined
+}
+
+/** A worker that runs, and that the others know of. */
+export interface Worker {
+  /**
+   * Stops politely: takes no more, finishes what is in flight, gives back the rest. What is not
+   * finished in time is cut off; its messages come back to the next worker.
+   */
+  readonly stop: Effect.Effect<void>
+  /**
+   * Waits until it delivers in all partitions that are its share, and says which those are: none
+   * where there are more workers than partitions.
+   */
+  readonly delivering: Effect.Effect<ReadonlyArray<number>>
+  /** Fails when it has stopped because it could not go on. */
+  readonly refused: Effect.Effect<never, WorkerRefused>
+}
+
+const defaultStopWithin = 30_000
+const defaultAlertEvery = 5_000
+/** Pause before a part of a worker that failed begins again, ms. */
+const retryPauseMs = 1_000
+
+/** Reads what a worker must know, and makes it known to the others. */
+const enter = Effect.fnUntraced(function* (
+  owner: Owner,
+  roles: ReadonlyArray<Role>,
+  load: ReturnType<typeof loadOf>
+) {
+  const { epoch } = yield* refuseChange
+  const layout = yield* readLayout
+  const mayReturn = refuseNewLayout(epoch)
+  // Before the first sign of life: while 100,000 endpoints are read the next ones may come too late.
+  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  const membership = yield* join({ owner, roles, load, mayReturn })
+  // Whoever changes the layout looks for workers after it has said so: one of both sees the other.
+  yield* mayReturn
+  return { epoch, layout, membership, services }
+})
+
+/**
+ * Starts a worker, which runs until it is stopped, cannot go on, or the scope closes. Fails where
+ * a worker with its id is alive.
+ */
+export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
+  const owner: Owner = {
+    worker: options.id,
+    instance: (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36),
+    ttl: options.leaseTtl ?? defaultTtl
+  }
+  const owned = new Map<number, Partition>()
+  let requests = 0
+  const { epoch, layout, membership, services } = yield* untilAnswered(
+    "the broker does not answer, as while a cluster elects its leaders; waiting until it does",
+    "the broker answers; going on",
+    enter(owner, options.roles, loadOf(owned))
+  )
+  const asked = yield* Deferred.make<void>()
+  const delivering = yield* Deferred.make<ReadonlyArray<number>>()
+  const node: Node = {
+    options,
+    layout,
+    owner,
+    owned,
+    nextId: () => `${owner.instance}.${requests++}`,
+    membership,
+    stopping: () => Deferred.isDoneUnsafe(asked),
+    stopAsked: Deferred.await(asked),
+    settled: (partitions) => Deferred.succeed(delivering, partitions)
+  }
+  const parts = [
+    ...(options.roles.includes("router") ? [keepUp("route", node, route(node))] : []),
+    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverShare(node))] : [])
+  ]
+  const fibers = yield* Effect.forEach(parts, (part) =>
+    Effect.forkScoped(Effect.provideContext(part, services))
+  )
+  const within = options.stopWithin ?? defaultStopWithin
+  const { connection } = yield* Broker
+  // What is finished then, nobody could be told of.
+  const cutOff = Effect.andThen(
+    Effect.promise(() => connection.closed()),
+    Fiber.interruptAll(fibers)
+  )
+  const stop = Effect.gen(function* () {
+    yield* Deferred.succeed(asked, undefined)
+    yield* Effect.forkChild(membership.leave, { startImmediately: true })
+    yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
+      Effect.raceFirst(cutOff),
+      Effect.timeoutOrElse({
+        duration: within,
+        orElse: () =>
+          Effect.andThen(
+            Effect.logWarning("what was under way was cut off", { after: within }),
+            Fiber.interruptAll(fibers)
+          )
+      })
+    )
+    yield* membership.end
+  })
+  yield* Effect.addFinalizer(() => stop)
+  const refused = yield* Deferred.make<never, WorkerRefused>()
+  yield* Effect.raceFirst(membership.replaced, watchPartitions(layout.partitions, epoch)).pipe(
+    Effect.catch((error) => Effect.andThen(stop, Deferred.fail(refused, error))),
+    Effect.forkScoped
+  )
+  return {
+    stop,
+    delivering: Deferred.await(delivering),
+    refused: Deferred.await(refused)
+  } satisfies Worker
+})
+
+interface Node {
+  readonly options: WorkerOptions
+  readonly layout: Layout
+  readonly owner: Owner
+  /** A new id for each request really made. */
+  readonly nextId: () => string
+  /** In which it delivers at the moment. */
+  readonly owned: Map<number, Partition>
+  readonly membership: Membership
+  readonly stopping: () => boolean
+  readonly stopAsked: Effect.Effect<void>
+  readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<unknown>
+}
+
+const loadOf = (owned: ReadonlyMap<number, Partition>) =>
+  Effect.suspend(() =>
+    Effect.forEach(owned, ([partition, { load }]) =>
+      Effect.map(load, (load) => ({ partition, ...load }))
+    )
+  )
+
+/** Does its part until the worker stops: again when it ends, and after a pause when it fails. */
+const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>) => {
+  const once = Effect.scoped(part).pipe(
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) =>
+        Effect.andThen(
+          Effect.logError(`cannot ${what}; trying again`, cause),
+          Effect.raceFirst(Effect.sleep(retryPauseMs), node.stopAsked)
+        )
+    )
+  )
+  return Effect.whileLoop({
+    while: () => !node.stopping(),
+    body: () => once,
+    step: () => undefined
+  })
+}
+
+/** Routes events; what goes to its own partitions it may attempt, or keep back, at once. */
+const route = ({ layout, options, owned, stopping }: Node) =>
+  runRouter({
+    worker: options.id,
+    layout,
+    bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
+    bytesStraight: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
+    stopping,
+    owned: {
+      attempt: (partition, direct) => owned.get(partition)?.takeStraight(direct) === true,
+      storeInBacklog: (partition, kept) => owned.get(partition)?.keep(kept) === true
+    }
+  })
+
+/** Delivers in the partitions that are its share, whichever those are. */
+const deliverShare = Effect.fnUntraced(function* (node: Node) {
+  const { layout, options, owned } = node
+  const agentOf = yield* makeAgents({
+    everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
+    tenants: options.tenantReach ?? new Map(),
+    receiverCa: options.receiverCa
+  })
+  const sender: Sender = {
+    agentOf,
+    clock: yield* Clock.Clock,
+    answers: options.answers ?? (() => "body")
+  }
+  const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
+  const room = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
+  const rest = { until: 0 }
+  const { history, horizon, takeOver } = yield* makeTakeovers(layout.partitions)
+  const sweeps = yield* Semaphore.make(1)
+  const records = makeGate(
+    "the broker takes no retry records: nothing new is sent until it does",
+    "the broker takes retry records again"
+  )
+  const deadLetters = yield* makeDeadLetterGate
+
+  const { alertEvery = defaultAlertEvery } = options
+  const systemAlertsEvery = 3 * alertEvery
+  const judge = {
+    partitions: layout.partitions,
+    worker: options.id,
+    clock: sender.clock,
+    nextId: node.nextId,
+    dedupe: layout.moveDedupe,
+    every: alertEvery,
+    thresholds: yield* watchThresholds(systemAlertsEvery)
+  }
+
+  const deliver = Effect.fnUntraced(function* (holding: OwnedPartition, begun: () => void) {
+    const { holds, partition: index } = holding.ownership
+    const taken = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
+    if (taken === undefined) return
+    const fence = ownerFence(holding.ownership)
+    const alerts = yield* makePartitionAlerts({ ...judge, index, holds })
+    const partition = yield* makePartition({
+      ...taken,
+      history,
+      nextId: node.nextId,
+      settle: (memory, maxWaiting = options.maxWaiting) =>
+        makeSettlement({
+          worker: options.id,
+          layout,
+          memory,
+          records,
+          deadLetters,
+          fence,
+          nextId: node.nextId,
+          onDeadLettered: alerts.buried,
+          maxWaiting
+        }),
+      sender,
+      alerts,
+      room,
+      rest,
+      bytesInHand: Math.floor(maxBytes / 4 / layout.partitions),
+      worker: options.id,
+      ackWait: layout.ackWait,
+      maxBacklog: options.maxBacklog,
+      findEvery: options.findEvery,
+      mayAttempt: holds,
+      stopping: holding.isOver
+    })
+    yield* Effect.acquireRelease(
+      Effect.sync(() => owned.set(index, partition)),
+      () => Effect.sync(() => owned.delete(index))
+    )
+    yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
+    yield* Effect.forkScoped(wakeEnded(index, deadLetters))
+    yield* Effect.forkScoped(advanceWatermark(partition, horizon, holds, layout.ackWait))
+    yield* partition.prepare
+    // Somebody must look at all of it, and each partition has one owner.
+    if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })
+    begun()
+    yield* partition.deliverAll
+  }, Effect.scoped)
+
+  yield* maintainAssignment({
+    owner: node.owner,
+    partitions: layout.partitions,
+    membership: node.membership,
+    stopping: node.stopping,
+    stopAsked: node.stopAsked,
+    deliver,
+    settled: (partitions) =>
+      Effect.andThen(
+        Effect.logInfo("delivers", { partitions, of: layout.partitions }),
+        node.settled(partitions)
+      )
+  })
+})

@@ -1,0 +1,88 @@
+import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import type { NextTurn } from "../../../src/delivery/backlog/keyed-scheduler.ts"
+import { KeyedScheduler } from "../../../src/delivery/backlog/keyed-scheduler.ts"
+
+/** A rota whose work for a key ends when the test says how. */
+const makeRota = (atOnce: number) => {
+  const begun: Array<string> = []
+  const open = new Map<string, Deferred.Deferred<NextTurn>>()
+  const rota = new KeyedScheduler({
+    atOnce,
+    work: (key) =>
+      Effect.suspend(() => {
+        begun.push(key)
+        const ended = Deferred.makeUnsafe<NextTurn>()
+        open.set(key, ended)
+        return Deferred.await(ended)
+      }),
+    run: (work) => void Effect.runFork(work)
+  })
+  const end = (key: string, next: NextTurn) => {
+    const ended = open.get(key)
+    assert(ended !== undefined, `nothing is done for ${key}`)
+    open.delete(key)
+    Deferred.doneUnsafe(ended, Effect.succeed(next))
+    // What goes on does so in the fiber's next turn.
+    return Effect.runPromise(Effect.yieldNow)
+  }
+  return { rota, begun, end }
+}
+
+describe("work for many keys", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("is done for so many at the same time, and for the others in their order", async () => {
+    const { begun, end, rota } = makeRota(2)
+    for (const key of ["a", "b", "c", "d", "c"]) rota.wake(key)
+    assert.deepStrictEqual(begun, ["a", "b"])
+    await end("b", "never")
+    assert.deepStrictEqual(begun, ["a", "b", "c"])
+    await end("a", "never")
+    assert.deepStrictEqual(begun, ["a", "b", "c", "d"])
+  })
+
+  it("goes on at once, behind the others, where it says so", async () => {
+    const { begun, end, rota } = makeRota(1)
+    for (const key of ["a", "b"]) rota.wake(key)
+    await end("a", "at once")
+    await end("b", "never")
+    assert.deepStrictEqual(begun, ["a", "b", "a"])
+  })
+
+  it("is done again for one that was woken meanwhile, never twice at the same time", async () => {
+    const { begun, end, rota } = makeRota(8)
+    rota.wake("a")
+    rota.wake("a")
+    rota.wake("a")
+    assert.deepStrictEqual(begun, ["a"])
+    await end("a", "never")
+    assert.deepStrictEqual(begun, ["a", "a"])
+    await end("a", "never")
+    assert.deepStrictEqual(begun, ["a", "a"])
+  })
+
+  it("is looked at again after a while, where it has something to do then", async () => {
+    const { begun, end, rota } = makeRota(8)
+    for (const key of ["a", "b"]) rota.wake(key)
+    await end("a", 500)
+    await end("b", 500)
+    const hasWork = (key: string) => key === "a"
+    rota.tick(hasWork, 1_000)
+    assert.deepStrictEqual(begun, ["a", "b"])
+    vi.advanceTimersByTime(500)
+    rota.tick(hasWork, 1_000)
+    assert.deepStrictEqual(begun, ["a", "b", "a"])
+    vi.advanceTimersByTime(999)
+    rota.tick(() => true, 1_000)
+    assert.deepStrictEqual(begun, ["a", "b", "a"])
+    vi.advanceTimersByTime(1)
+    rota.tick(() => true, 1_000)
+    assert.deepStrictEqual(begun, ["a", "b", "a", "b"])
+  })
+})

@@ -1,0 +1,149 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Duration, Effect } from "effect"
+import { AlertBook } from "../../../src/alerts/alert-book.ts"
+import { thresholdsFrom } from "../../../src/alerts/thresholds.ts"
+import { blankEndpoint } from "../../../src/cli/endpoint-change.ts"
+import type { AnswerOptions } from "../../../src/delivery/introspection/introspection-answer.ts"
+import { answerQueries } from "../../../src/delivery/introspection/introspection-answer.ts"
+import { queryOwner } from "../../../src/delivery/introspection/introspection-query.ts"
+import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
+import type { LaneCounts } from "../../../src/delivery/scheduling/lane.ts"
+import { untried } from "../../../src/domain/delivery.ts"
+import { onServer } from "../../scenario.ts"
+
+const { scenario } = onServer()
+
+const idle: LaneCounts = { inFlight: 0, inLine: 0 }
+
+/** Answers for partition 1, whatever is true of it. */
+const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<AnswerOptions> = {}) =>
+  Effect.gen(function* () {
+    const tallies = new TallyBook()
+    const alertBook = new AlertBook(thresholdsFrom({ system: undefined, tenants: new Map() }))
+    const clock = yield* Clock.Clock
+    yield* answerQueries({
+      partition: 1,
+      worker: "w1",
+      holds: () => true,
+      clock,
+      activity: {
+        tallies,
+        alerts: alertBook,
+        openCircuits: () => 0,
+        prefetched: () => 7,
+        unreadable: () => 2,
+        lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle }
+      },
+      ...options
+    })
+    const note = (tenant: string, id: string, delivered: boolean, ms: number) =>
+      tallies.note(
+        { key: `${tenant}.${id}`, config: blankEndpoint({ tenant, id }, "g", 0) },
+        delivered,
+        ms,
+        clock.currentTimeMillisUnsafe()
+      )
+    const alertOf = (tenant: string, ok: boolean) => {
+      const at = clock.currentTimeMillisUnsafe()
+      alertBook.answered(
+        { key: `${tenant}.a`, config: blankEndpoint({ tenant, id: "a" }, "g", 0) },
+        { tenant, type: "invoice.paid", began: at },
+        { at, verdict: ok ? "delivered" : "retry", result: { durationMs: 1 } },
+        untried
+      )
+    }
+    return { note, alertOf }
+  })
+
+describe("the owner of a partition", () => {
+  scenario("says what goes on in it", () =>
+    Effect.gen(function* () {
+      const before = yield* Clock.currentTimeMillis
+      const { note } = yield* owner({
+        "acme.a": { inFlight: 2, inLine: 3 },
+        "acme.b": { inFlight: 1, inLine: 0 }
+      })
+      note("acme", "a", true, 0.5)
+      note("acme", "c", false, 0.5)
+      const answer = yield* queryOwner(1, { about: "partition" })
+      assert.deepStrictEqual(answer?.partition, {
+        inFlight: 3,
+        inLine: 3,
+        prefetched: 7,
+        unreadable: 2,
+        attempts: 2,
+        delivered: 1,
+        durations: [2]
+      })
+      assert.strictEqual(answer?.worker, "w1")
+      assert.isAtLeast(answer?.since ?? 0, before)
+      assert.isAtMost(answer?.since ?? 0, yield* Clock.currentTimeMillis)
+    })
+  )
+
+  scenario("says it of one endpoint, of a tenant's, and of each that has something to tell", () =>
+    Effect.gen(function* () {
+      const { note } = yield* owner({ "acme.a": { inFlight: 2, inLine: 3 } })
+      for (let n = 0; n < 20; n++) note("acme", "b", n > 0, 100)
+      note("other", "a", true, 5)
+      const [one, quiet, tenants, all] = yield* Effect.all([
+        queryOwner(1, { about: "endpoints", tenant: "acme", endpoint: "b" }),
+        queryOwner(1, { about: "endpoints", tenant: "acme", endpoint: "quiet" }),
+        queryOwner(1, { about: "endpoints", tenant: "acme" }),
+        queryOwner(1, { about: "endpoints" })
+      ])
+      const [{ p50Ms = 0, p95Ms = 0, ...rest } = {}] = one?.endpoints ?? []
+      const told = { tenant: "acme", endpoint: "b", ...idle, attempts: 20, delivered: 19 }
+      assert.deepStrictEqual({ ...rest }, told)
+      assert.approximately(p50Ms, 100, 10)
+      assert.approximately(p95Ms, 100, 20)
+      assert.deepStrictEqual(quiet?.endpoints, [
+        { tenant: "acme", endpoint: "quiet", ...idle, attempts: 0, delivered: 0 }
+      ])
+      const names = (answer: typeof all) =>
+        answer?.endpoints.map(({ endpoint, tenant }) => `${tenant}/${endpoint}`).sort()
+      assert.deepStrictEqual(names(tenants), ["acme/a", "acme/b"])
+      assert.deepStrictEqual(names(all), ["acme/a", "acme/b", "other/a"])
+    })
+  )
+
+  scenario("says of which tenants something failed, or of those that are named", () =>
+    Effect.gen(function* () {
+      const { alertOf } = yield* owner({}, {})
+      for (let n = 0; n < 300; n++) alertOf(`bad-${n}`, false)
+      alertOf("well", true)
+      alertOf("named", true)
+      const answer = yield* queryOwner(1, { about: "alerts", tenants: [] })
+      const counts = { delivered: 0, pending: 1, dead: 0 }
+      assert.sameDeepMembers(
+        [...(answer?.tenants ?? [])],
+        Array.from({ length: 300 }, (_, n) => ({ tenant: `bad-${n}`, ...counts }))
+      )
+      const named = yield* queryOwner(1, { about: "alerts", tenants: ["named", "unknown"] })
+      assert.deepStrictEqual(named?.tenants, [
+        { tenant: "named", ...counts, delivered: 1, pending: 0 }
+      ])
+      assert.strictEqual(answer?.openCircuits, 0)
+    })
+  )
+
+  scenario("says it of more endpoints than fit into one message", () =>
+    Effect.gen(function* () {
+      const { note } = yield* owner({})
+      const ids = Array.from({ length: 1_000 }, (_, n) => `${n}-${"x".repeat(50)}`)
+      for (const id of ids) note("acme", id, true, 10)
+      const answer = yield* queryOwner(1, { about: "endpoints" })
+      assert.deepStrictEqual(answer?.endpoints.map(({ endpoint }) => endpoint).sort(), ids.sort())
+    })
+  )
+
+  scenario("says nothing where it is owner no longer, and nobody does where there is none", () =>
+    Effect.gen(function* () {
+      yield* owner({}, { holds: () => false })
+      assert.isUndefined(yield* queryOwner(1, { about: "partition" }))
+      const [took, nobody] = yield* Effect.timed(queryOwner(0, { about: "partition" }))
+      assert.isUndefined(nobody)
+      assert.isBelow(Duration.toMillis(took), 500)
+    })
+  )
+})

@@ -1,0 +1,114 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import type { PendingAppend } from "../../../src/delivery/recovery/completed-deliveries.ts"
+import {
+  CompletedDeliveries,
+  HistoryPosition
+} from "../../../src/delivery/recovery/completed-deliveries.ts"
+
+const eventAt = Date.UTC(2026, 2, 1)
+
+describe("what an owner remembers of messages that have ended", () => {
+  it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
+    const settled = new CompletedDeliveries(new HistoryPosition(0))
+    const ended = { eventSeq: 70, eventAt, round: "0" }
+    settled.add(7, ended)
+    settled.rotate()
+    settled.rotate()
+    assert.isTrue(settled.has(7, ended))
+    assert.isFalse(settled.has(7, { ...ended, eventSeq: 71 }))
+    assert.isFalse(settled.has(7, { ...ended, eventAt: eventAt + 1 }))
+    settled.rotate()
+    assert.isFalse(settled.has(7, ended))
+  })
+
+  it("does not take a later round of the same event for one that has ended", () => {
+    const settled = new CompletedDeliveries(new HistoryPosition(0))
+    settled.add(7, { eventSeq: 70, eventAt, round: "0" })
+    settled.add(8, { eventSeq: 71, eventAt, round: "d3" })
+    assert.isFalse(settled.has(7, { eventSeq: 70, eventAt, round: "d2" }))
+    assert.isTrue(settled.has(8, { eventSeq: 71, eventAt, round: "d3" }))
+    assert.isFalse(settled.has(8, { eventSeq: 71, eventAt, round: "0" }))
+    assert.isFalse(settled.has(8, { eventSeq: 71, eventAt, round: "d4" }))
+  })
+})
+
+describe("the floor of the history", () => {
+  it("is not told before what lies below it has had two whole waits to come back", () => {
+    const settled = new CompletedDeliveries(new HistoryPosition(0))
+    settled.stored(10)
+    assert.isUndefined(settled.rotate())
+    settled.stored(20)
+    assert.isUndefined(settled.rotate())
+    settled.stored(30)
+    assert.strictEqual(settled.rotate(), 10)
+    assert.strictEqual(settled.rotate(), 20)
+  })
+
+  it("falls back where the history may have lost its end, for what is open and for what waits", () => {
+    const horizon = new HistoryPosition(10)
+    const settled = new CompletedDeliveries(horizon)
+    settled.stored(50)
+    const early = settled.open()
+    settled.rotate()
+    horizon.doubt()
+    settled.stored(60)
+    assert.strictEqual(horizon.floor.seq, 50)
+    horizon.fallBack(20)
+    settled.rotate()
+    settled.stored(21)
+    assert.strictEqual(settled.rotate(), 20)
+    assert.strictEqual(settled.rotate(), 20)
+    settled.close(early)
+    settled.rotate()
+    settled.rotate()
+    assert.strictEqual(settled.rotate(), 21)
+  })
+
+  it("rises with what any of a worker's partitions has told", () => {
+    const horizon = new HistoryPosition(5)
+    const busy = new CompletedDeliveries(horizon)
+    const idle = new CompletedDeliveries(horizon)
+    busy.stored(50)
+    for (const settled of [busy, idle]) {
+      settled.rotate()
+      settled.rotate()
+      assert.strictEqual(settled.rotate(), 50)
+    }
+  })
+
+  // Each step is a fact that is begun, stored, or let go of, or a wait that has passed.
+  const Step = Schema.Literals(["begin", "store", "let go", "wait"])
+
+  it.prop(
+    "never reaches a fact whose message was let go of less than two waits ago",
+    [Schema.Array(Step).check(Schema.isMinLength(30))],
+    ([steps]) => {
+      const settled = new CompletedDeliveries(new HistoryPosition(0))
+      const begun: Array<PendingAppend> = []
+      const stored: Array<{ readonly mark: PendingAppend; readonly seq: number }> = []
+      const released: Array<{ readonly seq: number; readonly wait: number }> = []
+      let seq = 0
+      let wait = 0
+      for (const step of steps) {
+        if (step === "begin") begun.push(settled.open())
+        else if (step === "store") {
+          const mark = begun.shift()
+          if (mark === undefined) continue
+          stored.push({ mark, seq: ++seq })
+          settled.stored(seq)
+        } else if (step === "let go") {
+          const fact = stored.pop()
+          if (fact === undefined) continue
+          settled.close(fact.mark)
+          released.push({ seq: fact.seq, wait })
+        } else {
+          wait++
+          const floor = settled.rotate() ?? 0
+          for (const fact of stored) assert.isBelow(floor, fact.seq)
+          for (const fact of released) if (fact.wait > wait - 3) assert.isBelow(floor, fact.seq)
+        }
+      }
+    }
+  )
+})

@@ -1,0 +1,185 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { vi } from "vitest"
+import { PrefetchWindow } from "../../../src/delivery/source/prefetch-window.ts"
+
+const message = (bytes = 100) => {
+  const handed = {
+    data: new Uint8Array(bytes),
+    signs: 0,
+    working: () => {
+      handed.signs++
+    }
+  }
+  return handed
+}
+
+const megabyte = 1024 * 1024
+
+/** Until the scope closes. */
+const timeStandsStill = Effect.acquireRelease(
+  Effect.sync(() => vi.useFakeTimers({ toFake: ["setInterval", "performance"] })),
+  () => Effect.sync(() => vi.useRealTimers())
+)
+
+describe("the room for more messages", () => {
+  it("is what is left of the places and of the bytes", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 200, bytes: 10_000 })
+    assert.deepStrictEqual(prefetch.capacity, { messages: 200, bytes: 10_000 })
+    const taken = Array.from({ length: 40 }, () => prefetch.take(message(100)))
+    assert.deepStrictEqual(prefetch.capacity, { messages: 160, bytes: 6_000 })
+    for (const each of taken.slice(0, 10)) prefetch.release(each)
+    assert.deepStrictEqual(prefetch.capacity, { messages: 170, bytes: 7_000 })
+    assert.strictEqual(prefetch.size, 30)
+  })
+
+  it("is none where places or bytes are used up", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 2, bytes: 300 })
+    const large = prefetch.take(message(400))
+    assert.isUndefined(prefetch.capacity)
+    prefetch.release(large)
+    prefetch.take(message(1))
+    prefetch.take(message(1))
+    assert.isUndefined(prefetch.capacity)
+  })
+
+  it("waits for more bytes after they were too few, and takes any size when none is in hand", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 10, bytes: 1_000 })
+    const first = prefetch.take(message(300))
+    const second = prefetch.take(message(300))
+    prefetch.tooLarge({ messages: 8, bytes: 400 })
+    assert.isUndefined(prefetch.capacity)
+    prefetch.release(first)
+    assert.deepStrictEqual(prefetch.capacity, { messages: 9, bytes: 700 })
+    prefetch.tooLarge({ messages: 9, bytes: 700 })
+    assert.isUndefined(prefetch.capacity)
+    prefetch.release(second)
+    assert.deepStrictEqual(prefetch.capacity, { messages: 1 })
+    prefetch.release(prefetch.take(message(5_000)))
+    assert.deepStrictEqual(prefetch.capacity, { messages: 10, bytes: 1_000 })
+  })
+
+  it("is less where a message stands for many deliveries, and as much as is usual lately", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 256, bytes: megabyte, usualParts: 8 })
+    const room = () => prefetch.capacity?.messages
+    assert.strictEqual(room(), 32)
+    const taken = Array.from({ length: 60 }, () => prefetch.take(message()))
+    for (const each of taken) prefetch.weigh(each, 1)
+    assert.strictEqual(room(), Math.floor((256 - 60) / (1 + 7 * (15 / 16) ** 60)))
+    for (const each of taken) prefetch.release(each)
+    for (let n = 0; n < 100; n++) {
+      const wide = prefetch.take(message())
+      prefetch.weigh(wide, 64)
+      prefetch.release(wide)
+    }
+    assert.strictEqual(room(), 4)
+    const wide = Array.from({ length: 3 }, () => prefetch.take(message()))
+    for (const each of wide) prefetch.weigh(each, 80)
+    assert.isUndefined(room())
+    prefetch.exclude(wide[0] ?? prefetch.take(message()))
+    assert.strictEqual(room(), 1)
+    for (const each of wide) prefetch.release(each)
+    // For one that goes to more than there is room for, there is room while there is nothing else.
+    const widest = prefetch.take(message())
+    prefetch.weigh(widest, 100_000)
+    assert.isUndefined(room())
+    prefetch.release(widest)
+    assert.strictEqual(room(), 1)
+  })
+
+  it("counts what is given back twice only once", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 10, bytes: megabyte })
+    const first = prefetch.take(message())
+    prefetch.take(message())
+    prefetch.release(first)
+    prefetch.release(first)
+    assert.strictEqual(prefetch.size, 1)
+    assert.strictEqual(prefetch.capacity?.messages, 9)
+  })
+
+  it("does not count what was set apart, and not what is set apart when it has gone", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 2, bytes: megabyte })
+    const first = prefetch.take(message())
+    const second = prefetch.take(message())
+    assert.isUndefined(prefetch.capacity)
+    prefetch.exclude(first)
+    prefetch.exclude(first)
+    assert.deepStrictEqual(prefetch.capacity, { messages: 1, bytes: megabyte - 100 })
+    prefetch.release(first)
+    prefetch.exclude(first)
+    prefetch.release(second)
+    prefetch.exclude(second)
+    assert.deepStrictEqual(prefetch.capacity, { messages: 2, bytes: megabyte })
+  })
+
+  /** As many in hand as there may be, and somebody who waits for room; time stands still. */
+  const crowded = Effect.gen(function* () {
+    yield* timeStandsStill
+    const prefetch = new PrefetchWindow({ deliveries: 5, bytes: megabyte })
+    yield* prefetch.hasCapacity
+    const hands = Array.from({ length: 5 }, () => prefetch.take(message()))
+    const waiter = yield* Effect.forkChild(prefetch.hasCapacity, { startImmediately: true })
+    const release = (count: number) => {
+      for (const hand of hands.splice(0, count)) prefetch.release(hand)
+    }
+    return { prefetch, release, waiter }
+  })
+
+  it.live("is waited for until half of it is free", () =>
+    Effect.gen(function* () {
+      const { prefetch, release, waiter } = yield* crowded
+      release(3)
+      yield* Fiber.join(waiter)
+      assert.strictEqual(prefetch.capacity?.messages, 3)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is waited for until any is free, where half is not within a moment", () =>
+    Effect.gen(function* () {
+      const { prefetch, release, waiter } = yield* crowded
+      vi.advanceTimersByTime(500)
+      release(1)
+      assert.isUndefined(waiter.pollUnsafe())
+      vi.advanceTimersByTime(5)
+      yield* Fiber.join(waiter)
+      assert.strictEqual(prefetch.capacity?.messages, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is waited for no longer than a second, so that whoever asks can look around", () =>
+    Effect.gen(function* () {
+      const { prefetch, waiter } = yield* crowded
+      vi.advanceTimersByTime(999)
+      assert.isUndefined(waiter.pollUnsafe())
+      vi.advanceTimersByTime(1)
+      yield* Fiber.join(waiter)
+      assert.isUndefined(prefetch.capacity)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the sign that work goes on", () => {
+  it("is given for what has been in hand for long, and not for what has gone", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 10, bytes: megabyte })
+    const [kept, gone] = [message(), message()]
+    prefetch.take(kept)
+    const hand = prefetch.take(gone)
+    prefetch.renew(60_000)
+    assert.deepStrictEqual([kept.signs, gone.signs], [0, 0])
+    prefetch.release(hand)
+    prefetch.renew(0)
+    assert.deepStrictEqual([kept.signs, gone.signs], [1, 0])
+  })
+
+  it.live("is given again and again, three times within the time that the broker waits", () =>
+    Effect.gen(function* () {
+      yield* timeStandsStill
+      const prefetch = new PrefetchWindow({ deliveries: 10, bytes: megabyte })
+      const kept = message()
+      prefetch.take(kept)
+      yield* prefetch.keepAlive(60)
+      vi.advanceTimersByTime(60)
+      assert.strictEqual(kept.signs, 3)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,89 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Context, Effect, FiberSet, Layer } from "effect"
+import type { Broker } from "../../src/broker/connection.ts"
+import type { Delivery } from "../../src/domain/delivery.ts"
+import { untried } from "../../src/domain/delivery.ts"
+import { Directory } from "../../src/endpoints/directory.ts"
+import { makeEndpointHealth } from "../../src/endpoints/endpoint-health.ts"
+import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { readHealth } from "../../src/endpoints/health-store.ts"
+import type { Facts } from "../../src/history/facts.ts"
+import { endpoint, eventually } from "../engine.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+const delivery: Delivery = {
+  tenant: "acme",
+  endpoint: "hook",
+  event: "e",
+  eventSeq: 1,
+  eventAt: 0,
+  type: "a",
+  round: "0",
+  began: 0,
+  deadline: 0,
+  generation: "g",
+  revision: 0,
+  content: {},
+  progress: untried
+}
+
+describe.concurrent("what the owner of a partition remembers of its endpoints", () => {
+  scenario(
+    "ends when they are well again or gone, and what fails then is stored all the same",
+    () =>
+      Effect.gen(function* () {
+        for (const id of ["hook", "gone"]) yield* endpoint({ id })
+        const directory = Context.get(yield* Layer.build(Directory.layer), Directory)
+        const clock = yield* Clock.Clock
+        const run = yield* FiberSet.makeRuntime<Broker | Facts>()
+        const health = yield* makeEndpointHealth({
+          worker: "w1",
+          clock,
+          nextId: () => crypto.randomUUID(),
+          holds: () => true,
+          isOver: () => false,
+          freed: () => {},
+          run
+        }).pipe(Effect.provideService(Directory, directory))
+
+        const answer = (id: string, status: number) => {
+          const found = directory.find(`acme.${id}`)
+          if (found === undefined) throw new Error(`${id} is not there`)
+          health.answered(
+            found,
+            { ...delivery, endpoint: id },
+            {
+              result: { status, durationMs: 1 },
+              verdict: status === 200 ? "delivered" : "retry",
+              gone: false,
+              overloaded: false,
+              at: clock.currentTimeMillisUnsafe()
+            }
+          )
+        }
+        const failuresOf = (id: string) =>
+          Effect.map(readHealth("acme", id), (stored) => stored.health?.failuresInRow)
+        const ticked = Effect.sync(() => {
+          health.tick()
+          return health.remembered()
+        })
+
+        for (let round = 0; round < 2; round++) {
+          answer("hook", 503)
+          yield* eventually(failuresOf("hook"), (failures) => failures === 1)
+          assert.strictEqual(yield* ticked, 1)
+          answer("hook", 200)
+          yield* eventually(ticked, (remembered) => remembered === 0)
+          assert.isUndefined(yield* failuresOf("hook"))
+        }
+
+        answer("gone", 503)
+        yield* eventually(failuresOf("gone"), (failures) => failures === 1)
+        yield* removeEndpoint("acme", "gone")
+        yield* eventually(ticked, (remembered) => remembered === 0)
+        assert.isUndefined(yield* failuresOf("gone"))
+      })
+  )
+})

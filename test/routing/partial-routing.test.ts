@@ -1,0 +1,346 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/connection.ts"
+import type { Delivery } from "../../src/domain/delivery.ts"
+import { deliveryHeaders, firstRound, untried } from "../../src/domain/delivery.ts"
+import type { Fact, Plan } from "../../src/domain/fact.ts"
+import { successKinds } from "../../src/domain/fact.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { planId } from "../../src/history/plans.ts"
+import { makeLocator, makePartialRoutings } from "../../src/routing/partial-routing.ts"
+import type { StoredPart } from "../../src/routing/plan.ts"
+import { acknowledgeEvents, publish } from "../engine.ts"
+import { onServer } from "../scenario.ts"
+
+const { scenario } = onServer()
+
+const planned = { id: "hook", generation: "g", revision: 1, deadline: Date.now() + 60_000 }
+const plan: Plan = { part: 0, last: true, endpoints: [planned], skipped: [] }
+const partition = partitionOf("acme", "hook", 2)
+
+/** The first event, as what is written by hand says of it. */
+const event = { eventSeq: 1, eventAt: Date.UTC(2026, 2, 1) }
+
+/** Stores the plan of the first event and gives the part as the history holds it. */
+const storePlan = Effect.gen(function* () {
+  const facts = yield* Facts
+  const fact: Fact = {
+    v: 1,
+    kind: "routed",
+    at: 0,
+    tenant: "acme",
+    endpoint: "_",
+    ...event,
+    plan
+  }
+  const { seq } = yield* facts.append(fact, planId(event, 0))
+  return { plan, seq } satisfies StoredPart
+})
+
+/** Stores the delivery of the first event, in some round. */
+const storeDelivery = (round = firstRound) =>
+  Effect.gen(function* () {
+    const { names, publisher } = yield* Broker
+    const delivery: Delivery = {
+      tenant: "acme",
+      endpoint: "hook",
+      event: "evt_1",
+      ...event,
+      type: "invoice.paid",
+      round,
+      began: 0,
+      deadline: planned.deadline,
+      generation: "g",
+      revision: 1,
+      content: {},
+      progress: untried
+    }
+    const subject = names.subjects.delivery(partition, "acme", "hook")
+    return yield* publisher.publish(subject, "{}", deliveryHeaders(delivery, `1.${round}.hook`))
+  })
+
+/** Tells that the delivery of the first event has arrived, in some round. */
+const tellDelivered = (round = firstRound, kind: "delivered" | "delivered-late" = "delivered") =>
+  Effect.gen(function* () {
+    const facts = yield* Facts
+    const fact: Fact = {
+      v: 1,
+      kind,
+      at: 0,
+      tenant: "acme",
+      endpoint: "hook",
+      ...event,
+      round,
+      attempt: 1
+    }
+    yield* facts.append(fact, `delivered.${round}`)
+  })
+
+/** Tells of an attempt at the delivery of the first event that did not succeed. */
+const tellFailed = (stream: string, changes: Partial<Fact> = {}) =>
+  Effect.gen(function* () {
+    const facts = yield* Facts
+    const fact: Fact = {
+      v: 1,
+      kind: "attempt-failed",
+      at: 1_000,
+      tenant: "acme",
+      endpoint: "hook",
+      ...event,
+      round: firstRound,
+      attempt: 1,
+      from: { stream, seq: 1, at: event.eventAt },
+      ...changes
+    }
+    yield* facts.append(fact, `failed.${stream}.${fact.round}`)
+  })
+
+/** Lets the delivery of the first event wait as a schedule of the broker. */
+const storeSchedule = (target: string) =>
+  Effect.gen(function* () {
+    const { names, publisher } = yield* Broker
+    const at = new Date(Date.now() + 3_600_000).toISOString()
+    yield* publisher.publish(names.subjects.later(partition, "once"), "{}", [
+      ["petrel-event-seq", "1"],
+      ["petrel-event-at", String(event.eventAt)],
+      ["petrel-round", firstRound],
+      ["Nats-Schedule", `@at ${at}`],
+      ["Nats-Schedule-Target", names.subjects.delivery(partition, "acme", target)]
+    ])
+  })
+
+/** @param at when the event was stored, ms since the epoch. */
+const lookAt = Effect.fnUntraced(function* (stored: StoredPart, at = event.eventAt) {
+  const find = yield* makeLocator(2)
+  return yield* find({ at, seq: 1, tenant: "acme" }, planned, stored)
+})
+
+const look = (stored: StoredPart) => Effect.map(lookAt(stored), ({ isSent }) => isSent)
+
+describe.concurrent("a delivery that a plan led to", () => {
+  for (const kind of successKinds)
+    scenario(`is found where it waits, and where it is told of as ${kind}`, () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* Broker
+        const stored = yield* storePlan
+        assert.isFalse(yield* look(stored))
+        const { seq } = yield* storeDelivery()
+        assert.isTrue(yield* look(stored))
+        yield* ask("remove", () => jsm.streams.deleteMessage(names.deliveries(partition), seq))
+        assert.isFalse(yield* look(stored))
+        yield* tellDelivered(firstRound, kind)
+        assert.isTrue(yield* look(stored))
+      })
+    )
+
+  scenario("is found though it leaves its stream while it is looked for", () =>
+    Effect.gen(function* () {
+      const broker = yield* Broker
+      const { ask, jsm, names } = broker
+      const stored = yield* storePlan
+      const { seq } = yield* storeDelivery()
+      const arrive = Effect.andThen(
+        tellDelivered(),
+        ask("remove", () => jsm.streams.deleteMessage(names.deliveries(partition), seq))
+      )
+      let told = false
+      let arrived = false
+      /** Lets it arrive between the looks at its stream and at the history, whichever is first. */
+      const meddling: Broker["Service"]["ask"] = (operation, run) =>
+        Effect.gen(function* () {
+          const isQueue = operation.includes(names.subjects.delivery(partition, "acme", "hook"))
+          if (!isQueue) told = true
+          if (isQueue && told) yield* Effect.orDie(arrive)
+          const answer = yield* ask(operation, run)
+          if (isQueue && !told) yield* Effect.orDie(arrive)
+          arrived ||= isQueue
+          return answer
+        }).pipe(Effect.provideContext(context))
+      const context = yield* Effect.context<Broker | Facts>()
+      assert.isTrue(
+        yield* Effect.provideService(look(stored), Broker, Broker.of({ ...broker, ask: meddling }))
+      )
+      assert.isTrue(arrived)
+    })
+  )
+
+  scenario("is not one of another round", () =>
+    Effect.gen(function* () {
+      const stored = yield* storePlan
+      yield* storeDelivery("d7")
+      yield* tellDelivered("d7")
+      assert.isFalse(yield* look(stored))
+    })
+  )
+})
+
+describe.concurrent("a delivery whose attempt from its event did not succeed", () => {
+  scenario("is not sent, and what is known of it is", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      assert.isUndefined((yield* lookAt(stored)).failed)
+      yield* tellFailed(names.events, { status: 503, nextAttemptAt: 61_000 })
+      assert.deepStrictEqual(yield* lookAt(stored), {
+        isSent: false,
+        failed: {
+          attempts: 1,
+          firstAttemptAt: 1_000,
+          lastAttemptAt: 1_000,
+          lastStatus: 503,
+          nextAttemptAt: 61_000
+        }
+      })
+    })
+  )
+
+  scenario("is known by its error, too, and by why it was the last", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      const error = { class: "timeout", message: "no answer within 15 s" } as const
+      yield* tellFailed(names.events, { error, reason: "attempts" })
+      assert.deepStrictEqual((yield* lookAt(stored)).failed, {
+        attempts: 1,
+        firstAttemptAt: 1_000,
+        lastAttemptAt: 1_000,
+        lastErrorClass: "timeout",
+        lastError: "no answer within 15 s",
+        ends: "attempts"
+      })
+    })
+  )
+
+  scenario("is known when its event is handed out again, and not as one that was sent", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      yield* publish("invoice.paid")
+      yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      const known = yield* (yield* makePartialRoutings(2)).of(event, true)
+      assert.deepStrictEqual([...(known?.sent ?? [])], [])
+      assert.strictEqual(known?.failed.get("hook")?.lastStatus, 503)
+    })
+  )
+
+  scenario("is sent where it failed in its queue", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.deliveries(partition), { status: 503 })
+      assert.deepStrictEqual(yield* lookAt(stored), { isSent: true, failed: undefined })
+    })
+  )
+
+  scenario("is sent where it failed in its queue since", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* tellFailed(names.deliveries(partition), { attempt: 2, status: 503 })
+      assert.isTrue(yield* look(stored))
+    })
+  )
+
+  scenario("is sent where it has come to its queue since", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* storeDelivery()
+      assert.isTrue(yield* look(stored))
+    })
+  )
+
+  scenario("is sent where it waits as a schedule, and not where another does", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* storeSchedule("other")
+      assert.isFalse(yield* look(stored))
+      yield* storeSchedule("hook")
+      assert.isTrue(yield* look(stored))
+    })
+  )
+
+  scenario("is not one of another round", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { round: "d7", status: 503 })
+      assert.deepStrictEqual(yield* lookAt(stored), { isSent: false, failed: undefined })
+    })
+  )
+
+  scenario("is not one of an event that had the sequence before", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stored = yield* storePlan
+      yield* tellFailed(names.events, { status: 503 })
+      yield* tellDelivered()
+      assert.deepStrictEqual(yield* lookAt(stored, event.eventAt + 1), {
+        isSent: false,
+        failed: undefined
+      })
+      assert.isTrue((yield* lookAt(stored)).isSent)
+    })
+  )
+})
+
+describe.concurrent("an event that somebody has begun to route", () => {
+  scenario("is known with its plan and with those who have it", () =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      yield* publish("invoice.paid")
+      const stored = yield* storePlan
+      yield* storeDelivery()
+      const begun = yield* makePartialRoutings(2)
+      const known = yield* begun.of(event, true)
+      assert.deepStrictEqual(known?.parts, [stored])
+      assert.deepStrictEqual([...(known?.sent ?? [])], ["hook"])
+      assert.isUndefined(yield* begun.of({ ...event, eventSeq: 2 }, true))
+    })
+  )
+
+  scenario("is known though the broker has forgotten that it handed it out", () =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      yield* publish("invoice.paid")
+      yield* storePlan
+      const begun = yield* makePartialRoutings(2)
+      yield* begun.ready
+      assert.isFalse(begun.isNew(event, false))
+      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, false))
+      assert.isDefined(yield* begun.of(event, false))
+    })
+  )
+
+  scenario("is looked for each time it comes back", () =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      const begun = yield* makePartialRoutings(2)
+      yield* begun.ready
+      assert.isTrue(begun.isNew(event, false))
+      assert.isUndefined(yield* begun.of(event, true))
+      yield* storePlan
+      assert.isFalse(begun.isNew(event, true))
+      assert.isDefined(yield* begun.of(event, true))
+      // A leader that does not know of the first time counts from one again.
+      assert.isFalse(begun.isNew(event, false))
+      assert.isDefined(yield* begun.of(event, false))
+    })
+  )
+
+  scenario("is any that was handed out, and none that nobody has had", () =>
+    Effect.gen(function* () {
+      for (let seq = 1; seq <= 5; seq++) yield* publish("invoice.paid")
+      yield* acknowledgeEvents(3)
+      const begun = yield* makePartialRoutings(2)
+      yield* begun.ready
+      const isNew = (eventSeq: number) => begun.isNew({ ...event, eventSeq }, false)
+      assert.deepStrictEqual([3, 4, 5].map(isNew), [false, true, true])
+    })
+  )
+})

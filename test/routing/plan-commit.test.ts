@@ -1,0 +1,48 @@
+import { afterEach, assert, describe, it, vi } from "@effect/vitest"
+import { Effect } from "effect"
+import { elapsedMs } from "../../src/broker/elapsed.ts"
+import type { Plan } from "../../src/domain/fact.ts"
+import { PlanCommit } from "../../src/routing/plan-commit.ts"
+import type { Plans } from "../../src/routing/plans.ts"
+
+const event = { seq: 7, at: 1, tenant: "acme", type: "a", id: "e", content: {} }
+const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }
+
+/** A history that another router has told of the event's plan, longer ago than it remembers ids. */
+const told = () => {
+  const asked: Array<string> = []
+  const plans: Plans = {
+    patience: 60_000,
+    tryStore: () => void asked.push("store"),
+    storeWithin: () => Effect.die("it must not be stored a second time"),
+    find: () =>
+      Effect.sync(() => {
+        asked.push("find")
+        return [{ plan, seq: 3 }]
+      })
+  }
+  return { asked, planCommit: new PlanCommit(plans, event, plan, 1, elapsedMs()) }
+}
+
+describe("a plan that is still to be told", () => {
+  afterEach(() => vi.restoreAllMocks())
+
+  it.effect("is looked for first after the machine was suspended for minutes", () =>
+    Effect.gen(function* () {
+      const { asked, planCommit } = told()
+      const now = Date.now() + 300_000
+      const awake = performance.now() + 1
+      vi.spyOn(Date, "now").mockImplementation(() => now)
+      vi.spyOn(performance, "now").mockImplementation(() => awake)
+      assert.isUndefined(planCommit.piggyback())
+      planCommit.commit()
+      assert.strictEqual(yield* planCommit.committed, 3)
+      assert.isTrue(planCommit.isUnsure)
+      assert.deepStrictEqual(asked, ["find"])
+    })
+  )
+
+  it("is told with the end while the history surely knows its id", () => {
+    assert.strictEqual(told().planCommit.piggyback(), plan)
+  })
+})
