@@ -1,6 +1,6 @@
 import { Effect, References, Schema } from "effect"
 import { Broker } from "../src/broker/connection.ts"
-import { Failpoint } from "../src/delivery/failpoint.ts"
+import { Failpoint } from "../src/broker/failpoint.ts"
 import { startWorker } from "../src/worker/worker.ts"
 import { loopback } from "./engine.ts"
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
 import { startAttempt } from "../src/delivery/http/attempt.ts"
 import { makeAgents } from "../src/delivery/http/egress.ts"
-import { targetOf } from "../src/delivery/http/redirect.ts"
+import { targetOf } from "../src/endpoints/target.ts"
 
 /** What came of a request of a worker: the status, or the class of the error. */
 const asWorker = (url: string) =>

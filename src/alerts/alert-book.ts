@@ -1,5 +1,5 @@
-import type { Sent } from "../delivery/http/sender.ts"
 import type { AlertChoice } from "../domain/alert.ts"
+import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import { isOwnType } from "../domain/type-filter.ts"
@@ -39,7 +39,7 @@ export class AlertBook {
   answered(
     { config, key }: Pick<LiveEndpoint, "config" | "key">,
     { began, tenant, type }: Pick<Delivery, "began" | "tenant" | "type">,
-    { at, result, verdict }: Pick<Sent, "at" | "result" | "verdict">,
+    { at, result, verdict }: Pick<AttemptOutcome, "at" | "result" | "verdict">,
     { attempts, firstAttemptAt: firstAt }: Pick<Progress, "attempts" | "firstAttemptAt">
   ): void {
     const page = this.#pageOf(key, config.generation, tenant, config.alerts)

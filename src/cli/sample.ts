@@ -4,7 +4,6 @@ import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { generateSecret } from "../delivery/http/signing.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import {
@@ -13,6 +12,7 @@ import {
   getEndpoint,
   listEndpoints
 } from "../endpoints/endpoint-store.ts"
+import { generateSecret } from "../endpoints/signing.ts"
 import { blankEndpoint } from "./endpoint-change.ts"
 import { Refused } from "./refused.ts"
 

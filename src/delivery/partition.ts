@@ -1,6 +1,8 @@
 import { Effect, FiberSet } from "effect"
 import type { PartitionAlerts } from "../alerts/partition-alerts.ts"
 import { Broker } from "../broker/connection.ts"
+import { makeInFlight } from "../broker/in-flight.ts"
+import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
@@ -8,17 +10,16 @@ import type { LiveEndpoint } from "../endpoints/directory.ts"
 import { makeEndpointHealth } from "../endpoints/endpoint-health.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import type { Facts } from "../history/facts.ts"
+import type { BacklogCandidate, DirectDelivery } from "../routing/direct-delivery.ts"
 import { makeBacklog } from "./backlog/backlog.ts"
-import type { BacklogCandidate } from "./backlog/direct-to-backlog.ts"
 import { makeDirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { makeDrains } from "./backlog/drains.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import { makeSpill } from "./backlog/spill.ts"
 import { watchForTruncation } from "./backlog/truncation-watch.ts"
 import { makeHandling } from "./execution/handling.ts"
-import { makeInFlight } from "./execution/in-flight.ts"
 import type { Settlement } from "./execution/settlement.ts"
-import type { Sender, Sent } from "./http/sender.ts"
+import type { Sender } from "./http/sender.ts"
 import { answerQueries } from "./introspection/introspection-answer.ts"
 import { TallyBook } from "./introspection/tally-book.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
@@ -29,7 +30,6 @@ import type { Job } from "./scheduling/job.ts"
 import { deliveryOf, giveBackTo } from "./scheduling/job.ts"
 import { LaneScheduler } from "./scheduling/lane.ts"
 import type { AckHandle } from "./source/ack-handle.ts"
-import type { DirectDelivery } from "./source/direct-delivery.ts"
 import { leaveUntried, makeDirectDeliveries } from "./source/direct-delivery.ts"
 import { makeQueueSource } from "./source/queue-source.ts"
 
@@ -139,7 +139,12 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     mayAttempt,
     sender,
     worker,
-    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent, progress: Progress) => {
+    answered: (
+      endpoint: LiveEndpoint,
+      delivery: Delivery,
+      sent: AttemptOutcome,
+      progress: Progress
+    ) => {
       alerts.book.answered(endpoint, delivery, sent, progress)
       tallies.note(endpoint, sent.verdict === "delivered", sent.result.durationMs, sent.at)
       lanes.answered(endpoint.key, sent.result.durationMs)

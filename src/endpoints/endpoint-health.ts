@@ -1,5 +1,5 @@
-import { Effect, Random } from "effect"
-import type { Sender, Sent } from "../delivery/http/sender.ts"
+import { type Clock, Effect, Random } from "effect"
+import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import { circuitOf } from "../domain/endpoint.ts"
@@ -31,7 +31,7 @@ const ownerPause = 250
 const ending = 16
 
 export interface EndpointHealthOptions extends EndpointNewsOptions {
-  readonly clock: Sender["clock"]
+  readonly clock: Clock.Clock
   /** True once it will not be owner again, unless it takes the partition anew. */
   readonly isOver: () => boolean
   /** Told of an endpoint that may take more than before. */
@@ -112,7 +112,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   }
 
   /** Until when the receiver asks to be left alone, ms since the epoch. */
-  const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: Sent) => {
+  const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: AttemptOutcome) => {
     const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
     return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
   }
@@ -226,7 +226,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     },
 
     /** Judges an outcome. A success of an endpoint that is well costs nothing. */
-    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: Sent): void => {
+    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: AttemptOutcome): void => {
       const ok = sent.verdict === "delivered"
       // A late answer of one that had this name before says nothing about this one.
       if (!ok && directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)

@@ -1,14 +1,14 @@
 import { Duration, Effect, Result } from "effect"
-import type { Target } from "../delivery/http/redirect.ts"
-import { targetOf } from "../delivery/http/redirect.ts"
-import type { Signer } from "../delivery/http/signing.ts"
-import { makeSigner } from "../delivery/http/signing.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import type { RetryPolicy } from "../domain/retry-policy.ts"
 import { attemptTimeoutMs } from "../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
 import { resolveRetry } from "../policy/presets.ts"
+import type { Signer } from "./signing.ts"
+import { makeSigner } from "./signing.ts"
+import type { Target } from "./target.ts"
+import { targetOf } from "./target.ts"
 
 /** An endpoint's configuration made ready for use. Durations in ms. */
 export interface LiveEndpoint {

@@ -1,4 +1,4 @@
-import type { Sent } from "../delivery/http/sender.ts"
+import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import { AdaptiveLimit } from "../policy/adaptive-limit.ts"
 import type { Rate } from "../policy/rate.ts"
 import { TokenBucket } from "../policy/rate.ts"
@@ -45,7 +45,7 @@ export class Throttles {
   }
 
   /** Learns from an answer how much an endpoint takes, where its limit adapts. */
-  note({ config, key }: LiveEndpoint, { at, overloaded, result, verdict }: Sent): void {
+  note({ config, key }: LiveEndpoint, { at, overloaded, result, verdict }: AttemptOutcome): void {
     if (config.adapt !== true) return
     // Other failures say nothing about how much it has to do.
     if (!overloaded && verdict !== "delivered") return

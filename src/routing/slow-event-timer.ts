@@ -1,5 +1,5 @@
-import type { Linked } from "../delivery/scheduling/intrusive-list.ts"
-import { IntrusiveList } from "../delivery/scheduling/intrusive-list.ts"
+import type { Linked } from "../broker/intrusive-list.ts"
+import { IntrusiveList } from "../broker/intrusive-list.ts"
 
 /**
  * How long deliveries of an event may be attempted before it no longer counts as in hand, ms: where

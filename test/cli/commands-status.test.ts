@@ -59,7 +59,7 @@ describe.concurrent("petrel status", () => {
         assert.deepStrictEqual(seen.deliveries, {
           waiting: 41,
           new: 0,
-          deliveryCount: 3,
+          handedOut: 3,
           inFlight: 2,
           inLine: 0,
           retries: 3,

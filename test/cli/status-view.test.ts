@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import type { StreamSurvey } from "../../src/broker/survey-streams.ts"
 import { statusJson } from "../../src/cli/status-json.ts"
 import { newsOf, rangesText } from "../../src/cli/status-news.ts"
 import { statusLines } from "../../src/cli/status-view.ts"
 import type { Present, Role } from "../../src/cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../src/delivery/introspection/survey.ts"
 import type { EndpointsSurvey } from "../../src/delivery/introspection/survey-endpoints.ts"
-import type { StreamSurvey } from "../../src/delivery/introspection/survey-streams.ts"
 import { nth } from "../engine.ts"
 
 const now = new Date("2026-06-03T10:32:00").getTime()

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { Failpoint } from "../../src/delivery/failpoint.ts"
+import { Failpoint } from "../../src/broker/failpoint.ts"
 import { pauseEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { allFacts, closedBooks, quiet } from "../books.ts"

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
-import { queryOwner } from "../../src/delivery/introspection/introspection-query.ts"
+import { queryOwner } from "../../src/cluster/introspection-query.ts"
 import { closedBooks } from "../books.ts"
 import {
   deadLetters,

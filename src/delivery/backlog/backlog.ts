@@ -1,13 +1,13 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
+import { publishOnce } from "../../broker/publish-once.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
-import { publishOnce } from "../recovery/publish-once.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
 /** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */

@@ -1,25 +1,18 @@
 import { Cause, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import type { InFlight } from "../../broker/in-flight.ts"
+import type { StoreFailure } from "../../broker/publish-once.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { Directory } from "../../endpoints/directory.ts"
 import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
 import type { Facts } from "../../history/facts.ts"
-import type { InFlight } from "../execution/in-flight.ts"
+import type { BacklogCandidate } from "../../routing/direct-delivery.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
-import type { StoreFailure } from "../recovery/publish-once.ts"
 import type { Backlog } from "./backlog.ts"
 import type { Drains } from "./drains.ts"
-
-/** An untried delivery that is in no queue: its event is in hand until it is stored. */
-export interface BacklogCandidate {
-  readonly delivery: Delivery
-  readonly body: Uint8Array
-  /** Told once why it is not known to be stored, or nothing where it is. */
-  readonly ended: (why?: StoreFailure) => void
-}
 
 export interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">

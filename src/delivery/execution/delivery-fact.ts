@@ -1,9 +1,9 @@
 import { Effect } from "effect"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { deliveryId } from "../../domain/delivery.ts"
 import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
 import type { AttemptResult } from "../../domain/outcome.ts"
-import type { Sent } from "../http/sender.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
 /** An attempt that was made, and what came of it. */
@@ -57,7 +57,7 @@ export const deliveryFact = (
 export const deliveredFact = (
   held: Pick<AckHandle, "delivery" | "place">,
   progress: Progress,
-  { at, result }: Sent,
+  { at, result }: AttemptOutcome,
   worker: string,
   plan?: Plan
 ): Fact =>

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { disableEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { NextStep } from "../../policy/next-step.ts"
 import { nextStep } from "../../policy/next-step.ts"
-import type { Sent } from "../http/sender.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { deliveryFact } from "./delivery-fact.ts"
 
@@ -22,7 +22,7 @@ export interface FailedAttempt {
 export const judgeFailure = Effect.fnUntraced(function* (
   held: Pick<AckHandle, "delivery" | "place">,
   progress: Progress,
-  { at, result, verdict }: Sent,
+  { at, result, verdict }: AttemptOutcome,
   endpoint: LiveEndpoint,
   worker: string
 ) {
@@ -61,7 +61,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
 export const disableWhereGone = (
   { delivery }: Pick<AckHandle, "delivery">,
   endpoint: LiveEndpoint,
-  sent: Sent,
+  sent: AttemptOutcome,
   worker: string
 ) =>
   sent.gone

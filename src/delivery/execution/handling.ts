@@ -1,19 +1,20 @@
 import { Cause, Clock, Effect } from "effect"
 import { type Broker, BrokerError } from "../../broker/connection.ts"
+import { Failpoint } from "../../broker/failpoint.ts"
+import type { InFlight, InFlightWork } from "../../broker/in-flight.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { LiveEndpoint, Standing } from "../../endpoints/directory.ts"
 import { Directory } from "../../endpoints/directory.ts"
 import { Facts } from "../../history/facts.ts"
-import { Failpoint } from "../failpoint.ts"
-import type { Sender, Sent } from "../http/sender.ts"
+import type { Sender } from "../http/sender.ts"
 import { send, startSending } from "../http/sender.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { isErased, isOf, readRecord } from "../retry/retry-record.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { disableWhereGone } from "./failed-attempt.ts"
-import type { InFlight, InFlightWork } from "./in-flight.ts"
 import type { Settlement } from "./settlement.ts"
 
 /** Pause before what cannot be decided now is looked at again, ms. */
@@ -36,7 +37,7 @@ export interface HandlingOptions {
   readonly answered: (
     endpoint: LiveEndpoint,
     delivery: Delivery,
-    sent: Sent,
+    sent: AttemptOutcome,
     progress: Progress
   ) => void
 }
@@ -94,7 +95,12 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
       : undefined
   }
 
-  const answered = (held: AckHandle, endpoint: LiveEndpoint, sent: Sent, progress: Progress) => {
+  const answered = (
+    held: AckHandle,
+    endpoint: LiveEndpoint,
+    sent: AttemptOutcome,
+    progress: Progress
+  ) => {
     reached("answered")
     options.answered(endpoint, held.delivery, sent, progress)
   }
@@ -132,7 +138,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     held: AckHandle,
     progress: Progress,
     endpoint: LiveEndpoint,
-    sent: Sent
+    sent: AttemptOutcome
   ) {
     yield* settlement.failed(held, progress, sent, endpoint)
     yield* disableWhereGone(held, endpoint, sent, options.worker)

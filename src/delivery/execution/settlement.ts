@@ -1,9 +1,12 @@
 import { Clock, Effect, LogLevel } from "effect"
 import type { Broker, BrokerError } from "../../broker/connection.ts"
+import { Failpoint } from "../../broker/failpoint.ts"
 import type { Gate } from "../../broker/gate.ts"
+import type { InFlightWork } from "../../broker/in-flight.ts"
 import type { Layout } from "../../broker/installed.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryId, firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -13,8 +16,6 @@ import type { DeadReason } from "../../domain/outcome.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { Facts } from "../../history/facts.ts"
 import { waitBy } from "../../policy/wait.ts"
-import { Failpoint } from "../failpoint.ts"
-import type { Sent } from "../http/sender.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isEndFact, isTold } from "../recovery/search.ts"
 import type { DeadLetterGate } from "../retry/dead-letter-gate.ts"
@@ -24,7 +25,6 @@ import { eraseRecord, isOf, writeRecord } from "../retry/retry-record.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import { judgeFailure } from "./failed-attempt.ts"
-import type { InFlightWork } from "./in-flight.ts"
 import { makeSuccesses } from "./successes.ts"
 
 /** How long what the broker refuses waits before it is tried again, ms. */
@@ -119,7 +119,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   const successes = yield* makeSuccesses(options.fence, memory.settled)
 
-  const succeeded = (held: AckHandle, progress: Progress, sent: Sent) =>
+  const succeeded = (held: AckHandle, progress: Progress, sent: AttemptOutcome) =>
     unsettled(
       Effect.flatMap(
         successes.append(deliveredFact(held, progress, sent, worker), options.nextId()),
@@ -131,7 +131,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const succeedPlainly = (
     held: AckHandle,
     progress: Progress,
-    sent: Sent,
+    sent: AttemptOutcome,
     work: InFlightWork<Broker>
   ) =>
     successes.appendPlainly(work, {
@@ -294,7 +294,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   const failed = Effect.fnUntraced(function* (
     held: AckHandle,
     before: Progress,
-    sent: Sent,
+    sent: AttemptOutcome,
     endpoint: LiveEndpoint
   ) {
     const { fact, progress, step } = yield* judgeFailure(held, before, sent, endpoint, worker)

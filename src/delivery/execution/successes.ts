@@ -1,11 +1,11 @@
 import { Effect, Option, Schedule } from "effect"
 import type { Broker } from "../../broker/connection.ts"
+import type { InFlightWork } from "../../broker/in-flight.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { readFact } from "../../history/fact-at.ts"
 import { Facts } from "../../history/facts.ts"
 import type { CompletedDeliveries } from "../recovery/completed-deliveries.ts"
-import type { InFlightWork } from "./in-flight.ts"
 
 /** A success as the history has it. */
 export interface StoredSuccess {

@@ -1,8 +1,8 @@
 import type { Agent, Dispatcher } from "undici"
 import type { AttemptResult, Response } from "../../domain/outcome.ts"
+import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
 import { dispatchFor, freshConnectMs } from "./connector.ts"
 import { type Failure, failure, failureOf } from "./failure.ts"
-import { isFollowed, redirected, type Target } from "./redirect.ts"
 
 /** Bytes of an answer that are read; the connection of a longer one is closed. */
 const maxAnswerBytes = 64 * 1024

@@ -1,27 +1,14 @@
 import { type Clock, Effect } from "effect"
 import type { Agent } from "undici"
-import type { AttemptResult } from "../../domain/outcome.ts"
-import type { Verdict } from "../../domain/retry-policy.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import { signatureIn } from "../../endpoints/signing.ts"
 import { classify } from "../../policy/classify.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import type { Running } from "./attempt.ts"
 import { startAttempt } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
-import { signatureIn } from "./signing.ts"
-
-/** What came of an attempt, and when it ended (ms since the epoch). */
-export interface Sent {
-  /** As far as it is kept, without secrets. */
-  readonly result: AttemptResult
-  readonly verdict: Verdict
-  /** The receiver wants no more of anything. */
-  readonly gone: boolean
-  /** The receiver has too much to do: it answered 429 or 503, or not in time. */
-  readonly overloaded: boolean
-  readonly at: number
-}
 
 /** What sends requests, what tells the time, and how much of a tenant's answers is kept. */
 export interface Sender {
@@ -47,7 +34,7 @@ export const startSending = (
   { body, delivery }: Pick<AckHandle, "body" | "delivery">,
   endpoint: LiveEndpoint,
   number: number,
-  done: (sent: Sent) => void
+  done: (sent: AttemptOutcome) => void
 ): Running => {
   const now = clock.currentTimeMillisUnsafe()
   const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
@@ -76,7 +63,7 @@ export const send = (
   held: AckHandle,
   endpoint: LiveEndpoint,
   number: number
-): Effect.Effect<Sent> =>
+): Effect.Effect<AttemptOutcome> =>
   Effect.callback((resume) => {
     const running = startSending(sender, held, endpoint, number, (sent) =>
       resume(Effect.succeed(sent))

@@ -2,18 +2,18 @@ import type { Clock } from "effect"
 import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
 import type { AlertBook } from "../../alerts/alert-book.ts"
 import { Broker } from "../../broker/connection.ts"
-import { endpointKey } from "../../domain/endpoint.ts"
-import { quantile } from "../../policy/durations.ts"
-import { tallySince } from "../../policy/tally.ts"
-import type { LaneScheduler } from "../scheduling/lane.ts"
 import type {
   EndpointActivity,
   IntrospectionChunk,
   IntrospectionQuery,
   PartitionActivity,
   TenantCounts
-} from "./introspection.ts"
-import { IntrospectionQuery as QuestionSchema } from "./introspection.ts"
+} from "../../cluster/introspection.ts"
+import { IntrospectionQuery as QuestionSchema } from "../../cluster/introspection.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import { quantile } from "../../policy/durations.ts"
+import { tallySince } from "../../policy/tally.ts"
+import type { LaneScheduler } from "../scheduling/lane.ts"
 import type { TallyBook } from "./tally-book.ts"
 
 /** Endpoints in one message at most: some 50 KiB. */

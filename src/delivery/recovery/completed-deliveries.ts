@@ -1,7 +1,7 @@
+import type { Linked } from "../../broker/intrusive-list.ts"
+import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound, roundKey } from "../../domain/delivery.ts"
-import type { Linked } from "../scheduling/intrusive-list.ts"
-import { IntrusiveList } from "../scheduling/intrusive-list.ts"
 
 /** Events that are told from each other though they were stored in the same ms. */
 const maxFactsPerMs = 1_024

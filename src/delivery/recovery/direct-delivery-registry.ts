@@ -1,40 +1,15 @@
-import { Schema } from "effect"
+import type { Linked } from "../../broker/intrusive-list.ts"
+import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
-import type { Fact } from "../../domain/fact.ts"
-import { DeadReason } from "../../domain/outcome.ts"
-import type { Linked } from "../scheduling/intrusive-list.ts"
-import { IntrusiveList } from "../scheduling/intrusive-list.ts"
 import { RecentCompletions } from "./recent-completions.ts"
 
 /** Generations kept besides the present one. */
 const kept = 2
 
-const isDeadReason = Schema.is(DeadReason)
-
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt">
-
-/**
- * What a fact tells of a delivery whose attempt from its event did not succeed; undefined where it is
- * about something else.
- *
- * @param events the stream of events.
- */
-export const progressFrom = (fact: Fact, events: string): Progress | undefined => {
-  if (fact.kind !== "attempt-failed" || fact.from?.stream !== events) return undefined
-  const { at, attempt = 1, error, nextAttemptAt, reason, status } = fact
-  return {
-    attempts: attempt,
-    firstAttemptAt: at,
-    lastAttemptAt: at,
-    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
-    ...(status === undefined ? {} : { lastStatus: status }),
-    ...(error === undefined ? {} : { lastErrorClass: error.class, lastError: error.message }),
-    ...(isDeadReason(reason) ? { ends: reason } : {})
-  }
-}
 
 /** One that is attempted, or being stored in the backlog. */
 interface Taken extends Linked<Taken> {

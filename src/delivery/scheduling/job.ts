@@ -1,5 +1,5 @@
+import type { DirectDelivery } from "../../routing/direct-delivery.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
-import type { DirectDelivery } from "../source/direct-delivery.ts"
 import { leaveUntried } from "../source/direct-delivery.ts"
 
 /** A delivery on its way through its endpoint's lane: from the queue, from the backlog, or from its event. */

@@ -1,8 +1,8 @@
+import type { Linked } from "../../broker/intrusive-list.ts"
+import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import type { CapacityPool, CapacityWaiter, Reservation, SpeedClass } from "./capacity-pool.ts"
 import { slowFromMs } from "./capacity-pool.ts"
 import { CapacityWaiters } from "./capacity-waiters.ts"
-import type { Linked } from "./intrusive-list.ts"
-import { IntrusiveList } from "./intrusive-list.ts"
 import { SlowEndpoints } from "./slow-endpoints.ts"
 
 /** What lanes need to know of an endpoint, and what they do with a delivery. */

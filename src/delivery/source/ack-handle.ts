@@ -1,8 +1,8 @@
 import type { Effect } from "effect"
+import type { Prefetched } from "../../broker/prefetch-window.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import type { Prefetched } from "./prefetch-window.ts"
 
 /** A message of a delivery stream that this worker has in hand, and how it is let go. */
 export interface AckHandle {

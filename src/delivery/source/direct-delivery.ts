@@ -1,69 +1,25 @@
 import { Effect, LogLevel, Option } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { Failpoint } from "../../broker/failpoint.ts"
+import type { InFlight, InFlightWork } from "../../broker/in-flight.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import { untried } from "../../domain/delivery.ts"
 import type { Fact, Plan } from "../../domain/fact.ts"
 import { plannedOtherwise } from "../../domain/fact.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { Directory } from "../../endpoints/directory.ts"
 import { Facts } from "../../history/facts.ts"
+import type { DirectDelivery, DirectEnd, UncommittedPlan } from "../../routing/direct-delivery.ts"
 import { deliveredFact, logFact } from "../execution/delivery-fact.ts"
 import { disableWhereGone, judgeFailure } from "../execution/failed-attempt.ts"
 import type { HandlingOptions } from "../execution/handling.ts"
-import type { InFlight, InFlightWork } from "../execution/in-flight.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { Successes } from "../execution/successes.ts"
 import { readSurely } from "../execution/successes.ts"
-import { Failpoint } from "../failpoint.ts"
-import type { Sender, Sent } from "../http/sender.ts"
+import type { Sender } from "../http/sender.ts"
 import { startSending } from "../http/sender.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
-
-/** What became of a delivery that was to be attempted from its event. */
-export type DirectEnd =
-  /** The history has its end. */
-  | { readonly _tag: "Delivered" }
-  /** No request was made. */
-  | { readonly _tag: "Untried" }
-  /** The history tells of an attempt that did not succeed. */
-  | { readonly _tag: "Failed"; readonly progress: Progress }
-  /** It was cut off: the history may tell of it, or not. */
-  | { readonly _tag: "Unknown" }
-
-/** The plan of an event that goes to one endpoint alone, where the history had none at first. */
-export interface UncommittedPlan {
-  /** Under which the history takes the plan once. */
-  readonly id: string
-  /** For how long the history surely knows that id if it has it, ms. */
-  readonly safeRepublishMs: number
-  /** The plan, for the caller to tell it with the end of the delivery; undefined where nobody may. */
-  readonly piggyback: () => Plan | undefined
-  /** True where the history has it, by itself. */
-  readonly isCommitted: boolean
-  /** True where it may be another plan that counts. */
-  readonly isUnsure: boolean
-  /** Sees to it that the history has a plan of the event, and gives its sequence there. */
-  readonly committed: Effect.Effect<number>
-  /** Called where the history turns out to have had a plan at a sequence. */
-  readonly adoptExisting: (seq: number) => void
-  /** Called where that is the one that was told with the end. */
-  readonly confirmOwn: () => void
-}
-
-/** A delivery that is in no queue: its event is in hand until it has come to its end here. */
-export interface DirectDelivery {
-  readonly delivery: Delivery
-  /** Of its endpoint. */
-  readonly key: string
-  readonly body: Uint8Array
-  /** Where no plan was stored before. */
-  readonly uncommitted?: UncommittedPlan | undefined
-  /** Told when its request goes out; before that it stands in line. */
-  begun(): void
-  /** Told once what became of it. */
-  ended(end: DirectEnd): void
-}
 
 export interface DirectDeliveryOptions {
   readonly memory: PartitionMemory
@@ -164,7 +120,7 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
         })
     )
 
-    const succeed = (sent: Sent) => {
+    const succeed = (sent: AttemptOutcome) => {
       const tell = (plan?: Plan) => deliveredFact(held, untried, sent, worker, plan)
       const stored = (fact: Fact, seq: number) => {
         settled.stored(seq)
@@ -253,7 +209,7 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
   const fail = Effect.fnUntraced(function* (
     held: Pick<AckHandle, "delivery" | "place">,
     endpoint: LiveEndpoint,
-    sent: Sent,
+    sent: AttemptOutcome,
     uncommitted: UncommittedPlan | undefined,
     told: (end: DirectEnd) => void
   ) {
@@ -278,7 +234,7 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
     held: Pick<AckHandle, "body" | "delivery">,
     endpoint: LiveEndpoint,
     work: InFlightWork<Broker | Facts>,
-    done: (sent: Sent) => void
+    done: (sent: AttemptOutcome) => void
   ) =>
     work.step(() => {
       const running = startSending(sender, held, endpoint, 1, (sent) => work.step(() => done(sent)))

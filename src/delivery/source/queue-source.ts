@@ -1,5 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { PrefetchWindow } from "../../broker/prefetch-window.ts"
+import { pull } from "../../broker/pull.ts"
 import type { Take } from "../../broker/puller.ts"
 import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -8,8 +10,6 @@ import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
 import { makeAckHandle } from "./ack-handle.ts"
-import { PrefetchWindow } from "./prefetch-window.ts"
-import { pull } from "./pull.ts"
 import { UnreadableQueue } from "./unreadable-queue.ts"
 
 /** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { Failpoint } from "../../broker/failpoint.ts"
 import { makePartitions } from "../../broker/init.ts"
 import { ifFound, streamNotFound, TopologyError } from "../../broker/installed.ts"
 import type { PublishError } from "../../broker/publisher.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
 import { eraseValue } from "../../broker/values.ts"
 import { lastKey } from "../../cluster/ownership.ts"
-import { Failpoint } from "../../delivery/failpoint.ts"
 import { watermarkKey, writeWatermark } from "../../delivery/recovery/takeover.ts"
 
 const lookAtStream = Effect.fnUntraced(function* (stream: string) {

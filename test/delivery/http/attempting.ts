@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import type { Agent } from "undici"
 import { type AttemptRequest, startAttempt } from "../../../src/delivery/http/attempt.ts"
 import { type AgentOptions, agent } from "../../../src/delivery/http/connector.ts"
-import { targetOf } from "../../../src/delivery/http/redirect.ts"
 import type { AttemptResult } from "../../../src/domain/outcome.ts"
+import { targetOf } from "../../../src/endpoints/target.ts"
 
 const local = (ip: string) =>
   ip === "127.0.0.1" || ip === "::ffff:127.0.0.1" ? undefined : "address"

@@ -4,6 +4,7 @@ import { verify as verifyGithub } from "@octokit/webhooks-methods"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
+import type { Scheme } from "../../src/domain/endpoint.ts"
 import {
   generateSecret,
   InvalidSecret,
@@ -11,8 +12,7 @@ import {
   publicKeyOf,
   type Signing,
   secretProblem
-} from "../../../src/delivery/http/signing.ts"
-import type { Scheme } from "../../../src/domain/endpoint.ts"
+} from "../../src/endpoints/signing.ts"
 
 const schemes = ["standard", "standard-ed25519", "stripe", "github"] as const
 const id = "evt_acme-17"

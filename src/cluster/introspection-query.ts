@@ -1,6 +1,6 @@
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../broker/connection.ts"
 import type {
   IntrospectionAnswer,
   IntrospectionChunk,

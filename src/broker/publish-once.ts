@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import type { PubAck } from "../../broker/publisher.ts"
-import { PublishError } from "../../broker/publisher.ts"
+import type { BrokerError } from "./connection.ts"
+import type { PubAck } from "./publisher.ts"
+import { PublishError } from "./publisher.ts"
 
 /** Stands for the acknowledgement of a message that was found to be stored. */
 const found: PubAck = { stream: "", seq: 0, duplicate: true }

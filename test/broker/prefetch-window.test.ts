@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { PrefetchWindow } from "../../../src/delivery/source/prefetch-window.ts"
+import { PrefetchWindow } from "../../src/broker/prefetch-window.ts"
 
 const message = (bytes = 100) => {
   const handed = {

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import type { Wanted } from "../../broker/puller.ts"
-import type { StreamMessage } from "../../broker/stream-message.ts"
-import type { Linked } from "../scheduling/intrusive-list.ts"
-import { IntrusiveList } from "../scheduling/intrusive-list.ts"
+import type { Linked } from "./intrusive-list.ts"
+import { IntrusiveList } from "./intrusive-list.ts"
+import type { Wanted } from "./puller.ts"
+import type { StreamMessage } from "./stream-message.ts"
 
 /** A message as far as it matters here. */
 export type PrefetchedMessage = Pick<StreamMessage, "data" | "working">

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import type { Ended, Take, Wanted } from "../../broker/puller.ts"
-import { Puller } from "../../broker/puller.ts"
+import { Broker } from "./connection.ts"
+import type { Ended, Take, Wanted } from "./puller.ts"
+import { Puller } from "./puller.ts"
 
 /**
  * How long one request for messages stays open, ms. Short, so that a worker that stops leaves

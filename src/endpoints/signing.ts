@@ -8,7 +8,7 @@ import {
   sign as signWith
 } from "node:crypto"
 import { Effect, Schema } from "effect"
-import type { Scheme, Secret } from "../../domain/endpoint.ts"
+import type { Scheme, Secret } from "../domain/endpoint.ts"
 
 /** A secret that its scheme cannot sign with. The message says why and never shows the secret. */
 export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidSecret", {

@@ -1,6 +1,6 @@
 import { Effect, FiberSet } from "effect"
-import type { Linked } from "../scheduling/intrusive-list.ts"
-import { IntrusiveList } from "../scheduling/intrusive-list.ts"
+import type { Linked } from "./intrusive-list.ts"
+import { IntrusiveList } from "./intrusive-list.ts"
 
 /** Work that goes on without a fiber for as long as all goes well. Only its first end counts. */
 export interface InFlightWork<R> {

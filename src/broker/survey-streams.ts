@@ -2,9 +2,9 @@ import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import { Broker } from "../../broker/connection.ts"
-import { streamNotFound } from "../../broker/installed.ts"
+import type { BrokerError } from "./connection.ts"
+import { Broker } from "./connection.ts"
+import { streamNotFound } from "./installed.ts"
 
 /** How long a stream's leader may take to say how it is. */
 export const leaderPatience = "2 seconds"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
-import { makeInFlight } from "../../../src/delivery/execution/in-flight.ts"
+import { makeInFlight } from "../../src/broker/in-flight.ts"
 
 const noDefect = () => Effect.die("there was no defect")
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import type { Linked } from "../../../src/delivery/scheduling/intrusive-list.ts"
-import { IntrusiveList } from "../../../src/delivery/scheduling/intrusive-list.ts"
+import type { Linked } from "../../src/broker/intrusive-list.ts"
+import { IntrusiveList } from "../../src/broker/intrusive-list.ts"
 
 interface Link extends Linked<Link> {
   readonly name: number

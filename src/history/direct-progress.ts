@@ -1,0 +1,26 @@
+import { Schema } from "effect"
+import type { Progress } from "../domain/delivery.ts"
+import type { Fact } from "../domain/fact.ts"
+import { DeadReason } from "../domain/outcome.ts"
+
+const isDeadReason = Schema.is(DeadReason)
+
+/**
+ * What a fact tells of a delivery whose attempt from its event did not succeed; undefined where it is
+ * about something else.
+ *
+ * @param events the stream of events.
+ */
+export const progressFrom = (fact: Fact, events: string): Progress | undefined => {
+  if (fact.kind !== "attempt-failed" || fact.from?.stream !== events) return undefined
+  const { at, attempt = 1, error, nextAttemptAt, reason, status } = fact
+  return {
+    attempts: attempt,
+    firstAttemptAt: at,
+    lastAttemptAt: at,
+    ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
+    ...(status === undefined ? {} : { lastStatus: status }),
+    ...(error === undefined ? {} : { lastErrorClass: error.class, lastError: error.message }),
+    ...(isDeadReason(reason) ? { ends: reason } : {})
+  }
+}
