@@ -37,7 +37,7 @@ import { makeQueueSource } from "./source/queue-source.ts"
 const largestBacklog = 1_000_000
 /** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
 const maxQueueMs = 1_000
-/** Deliveries of an endpoint under way or in line up to which more come straight from their events. */
+/** Deliveries of an endpoint under way or in line up to which more come directly from their events. */
 const maxWaitingDirect = 64
 /** An event is handed out again after an election, which takes longer; of younger ones nobody need ask, ms. */
 const youngMs = 1_000
@@ -95,7 +95,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
   const { memory, room } = options
   const { names } = yield* Broker
   let over = false
-  /** Its endpoints may be given what comes straight from events. */
+  /** Its endpoints may be given what comes directly from events. */
   let isReady = false
   const stopping = () => over || options.stopping()
   const takesFromEvents = () => isReady && !stopping() && mayAttempt()

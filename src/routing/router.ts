@@ -39,7 +39,7 @@ export interface RouterOptions {
 /**
  * Turns events into deliveries until it is told to stop; then finishes those it has begun.
  *
- * For each event: the plan is stored as a `routed` fact; then each delivery is attempted straight from
+ * For each event: the plan is stored as a `routed` fact; then each delivery is attempted directly from
  * the event, where this worker may do that in a moment, stored in its endpoint's backlog, where it must
  * wait there, or stored in its partition's queue; then the event is acknowledged. Whoever takes over
  * in between follows the stored plan.
