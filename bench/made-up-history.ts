@@ -31,7 +31,12 @@ const changeOf = (endpoint: Changed, revision: number, storedAt: number) => {
     : [">"]
   const now = {
     ...{ generation: "bench", origin: "https://example.com", urlDigest: "0".repeat(12), types },
-    ...{ sign: "standard", secrets: [{ createdAt: 0 }], retry: "default", maxInFlight: 1 + (revision % 1000) },
+    ...{
+      sign: "standard",
+      secrets: [{ createdAt: 0 }],
+      retry: "default",
+      maxInFlight: 1 + (revision % 1000)
+    },
     ...{ redirects: 3, headers: [] }
   }
   endpoint.revision = revision

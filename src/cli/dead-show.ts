@@ -1,5 +1,6 @@
 import { Clock, Effect, Stream } from "effect"
 import { Command } from "effect/cli"
+import { maxClockSkewMs } from "../domain/clock-bounds.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { Fate } from "../history/dead-fates.ts"
 import { readFates } from "../history/dead-fates.ts"
@@ -19,8 +20,6 @@ import { connected, petrel } from "./root-command.ts"
 import { labelled, screenWidth } from "./screen.ts"
 import { print, printRaw } from "./stdout.ts"
 
-/** The clocks of the workers and the broker differ by less than this, ms. */
-const clockSkew = 5 * 60_000
 /** Characters of an answer that are shown for each attempt. */
 const snippet = 200
 
@@ -42,8 +41,8 @@ const attemptsOf = ({ delivery, storedAt }: WholeDeadLetter) =>
     endpoint: { tenant: delivery.tenant, id: delivery.endpoint },
     event: `evt_${delivery.eventSeq}`,
     kinds: ["attempt-failed"],
-    since: delivery.began - clockSkew,
-    until: storedAt + clockSkew
+    since: delivery.began - maxClockSkewMs,
+    until: storedAt + maxClockSkewMs
   }).pipe(
     Stream.filter(({ fact }) => fact.round === delivery.round && fact.eventAt === delivery.eventAt),
     Stream.runCollect

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { removeIf } from "../broker/removal.ts"
+import { maxClockSkewMs } from "../domain/clock-bounds.ts"
 import { deliveryId, roundKey } from "../domain/delivery.ts"
 import { openClaims } from "./claims.ts"
 import type { DeadLetter } from "./dead-letters.ts"
@@ -8,9 +9,6 @@ import { parseDeadLetter } from "./dead-letters.ts"
 
 /** Dead letters that are removed at the same time. */
 const maxConcurrentDiscards = 16
-/** The clocks of the workers and the broker differ by less than this, ms. */
-const clockSkew = 5 * 60_000
-
 /**
  * Removes dead letters for good, after the history has been told of each who wanted that. May be
  * interrupted and done again.
@@ -39,7 +37,7 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
     if (first === undefined) return
     const { endpoint, tenant } = first.delivery
     const since = own.reduce((least, { deadAt }) => Math.min(least, deadAt), first.deadAt)
-    const claims = yield* openClaims("discarded", { tenant, endpoint }, since - clockSkew)
+    const claims = yield* openClaims("discarded", { tenant, endpoint }, since - maxClockSkewMs)
     yield* Effect.forEach(
       own,
       (letter) => {

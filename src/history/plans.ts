@@ -3,15 +3,13 @@ import { Effect, Option, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { firstSince, readStream, seeStream, storedAt } from "../broker/scan.ts"
+import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 import { nobody } from "../domain/token.ts"
 import { decodeFact, readFact } from "./fact-at.ts"
-
-/** By how much the clocks of a cluster's nodes may differ, ms. */
-const clocksApart = 60_000
 
 /** A part of an event's plan where the history tells it. */
 export interface ToldPlan extends EventIdentity {
@@ -97,7 +95,7 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
   const { names } = yield* Broker
   const found = new Map<string, Array<ToldPlan>>()
   let open = events
-    .map((event) => ({ name: eventName(event), from: event.eventAt - clocksApart }))
+    .map((event) => ({ name: eventName(event), from: event.eventAt - maxNodeSkewMs }))
     .sort((a, b) => a.from - b.from)
   const take = Effect.fnUntraced(function* (seq: number) {
     const fact = Option.getOrUndefined(yield* readFact(seq))
@@ -148,7 +146,7 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
 export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetch: number) {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
-  const first = yield* firstSince(names.history, since - clocksApart)
+  const first = yield* firstSince(names.history, since - maxNodeSkewMs)
   const read = Effect.fnUntraced(function* (
     window: number
   ): Effect.fn.Return<number, BrokerError, Broker> {

@@ -2,6 +2,7 @@ import { Clock, Effect, Option, Semaphore, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { scanQueue, seeStream } from "../broker/scan.ts"
+import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { eventNameIn, firstRound } from "../domain/delivery.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
@@ -44,10 +45,8 @@ export interface Located {
 
 /** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
 const maxSingleLookups = 8
-/** By how much the clocks of a cluster's nodes may differ, ms. */
-const clocksApart = 60_000
 /** From which age on there may be much between an event and the end of the history, ms. */
-const clockMarginMs = 5 * 60_000
+const oldEventAgeMs = 5 * 60_000
 
 type Target = readonly [tenant: string, id: string]
 
@@ -96,7 +95,7 @@ const beginningOf = Effect.fnUntraced(function* (events: Events) {
     ({ eventAt = 0, eventSeq = 0, plan }) =>
       plan !== undefined && events.has(eventName({ eventSeq, eventAt }))
   )
-  const time = Math.max(0, (isPlan && first !== null ? first.time.getTime() : at) - clocksApart)
+  const time = Math.max(0, (isPlan && first !== null ? first.time.getTime() : at) - maxNodeSkewMs)
   return { time, history: isPlan ? { fromSeq: seq } : { fromTime: time } }
 })
 
@@ -379,7 +378,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
       Effect.flatMap(ready, () => {
         if (isNew(event, redelivered)) return Effect.succeed(undefined)
         const age = clock.currentTimeMillisUnsafe() - event.eventAt
-        return age > clockMarginMs ? lookForOld(event) : lookForYoung(event)
+        return age > oldEventAgeMs ? lookForOld(event) : lookForYoung(event)
       })
   }
 })

@@ -1,9 +1,7 @@
 import { Clock, Effect, LogLevel } from "effect"
 import type { Broker, BrokerError } from "../../broker/connection.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
-import type { Gate } from "../../broker/gate.ts"
 import type { InFlightWork } from "../../broker/in-flight.ts"
-import type { Layout } from "../../broker/installed.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
@@ -16,10 +14,9 @@ import type { DeadReason } from "../../domain/outcome.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { Facts } from "../../history/facts.ts"
 import { waitBy } from "../../policy/wait.ts"
-import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
+import type { WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isEndFact, isTold } from "../recovery/search.ts"
-import type { DeadLetterGate } from "../retry/dead-letter-gate.ts"
-import { makeMoves } from "../retry/moves.ts"
+import { type MovesOptions, makeMoves } from "../retry/moves.ts"
 import type { Decision, RetryRecord } from "../retry/retry-record.ts"
 import { eraseRecord, isOf, writeRecord } from "../retry/retry-record.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
@@ -39,14 +36,8 @@ const silentRetryMs = 1_000
 
 type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
 
-export interface SettlementOptions {
+export interface SettlementOptions extends MovesOptions {
   readonly worker: string
-  readonly layout: Layout
-  readonly memory: StreamMemory
-  /** Through which retry records are written, shared by all partitions. */
-  readonly records: Gate
-  /** Through which dead letters are stored, shared by all partitions. */
-  readonly deadLetters: Pick<DeadLetterGate, "store">
   /** Whether what finds no room there waits as a schedule, and not as a NAK. (Default: true) */
   readonly schedulesEnds?: boolean
   /** What a former owner would decide, the new one decides. */

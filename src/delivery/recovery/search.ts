@@ -2,6 +2,7 @@ import { Effect, Option, Schema, Semaphore, Stream } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
 import { firstSince, isNoSuchMessage, readStream, scanQueue } from "../../broker/scan.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -19,14 +20,11 @@ import type { AckHandle } from "../source/ack-handle.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
-/** The clocks of the workers and the broker differ by less than this, ms. */
-const clockSkew = 5 * 60_000
-
 /**
  * From when the history may tell of what was decided, ms since the epoch. Not a sequence of it that
  * was known then: a history that loses its end gives that again.
  */
-const toldSince = ({ decidedAt }: RetryRecord): number => decidedAt - clockSkew
+const toldSince = ({ decidedAt }: RetryRecord): number => decidedAt - maxClockSkewMs
 
 /** True for a fact about a round. */
 const isAbout = (of: RoundIdentity) => {
@@ -95,7 +93,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* ({ delivery, place }: AckHandle, decidedAt: number) {
     const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
-    const since = decidedAt - clockSkew
+    const since = decidedAt - maxClockSkewMs
     const reading = next.get(subject) ?? (yield* begin(subject, since))
     reading.since = Math.min(reading.since, since)
     next.set(subject, reading)

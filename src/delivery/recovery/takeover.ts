@@ -4,6 +4,7 @@ import { Broker } from "../../broker/connection.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { firstSince, isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -20,9 +21,6 @@ import { PoisonGuard } from "./poison-guard.ts"
 import { RecordedAttempts } from "./recorded-attempts.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
-
-/** The clocks of a cluster's nodes differ by less than this, ms. */
-const clocksApart = 5 * 60_000
 
 /** Key of a partition's floor: the fact up to which all of its facts are settled. */
 export const watermarkKey = (partition: number) => `floor.${partition}`
@@ -76,7 +74,7 @@ export const settledUpTo = Effect.fnUntraced(function* (
       last: state.last_seq
     }
   )
-  const since = yield* firstSince(names.history, Math.max(0, fact.at - clocksApart))
+  const since = yield* firstSince(names.history, Math.max(0, fact.at - maxClockSkewMs))
   return { seq: since - 1, isLost: true }
 })
 

@@ -1,14 +1,26 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import type { Gate } from "../../broker/gate.ts"
+import type { Layout } from "../../broker/installed.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import type { SettlementOptions } from "../execution/settlement.ts"
+import type { StreamMemory } from "../recovery/partition-memory.ts"
 import { findMoved, isDeadLetter, laterId, makeFindDeadLetter } from "../recovery/search.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
+import type { DeadLetterGate } from "./dead-letter-gate.ts"
 import type { RetryRecord } from "./retry-record.ts"
+
+export interface MovesOptions {
+  readonly layout: Layout
+  readonly memory: StreamMemory
+  /** Stores dead letters, for all partitions. */
+  readonly deadLetters: Pick<DeadLetterGate, "store">
+  /** Writes retry records, for all partitions. */
+  readonly records: Gate
+}
 
 /**
  * Stores what a message becomes in its new place, once however often it is begun: a schedule of
@@ -19,7 +31,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
   layout,
   memory,
   records
-}: Pick<SettlementOptions, "deadLetters" | "layout" | "memory" | "records">) {
+}: MovesOptions) {
   const context = yield* Effect.context<Broker>()
   const { names, publisher } = yield* Broker
   const findDeadLetter = yield* makeFindDeadLetter

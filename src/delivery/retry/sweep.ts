@@ -6,6 +6,7 @@ import { Broker } from "../../broker/connection.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import { isConflict } from "../../broker/values.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryHeaders, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -13,9 +14,6 @@ import type { DeadReason } from "../../domain/outcome.ts"
 import { Directory } from "../../endpoints/directory.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
-
-/** By how much the clocks of those who make endpoints and of the broker may differ, ms. */
-const clocksApart = 5 * 60_000
 
 /** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
 export type EndWaiting = (
@@ -161,7 +159,7 @@ export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionM
     const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
     const live = directory.find(endpointKey(tenant, endpoint))
     if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
-    if (live.config.createdAt < Date.parse(state.first_ts) - clocksApart) return undefined
+    if (live.config.createdAt < Date.parse(state.first_ts) - maxClockSkewMs) return undefined
     const oldest = yield* ask(`read the oldest of ${subject}`, () =>
       jsm.direct.getMessage(memory.stream, { seq: 1, next_by_subj: subject })
     )

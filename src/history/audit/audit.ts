@@ -5,7 +5,6 @@ import { firstSince } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { hasEnded } from "../fold/round.ts"
 import { makeAttemptTimes } from "./attempt-times.ts"
-import { withoutRemoved } from "./beginning.ts"
 import type { Books } from "./books.ts"
 import { openBooks } from "./books.ts"
 import { readCautions } from "./cautions.ts"
@@ -20,6 +19,7 @@ import type { AuditRange, Reach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
+import { withoutRemoved } from "./removed-beginning.ts"
 
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */

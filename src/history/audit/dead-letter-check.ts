@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { undroppedSince } from "../../broker/kept-since.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { hasEnded, isBegun, isLate } from "../fold/round.ts"
 import type { DeadEnd, LetterOf } from "./dead-ends.ts"
@@ -17,9 +18,6 @@ export interface DeadLetterWithoutFact extends RoundAt {
 
 /** A dead letter that a fact names and that is not in DEAD. */
 export type MissingDeadLetter = DeadEnd
-
-/** Removed by age a little before its time: clocks differ, ms. */
-const clockMarginMs = 5 * 60_000
 
 /**
  * Compares the dead letters with what the facts say of them. A late success has resolved those of its
@@ -52,7 +50,7 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
         untold.push({ ...about, dead: seq })
     }
   )
-  const dueSince = undroppedSince(info) + clockMarginMs
+  const dueSince = undroppedSince(info) + maxClockSkewMs
   const unburied: Array<MissingDeadLetter> = []
   for (const end of ledger.deadEnds.all())
     if (!there.has(end) && !isResolved(end, ledger) && end.at >= dueSince) unburied.push(end)

@@ -1,9 +1,9 @@
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, untold } from "../fold/round.ts"
-import { clocksApart } from "./beginning.ts"
 import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import { EventTimes } from "./event-times.ts"
@@ -94,7 +94,7 @@ export class Ledger {
     if (tenant !== undefined && about.tenant !== tenant) return undefined
     if (this.isReplaced(about)) return "event-replaced"
     if (this.times.of(about.eventSeq) === 0) this.times.set(about.eventSeq, about.eventAt)
-    if (storedAt < about.eventAt - clocksApart) return "fact-before-event"
+    if (storedAt < about.eventAt - maxClockSkewMs) return "fact-before-event"
     if (kind === "routed") return this.#plan(about, record, storedAt)
     const isBeside = record.reason === plannedOtherwise
     if (isBeside && kind === "attempt-failed") return undefined

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Beginning } from "./beginning.ts"
-import { clocksApart } from "./beginning.ts"
 import type { Scope } from "./scope.ts"
 
 /** What to audit. Times in ms since the epoch, of when the broker stored an event; inclusive. */
@@ -37,7 +37,7 @@ export interface Reach {
 /** What is there of a stream's beginning. Where clocks differ, less need be. */
 const beginningOf = (info: StreamInfo): Beginning => ({
   first: Math.max(1, info.state.first_seq),
-  dueSince: undroppedSince(info) + 2 * clocksApart
+  dueSince: undroppedSince(info) + 2 * maxClockSkewMs
 })
 
 /**
@@ -45,7 +45,7 @@ const beginningOf = (info: StreamInfo): Beginning => ({
  * that time: an event and its plan are stored by different nodes.
  */
 const plansSince = (firstAt: number, { dueSince }: Beginning): number =>
-  firstAt === 0 ? 0 : Math.min(firstAt + clocksApart, dueSince)
+  firstAt === 0 ? 0 : Math.min(firstAt + maxClockSkewMs, dueSince)
 
 /** Finds out what a range means in sequences, and whether the streams reach back far enough for it. */
 export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
@@ -77,7 +77,7 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     },
     firstFact: Math.max(
       begins.history.first,
-      since === undefined ? 1 : yield* firstSince(names.history, since - clocksApart)
+      since === undefined ? 1 : yield* firstSince(names.history, since - maxClockSkewMs)
     ),
     begins,
     since: kept,
@@ -86,7 +86,7 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
     routerFloor: router.ack_floor.stream_seq,
     lastEvent,
-    clocksApart: events.cluster === undefined ? 0 : clocksApart
+    clocksApart: events.cluster === undefined ? 0 : maxClockSkewMs
   }
   return reach
 })

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import { maxRoundSkewMs } from "../../domain/clock-bounds.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
@@ -19,9 +20,6 @@ import { readTarget } from "./target.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const maxConcurrentEndpoints = 8
-/** The clocks of the workers and the broker differ by less than this, ms. */
-const clockSkew = 24 * 60 * 60_000
-
 /** What there is to do for one endpoint. */
 export interface EndpointRedelivery {
   readonly tenant: string
@@ -119,7 +117,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
       target,
       layout,
       by,
-      since: since - clockSkew,
+      since: since - maxRoundSkewMs,
       pace,
       read: (round) => readLetter(group, round),
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)

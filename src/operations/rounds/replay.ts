@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
 import { headerOf } from "../../delivery/messages.ts"
+import { maxRoundSkewMs } from "../../domain/clock-bounds.ts"
 import {
   contentOf,
   eventId,
@@ -18,9 +19,6 @@ import type { Contents, Round, StartedRound } from "./round.ts"
 import { makeRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 import { readTarget } from "./target.ts"
-
-/** The clocks of who replays and of the broker differ by less than this, ms. */
-const clockSkew = 24 * 60 * 60_000
 
 export interface ReplayOptions
   extends ReplayWish,
@@ -76,7 +74,7 @@ const plan = Effect.fnUntraced(function* (
     target,
     layout: yield* steadyLayout,
     by,
-    since: record.startedAt - clockSkew,
+    since: record.startedAt - maxRoundSkewMs,
     read: readEvent,
     pace,
     held: (waiting) => held?.(waiting)
