@@ -1,6 +1,6 @@
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { pauseEndpoint, resumeEndpoint } from "../endpoints/endpoint-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../endpoints/endpoint-state.ts"
 import { byFlag } from "./asked-by.ts"
 import { endpointArgument } from "./endpoint-flags.ts"
 import { endpointJson, stateText } from "./endpoint-view.ts"

@@ -4,13 +4,8 @@ import { readRaised } from "../alerts/alert-store.ts"
 import { readAllNow, readEndpointNow } from "../delivery/introspection/endpoint-activity.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { isToken } from "../domain/token.ts"
-import {
-  disableEndpoint,
-  enableEndpoint,
-  getEndpoint,
-  listEndpoints,
-  removeEndpoint
-} from "../endpoints/endpoint-store.ts"
+import { disableEndpoint, enableEndpoint } from "../endpoints/endpoint-state.ts"
+import { getEndpoint, listEndpoints, removeEndpoint } from "../endpoints/endpoint-store.ts"
 import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
 import { diff } from "./endpoint-diff.ts"

@@ -3,7 +3,7 @@ import type { Broker } from "../broker/connection.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import type { LiveEndpoint } from "./directory.ts"
-import { disableEndpoint } from "./endpoint-store.ts"
+import { disableEndpoint } from "./endpoint-state.ts"
 
 export interface EndpointNewsOptions {
   readonly worker: string

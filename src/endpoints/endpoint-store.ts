@@ -1,5 +1,5 @@
 import type { KvEntry } from "@nats-io/kv"
-import { Clock, Effect, Result, Schema, Stream } from "effect"
+import { Effect, Result, Schema, Stream } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import type { HeaderList, PublishError } from "../broker/publisher.ts"
@@ -7,9 +7,7 @@ import { readUser } from "../broker/user.ts"
 import { isConflict, readValue, readValues, writeValue } from "../broker/values.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey } from "../domain/endpoint.ts"
-import type { Fact } from "../domain/fact.ts"
 import { appendChange, authorHeaders } from "../history/configuration.ts"
-import { Facts } from "../history/facts.ts"
 import { readChange } from "./endpoint-changes.ts"
 import type { EndpointUnreadable } from "./endpoint-value.ts"
 import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
@@ -39,9 +37,6 @@ export class EndpointExists extends Schema.TaggedError<EndpointExists>()("Endpoi
     return `there is an endpoint ${this.tenant}/${this.id} already: change it with \`petrel endpoint set\``
   }
 }
-
-/** In place of a worker's id, where a person does it. */
-const cli = "cli"
 
 const decodeEntry = (entry: KvEntry) =>
   Effect.fromResult(decodeEndpoint(entry.key, entry.string())).pipe(
@@ -182,134 +177,4 @@ export const removeEndpoint = Effect.fnUntraced(function* (
   if ((yield* readValue(yield* openBucket, key)) === undefined)
     return yield* new EndpointNotFound({ tenant, id })
   yield* write(key, "", { by, removes: true })
-})
-
-/**
- * Takes an endpoint out of service and says so in the history. Leaves one alone that is disabled
- * already, or is not the one that is meant.
- *
- * @param generation of the endpoint that is meant, where that matters.
- * @param by who decided: a worker's id, or the person who asked for it.
- * @param worker that decided; `cli` for people.
- */
-export const disableEndpoint = Effect.fnUntraced(function* (
-  target: { readonly tenant: string; readonly endpoint: string; readonly generation?: string },
-  reason: string,
-  by: string,
-  worker = cli
-) {
-  const at = yield* Clock.currentTimeMillis
-  let changed = false
-  const stored = yield* changeEndpoint(
-    target.tenant,
-    target.endpoint,
-    (endpoint) => {
-      const meant = target.generation === undefined || target.generation === endpoint.generation
-      changed = meant && endpoint.disabled === undefined
-      return Effect.succeed(
-        changed ? { ...endpoint, disabled: { at, reason, by }, updatedAt: at } : undefined
-      )
-    },
-    by
-  )
-  if (changed) yield* tellWhy("endpoint-disabled", stored, { at, by, worker, reason })
-  return { ...stored, changed }
-})
-
-/**
- * Puts a disabled endpoint back to work and says so in the history.
- *
- * @param by who asked for it.
- */
-export const enableEndpoint = Effect.fnUntraced(function* (
-  target: { readonly tenant: string; readonly endpoint: string },
-  by: string
-) {
-  const at = yield* Clock.currentTimeMillis
-  let changed = false
-  const stored = yield* changeEndpoint(
-    target.tenant,
-    target.endpoint,
-    (endpoint) => {
-      changed = endpoint.disabled !== undefined
-      const { disabled: _, ...enabled } = endpoint
-      return Effect.succeed(changed ? { ...enabled, updatedAt: at } : undefined)
-    },
-    by
-  )
-  if (changed) yield* tellWhy("endpoint-enabled", stored, { at, by, worker: cli })
-  return { ...stored, changed }
-})
-
-/**
- * Keeps an endpoint's deliveries back and says so in the history: they wait in its backlog. Leaves
- * one alone that is paused already.
- *
- * @param by who asked for it.
- */
-export const pauseEndpoint = Effect.fnUntraced(function* (
-  target: { readonly tenant: string; readonly endpoint: string },
-  reason: string | undefined,
-  by: string
-) {
-  const at = yield* Clock.currentTimeMillis
-  let changed = false
-  const stored = yield* changeEndpoint(
-    target.tenant,
-    target.endpoint,
-    (endpoint) => {
-      changed = endpoint.paused === undefined
-      const paused = { at, by, ...(reason === undefined ? {} : { reason }) }
-      return Effect.succeed(changed ? { ...endpoint, paused, updatedAt: at } : undefined)
-    },
-    by
-  )
-  if (changed) yield* tellWhy("endpoint-paused", stored, { at, by, worker: cli, reason })
-  return { ...stored, changed }
-})
-
-/**
- * Lets the deliveries of a paused endpoint go on and says so in the history.
- *
- * @param by who asked for it.
- */
-export const resumeEndpoint = Effect.fnUntraced(function* (
-  target: { readonly tenant: string; readonly endpoint: string },
-  by: string
-) {
-  const at = yield* Clock.currentTimeMillis
-  let changed = false
-  const stored = yield* changeEndpoint(
-    target.tenant,
-    target.endpoint,
-    (endpoint) => {
-      changed = endpoint.paused !== undefined
-      const { paused: _, ...resumed } = endpoint
-      return Effect.succeed(changed ? { ...resumed, updatedAt: at } : undefined)
-    },
-    by
-  )
-  if (changed) yield* tellWhy("endpoint-resumed", stored, { at, by, worker: cli })
-  return { ...stored, changed }
-})
-
-const tellWhy = Effect.fnUntraced(function* (
-  kind: "endpoint-disabled" | "endpoint-enabled" | "endpoint-paused" | "endpoint-resumed",
-  { endpoint, revision }: StoredEndpoint,
-  told: Pick<Fact, "at" | "by" | "worker" | "reason">
-) {
-  const facts = yield* Facts
-  const user = yield* readUser
-  const { id, tenant } = endpoint
-  yield* facts.append(
-    {
-      v: 1,
-      kind,
-      tenant,
-      endpoint: id,
-      user,
-      ...told
-    },
-    `${kind}.${endpointKey(tenant, id)}.${revision}`
-  )
 })

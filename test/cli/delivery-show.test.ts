@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { pauseEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { endpoint, history, nth, publish, quickRetry, worker } from "../engine.ts"
 import { patientRetry } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { disableEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { allFacts } from "../books.ts"
 import { endpoint, history, nth, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"

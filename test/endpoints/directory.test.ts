@@ -6,12 +6,9 @@ import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { TypeFilter } from "../../src/domain/type-filter.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
+import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { StoredEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import {
-  changeEndpoint,
-  disableEndpoint,
-  removeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { endpoint, eventually } from "../engine.ts"
 import { change, readByHand, writeByHand } from "../live-endpoints.ts"
 import { onServer, outage } from "../scenario.ts"

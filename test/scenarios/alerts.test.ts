@@ -8,11 +8,8 @@ import { Broker } from "../../src/broker/connection.ts"
 import { eraseValue, writeValue } from "../../src/broker/values.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
-import {
-  disableEndpoint,
-  enableEndpoint,
-  removeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { closedBooks } from "../books.ts"
 import {

@@ -3,12 +3,8 @@ import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import type { Fact, Plan } from "../../src/domain/fact.ts"
-import {
-  changeEndpoint,
-  disableEndpoint,
-  enableEndpoint,
-  removeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { isClean, quiet } from "../books.ts"

@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   backlogged,

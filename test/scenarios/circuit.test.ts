@@ -5,7 +5,7 @@ import {
   enableEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+} from "../../src/endpoints/endpoint-state.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { closedBooks } from "../books.ts"
 import {

@@ -6,12 +6,8 @@ import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
-import {
-  changeEndpoint,
-  disableEndpoint,
-  enableEndpoint,
-  removeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { allFacts, closedBooks, isClean, noRecords, quiet, storedFloor } from "../books.ts"
 import {
   endpoint,

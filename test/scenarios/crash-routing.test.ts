@@ -4,11 +4,8 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import {
-  changeEndpoint,
-  disableEndpoint,
-  removeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
 import type { Installation } from "../engine.ts"
 import { endpoint, eventually, nth, publish, queued, worker } from "../engine.ts"

@@ -5,7 +5,7 @@ import { Broker } from "../../src/broker/connection.ts"
 import type { HeaderList } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { enableEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { closedBooks, noRecords } from "../books.ts"
 import {
   endpoint,

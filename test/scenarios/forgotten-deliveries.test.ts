@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { isClean, quiet } from "../books.ts"
 import { handOutEventsAgain } from "../consumers.ts"
 import { backlogged, endpoint, eventually, history, publishMany, worker } from "../engine.ts"

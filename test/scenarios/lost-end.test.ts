@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { isClean, quiet, storedFloor } from "../books.ts"
 import {

@@ -3,7 +3,7 @@ import { Context, Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import {
   backlogged,
   endpoint,

@@ -1,11 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import {
-  changeEndpoint,
-  disableEndpoint,
-  removeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
 import { closedBooks } from "../books.ts"
 import { nth } from "../engine.ts"

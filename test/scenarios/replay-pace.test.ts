@@ -5,7 +5,7 @@ import {
   enableEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+} from "../../src/endpoints/endpoint-state.ts"
 import { closedBooks, quiet } from "../books.ts"
 import { backlogged, endpoint, eventually, history, publishMany, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"

@@ -6,7 +6,7 @@ import {
   enableEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../src/endpoints/endpoint-store.ts"
+} from "../../src/endpoints/endpoint-state.ts"
 import { countTypes } from "../../src/operations/rounds/replay.ts"
 import { closedBooks, quiet } from "../books.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../engine.ts"

@@ -13,7 +13,7 @@ import { writeValue } from "../../src/broker/values.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { Facts } from "../../src/history/facts.ts"
 import {
   endpoint,
