@@ -33,7 +33,7 @@ import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
 import { petrel } from "./root-command.ts"
-import { publishSamples, sampleIds, serveSample } from "./sample.ts"
+import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
@@ -49,9 +49,12 @@ const sampleTime = "20 seconds"
 /** Delivering begins sooner than this, unless the leases of a worker that was killed have to end. */
 const leaseTime = "2 seconds"
 
-/** Outcomes, and of plans only those that come to nothing: what a person at a terminal wants to see. */
+/**
+ * Outcomes, plans that come to nothing, and what somebody changed: what a person at a terminal wants
+ * to see.
+ */
 const isNews = ({ fact }: StoredFact): boolean =>
-  fact.kind !== "routed" || fact.plan?.endpoints.length === 0
+  fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
 /** Prints what happens from now on; `samplesDelivered` succeeds when the sample events have arrived. */
 const tell = Effect.gen(function* () {

@@ -25,8 +25,8 @@ const events = [
   { id: "default.invoice-42", type: "invoice.paid", body: { invoice: 42, fail: 2 } }
 ] as const
 
-/** As whose change the history tells it. */
-const by = "petrel dev"
+/** Who changes the sample endpoint, as the history tells it. */
+export const sampleBy = "petrel dev"
 
 /** The ids of the events that `publishSamples` publishes. */
 export const sampleIds: ReadonlySet<string> = new Set(events.map(({ id }) => id))
@@ -120,11 +120,11 @@ export const serveSample = Effect.gen(function* () {
   if (stored === undefined ? !first : before === undefined) return undefined
   const { port } = yield* receive(before)
   const url = sampleUrl(port)
-  if (stored === undefined) yield* addEndpoint(yield* makeSample(url), by)
+  if (stored === undefined) yield* addEndpoint(yield* makeSample(url), sampleBy)
   else if (port !== before) {
     const now = yield* Clock.currentTimeMillis
     const change = (endpoint: Endpoint) => Effect.succeed({ ...endpoint, url, updatedAt: now })
-    yield* changeEndpoint(sample.tenant, sample.id, change, by)
+    yield* changeEndpoint(sample.tenant, sample.id, change, sampleBy)
   }
   return { url, first }
 })
