@@ -7,7 +7,9 @@ import {
   findPartitions,
   ifFound,
   NoRoomError,
+  noteFormat,
   refuseChange,
+  refuseOtherFormat,
   streamNotFound,
   TopologyError
 } from "./installed.ts"
@@ -57,13 +59,14 @@ const withRoomNeeded =
 /** Fails where another stream, or this installation itself, holds subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
-  const { allAlertEvents, allDead, allEvents, allFacts, delivery, failures, later } = names.subjects
+  const { allAlertEvents, allDead, allEvents, allFacts, delivery, failures, schedule } =
+    names.subjects
   const head = (subject: string) => subject.split(".").slice(0, 2).join(".")
   const own = [
     allFacts,
     allDead,
     allAlertEvents,
-    ...[delivery(0, "t", "e"), later(0, "i"), failures("t", "e", "k")].map(
+    ...[delivery(0, "t", "e"), schedule(0, "i"), failures("t", "e", "k")].map(
       (subject) => `${head(subject)}.>`
     )
   ]
@@ -102,6 +105,7 @@ const checkSubjects = Effect.gen(function* () {
 export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   const { connection, names } = yield* Broker
   yield* refuseChange
+  yield* refuseOtherFormat
   const { begun, partitions: found } = yield* findPartitions
   const { partitions } = options
   if (found !== undefined && found !== partitions)
@@ -119,7 +123,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     })
   yield* checkSubjects
   const items = wanted(names, options, maxPayload)
-  if (options.tenants.length === 0) return yield* ensureAll(items)
+  if (options.tenants.length === 0) return yield* Effect.tap(ensureAll(items), () => noteFormat)
   yield* checkSourceServer
   // Theirs first: where an account is not as it should be, nothing has been changed.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
@@ -132,7 +136,9 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     ({ stream }) => releaseSubjects(stream),
     { discard: true }
   )
-  return [...theirs, ...(yield* ensureAll(items))]
+  const own = yield* ensureAll(items)
+  yield* noteFormat
+  return [...theirs, ...own]
 })
 
 /**

@@ -1,5 +1,6 @@
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
+import type { Names } from "../domain/names.ts"
 import type { BrokerError } from "./connection.ts"
 import { Broker } from "./connection.ts"
 import { isNoSuchMessage } from "./scan.ts"
@@ -128,6 +129,54 @@ export const findPartitions = Effect.gen(function* () {
   }
 })
 
+/** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
+const storedFormat = 2
+/** Where the bucket of workers says which. */
+const formatKey = "format"
+
+const formatSubject = ({ buckets }: Names): string => `$KV.${buckets.workers}.${formatKey}`
+
+/** The format of an installation; undefined where none is noted. */
+const readFormat = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask("look at the format of what is stored", () =>
+    jsm.streams.getMessage(`KV_${names.buckets.workers}`, { last_by_subj: formatSubject(names) })
+  ).pipe(
+    Effect.catchIf(
+      (error) => isNoSuchMessage(error) || error.code === streamNotFound,
+      () => Effect.succeed(null)
+    )
+  )
+  const text = message?.string() ?? ""
+  return text === "" ? undefined : Number(text)
+})
+
+const refuseFormat = (format: number) =>
+  new TopologyError({
+    message: `this installation holds data of format ${format}, and this version of Petrel reads format ${storedFormat} only: run the version that made it, or make another installation with --prefix and --events`
+  })
+
+/** Fails where an installation holds data that this version cannot read. */
+export const refuseOtherFormat = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const format = yield* readFormat
+  if (format === storedFormat) return
+  if (format !== undefined) return yield* refuseFormat(format)
+  const history = yield* ifFound(
+    ask("look at the history", () => jsm.streams.info(names.history)),
+    streamNotFound
+  )
+  // The first format was not noted. An init that was broken off leaves an empty history.
+  if (history !== undefined && history.state.messages > 0) return yield* refuseFormat(1)
+})
+
+/** Notes the format of what is stored from now on. */
+export const noteFormat = Effect.gen(function* () {
+  const { names, publisher } = yield* Broker
+  if ((yield* readFormat) === undefined)
+    yield* publisher.publish(formatSubject(names), String(storedFormat), [])
+})
+
 /**
  * What a worker must know of the layout. Fails with a hint where `petrel init` has not been run, and
  * while the number of partitions is being changed.
@@ -136,7 +185,9 @@ export const readLayout = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   yield* refuseChange
   const { isComplete, partitions } = yield* findPartitions
-  if (partitions !== undefined && !isComplete)
+  const format = partitions === undefined ? undefined : yield* readFormat
+  if (format !== undefined && format !== storedFormat) return yield* refuseFormat(format)
+  if (partitions !== undefined && (!isComplete || format === undefined))
     return yield* new TopologyError({
       message: "this installation was made by an older Petrel: run `petrel init` again"
     })

@@ -211,7 +211,7 @@ export const wanted = (
     stream: {
       ...common,
       name: names.deliveries(index),
-      subjects: [names.subjects.deliveriesOf(index), names.subjects.laterOf(index)],
+      subjects: [names.subjects.deliveriesOf(index), names.subjects.schedulesOf(index)],
       retention: RetentionPolicy.Workqueue,
       allow_direct: true,
       allow_msg_schedules: true,

@@ -37,7 +37,7 @@ export interface Ownership {
  * the broker was away may go on only if nobody has delivered in between: what it remembers would
  * be out of date.
  */
-export const lastKey = (partition: number) => `taken.${partition}`
+export const lastKey = (partition: number) => `last-owner.${partition}`
 
 /** Takes the lease of a partition, if it is free. Fails where the broker does not answer. */
 export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {

@@ -44,8 +44,8 @@ export interface Names {
     readonly deliveriesOf: (partition: number) => string
     readonly backlog: (partition: number, tenant: string, endpoint: string) => string
     readonly backlogOf: (partition: number) => string
-    readonly later: (partition: number, id: string) => string
-    readonly laterOf: (partition: number) => string
+    readonly schedule: (partition: number, id: string) => string
+    readonly schedulesOf: (partition: number) => string
     /** On which the owner of a partition answers what goes on in it. */
     readonly ask: (partition: number) => string
     /** Of a stream that is about to be removed: nobody publishes to it. */
@@ -117,8 +117,8 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       backlog: (partition, tenant, endpoint) =>
         `${root}.backlog.${partition}.${tenant}.${endpoint}`,
       backlogOf: (partition) => `${root}.backlog.${partition}.>`,
-      later: (partition, id) => `${root}.later.${partition}.${id}`,
-      laterOf: (partition) => `${root}.later.${partition}.>`,
+      schedule: (partition, id) => `${root}.schedules.${partition}.${id}`,
+      schedulesOf: (partition) => `${root}.schedules.${partition}.>`,
       ask: (partition) => `${root}.ask.${partition}`,
       removed: (stream) => `${root}.removed.${stream}`,
       fact: (tenant, endpoint, mood, kind) =>

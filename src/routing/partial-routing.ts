@@ -181,7 +181,7 @@ const findPostponed = Effect.fnUntraced(function* (events: Events, partitions: n
     new Set(those.map(([tenant, id]) => partitionOf(tenant, id, partitions))),
     (partition) =>
       Stream.runForEach(
-        scanQueue(names.deliveries(partition), names.subjects.laterOf(partition)),
+        scanQueue(names.deliveries(partition), names.subjects.schedulesOf(partition)),
         ({ header }) =>
           Effect.sync(() => {
             if (header.get("petrel-round") !== firstRound) return

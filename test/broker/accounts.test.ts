@@ -113,7 +113,7 @@ describe("nats.conf with its accounts taken into use", () => {
     const schedule = headers()
     schedule.set("Nats-Schedule", "@at 2999-01-01T00:00:00Z")
     schedule.set("Nats-Schedule-Target", delivery)
-    await js.publish(names.subjects.later(0, "1"), "{}", { headers: schedule })
+    await js.publish(names.subjects.schedule(0, "1"), "{}", { headers: schedule })
     await js.publish(delivery, "{}")
     await js.publish(names.subjects.dead("default", "ep"), "{}")
     await js.publish(names.subjects.fact("default", "ep", "ok", "delivered"), "{}")

@@ -277,6 +277,26 @@ describe.concurrent("a worker's look at the layout", () => {
     )
   )
 
+  it.live("refuses data of another format, and so does init, in a sentence that says both", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, bucket, names, publisher } = yield* Broker
+        yield* init(options())
+        const workers = yield* bucket(names.buckets.workers)
+        const refusal = (format: number) =>
+          `this installation holds data of format ${format}, and this version of Petrel reads format 2 only: run the version that made it, or make another installation with --prefix and --events`
+        yield* ask("put", () => workers.put("format", "3"))
+        assert.strictEqual((yield* Effect.flip(init(options()))).message, refusal(3))
+        assert.strictEqual((yield* Effect.flip(readLayout)).message, refusal(3))
+        // The first one was not noted.
+        yield* ask("purge", () => workers.purge("format"))
+        yield* ask("forget", () => workers.delete("format"))
+        yield* publisher.publish(names.subjects.fact("t", "e", "ok", "delivered"), "{}", [])
+        assert.strictEqual((yield* Effect.flip(init(options()))).message, refusal(1))
+      })
+    )
+  )
+
   it.live("says what to do where an older version made it, and init adds what is missing", () =>
     bare(
       Effect.gen(function* () {

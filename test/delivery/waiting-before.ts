@@ -59,7 +59,7 @@ export const put = Effect.fnUntraced(function* (
   const body = `${eventSeq} for ${endpoint}`
   const { seq, stream } = yield* at === undefined
     ? publisher.publish(target, body, headers)
-    : publisher.publish(names.subjects.later(partition, `${endpoint}-${eventSeq}`), body, [
+    : publisher.publish(names.subjects.schedule(partition, `${endpoint}-${eventSeq}`), body, [
         ...headers,
         ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
         ["Nats-Schedule-Target", target]

@@ -101,7 +101,7 @@ const storeSchedule = (target: string) =>
   Effect.gen(function* () {
     const { names, publisher } = yield* Broker
     const at = new Date(Date.now() + 3_600_000).toISOString()
-    yield* publisher.publish(names.subjects.later(partition, "once"), "{}", [
+    yield* publisher.publish(names.subjects.schedule(partition, "once"), "{}", [
       ["petrel-event-seq", "1"],
       ["petrel-event-at", String(event.eventAt)],
       ["petrel-round", firstRound],

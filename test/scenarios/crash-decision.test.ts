@@ -231,7 +231,7 @@ describe.concurrent("a delivery that waits for an endpoint", () => {
           const first = yield* workerProcess(place, { maxWaiting: 0, crash: { step, arrival } })
           yield* facts.count("attempt-failed", 1)
           yield* eventually(
-            queued(partition, names.subjects.laterOf(partition)),
+            queued(partition, names.subjects.schedulesOf(partition)),
             (all) => all.length > 0
           )
           yield* remove

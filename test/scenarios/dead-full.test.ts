@@ -36,7 +36,7 @@ const resize = Effect.fnUntraced(function* (max_bytes: number) {
 const ended = Effect.gen(function* () {
   const { names } = yield* Broker
   const found = yield* Effect.forEach([0, 1], (partition) =>
-    queued(partition, names.subjects.later(partition, "ended.>"))
+    queued(partition, names.subjects.schedule(partition, "ended.>"))
   )
   return found.flat().length
 })

@@ -41,7 +41,7 @@ const waiting = Effect.fnUntraced(function* (seconds: number) {
 /** How many deliveries wait as schedules. */
 const schedules = Effect.gen(function* () {
   const { names } = yield* Broker
-  return (yield* queued(partition, names.subjects.laterOf(partition))).length
+  return (yield* queued(partition, names.subjects.schedulesOf(partition))).length
 })
 
 /** Keeps the broker from handing out deliveries; gives what ends that. */
@@ -119,8 +119,8 @@ describe.concurrent("a schedule whose endpoint is disabled", () => {
         yield* publish("a")
         yield* facts.count("attempt-failed", 1)
         yield* eventually(schedules, (count) => count === 1)
-        const { dead, later } = broker.names.subjects
-        publisher.held = [later(partition, ""), dead("acme", "hook")]
+        const { dead, schedule } = broker.names.subjects
+        publisher.held = [schedule(partition, ""), dead("acme", "hook")]
         yield* disable("hook")
         yield* Deferred.await(publisher.asked)
         if (isEnabled) yield* enable

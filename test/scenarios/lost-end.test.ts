@@ -122,7 +122,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
         const partition = partitionOf("acme", "hook", 2)
         const facts = yield* history
         const power = powerCut(server, [names.backlog(partition)])
-        const schedules = queued(partition, names.subjects.laterOf(partition))
+        const schedules = queued(partition, names.subjects.schedulesOf(partition))
         yield* worker()
         yield* power.remember
         const wave = Effect.fnUntraced(function* (count: number) {

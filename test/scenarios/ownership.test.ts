@@ -121,7 +121,7 @@ describe.concurrent("the owner of a partition", () => {
         yield* publish("a")
         yield* facts.count("delivered", 1)
         const { workers } = names.buckets
-        if (last !== undefined) yield* writeValue(workers, "taken.0", last)
+        if (last !== undefined) yield* writeValue(workers, "last-owner.0", last)
         yield* eraseValue(workers, key)
         yield* eventually(owners(2), (all) => all[0] === "w1")
         yield* publish("a")

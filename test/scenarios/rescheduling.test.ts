@@ -89,7 +89,7 @@ describe.concurrent("where too many wait already", () => {
       const { from, nextAttemptAt } = nth(facts.of("attempt-failed"), 0)
       const partition = partitionOf("acme", "hook", 2)
       const [schedule] = yield* eventually(
-        queued(partition, names.subjects.later(partition, "*")),
+        queued(partition, names.subjects.schedule(partition, "*")),
         ({ length }) => length === 1
       )
       const header = (name: string) => schedule?.header.get(name) ?? ""

@@ -290,7 +290,7 @@ describe.concurrent("a message in a queue that this version cannot read", () => 
       yield* store(subject)
       const facts = yield* history
       const { stop } = yield* worker({ id: "first" })
-      yield* store(names.subjects.later(partition, "newer"), {
+      yield* store(names.subjects.schedule(partition, "newer"), {
         "Nats-Schedule": `@at ${new Date(Date.now() + 500).toISOString()}`,
         "Nats-Schedule-Target": subject
       })

@@ -33,7 +33,7 @@ const countBySubject = Effect.fnUntraced(function* (stream: string, subject: str
 const countSchedules = Effect.fnUntraced(function* (partition: number) {
   const { names } = yield* Broker
   const counts = new Map<string, number>()
-  const subject = names.subjects.laterOf(partition)
+  const subject = names.subjects.schedulesOf(partition)
   let seq = 1
   while (true) {
     const messages = yield* readBatch(names.deliveries(partition), subject, seq, batch)

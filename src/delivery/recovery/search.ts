@@ -120,7 +120,7 @@ export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIden
 })
 
 /** What tells the schedule of a message from others: queue and backlog count each for itself. */
-export const laterId = (
+export const scheduleId = (
   { at, seq, stream }: Place,
   partition: number,
   names: Names,
@@ -148,7 +148,10 @@ export const findMoved = Effect.fnUntraced(function* (
   const { place } = held
   const queued = place.stream === stream ? place.seq : undefined
   const kept = place.stream === stream ? undefined : place.seq
-  const last_by_subj = names.subjects.later(partition, laterId(place, partition, names, record))
+  const last_by_subj = names.subjects.schedule(
+    partition,
+    scheduleId(place, partition, names, record)
+  )
   const schedule = yield* ask("look for a schedule", () =>
     jsm.streams.getMessage(stream, { last_by_subj })
   )

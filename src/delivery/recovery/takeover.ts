@@ -23,7 +23,7 @@ import { RecordedAttempts } from "./recorded-attempts.ts"
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /** Key of a partition's floor: the fact up to which all of its facts are settled. */
-export const watermarkKey = (partition: number) => `floor.${partition}`
+export const watermarkKey = (partition: number) => `watermark.${partition}`
 
 const decodeFloor = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ seq: Schema.Int, at: Schema.Number }))

@@ -8,7 +8,7 @@ import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import { findMoved, isDeadLetter, laterId, makeFindDeadLetter } from "../recovery/search.ts"
+import { findMoved, isDeadLetter, makeFindDeadLetter, scheduleId } from "../recovery/search.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import type { DeadLetterGate } from "./dead-letter-gate.ts"
 import type { RetryRecord } from "./retry-record.ts"
@@ -58,7 +58,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
     ) {
       const { endpoint, tenant } = held.delivery
       const publish = publisher.publish(
-        names.subjects.later(memory.index, laterId(held.place, memory.index, names, record)),
+        names.subjects.schedule(memory.index, scheduleId(held.place, memory.index, names, record)),
         held.body,
         [
           ...deliveryHeaders(movedFrom(held, record), `${placeName(held.place)}.later`),

@@ -101,7 +101,7 @@ export const sweepEndpoint = (
   Effect.gen(function* () {
     const { names } = yield* Broker
     const subject = names.subjects.delivery(memory.index, tenant, endpoint)
-    const scheduled = scanQueue(memory.stream, names.subjects.laterOf(memory.index)).pipe(
+    const scheduled = scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)).pipe(
       Stream.filter((message) => targetOf(message) === subject)
     )
     return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
@@ -111,7 +111,7 @@ export const sweepEndpoint = (
 export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept =>
   Effect.gen(function* () {
     const { names } = yield* Broker
-    const subject = names.subjects.laterOf(memory.index)
+    const subject = names.subjects.schedulesOf(memory.index)
     return yield* sweep(memory, scanQueue(memory.stream, subject), end)
   })
 

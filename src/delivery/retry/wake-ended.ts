@@ -19,7 +19,7 @@ export const wakeEnded = Effect.fnUntraced(function* (
   { isOpen, onRoom }: Pick<DeadLetterGate, "isOpen" | "onRoom">
 ) {
   const { names } = yield* Broker
-  const subject = names.subjects.later(index, `${endedPrefix}>`)
+  const subject = names.subjects.schedule(index, `${endedPrefix}>`)
   const wakes = yield* Queue.sliding<void>(1)
   // What a former owner left may be waiting for room that there is.
   Queue.offerUnsafe(wakes, undefined)

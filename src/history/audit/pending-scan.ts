@@ -164,7 +164,7 @@ export const scanFor = Effect.fnUntraced(function* (
     const partition = partitionOf(tenant, endpoint, partitions)
     const rooms = partitionRooms.get(partition) ?? new Map<string, string>()
     partitionRooms.set(partition, rooms)
-    rooms.set(subjects.laterOf(partition), names.deliveries(partition))
+    rooms.set(subjects.schedulesOf(partition), names.deliveries(partition))
     rooms.set(subjects.delivery(partition, tenant, endpoint), names.deliveries(partition))
     rooms.set(subjects.backlog(partition, tenant, endpoint), names.backlog(partition))
   }

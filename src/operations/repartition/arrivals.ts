@@ -61,7 +61,7 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
     const { names } = yield* Broker
     const stream = names.deliveries(partition)
     const found = new Map<string, Map<string, Place>>()
-    yield* Stream.runForEach(scanQueue(stream, names.subjects.laterOf(partition)), (message) =>
+    yield* Stream.runForEach(scanQueue(stream, names.subjects.schedulesOf(partition)), (message) =>
       Effect.sync(() => {
         const delivery = namedIn(message)
         if (delivery === undefined) return

@@ -20,7 +20,7 @@ const laterId = ({ at, seq }: Place, from: number) => `from-${from}-${seq}-${at}
 
 /** A subject of one partition as it is called in another. */
 const inPartition = (subject: string, from: number, to: number, { subjects }: Names): string => {
-  for (const all of [subjects.deliveriesOf, subjects.backlogOf, subjects.laterOf]) {
+  for (const all of [subjects.deliveriesOf, subjects.backlogOf, subjects.schedulesOf]) {
     const prefix = all(from).slice(0, -1)
     if (subject.startsWith(prefix)) return all(to).slice(0, -1) + subject.slice(prefix.length)
   }
@@ -45,7 +45,7 @@ export const relocated = (
   if (at === undefined)
     return { subject: inPartition(subject, from, to, names), body: data, headers }
   return {
-    subject: names.subjects.later(to, laterId(place, from)),
+    subject: names.subjects.schedule(to, laterId(place, from)),
     body: data,
     headers: [
       ...headers,
@@ -68,7 +68,7 @@ export const relocatedRaw = (
     if (!name.startsWith("Nats-")) for (const value of values) headers.push([name, value])
   if (target === "") return { subject: inPartition(subject, from, to, names), body: data, headers }
   return {
-    subject: names.subjects.later(to, laterId(place, from)),
+    subject: names.subjects.schedule(to, laterId(place, from)),
     body: data,
     headers: [
       ...headers,

@@ -137,7 +137,7 @@ export const moveSchedules = Effect.fnUntraced(function* (
     yield* moving.moved({ ...counted, ended: there === undefined ? 0 : 1 })
   })
 
-  yield* scanQueue(stream, names.subjects.laterOf(index)).pipe(
+  yield* scanQueue(stream, names.subjects.schedulesOf(index)).pipe(
     // Those that are postponed come again at the end, while they are on their way.
     Stream.takeWhile(({ seq }) => seq <= state.last_seq),
     Stream.mapEffect(move, { concurrency: maxConcurrentMoves, unordered: true }),

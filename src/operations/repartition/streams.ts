@@ -48,10 +48,10 @@ export const removePartition = Effect.fnUntraced(function* (
   const { ask, jsm, names } = yield* Broker
   const reached = yield* Failpoint
   // The queue last: while it is there, the partition is.
-  const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
+  const { backlogOf, deliveriesOf, schedulesOf, removed } = names.subjects
   const subjects = new Map([
     [names.backlog(index), [backlogOf(index)]],
-    [names.deliveries(index), [deliveriesOf(index), laterOf(index)]]
+    [names.deliveries(index), [deliveriesOf(index), schedulesOf(index)]]
   ])
   const streams = [...subjects.keys()]
   const listen = (stream: string, subjects: Array<string>) =>

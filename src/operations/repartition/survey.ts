@@ -28,7 +28,7 @@ export const listStrays = Effect.fnUntraced(function* (partition: number, partit
     ask(`list what waits in ${stream}`, () =>
       jsm.streams.info(stream, { subjects_filter: ">" })
     ).pipe(Effect.map(({ state }) => Object.entries(state.subjects ?? {})))
-  const later = names.subjects.laterOf(partition).slice(0, -1)
+  const later = names.subjects.schedulesOf(partition).slice(0, -1)
   const queue = yield* subjectsOf(names.deliveries(partition))
   const backlog = yield* subjectsOf(names.backlog(partition))
   const strays = (kind: Stray["kind"], subjects: typeof queue) =>
@@ -62,7 +62,7 @@ export const survey = Effect.fnUntraced(function* (partition: number, partitions
     endpoints
       .filter((stray) => stray.kind === kind)
       .reduce((sum, { messages }) => sum + messages, 0)
-  const all = scanQueue(names.deliveries(partition), names.subjects.laterOf(partition))
+  const all = scanQueue(names.deliveries(partition), names.subjects.schedulesOf(partition))
   return {
     partition,
     queue: count("queue"),

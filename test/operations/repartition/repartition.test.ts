@@ -105,7 +105,7 @@ describe.concurrent("a change of the number of partitions", () => {
             Effect.map(({ config }) => config.subjects)
           )
         const isThere = (stream: string) => Effect.isSuccess(subjectsOf(stream))
-        const { backlogOf, deliveriesOf, laterOf, removed } = names.subjects
+        const { backlogOf, deliveriesOf, schedulesOf, removed } = names.subjects
         const [backlog, queue] = [names.backlog(few), names.deliveries(few)]
 
         assert.isTrue(Exit.isFailure(yield* crashAt("partition-closed", 1)))
@@ -125,7 +125,7 @@ describe.concurrent("a change of the number of partitions", () => {
                   Effect.andThen(Effect.interrupt)
                 )
         }).pipe(Effect.exit)
-        assert.deepStrictEqual(opened, [[backlogOf(few)], [deliveriesOf(few), laterOf(few)]])
+        assert.deepStrictEqual(opened, [[backlogOf(few)], [deliveriesOf(few), schedulesOf(few)]])
 
         assert.isTrue(Exit.isFailure(yield* crashAt("stream-removed", 1)))
         assert.deepStrictEqual([yield* isThere(backlog), yield* isThere(queue)], [false, true])
@@ -247,7 +247,7 @@ describe.concurrent("a change of the number of partitions", () => {
         streams.delete = async (stream) => {
           for (const subject of [
             names.subjects.delivery(few, "acme", "late"),
-            names.subjects.later(few, "late"),
+            names.subjects.schedule(few, "late"),
             names.subjects.backlog(few, "acme", "late")
           ]) {
             const stored = await js.publish(subject, "late").then(
