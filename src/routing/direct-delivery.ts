@@ -15,7 +15,7 @@ export type DirectEnd =
   /** The attempt was cancelled: the history may hold its outcome or not. */
   | { readonly _tag: "Unknown" }
 
-/** The plan of an event that goes to a single endpoint, as long as the history may not hold it. */
+/** The plan of an event that goes to a single endpoint, where the history held no plan at first. */
 export interface UncommittedPlan {
   /** Message id under which the history stores the plan once. */
   readonly id: string

@@ -80,7 +80,7 @@ export interface FanOutOptions {
   readonly owned: OwnedPartitions
 }
 
-/** What follows a fan-out. */
+/** Callbacks of one fan-out. */
 export interface FanOutCallbacks {
   /** Called when each delivery is stored or has ended. */
   readonly onComplete: () => void

@@ -350,7 +350,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   const lookForYoung = yield* makeReview(partitions)
   const lookForOld = yield* makeReview(partitions)
   let upTo: number | undefined
-  /** Highest sequence that this worker has received. */
+  /** Highest sequence of a new event that this worker has received. */
   let seen = 0
   let epoch = 0
   const stop = onReconnect(() => {

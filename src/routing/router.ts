@@ -46,10 +46,10 @@ export interface RouterOptions {
 /**
  * Turns events into deliveries until the worker stops; then finishes the events that it has begun.
  *
- * For each event, the router stores the plan as a `routed` fact. Then it brings each delivery on
- * its way: it attempts it directly where this worker can do so promptly, stores it in its
- * endpoint's backlog where it must wait there, or stores it in its partition's queue. Then it
- * acknowledges the event. A worker that takes over in between follows the stored plan.
+ * For each event, the router stores the plan as a `routed` fact. Each delivery is then attempted
+ * directly where this worker can do so promptly, stored in its endpoint's backlog where it must
+ * wait there, or stored in its partition's queue. Then the router acknowledges the event. A worker
+ * that takes over in between follows the stored plan.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options

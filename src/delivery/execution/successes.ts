@@ -72,7 +72,7 @@ export const makeSuccesses = Effect.fnUntraced(function* (
     const settle = (stored?: { readonly seq: number; readonly duplicate: boolean }) => {
       const isNew = stored !== undefined && (again === undefined || !stored.duplicate)
       work.step(() => {
-        // The first append may be stored, so `append` continues below the same mark.
+        // The fact may be stored already, so the mark stays open while it is appended again.
         if (!isNew) {
           const appended = again === undefined ? append(fact, id) : again()
           const whole = Effect.flatMap(appended, ({ fact, seq }) => follow(fact, seq))

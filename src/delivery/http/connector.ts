@@ -66,9 +66,9 @@ export const freshConnectMs = (): number | undefined => freshMs
 let dispatchingFor = ""
 
 /**
- * Dispatches a request in the name of a tenant, whose look-ups only wait for each other. undici
- * tells the connector nothing about the request that needs a connection, but calls it synchronously
- * during the dispatch.
+ * Dispatches a request in the name of a tenant, so that its name look-ups wait for no other
+ * tenant's. undici tells the connector nothing about the request that needs a connection, but calls
+ * it synchronously during the dispatch.
  */
 export const dispatchFor = (
   tenant: string,

@@ -32,8 +32,8 @@ const decodeFloor = Schema.decodeUnknownOption(
 )
 
 /**
- * Stores a partition's watermark. A low watermark costs a new owner time; a high one would lose
- * completions.
+ * Stores a partition's watermark. A low watermark costs a new owner time. It must never be too
+ * high: a new owner would miss facts.
  */
 export const writeWatermark = Effect.fnUntraced(function* (partition: number, floor: KnownFact) {
   const { names } = yield* Broker

@@ -78,7 +78,7 @@ const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): SpeedCla
 /**
  * The lanes of one partition. Each endpoint has as many requests in flight as its limit allows, and
  * a short line in memory for deliveries beyond it. A delivery that finds no place in line, or has
- * waited too long, is put off, so that no endpoint uses up the capacity of others.
+ * waited too long, returns to its source, so that no endpoint uses up the capacity of others.
  */
 export class LaneScheduler<A> {
   readonly #lanes = new Map<string, Lane<A>>()
@@ -93,7 +93,7 @@ export class LaneScheduler<A> {
     this.#hunger = new CapacityWaiters(options.room, options.roomFor)
   }
 
-  /** Begins a delivery from the queue, puts it in line, or puts it off. */
+  /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
     const { isBehind, limit, putOff } = this.#options
     const lane = this.#laneOf(key)
@@ -329,8 +329,8 @@ export class LaneScheduler<A> {
   }
 
   /**
-   * Begins deliveries whose deadline has passed, which end without a request, and puts off those
-   * from the queue that have waited too long.
+   * Begins deliveries whose deadline has passed, which end without a request. Returns to their
+   * source those from the queue that have waited too long.
    */
   #leaveLine(lane: Lane<A>, now: number): void {
     const { isOver, maxQueueMs, putOff } = this.#options
