@@ -1,10 +1,7 @@
 import type { MsgHdrs } from "@nats-io/transport-node"
 import type { GetHeader } from "../domain/event.ts"
 
-/**
- * Reads the headers of a message as the domain asks for them: by lower-case name, whatever case they
- * were sent in.
- */
+/** Returns a lookup of a message's headers by lower-case name, whatever case they were sent in. */
 export const headerOf = (headers: MsgHdrs | undefined): GetHeader => {
   const folded = new Map<string, string>()
   for (const [name, values] of headers ?? []) {

@@ -33,85 +33,90 @@ import type { AckHandle } from "./source/ack-handle.ts"
 import { leaveUntried, makeDirectDeliveries } from "./source/direct-delivery.ts"
 import { makeQueueSource } from "./source/queue-source.ts"
 
-/** Messages that one endpoint's backlog takes. */
+/** Maximum messages of one endpoint's backlog. */
 const largestBacklog = 1_000_000
-/** How long a delivery from the queue may stand in line, ms, before it goes to the backlog. */
+/** How long a delivery from the queue may wait in its lane before it goes to the backlog, ms. */
 const maxQueueMs = 1_000
-/** Deliveries of an endpoint under way or in line up to which more come directly from their events. */
+/** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
 const maxWaitingDirect = 64
-/** An event is handed out again after an election, which takes longer; of younger ones nobody need ask, ms. */
+/**
+ * Age below which an event cannot have been redelivered as new, ms: that takes an election, which
+ * lasts longer.
+ */
 const youngMs = 1_000
-/** How long a stop waits for what is still to be told of endpoints, ms. */
+/** How long a stop waits for endpoint facts that are still to be stored, ms. */
 const lastWords = 2_000
-/** How often it is looked for what a former owner has stored in a backlog late, ms. */
+/** Interval of the search for messages that a former owner stored in a backlog late, ms. */
 const findPause = 60_000
-/** How often limits that change with time are looked at again, ms. */
+/** Interval at which limits that change with time are applied, ms. */
 const tick = 100
 
 export interface PartitionOptions {
   readonly memory: PartitionMemory
   /** What the worker knows of the end of the history. */
   readonly history: HistoryEnd
-  /** Of its endpoints that are not well, as former owners stored it. */
+  /** Health of its endpoints that are not healthy, as former owners stored it. */
   readonly health: ReadonlyArray<StoredHealth>
-  /** A new id for each request really made, and for each fact about an endpoint. */
+  /** Makes an id for each request that is sent, and for each fact about an endpoint. */
   readonly nextId: () => string
   /**
-   * Makes what settles the messages of one stream.
+   * Makes the settlement of one stream's messages.
    *
-   * @param maxWaiting how many may wait as NAKs beyond which schedules are used.
+   * @param maxWaiting number of deliveries that may wait by NAK; above it, schedules are used.
    */
   readonly settle: (
     memory: StreamMemory,
     maxWaiting?: number
   ) => Effect.Effect<Settlement, never, Broker | Facts>
   readonly sender: Sender
-  /** What alerts about its endpoints are made of. */
+  /** Input of the alerts about its endpoints. */
   readonly alerts: PartitionAlerts
-  /** The worker's room for requests, of which all its partitions have their part. */
+  /** The worker's capacity for requests, shared by its partitions. */
   readonly room: CapacityPool
-  /** How long backlogs are not looked through for deadlines, all of the worker's together. */
+  /** Limits the time that the searches of all the worker's backlogs take. */
   readonly rest: DutyCycle
-  /** Bodies of its queue's messages that it holds at most, bytes. */
+  /** Maximum bytes of bodies of its queue's messages. */
   readonly bytesInHand: number
   readonly worker: string
-  /** ms */
+  /** ack_wait of the queue's consumer, ms. */
   readonly ackWait: number
-  /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
+  /** Maximum messages of one endpoint's backlog. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
-  /** How often it is looked for what a former owner has stored in a backlog late, ms. (Default: 1 min) */
+  /**
+   * Interval of the search for messages that a former owner stored in a backlog late, ms. (Default:
+   * 1 min)
+   */
   readonly findEvery?: number | undefined
-  /** No attempt begins while this is false. */
+  /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
 }
 
 /**
- * Delivers what lies in one partition: what its queue hands out and what waits in its endpoints'
- * backlogs. The consumer never waits for an endpoint: what an endpoint cannot take now goes to its
- * backlog.
+ * Delivers the messages of one partition: those of its queue, and those in its endpoints' backlogs.
+ * The consumer never waits for an endpoint: what an endpoint cannot take now goes to its backlog.
  */
 export const makePartition = Effect.fnUntraced(function* (options: PartitionOptions) {
   const { memory, room } = options
   const { names } = yield* Broker
   let over = false
-  /** Its endpoints may be given what comes directly from events. */
+  /** True once its endpoints may get direct deliveries. */
   let isReady = false
   const stopping = () => over || options.stopping()
   const takesFromEvents = () => isReady && !stopping() && mayAttempt()
   const backlog = yield* makeBacklog(memory.index)
   const queueSettlement = yield* options.settle(memory)
-  // What fails there waits as a schedule, so that the backlog goes on.
+  // What fails there waits as a schedule, so that the backlog proceeds.
   const backlogSettlement = yield* options.settle(memory.backlog, 0)
   const { alerts, mayAttempt, sender, worker } = options
-  // After all that may still bring something into a line.
+  // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       for (const job of lanes.clear()) if ("direct" in job) leaveUntried(job.direct)
     })
   )
   const inFlightWork = yield* makeInFlight<Broker | Facts>()
-  // Before what is under way is cut off: nothing may take its place.
+  // Runs before work in flight is cancelled: nothing may take its place.
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       over = true
@@ -173,7 +178,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     stopping,
     enter: (held) => {
       const key = endpointKey(held.delivery.tenant, held.delivery.endpoint)
-      // What has ended needs no room in its lane.
+      // A delivery that has ended, or whose move was begun, needs no capacity in its lane.
       const isAtOnce = held.delivery.progress.ends !== undefined || leaving.hasBegun(held.place)
       if (isAtOnce) leaving.leave(key, held)
       else lanes.enter(key, { key, held, isFromBacklog: false })
@@ -213,7 +218,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       const { held, isFromBacklog } = job
       const handling = isFromBacklog ? late : queue
       handling.deliver(held, inFlightWork, (finished) => {
-        // It was cut off at a stop, or by another owner.
+        // The work was cancelled by a stop, or by another owner.
         if (!finished) held.nak(1)
         if (!isFromBacklog) intake.letGo(held)
         lanes.leave(place)
@@ -258,7 +263,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     },
     backlog: (key, held) => drains.handBack(key, held)
   })
-  /** What was not begun is for the next owner. */
+  /** Leaves deliveries that were not begun to the next owner. */
   const giveBack = Effect.sync(() => {
     for (const job of lanes.clear()) toNextOwner(job)
   })
@@ -318,28 +323,32 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     if (failed !== undefined) yield* failed
   })
 
-  /** Whether its event was handed out again as if for the first time, after its delivery had ended. */
+  /** True where the event was redelivered as if for the first time after its delivery had ended. */
   const hasEnded = (delivery: Delivery, key: string): boolean =>
     sender.clock.currentTimeMillisUnsafe() - delivery.eventAt > youngMs &&
     memory.directDeliveries.isDone(key, delivery)
 
   return {
     memory,
-    /** Finds what there is to do from before. */
+    /** Loads the health of endpoints, and finds the messages that wait in backlogs. */
     prepare: Effect.andThen(
       Effect.sync(() => health.load(options.health)),
       drains.find
     ),
-    /** Delivers until it is to stop. Fails where what is known of its streams is no longer true. */
+    /**
+     * Delivers until the worker stops. Fails where a stream was truncated, so that the memory of it
+     * is wrong.
+     */
     deliverAll,
     /**
-     * Takes a delivery that is in no queue, where it can be attempted in a moment: its endpoint is
-     * well and quick, and not many are before it. False where it is to go into the queue.
+     * Takes a delivery directly from its event if it can be attempted promptly: its endpoint is
+     * healthy and quick, and few deliveries wait for it. Returns false where it must go to the
+     * queue.
      */
     takeStraight: (direct: DirectDelivery): boolean => {
       const { key } = direct
       const isQuick = () => health.isClosed(key) && lanes.isQuick(key, maxWaitingDirect)
-      // It may turn out to last, and its body is counted then.
+      // The attempt may turn out to be slow, and its body then counts.
       const isTaken =
         takesFromEvents() &&
         isQuick() &&
@@ -348,16 +357,16 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
       if (isTaken) lanes.enter(key, { key, direct })
       return isTaken
     },
-    /** Stores a delivery that is in no queue in the backlog, where it must wait there; else says false. */
+    /** Stores a delivery directly in the backlog where it must wait there; else returns false. */
     keep: (kept: BacklogCandidate): boolean =>
       takesFromEvents() &&
       !hasEnded(kept.delivery, endpointKey(kept.delivery.tenant, kept.delivery.endpoint)) &&
       keep(kept),
-    /** Deliveries being considered, attempted or settled, and all that are in memory. */
+    /** Returns the number of deliveries in flight, and of all in memory. */
     load: Effect.map(inFlightWork.size, (inFlight) => ({ inFlight, inMemory: intake.size() })),
-    /** Whether a request for messages has come to its end since this was asked last. */
+    /** Returns whether a pull request has completed since the last call. */
     hasAsked: intake.hasAsked,
-    /** Ends a waiting delivery that was found in the queue, unless it is in hand. */
+    /** Dead-letters a waiting delivery that was found in the queue, unless it is in flight. */
     endWaiting: Effect.fnUntraced(function* (held: AckHandle, reason: DeadReason) {
       const { delivery, place } = held
       if (memory.settled.has(place.seq, delivery) || isCompletedElsewhere(memory, delivery)) return

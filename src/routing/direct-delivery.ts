@@ -1,58 +1,61 @@
-/* What routing asks of whoever owns an endpoint's partition: to take a delivery without a queue. */
+/* The interface that routing requires of a partition's owner to deliver an event directly. */
 import type { Effect } from "effect"
 import type { StoreFailure } from "../broker/publish-once.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import type { Plan } from "../domain/fact.ts"
 
-/** What became of a delivery that was to be attempted from its event. */
+/** How a direct delivery ended. */
 export type DirectEnd =
-  /** The history has its end. */
+  /** The history holds the `delivered` fact. */
   | { readonly _tag: "Delivered" }
-  /** No request was made. */
+  /** No request was sent. */
   | { readonly _tag: "Untried" }
-  /** The history tells of an attempt that did not succeed. */
+  /** The history holds the fact of a failed attempt. */
   | { readonly _tag: "Failed"; readonly progress: Progress }
-  /** It was cut off: the history may tell of it, or not. */
+  /** The attempt was cancelled: the history may hold its outcome or not. */
   | { readonly _tag: "Unknown" }
 
-/** The plan of an event that goes to one endpoint alone, where the history had none at first. */
+/** The plan of an event that goes to a single endpoint, where the history held no plan at first. */
 export interface UncommittedPlan {
-  /** Under which the history takes the plan once. */
+  /** Message id under which the history stores the plan once. */
   readonly id: string
-  /** For how long the history surely knows that id if it has it, ms. */
+  /** Time left in which the history still recognises the id as a duplicate, ms. */
   readonly safeRepublishMs: number
-  /** The plan, for the caller to tell it with the end of the delivery; undefined where nobody may. */
+  /**
+   * Returns the plan for the caller to store in the outcome's fact. Undefined where the plan is
+   * already being stored by other means.
+   */
   readonly piggyback: () => Plan | undefined
-  /** True where the history has it, by itself. */
+  /** True where the history holds this plan as a fact of its own. */
   readonly isCommitted: boolean
-  /** True where it may be another plan that counts. */
+  /** True where the history may hold another plan for the event, which then counts. */
   readonly isUnsure: boolean
-  /** Sees to it that the history has a plan of the event, and gives its sequence there. */
+  /** Makes sure that the history holds a plan of the event, and returns its sequence. */
   readonly committed: Effect.Effect<number>
-  /** Called where the history turns out to have had a plan at a sequence. */
+  /** Called when the history turns out to hold a plan already, at `seq`. */
   readonly adoptExisting: (seq: number) => void
-  /** Called where that is the one that was told with the end. */
+  /** Called when that plan is the one stored with the outcome. */
   readonly confirmOwn: () => void
 }
 
-/** A delivery that is in no queue: its event is in hand until it has come to its end here. */
+/** A delivery that is in no queue: its event stays unacknowledged until the attempt ends. */
 export interface DirectDelivery {
   readonly delivery: Delivery
-  /** Of its endpoint. */
+  /** Key of its endpoint. */
   readonly key: string
   readonly body: Uint8Array
-  /** Where no plan was stored before. */
+  /** Present where no plan was stored before the attempt. */
   readonly uncommitted?: UncommittedPlan | undefined
-  /** Told when its request goes out; before that it stands in line. */
+  /** Called when the request is sent. Until then the delivery waits in its endpoint's lane. */
   begun(): void
-  /** Told once what became of it. */
+  /** Called once, when the delivery ends. */
   ended(end: DirectEnd): void
 }
 
-/** An untried delivery that is in no queue: its event is in hand until it is stored. */
+/** An untried delivery that is in no queue: its event stays unacknowledged until it is stored. */
 export interface BacklogCandidate {
   readonly delivery: Delivery
   readonly body: Uint8Array
-  /** Told once why it is not known to be stored, or nothing where it is. */
+  /** Called once: without an argument when it is stored, else with the failure. */
   readonly ended: (why?: StoreFailure) => void
 }

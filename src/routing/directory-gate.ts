@@ -1,12 +1,12 @@
 import { Effect, Schema } from "effect"
 import type { Directory } from "../endpoints/directory.ts"
 
-/** How long it is waited at a time before it is asked whether the worker stops, ms. */
+/** Interval at which a wait checks whether the worker stops, ms. */
 const pollMs = 250
-/** How long routing may wait before that is worth a line in the log, ms. */
+/** How long routing waits before it logs a warning, ms. */
 const logAfterMs = 2_000
 
-/** An event was not planned, because nobody knew whether all endpoints are known. */
+/** An event was not planned because the endpoints known here may be out of date. */
 export class EndpointsNotCurrent extends Schema.TaggedError<EndpointsNotCurrent>()(
   "EndpointsNotCurrent",
   {}
@@ -16,24 +16,24 @@ export class EndpointsNotCurrent extends Schema.TaggedError<EndpointsNotCurrent>
   }
 }
 
-/** Keeps plans back while an endpoint may be missing from what is known here. */
+/** Holds back plans while this worker may not know all endpoints. */
 export interface DirectoryGate {
-  /** Whether a plan may be made now. */
+  /** True where a plan may be made now. */
   readonly isOpen: () => boolean
   /**
-   * True where a plan may be made; else waits for it for a moment, and says false. For one caller
-   * that asks again and again: it says once that routing waits, and once that it goes on.
+   * Returns true where a plan may be made, else waits up to {@link pollMs} and returns false. Meant
+   * for a single caller that polls: it logs once that routing waits, and once that it continues.
    */
   readonly look: Effect.Effect<boolean>
-  /** Waits until a plan may be made. Fails where that takes too long, or the worker stops. */
+  /** Waits until a plan may be made. Fails when the limit is over or the worker stops. */
   readonly pass: Effect.Effect<void, EndpointsNotCurrent>
 }
 
 /**
- * Plans only by what the directory knows to be current: an endpoint that it has not heard of would be
- * left out of them, and nobody could tell.
+ * Allows plans only while the directory is current. An endpoint that the directory has not read
+ * would be missing from the plan, and nothing would show it.
  *
- * @param limit how long an event in hand may wait, ms.
+ * @param limit how long an event that was pulled may wait, ms.
  */
 export const makeDirectoryGate = (
   { current, isCurrent }: Pick<Directory["Service"], "current" | "isCurrent">,

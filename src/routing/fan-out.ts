@@ -23,78 +23,85 @@ import { deliveryOf, messageOf } from "./planned.ts"
 import type { TimedEvent } from "./slow-event-timer.ts"
 import { SlowEventTimer } from "./slow-event-timer.ts"
 
-/** Deliveries of one event that await their acknowledgement at the same time. */
+/** Maximum deliveries of one event that await the broker's acknowledgement at the same time. */
 export const maxConcurrentStores = 64
-/** Deliveries that are attempted from their events at the same time, or stand in line for it. */
+/** Maximum direct deliveries at the same time, those that wait in lanes included. */
 const maxDirectDeliveries = 768
-/** How long the only delivery of an event may last before its plan is told by itself, ms. */
+/** How long the single delivery of an event may last before its plan is stored separately, ms. */
 const planCommitDelayMs = 1_000
 
 /** What this worker's own partitions do with a delivery that is in no queue. */
 export interface OwnedPartitions {
-  /** Attempts a delivery from its event where this worker may do that in a moment; else says false. */
+  /** Delivers directly where this worker can do so promptly; else returns false. */
   readonly attempt: (partition: number, direct: DirectDelivery) => boolean
-  /** Stores a delivery in its endpoint's backlog where it would have to wait there; else says false. */
+  /**
+   * Stores a delivery in its endpoint's backlog where it would have to wait there; else returns
+   * false.
+   */
   readonly storeInBacklog: (partition: number, kept: BacklogCandidate) => boolean
 }
 
-/** What is known of an event's routing when it is gone on with. */
+/** The state of an event's routing from which recovery continues. */
 export interface RoutingProgress {
-  /** Its plan as far as it is stored, and who has a delivery; nothing where nobody has begun. */
+  /**
+   * The stored parts of its plan and its located deliveries. Undefined where routing has not begun.
+   */
   readonly known: PartialRouting | undefined
   /**
-   * Endpoints whose delivery may have been stored, or attempted: nobody knows. Undefined where that
-   * goes for all of a plan that was stored earlier.
+   * Endpoints whose delivery may have been stored or attempted. Undefined where that holds for all
+   * endpoints of a plan that was stored earlier.
    */
   readonly tried?: ReadonlySet<string>
-  /** When that was begun, ms of the monotonic clock. (Default: now) */
+  /** When its routing began, ms of the monotonic clock. (Default: now) */
   readonly began?: number
-  /** The plan that it was tried to store, where it may have been. */
+  /** The plan whose append was tried, where the history may hold it. */
   readonly asked?: Pick<PlanCommit, "plan" | "at">
 }
 
-/** An event with a plan in one part: it was stored just now, or is told with its only delivery. */
+/**
+ * An event whose plan has one part: it was stored just now, or is committed with its only delivery.
+ */
 export interface Routed {
   readonly message: StreamMessage
   readonly planCommit: PlanCommit
-  /** Of the endpoints of its plan, one after the other. */
+  /** Endpoint keys, in the order of the plan. */
   readonly keys: ReadonlyArray<string>
-  /** ms of the monotonic clock */
+  /** When its routing began, ms of the monotonic clock. */
   readonly began: number
 }
 
 export interface FanOutOptions {
-  /** How many there are. */
+  /** Number of partitions. */
   readonly partitions: number
-  /** How long the storing of an event's deliveries may take, ms. */
+  /** Maximum time to store an event's deliveries, ms. */
   readonly patience: number
-  /** Bodies of events that are attempted at the same time, bytes. */
+  /** Maximum bytes of event bodies in direct delivery. */
   readonly bytes: number
   readonly owned: OwnedPartitions
 }
 
-/** What follows a fan-out. */
+/** Callbacks of one fan-out. */
 export interface FanOutCallbacks {
-  /** Each delivery is stored, or has ended. */
+  /** Called when each delivery is stored or has ended. */
   readonly onComplete: () => void
-  /** Something was not as usual: how far it has come. */
+  /** Called when the recovery path must continue, with the progress so far. */
   readonly onFallback: (routingProgress: RoutingProgress) => void
-  /** It will be under way for longer than a moment. */
+  /** Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows. */
   readonly onSlow: () => void
 }
 
-/** What the fan-outs of all events have in common. */
+/** What the fan-outs of all events share. */
 interface Common {
   readonly options: FanOutOptions
   readonly names: Names
   readonly publisher: Publisher
   readonly reached: (step: FailpointName) => void
   readonly moments: SlowEventTimer
-  /** Deliveries that are attempted, and bytes of their events' bodies. */
+  /** Direct deliveries in flight, and the bytes of their events' bodies. */
   readonly attempted: { deliveries: number; bytes: number }
 }
 
-/** The way of one event to the endpoints of its plan. A class, for there is one for each event. */
+/** Brings one event to the endpoints of its plan. A class, because there is one per event. */
 class FanOut implements TimedEvent {
   before: TimedEvent | undefined
   after: TimedEvent | undefined
@@ -103,18 +110,18 @@ class FanOut implements TimedEvent {
   readonly #routed: Routed
   readonly #work: InFlightWork<Broker>
   readonly #then: FanOutCallbacks
-  /** Those that have no delivery, as far as is known; made when there is one. */
+  /** Endpoints that are not known to have a delivery. Allocated on first use. */
   #without: Map<string, StoreFailure> | undefined
   #failed: Map<string, Progress> | undefined
   #next = 0
   #storing = 0
   #attempting = 0
   #inLine = 0
-  /** Of those that are attempted: they no longer stand in the way of others. */
+  /** Direct deliveries that were found slow: they no longer count against the limit per event. */
   #lasting = 0
-  /** While some are attempted that have not lasted yet. */
+  /** True while the {@link SlowEventTimer} watches this event. */
   #isYoung = false
-  /** While the plan is not told although the only delivery lasts. */
+  /** Retries the plan commit while the single direct delivery is slow. */
   #tells: NodeJS.Timeout | undefined
   #isLate = false
 
@@ -125,7 +132,7 @@ class FanOut implements TimedEvent {
     this.#then = then
   }
 
-  /** Goes on with it, as far as may be done now. */
+  /** Starts as many deliveries as the limits allow. */
   advance(): void {
     const { keys, planCommit } = this.#routed
     const { event, plan } = planCommit
@@ -157,17 +164,17 @@ class FanOut implements TimedEvent {
     this.#work.step(() => this.advance())
   }
 
-  /** The request of one that is attempted goes out. */
+  /** Called when the request of a direct delivery is sent. */
   requestBegun(): void {
     this.#inLine--
   }
 
-  /** One that was attempted has come to an end. */
+  /** Called when a direct delivery ends. */
   ended(planned: Planned, end: DirectEnd, wentOut: boolean): void {
     const { began, planCommit } = this.#routed
     this.#leave(wentOut)
     this.#work.step(() => {
-      // Meanwhile another router may have stored it, and the broker have forgotten that.
+      // By now another router may have stored it, and the broker may have forgotten its message id.
       const isUnsure = end._tag === "Failed" && elapsedMs() - began > this.#common.options.patience
       if (end._tag === "Unknown" || isUnsure || planCommit.isUnsure) this.#lack(planned, "unknown")
       else if (end._tag === "Failed") {
@@ -183,7 +190,7 @@ class FanOut implements TimedEvent {
     return this.#without === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
   }
 
-  /** Nothing is stored that rests upon a plan which the history does not have. */
+  /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
   #storeUntried(planned: Planned): void {
     const { planCommit } = this.#routed
     if (planCommit.isCommitted) {
@@ -288,7 +295,7 @@ class FanOut implements TimedEvent {
   }
 }
 
-/** The delivery of an event to one endpoint, attempted from the event. */
+/** The direct delivery of an event to one endpoint. */
 class FromEvent implements DirectDelivery {
   readonly delivery: Delivery
   readonly key: string
@@ -318,9 +325,9 @@ class FromEvent implements DirectDelivery {
 }
 
 /**
- * Makes what brings an event to the endpoints of its plan without fibers: where this worker may do
- * that in a moment it attempts the delivery itself; else it stores it in its endpoint's backlog, where
- * it must wait there, or in its partition's queue.
+ * Makes the fast path, without fibers, from a plan to its deliveries. A delivery is attempted
+ * directly where this worker can do so promptly. Else it is stored: in its endpoint's backlog where
+ * it must wait there, otherwise in its partition's queue.
  */
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const { names, publisher } = yield* Broker

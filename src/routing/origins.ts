@@ -9,18 +9,19 @@ import { eventName, readEventName } from "../domain/event.ts"
 import { originName, readOrigin } from "../domain/origin.ts"
 
 /**
- * Keeps an event from being delivered twice that a source brought twice: the router claims the origin
- * of each before it plans it, under an id that ORIGINS takes once for as long as publishers' ids are
- * known. Both copies are in EVENTS, and the first that was claimed is delivered, whoever routes them
- * and however often that is begun anew.
+ * Prevents duplicates of events that a stream source delivers twice. Before it plans an event, the
+ * router claims the event's origin: it publishes to ORIGINS under a message id, which ORIGINS
+ * deduplicates for as long as publishers' message ids are remembered. Both copies are in EVENTS;
+ * the copy claimed first is delivered, whichever worker routes them and however often routing
+ * restarts.
  */
 export interface Origins {
   /**
-   * Without a fiber. `settle` is called once: true where the event is the first of its origin; false
-   * where that is not known, or it is not.
+   * Claims without a fiber. Calls `settle` once: with true where the event is the first of its
+   * origin, with false where it is a repeat or the answer is not known.
    */
   readonly tryClaim: (event: Event, header: GetHeader, settle: (isFirst: boolean) => void) => void
-  /** The event that another one repeats; undefined where it repeats none. */
+  /** Returns the event that this one repeats; undefined where it repeats none. */
   readonly repeated: (
     event: Event,
     header: GetHeader,
@@ -36,8 +37,8 @@ const notSourced: Origins = {
 const nameOf = ({ at, seq }: Event): string => eventName({ eventSeq: seq, eventAt: at })
 
 /**
- * @param isSourced whether EVENTS takes its events from other streams; else there are no repeats.
- * @param patience for how long a claim may take, ms.
+ * @param isSourced whether EVENTS is filled from other streams; else there are no repeats.
+ * @param patience maximum time for a claim, ms.
  */
 export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, patience: number) {
   if (!isSourced) return notSourced
@@ -57,7 +58,10 @@ export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, pati
       Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null))
     )
 
-  /** True where the event that made the claim is there, and is the same: else it must not be left out. */
+  /**
+   * True where the event that made the claim still exists and is identical. Otherwise the repeat
+   * must be delivered.
+   */
   const isSame = Effect.fnUntraced(function* (
     first: EventIdentity,
     event: Event,

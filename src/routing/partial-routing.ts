@@ -15,18 +15,18 @@ import { decodeFact } from "../history/fact-at.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
 import type { StoredPart } from "./plan.ts"
 
-/** An event whose routing was begun: its plan as far as it is stored, and who has a delivery of it. */
+/** An event whose routing has begun: the stored parts of its plan, and its located deliveries. */
 export interface PartialRouting {
   readonly tenant: string
-  /** When it was stored, ms since the epoch. */
+  /** When the event was stored, ms since the epoch. */
   readonly at: number
   readonly parts: Array<StoredPart>
   readonly sent: Set<string>
-  /** Who has none yet, and what is known from an attempt that was made from the event. */
+  /** Endpoints without a stored delivery, and the progress of their direct attempt. */
   readonly failed: Map<string, Progress>
 }
 
-/** Of an event whose plan is not stored. */
+/** Returns the state of an event whose plan is not stored. */
 export const nothingRouted = ({ at, tenant }: Pick<Event, "at" | "tenant">): PartialRouting => ({
   tenant,
   at,
@@ -35,22 +35,22 @@ export const nothingRouted = ({ at, tenant }: Pick<Event, "at" | "tenant">): Par
   failed: new Map()
 })
 
-/** What is known of the delivery to one endpoint. */
+/** Where the delivery to one endpoint is. */
 export interface Located {
-  /** It is in its queue, has gone on from there, or has ended. */
+  /** True where it is in its queue, has moved on from there, or has ended. */
   readonly isSent: boolean
-  /** Where an attempt from the event did not succeed. */
+  /** Its progress, where a direct attempt failed. */
   readonly failed: Progress | undefined
 }
 
-/** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
+/** Up to this many endpoints, streams are filtered by endpoint; above it they are read whole. */
 const maxSingleLookups = 8
-/** From which age on there may be much between an event and the end of the history, ms. */
+/** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
 
 type Target = readonly [tenant: string, id: string]
 
-/** Events whose routing was begun, by their names. */
+/** Events whose routing has begun, by event name. */
 type Events = ReadonlyMap<string, PartialRouting>
 
 const findQueued = Effect.fnUntraced(function* (
@@ -76,9 +76,9 @@ const findQueued = Effect.fnUntraced(function* (
 })
 
 /**
- * From where the history may tell of what became of the plans: from the first of them on, where it is
- * still where it was stored. A history that lost its end gives the sequence to another fact, and then
- * the time of the events says so.
+ * Returns where in the history outcomes of the plans may begin: at the first plan's sequence, if
+ * that fact is still there. After a truncation the history reuses that sequence for another fact;
+ * reading then begins at the time of the oldest event.
  */
 const beginningOf = Effect.fnUntraced(function* (events: Events) {
   const { ask, jsm, names } = yield* Broker
@@ -100,8 +100,8 @@ const beginningOf = Effect.fnUntraced(function* (events: Events) {
 })
 
 /**
- * Finds out who has a delivery of the events already: it waits in its queue, in the backlog, or the
- * history tells of it. In this order, for that is how deliveries go.
+ * Locates existing deliveries of the events: in the queue, then in the backlog, then in the
+ * history. This order follows the way a delivery moves, so that none is missed.
  */
 const findSent = Effect.fnUntraced(function* (events: Events, partitions: number) {
   const { names } = yield* Broker
@@ -147,7 +147,7 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
       stream: names.history,
       subjects: of.flatMap(([tenant, id]) => [
         ...successKinds.map((kind) => names.subjects.fact(tenant, id, "ok", kind)),
-        // Not what an audit has missed, and told of.
+        // Not facts that an audit appends for what it found missing.
         names.subjects.fact(tenant, id, "failure", "attempt-failed"),
         names.subjects.fact(tenant, id, "failure", "dead-lettered")
       ]),
@@ -155,7 +155,7 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
     },
     (message) => {
       const text = message.string()
-      // To read each as a fact takes longer than all else about it.
+      // Decoding a fact costs more than all other steps: filter by its text first.
       if (!seqs.has(eventSeqIn(text))) return false
       const fact = Option.getOrUndefined(decodeFact(text))
       const { eventAt, eventSeq, round } = fact ?? {}
@@ -171,7 +171,7 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   yield* findPostponed(events, partitions)
 })
 
-/** Finds those that failed when they were attempted from their events and wait as schedules since. */
+/** Locates deliveries that failed directly and wait as broker schedules. */
 const findPostponed = Effect.fnUntraced(function* (events: Events, partitions: number) {
   const { names } = yield* Broker
   const those: Array<Target> = []
@@ -192,27 +192,30 @@ const findPostponed = Effect.fnUntraced(function* (events: Events, partitions: n
       ),
     { concurrency: 4, discard: true }
   )
-  // It may have fired while the queues were read, or since.
+  // A schedule may have fired while the queues were read, or since.
   yield* findQueued(events, those, partitions)
 })
 
 const eventSeqPattern = /"eventSeq":(\d+)/
 
-/** The sequence of the event that a fact is about, by its text: a text in it would have its quotes escaped. */
+/**
+ * Returns the sequence of the event that a fact is about, by its text. A quoted text inside the
+ * fact would have its quotes escaped.
+ */
 const eventSeqIn = (text: string): number | undefined => {
   const seq = eventSeqPattern.exec(text)?.[1]
   return seq === undefined ? undefined : Number(seq)
 }
 
-/** Deliveries that are looked for together. */
+/** Deliveries that are located together. */
 interface Search {
   readonly events: Map<string, PartialRouting>
   readonly done: Effect.Effect<void, BrokerError>
 }
 
 /**
- * Makes what looks what became of the delivery to one endpoint of a plan. What is asked while others
- * are looked for is looked for together after that: one by one each would read the same streams.
+ * Makes the locator of a delivery to one endpoint of a plan. Requests that arrive during a search
+ * are answered together by the next search: each search reads the same streams.
  */
 export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
   const context = yield* Effect.context<Broker>()
@@ -250,7 +253,7 @@ export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
   })
 })
 
-/** Events that were handed out before and are looked for together. */
+/** Redelivered events that are looked up together. */
 interface Review {
   readonly wanted: Map<string, EventIdentity>
   readonly done: Effect.Effect<Events, BrokerError>
@@ -271,7 +274,10 @@ const review = Effect.fnUntraced(function* (
   return events
 })
 
-/** Makes what finds what is known of an event. What is asked meanwhile is looked for together after that. */
+/**
+ * Makes the lookup of an event's routing. Requests that arrive during a lookup are answered
+ * together by the next one.
+ */
 const makeReview = Effect.fnUntraced(function* (partitions: number) {
   const context = yield* Effect.context<Broker>()
   const one = yield* Semaphore.make(1)
@@ -298,10 +304,10 @@ const makeReview = Effect.fnUntraced(function* (partitions: number) {
 })
 
 /**
- * Up to which event the broker may have handed out any, as far as the streams say; those after it
- * are new. What its consumer says may be too little: it is written down late, and a broker that
- * crashed, or another leader of a cluster, does not know the last of it. But what came of what was
- * handed out is told in the history.
+ * Returns the last event that the broker may have delivered to a router, as far as the streams
+ * tell; later events are new. The consumer's own position may be too low: the broker persists it
+ * with a delay, and after a crash or a change of leader the latest position is lost. The plans in
+ * the history make up for it.
  */
 const readHandedOut = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
@@ -325,24 +331,26 @@ const readHandedOut = Effect.gen(function* () {
 })
 
 /**
- * What is known of events that somebody has begun to route. Nothing is read of those that surely
- * nobody has: what is handed out for the first time, beyond all that was handed out before. That is
- * found out once for each connection. All others are looked for when they come: they are those that
- * were in hand when somebody died or gave them back, and not all since the oldest of these.
+ * Finds out which events have partial routing. Nothing is read for an event that is certainly new:
+ * its first delivery by the broker, with a sequence above all that were delivered before. That
+ * position is read once per connection. All other events are looked up when they arrive: they are
+ * the ones that were in flight when a worker died or gave them back, not all events since the
+ * oldest of them.
  *
- * A broker that was restarted has forgotten the ids of deliveries that are no longer in their
- * stream, hence the looking; what is stored after it the broker recognises by its `Nats-Msg-Id`.
+ * The lookup is needed because a restarted broker has forgotten the message ids of deliveries that
+ * are no longer in their stream. What is stored after the restart the broker recognises by its
+ * `Nats-Msg-Id`.
  */
 export const makePartialRoutings = Effect.fnUntraced(function* (partitions: number) {
   const context = yield* Effect.context<Broker>()
   const { onReconnect } = yield* Broker
   const clock = yield* Clock.Clock
   const one = yield* Semaphore.make(1)
-  // What is old may take long to find, and nobody else is to wait for that.
+  // Old events may take long to look up; recent events do not wait for them.
   const lookForYoung = yield* makeReview(partitions)
   const lookForOld = yield* makeReview(partitions)
   let upTo: number | undefined
-  /** The highest that was handed out here. */
+  /** Highest sequence of a new event that this worker has received. */
   let seen = 0
   let epoch = 0
   const stop = onReconnect(() => {
@@ -354,7 +362,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   const read = Effect.gen(function* () {
     const begunIn = epoch
     const { deliveryCount, last } = yield* readHandedOut
-    // The stream may have lost its end, and give the sequences again.
+    // The stream may have been truncated, and then reuses sequences.
     if (epoch === begunIn) upTo = Math.min(last, Math.max(deliveryCount, seen))
   }).pipe(Effect.provideContext(context))
   const known = Effect.suspend(() => (upTo === undefined ? read : Effect.void))
@@ -362,18 +370,18 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
 
   const isNew = ({ eventSeq }: EventIdentity, redelivered: boolean) => {
     if (redelivered || upTo === undefined || eventSeq <= upTo) return false
-    // Should it come again as if for the first time, the broker has forgotten that it came before.
+    // If the event arrives again as a first delivery, the broker has forgotten the earlier one.
     upTo = eventSeq
     seen = eventSeq
     return true
   }
 
   return {
-    /** True where it is known, without asking, that nobody has begun an event. */
+    /** Returns true where it is known, without I/O, that routing of the event has not begun. */
     isNew,
-    /** Makes sure that it is known what was handed out. */
+    /** Makes sure that the position of delivered events is known. */
     ready,
-    /** What is known of an event that was handed out; undefined where it has no plan. */
+    /** Returns the partial routing of an event; undefined where it has no plan. */
     of: (event: EventIdentity, redelivered: boolean) =>
       Effect.flatMap(ready, () => {
         if (isNew(event, redelivered)) return Effect.succeed(undefined)

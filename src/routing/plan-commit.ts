@@ -9,9 +9,9 @@ import type { Plans } from "./plans.ts"
 import { factId } from "./plans.ts"
 
 /**
- * A plan of one part on its way to the history: stored by itself, or told in the fact of the only
- * delivery's end. Whichever comes first counts, for both have the same id. Where the broker may have
- * forgotten that id, it is looked for a plan before one is stored.
+ * Commits a plan of one part to the history: as a fact of its own, or within the fact of its single
+ * delivery's outcome. The first to be stored counts, for both have the same message id. Where the
+ * broker may have forgotten that id, the history is searched for a plan before one is stored.
  */
 export class PlanCommit implements UncommittedPlan {
   readonly event: Event
@@ -20,13 +20,13 @@ export class PlanCommit implements UncommittedPlan {
   readonly at: number
   readonly #plans: Plans
   readonly #began: number
-  /** Where it is stored by itself. */
+  /** Set where the history holds this plan as a fact of its own. */
   stored: StoredPart | undefined
-  /** It may be another plan that counts. */
+  /** True where another plan may count. */
   isUnsure = false
-  /** Nobody is about to tell it. */
+  /** True while nobody is storing the plan, neither separately nor with an outcome. */
   #isFree = true
-  /** Where the history has a plan of the event. */
+  /** Sequence of the event's plan, where the history is known to hold one. */
   #seq: number | undefined
 
   /**
@@ -49,7 +49,10 @@ export class PlanCommit implements UncommittedPlan {
     return this.stored !== undefined && !this.isUnsure
   }
 
-  /** Tries to store it by itself; `then` is called once, and it is unsure where that did not work. */
+  /**
+   * Tries to store the plan as a fact of its own. Calls `then` once; `isUnsure` is true where the
+   * append did not succeed.
+   */
   commitThen(then: () => void): void {
     if (!this.#isFree || this.safeRepublishMs <= 0) {
       this.isUnsure = !this.isCommitted
@@ -62,7 +65,10 @@ export class PlanCommit implements UncommittedPlan {
     })
   }
 
-  /** Stores it by itself meanwhile, unless somebody is about to; may be called again and again. */
+  /**
+   * Starts to store the plan as a fact of its own, unless somebody is already storing it. May be
+   * called repeatedly.
+   */
   commit(): void {
     if (!this.#isFree || this.safeRepublishMs <= 0) return
     this.#try(() => {
@@ -120,7 +126,7 @@ export class PlanCommit implements UncommittedPlan {
     )
     return store.pipe(
       Effect.map((stored) => this.#take(stored)),
-      // Meanwhile it took too long: it may be there, or another.
+      // The append timed out: the history may hold this plan, another plan, or none.
       Effect.catch(() => this.committed)
     )
   }

@@ -5,46 +5,48 @@ import { nobody } from "../domain/token.ts"
 import type { ListedEndpoint } from "../endpoints/directory.ts"
 import { readFact } from "../history/fact-at.ts"
 
-/** Endpoints in one part of a plan at most. */
+/** Maximum endpoints in one part of a plan. */
 const maxEndpointsPerPart = 1_000
-/** More than one endpoint takes in a part, with a name of full length, bytes. */
+/** Upper bound of the size of one endpoint in a part, with an id of maximum length, bytes. */
 const endpointBytes = 256
-/** More than a fact and its headers take besides, bytes. */
+/** Upper bound of the size of the rest of the fact and its headers, bytes. */
 const factRoom = 4 * 1024
 
 /**
- * Endpoints in one part of a plan: so many that the fact which tells it is surely taken.
+ * Returns how many endpoints one part of a plan may have, so that the broker accepts its fact.
  *
- * @param largest message that the broker takes, bytes.
+ * @param largest maximum size of a message that the broker accepts, bytes.
  */
 export const partSize = (largest: number): number =>
   Math.max(1, Math.min(maxEndpointsPerPart, Math.floor((largest - factRoom) / endpointBytes)))
 
-/** A part of a plan as the history holds it: what it says, and its sequence there. */
+/** A part of a plan as the history holds it, and its sequence there. */
 export interface StoredPart {
   readonly plan: Plan
   readonly seq: number
 }
 
-/** All that an event may go to. */
+/** All endpoints that an event may go to. */
 export interface Choice {
-  /** In the order of their ids. */
+  /** Sorted by id. */
   readonly all: ReadonlyArray<Candidate>
-  /** Revision of the endpoints bucket that they were taken from. */
+  /** Revision of the endpoints bucket from which they were taken. */
   readonly directory: number
 }
 
-/** One that an event may go to: by its id, and without an endpoint where nobody can read it. */
+/**
+ * An endpoint that an event may go to; without `endpoint` where its configuration is unreadable.
+ */
 export interface Candidate {
   readonly id: string
   readonly endpoint?: ListedEndpoint
 }
 
 /**
- * All that an event may go to, in the order of their ids.
+ * Returns all endpoints that an event may go to, sorted by id.
  *
- * @param matching endpoints that want the event.
- * @param unreadable ids of endpoints of which nobody knows what they want.
+ * @param matching endpoints that subscribe to the event.
+ * @param unreadable ids of endpoints whose configuration, and so whose subscription, is unreadable.
  */
 export const candidates = (
   matching: ReadonlyArray<ListedEndpoint>,
@@ -55,20 +57,20 @@ export const candidates = (
     ...unreadable.map((id) => ({ id }))
   ].sort((a, b) => (a.id < b.id ? -1 : 1))
 
-/** A part of a plan that was made now. */
+/** A part of a plan, just made. */
 export interface Part {
   readonly plan: Plan
   /**
-   * Of its endpoints, one after the other. They are the very texts that the directory has: others
-   * that say the same take longer wherever they are looked up.
+   * Endpoint keys, in the order of the plan. They are the directory's own string objects: equal
+   * copies make each later lookup slower.
    */
   readonly keys: ReadonlyArray<string>
 }
 
 /**
- * The next part of an event's plan: candidates whose ids come after `after`, in their order.
+ * Returns the next part of an event's plan: the candidates whose ids come after `after`, in order.
  *
- * @param most endpoints that it may have: `partSize`.
+ * @param most maximum endpoints in the part: {@link partSize}.
  */
 export const nextPart = (
   event: Event,
@@ -97,15 +99,15 @@ export const nextPart = (
   }
 }
 
-/** True where it is about one endpoint and nobody else. */
+/** True where the plan has one endpoint and skips none. */
 export const isSole = ({ endpoints, last, part, skipped }: Plan): boolean =>
   last && part === 0 && endpoints.length === 1 && skipped.length === 0
 
-/** Where the part after this one begins. */
+/** Returns the id after which the next part begins. */
 export const endOf = (plan: Plan): string =>
   [...plan.endpoints, ...plan.skipped].reduce((last, { id }) => (id > last ? id : last), "")
 
-/** The `routed` fact that stores a part. */
+/** Returns the `routed` fact that stores a part. */
 export const routedFact = (event: Event, plan: Plan, at: number, worker: string): Fact => ({
   v: 1,
   kind: "routed",
@@ -121,7 +123,10 @@ export const routedFact = (event: Event, plan: Plan, at: number, worker: string)
   trace: event.content.traceparent
 })
 
-/** The part of an event's plan that the history holds at a sequence, from its leader; none where that is another's. */
+/**
+ * Reads, from the leader, the part of the event's plan at a sequence of the history. None where the
+ * fact there belongs to another event.
+ */
 export const readPart = Effect.fnUntraced(function* (seq: number, event: Event) {
   return Option.flatMap(yield* readFact(seq), ({ eventAt, eventSeq, plan }) =>
     plan === undefined || eventSeq !== event.seq || eventAt !== event.at

@@ -4,7 +4,7 @@ import type { Event } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 
-/** The delivery that a plan leads to. */
+/** Returns the delivery that a plan entry creates. */
 export const deliveryOf = (event: Event, planned: Planned, progress: Progress): Delivery => ({
   tenant: event.tenant,
   endpoint: planned.id,
@@ -21,7 +21,7 @@ export const deliveryOf = (event: Event, planned: Planned, progress: Progress): 
   progress
 })
 
-/** The message that a first round is in its partition's queue: its subject and its headers. */
+/** Returns the subject and headers of a first round's message in its partition's queue. */
 export const messageOf = (names: Names, partition: number, delivery: Delivery) => {
   const { endpoint, tenant } = delivery
   const messageId = `${roundKey(delivery)}.${endpoint}`

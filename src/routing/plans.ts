@@ -9,10 +9,10 @@ import { findPlans, planId } from "../history/plans.ts"
 import type { StoredPart } from "./plan.ts"
 import { routedFact } from "./plan.ts"
 
-/** Stores parts of plans, each once (inside the history's dedupe window), and finds them. */
+/** Stores parts of plans, each once within the history's deduplication window, and finds them. */
 export interface Plans {
   /**
-   * Without a fiber: `settle` is called once, with nothing where that is not known to have worked.
+   * Stores without a fiber. Calls `settle` once, with undefined where success is not known.
    *
    * @param at when it was planned, ms since the epoch.
    */
@@ -22,34 +22,37 @@ export interface Plans {
     at: number,
     settle: (stored: PubAck | undefined) => void
   ) => void
-  /** Waits until it is stored; fails after `limit` ms. What was tried before is known by its `at`, too. */
+  /**
+   * Waits until the part is stored; fails after `limit` ms. A repeat passes the `at` of the first
+   * try, so that the plan is recognised where it was stored.
+   */
   readonly storeWithin: (
     limit: number,
     event: Event,
     plan: Plan,
     at: number
   ) => Effect.Effect<PubAck, PublishError>
-  /** The event's plan as far as the history has one, however long ago it was stored. */
+  /** Returns the parts of the event's plan that the history holds, however old. */
   readonly find: (event: Event) => Effect.Effect<Array<StoredPart>>
-  /** For how long the history surely knows what it was told, ms. */
+  /** How long the history surely recognises a message id, ms. */
   readonly patience: number
 }
 
 const retryPause = Schedule.spaced("1 second")
 
-/** Under which the history takes a part of a plan once. */
+/** Returns the message id under which the history stores a part of a plan once. */
 export const factId = (event: Event, { part }: Plan): string => planId(identityOf(event), part)
 
 const identityOf = ({ at, seq }: Event): EventIdentity => ({ eventSeq: seq, eventAt: at })
 
 const nameOf = (event: Event): string => eventName(identityOf(event))
 
-/** By the events' names. */
+/** Parts of plans, by event name. */
 type Found = ReadonlyMap<string, Array<StoredPart>>
 
 /**
- * Makes what finds the plan of an event. What is asked for while others are looked for is looked for
- * together after that: a worker that has stood still asks for all that it has in hand.
+ * Makes the search for the plan of an event. Requests that arrive during a search are answered
+ * together by the next one: a worker that was suspended asks for all events that it holds.
  */
 const makeFind = Effect.gen(function* () {
   const context = yield* Effect.context<Broker>()
@@ -81,8 +84,8 @@ const makeFind = Effect.gen(function* () {
 })
 
 /**
- * @param worker who plans.
- * @param patience half of the time for which the broker remembers ids, ms.
+ * @param worker name of the worker that plans.
+ * @param patience half of the broker's deduplication window, ms.
  */
 export const makePlans = Effect.fnUntraced(function* (worker: string, patience: number) {
   const facts = yield* Facts

@@ -34,21 +34,21 @@ import { Routes } from "./routes.ts"
 export interface RouteOptions {
   readonly worker: string
   readonly layout: Layout
-  /** Bodies of events that are attempted at the same time, bytes. */
+  /** Maximum bytes of event bodies in direct delivery. */
   readonly bytesStraight: number
   readonly owned: OwnedPartitions
   readonly stopping: () => boolean
 }
 
-/** Who is told how the routing of an event goes. */
+/** Callbacks of one event's fast path. */
 export interface RouteCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> {
-  /** It is for so many endpoints, of which so many are dealt with at the same time. */
+  /** Called with the number of deliveries of the event that are handled at the same time. */
   readonly goesTo: (deliveries: number) => void
 }
 
 /**
- * Meanwhile somebody else may have been given the event, and have routed it longer ago than the
- * broker remembers.
+ * Routing took longer than the broker's memory of message ids is safe. Another worker may have
+ * received the event by now, and have routed it before what the broker remembers.
  */
 class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlow", {
   ms: Schema.Number
@@ -58,7 +58,10 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
   }
 }
 
-/** Makes what routes an event: by fibers, or plainly for as long as all is as usual. */
+/**
+ * Makes the two paths by which an event is routed: the fast path without fibers, and the recovery
+ * path.
+ */
 export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const { layout, worker } = options
   const look = yield* makeLocator(layout.partitions)
@@ -73,7 +76,10 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     "the broker takes deliveries again"
   )
 
-  /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
+  /**
+   * Above this age the broker may have forgotten what it has stored: the recovery path then
+   * searches for it.
+   */
   const safeRepublishMs = layout.moveDedupe / 2
   const plans = yield* makePlans(worker, safeRepublishMs)
   const origins = yield* makeOrigins(layout.isSourced, safeRepublishMs)
@@ -89,7 +95,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   })
 
   /**
-   * Stores a delivery, as it was after what was attempted from its event.
+   * Stores a delivery, with the progress of its direct attempt where one was made.
    *
    * @param tried whether somebody may have stored or attempted it.
    */
@@ -118,7 +124,10 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     return Effect.map(deliveries.within(safeRepublishMs, store), () => reached("delivery-stored"))
   }
 
-  /** The part that counts: one stored earlier goes before one made now. */
+  /**
+   * Stores a part of the plan, and returns the part that counts: one that was stored earlier
+   * prevails over one made now.
+   */
   const storePart = (event: Event, { at, plan }: Pick<PlanCommit, "plan" | "at">) =>
     Effect.flatMap(plans.storeWithin(safeRepublishMs, event, plan, at), ({ duplicate, seq }) =>
       duplicate
@@ -220,7 +229,10 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     message.ack()
   }
 
-  /** What is known of it, with what somebody else may have planned so long ago that the broker has forgotten the id. */
+  /**
+   * Returns the event's progress, with a plan that another worker may have stored so long ago that
+   * the broker has forgotten its message id.
+   */
   const asPlanned = (
     event: Event,
     routingProgress: RoutingProgress
@@ -233,7 +245,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     )
   }
 
-  /** An event that goes to nobody: it has a plan like all others, which says why. */
+  /** Plans an event that goes to no endpoint, with the reason. */
   const leaveOut = (event: Event, reason: string) => {
     const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }
     const at = clock.currentTimeMillisUnsafe()
@@ -272,7 +284,8 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   }
 
   /**
-   * The usual event, which nobody has begun and whose plan is one part, without fibers.
+   * The fast path, without fibers: for an event whose routing has not begun and whose plan has one
+   * part.
    */
   const routeFast = (
     message: StreamMessage,
@@ -302,7 +315,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         if (isSole(plan) && facts.isTaking()) return send()
         planCommit.commitThen(() =>
           work.step(() => {
-            // The very same, so that it is known as this one where it has been stored.
+            // The same plan and time, so that recovery recognises the plan if it was stored.
             if (planCommit.isUnsure)
               return onFallback({ known: undefined, began, asked: planCommit })
             reached("plan-stored")

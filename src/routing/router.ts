@@ -14,35 +14,42 @@ import { makeRoute } from "./route.ts"
 import { makeWaitingRoom } from "./waiting-room.ts"
 
 /**
- * Deliveries of the events in hand. More would wait for places in their endpoints' lines, and go
- * through the queue at twice the cost (docs/performance.md).
+ * Maximum deliveries of prefetched events. More would wait for places in their endpoints' lanes,
+ * and go through the queue at twice the cost (docs/performance.md).
  */
 const maxPrefetched = 256
-/** For how many an event is taken before the first ones have been routed. */
+/**
+ * Number of deliveries that an event is assumed to have until the first events have been routed.
+ */
 const defaultParts = 8
-/** Pause before an event that could not be routed is tried again, ms. */
+/**
+ * Pause before an event that could not be routed is redelivered, ms. Doubles with each delivery, at
+ * most 6 times.
+ */
 const retryPauseMs = 5_000
-/** The same before one that nobody has begun is handed out again, ms. */
+/** Pause before an event whose routing has not begun is redelivered, ms. */
 const giveBackPauseMs = 1_000
 
 export interface RouterOptions {
   readonly worker: string
   readonly layout: Layout
-  /** Bodies of events that it holds at most, bytes. */
+  /** Maximum bytes of event bodies that the router holds. */
   readonly bytesInHand: number
-  /** Of those that are attempted, whether they count as in hand or not. */
+  /**
+   * Maximum bytes of event bodies in direct delivery, those outside the prefetch window included.
+   */
   readonly bytesStraight: number
   readonly owned: OwnedPartitions
   readonly stopping: () => boolean
 }
 
 /**
- * Turns events into deliveries until it is told to stop; then finishes those it has begun.
+ * Turns events into deliveries until the worker stops; then finishes the events that it has begun.
  *
- * For each event: the plan is stored as a `routed` fact; then each delivery is attempted directly from
- * the event, where this worker may do that in a moment, stored in its endpoint's backlog, where it must
- * wait there, or stored in its partition's queue; then the event is acknowledged. Whoever takes over
- * in between follows the stored plan.
+ * For each event, the router stores the plan as a `routed` fact. Each delivery is then attempted
+ * directly where this worker can do so promptly, stored in its endpoint's backlog where it must
+ * wait there, or stored in its partition's queue. Then the router acknowledges the event. A worker
+ * that takes over in between follows the stored plan.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
@@ -56,13 +63,14 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const begun = yield* makePartialRoutings(layout.partitions)
   const route = yield* makeRoute(options)
   const inFlightWork = yield* makeInFlight<Broker>()
-  /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
+  /** Storage time of each event in flight, by sequence: a truncated stream reuses sequences. */
   const working = new Map<number, number>()
 
   const waitingRoom = yield* makeWaitingRoom(layout.partitions)
 
   const take: Take = (message, header) => {
-    // In hand already, and perhaps being attempted: its answer settles this one, too.
+    // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
+    // both.
     if (working.get(message.seq) === message.storedAt) return
     working.set(message.seq, message.storedAt)
     const hand = prefetch.take(message)
@@ -87,7 +95,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         onSlow: () => prefetch.exclude(hand)
       })
     } else {
-      // What is known of it must not grow old while the endpoints are waited for.
+      // Look the event up only after the wait for the endpoints, so that the result is current.
       const known = Effect.andThen(route.endpoints.pass, begun.of(event, redelivered))
       const routed = Effect.flatMap(known, (known) =>
         route.routeRecovering(message, header, { known })
@@ -121,14 +129,16 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   yield* inFlightWork.none
 })
 
-/** An event that could not be routed comes back; what of it was stored must be looked for then. */
+/**
+ * Redelivers an event that could not be routed. The next try searches for what was stored of it.
+ */
 const comeBackOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
   const comeBack = Effect.sync(() => {
     const times = Math.min(message.deliveryCount - 1, 6)
     message.nak(retryPauseMs * 2 ** times)
   })
   const giveBack = Effect.sync(() => {
-    // At once it could come here again, while a worker stops.
+    // Without a pause it could come back here while the worker stops.
     message.nak(giveBackPauseMs)
   })
   return routed.pipe(
@@ -136,7 +146,7 @@ const comeBackOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<v
       (cause) => !Cause.hasInterrupts(cause),
       (cause) => {
         const why = Cause.squash(cause)
-        // These have been told of, once for all events that wait.
+        // The directory gate has logged this, once for all events that wait.
         if (why instanceof EndpointsNotCurrent) return giveBack
         if (why instanceof PublishError) return comeBack
         return Effect.andThen(

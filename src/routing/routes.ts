@@ -6,17 +6,17 @@ import { Recent } from "../endpoints/recent.ts"
 import type { Choice } from "./plan.ts"
 import { candidates } from "./plan.ts"
 
-/** Where events of a subject go. */
+/** Where events of one subject go. */
 export interface Route extends Choice {
   readonly subject: EventSubject
 }
 
-/** Subjects that are remembered. */
+/** Maximum subjects in the cache. */
 const maxCachedSubjects = 1_000
 
 /**
- * Where events go by their subject, which is found out once for each, and again when an endpoint has
- * changed: for an event with one endpoint it takes longer than all else about its plan.
+ * Finds where events go by their subject. The result is cached per subject until an endpoint
+ * changes: for an event with one endpoint, finding it takes longer than the rest of planning.
  */
 export class Routes {
   readonly #directory: Directory["Service"]

@@ -2,29 +2,29 @@ import type { Linked } from "../broker/intrusive-list.ts"
 import { IntrusiveList } from "../broker/intrusive-list.ts"
 
 /**
- * How long deliveries of an event may be attempted before it no longer counts as in hand, ms: where
- * all that is missing are answers, and where some stand in line.
+ * How long direct deliveries may keep an event in the prefetch window, ms: `answers` applies when
+ * all requests are sent, `line` when some deliveries still wait in lanes.
  */
 const moments = { answers: 20, line: 100 }
-/** How often that is looked at while there are any, ms. */
+/** Interval of the check while there are such events, ms. */
 const tick = 10
 
-/** An event of which deliveries are attempted. */
+/** An event with direct deliveries in flight. */
 export interface TimedEvent extends Linked<TimedEvent> {
-  /** When that began, ms of the monotonic clock. */
+  /** When the first of them began, ms of the monotonic clock. */
   since: number
-  /** True where none of them stands in line. */
+  /** True where none of them waits in a lane. */
   readonly areRequestsBegun: boolean
-  /** Told once that they last for longer than a moment. */
+  /** Called once when the direct deliveries exceed their time. */
   becameSlow(): void
 }
 
-/** Events of which deliveries are attempted, for no longer than a moment so far. */
+/** Watches events with direct deliveries, and reports each that becomes slow. */
 export class SlowEventTimer {
   readonly #young = new IntrusiveList<TimedEvent>()
   #timer: NodeJS.Timeout | undefined
 
-  /** Its first delivery begins now. */
+  /** Called when the event's first direct delivery begins. */
   add(event: TimedEvent): void {
     event.since = performance.now()
     this.#young.add(event)
@@ -35,7 +35,7 @@ export class SlowEventTimer {
     this.#young.remove(event)
   }
 
-  /** Tells nobody any more. */
+  /** Stops the timer: no event is reported any more. */
   close(): void {
     clearTimeout(this.#timer)
   }

@@ -2,29 +2,36 @@ import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { resumeBelowShare, waitingBytes } from "../broker/room.ts"
 
-/** What a stored delivery has beside its body: headers and subject, bytes. */
+/** Size of a stored delivery besides its body: headers and subject, bytes. */
 const envelope = 512
-/** Routed between two looks where nothing is bounded, or nobody answers, bytes. */
+/**
+ * Bytes that may be routed between two checks where streams have no limit, or the broker does not
+ * answer.
+ */
 const withoutBound = 256 * 1024 ** 2
-/** Of what is left, the part that is routed before the next look: other routers route, too. */
+/**
+ * Share of the free space that is routed before the next check: other routers route at the same
+ * time.
+ */
 const part = 1 / 4
-/** Less than this is not worth a look, bytes. */
+/** Minimum bytes to route before the next check. */
 const minShareBytes = 256 * 1024
-/** Pause between looks while there is no room, ms. */
+/** Pause between checks while there is no space, ms. */
 const retryPauseMs = 250
 
 /**
- * Holds routing back while what waits for endpoints takes all the room that the event stream leaves
- * for it. An event that is not routed takes no more room than it has; routed, it may be copied for
- * each endpoint, and queues and backlogs have no bound of their own. A store that they fill takes no
- * facts, and without facts nothing leaves them.
+ * Holds routing back while deliveries that wait for endpoints fill the space that the event
+ * stream's limit leaves for them. An event that is not routed takes no additional space. A routed
+ * event may be copied for each endpoint, and queues and backlogs have no limits of their own. If
+ * they fill the store, the history accepts no facts, and without facts no delivery leaves them.
  *
- * It looks again when as much was routed as there may be room for, so it costs nothing per event.
+ * The streams are checked again only when as many bytes were routed as there may be space for, so
+ * an event costs no request.
  */
 export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) {
   const { ask, jsm, names } = yield* Broker
   let left = 0
-  /** Routing is held back, and that was said. */
+  /** True while routing is held back and the log says so. */
   let said = false
 
   const info = (name: string) => ask(`look at stream ${name}`, () => jsm.streams.info(name))
@@ -58,11 +65,14 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
   })
 
   return {
-    /** Says that something was taken to be routed. */
+    /** Counts deliveries as routed. */
     routed: (bodyBytes: number, deliveries: number): void => {
       left -= (bodyBytes + envelope) * deliveries
     },
-    /** Whether events may be routed; where not, it takes a moment to say so. */
+    /**
+     * Returns true where events may be routed; else waits for {@link retryPauseMs} and returns
+     * false.
+     */
     hasRoom: Effect.gen(function* () {
       if (left > 0) return true
       left = yield* Effect.orElseSucceed(look, () => withoutBound)

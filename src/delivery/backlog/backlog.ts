@@ -10,7 +10,10 @@ import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/
 import { placeName } from "../../domain/fact.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
-/** How long a leader may take, ms: one that has died meanwhile does not answer, but its successor will. */
+/**
+ * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but
+ * its successor will.
+ */
 const leaderAnswerMs = 3_000
 
 /** An endpoint as subjects name it. */
@@ -22,15 +25,15 @@ export interface Addressee {
 const cameFrom = (origin: string) => (message: StoredMsg) =>
   message.header.get("petrel-origin") === origin
 
-/** A first round of which nothing has been attempted: no other message in a backlog is of its event. */
+/** Matches an untried first round: a backlog holds no other message of that event. */
 const isFirstOf = (delivery: Delivery) => {
   const key = roundKey(delivery)
   return ({ header }: StoredMsg) => roundKeyIn((name) => header.get(name)) === key
 }
 
 /**
- * The durable waiting rooms of a partition's endpoints. No consumer reads them: the partition's
- * owner gets them in order, and purges what has been finished.
+ * The durable backlogs of a partition's endpoints. No consumer reads them: the partition's owner
+ * gets messages in order, and purges what is finished.
  *
  * @param index of the partition.
  */
@@ -47,7 +50,7 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     })
   const withBroker = Effect.provideService(Broker, broker)
 
-  /** Whether a subject has a certain message beyond a sequence. */
+  /** True where a subject has a matching message after a sequence. */
   const find = (subject: string, after: number, isIt: (message: StoredMsg) => boolean) =>
     scanQueue(stream, subject, after + 1).pipe(
       Stream.filter(isIt),
@@ -60,11 +63,13 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
     stream,
 
     /**
-     * Stores a delivery at the tail of its endpoint's backlog, once however often it is tried; an
-     * untried first round also where it comes there from its event and by the queue.
+     * Stores a delivery at the end of its endpoint's backlog, once however often it is tried. An
+     * untried first round is stored once even if it comes both directly from its event and through
+     * the queue.
      *
-     * @param after a sequence that is older than any earlier try.
-     * @param hasLeft true where it is known to be stored by what came of it.
+     * @param after a sequence below that of any earlier try.
+     * @param hasLeft returns true where the delivery is known to have been stored, by what
+     * followed.
      */
     store: (
       { body, delivery, place }: Pick<AckHandle, "body" | "delivery" | "place">,
@@ -75,7 +80,7 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
       const origin = placeName(place)
       const subject = subjectOf(delivery)
       const isFirst = delivery.round === firstRound && progress.attempts === 0
-      // An event may come to several endpoints.
+      // An event may go to several endpoints.
       const messageId = `${isFirst ? roundKey(delivery) : origin}.${delivery.endpoint}`
       const publish = publisher.publish(
         subject,
@@ -83,7 +88,7 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
         deliveryHeaders({ ...delivery, progress, origin }, messageId)
       )
       const isIt = isFirst ? isFirstOf(delivery) : cameFrom(origin)
-      // One that a former owner stored lies before what this one has.
+      // A duplicate that a former owner stored lies before the sequences that this one searches.
       const isAt = ({ seq }: PubAck) =>
         ask("look at a duplicate", () => jsm.streams.getMessage(stream, { seq })).pipe(
           Effect.map((message) => message !== null && isIt(message)),
@@ -96,30 +101,38 @@ export const makeBacklog = Effect.fnUntraced(function* (index: number) {
       )
     },
 
-    /** What waits for an endpoint from a sequence on, in order; at most so many messages and bytes. */
+    /**
+     * Reads what waits for an endpoint from a sequence on, in order, up to a number of messages and
+     * bytes.
+     */
     read: (to: Addressee, from: number, messages: number, bytes: number) =>
       withBroker(readBatch(stream, subjectOf(to), from, { batch: messages, max_bytes: bytes })),
 
-    /** True where the leader knows of nothing from a sequence on: other copies may be behind. */
+    /**
+     * True where the leader knows of no message from a sequence on. Other replicas may be behind.
+     */
     isEmpty: (to: Addressee, from: number) => {
       const next = { seq: from, next_by_subj: subjectOf(to) }
       const read = ask("look at a backlog", () => jsm.streams.getMessage(stream, next))
       return Effect.map(read, (message) => message === null)
     },
 
-    /** Removes what lies below a sequence. */
+    /** Purges an endpoint's messages below a sequence. */
     purge: (to: Addressee, below: number) =>
       ask("purge what has left a backlog", () =>
         jsm.streams.purge(stream, { filter: subjectOf(to), seq: below })
       ),
 
-    /** Removes one message from among the others, if it is the one that is meant. */
+    /** Removes a single message if it matches. */
     remove: (seq: number, isIt: (message: StoredMsg) => boolean) =>
       Effect.asVoid(removeIf("remove a delivery that has ended", stream, seq, isIt)).pipe(
         withBroker
       ),
 
-    /** Endpoints for which something waits, with the number of messages, and the last sequence of all. */
+    /**
+     * Lists endpoints whose backlog has messages, with their number, and the stream's last
+     * sequence.
+     */
     list: Effect.map(
       ask(`list what waits in ${stream}`, () =>
         jsm.streams.info(stream, { subjects_filter: names.subjects.backlogOf(index) })

@@ -24,8 +24,9 @@ export interface DirectToBacklogOptions {
 }
 
 /**
- * Makes what stores a delivery of an event in its endpoint's backlog, where the queue would only bring
- * it there: an event for an endpoint that is down is stored once less so, and handed out once less.
+ * Stores a delivery of an event in its endpoint's backlog at once, where the queue would only move
+ * it there. For an endpoint that is down, this saves one store and one delivery by the broker per
+ * event.
  */
 export const makeDirectToBacklog = Effect.fnUntraced(function* (options: DirectToBacklogOptions) {
   const { backlog, drains, health, settlement, inFlightWork } = options
@@ -33,7 +34,7 @@ export const makeDirectToBacklog = Effect.fnUntraced(function* (options: DirectT
   const { names } = yield* Broker
   const directory = yield* Directory
 
-  /** Where it would have to wait, and may. */
+  /** True where the delivery would have to wait, and may wait in the backlog. */
   const waits = (key: string, delivery: Delivery) =>
     (drains.isBehind(key) || health.limit(key) === 0) &&
     !health.refuses(key) &&

@@ -1,4 +1,4 @@
-/** Messages read beyond the lowest unfinished one, at most. */
+/** Maximum messages read and not yet purged. */
 const widest = 256
 
 /** The messages of a backlog that this version cannot read. */
@@ -12,23 +12,24 @@ export interface Unreadable {
 
 const noneUnreadable: Unreadable = { count: 0, lowest: Number.POSITIVE_INFINITY, highest: 0 }
 
-/** Where a backlog that was empty but for unreadable messages is read on. */
+/** Where reading continues in a backlog that was empty except for unreadable messages. */
 export interface Beginning {
   readonly from: number
   readonly unreadable: Unreadable
 }
 
 /**
- * What has been read of one endpoint's backlog and is not purged yet. Reading goes on in order of
- * sequence; finishing does not.
+ * The messages of one endpoint's backlog that were read and are not purged yet. Messages are read
+ * in order of sequence, but finish in any order.
  *
- * A message that this version cannot read is kept: it is never purged, and does not keep the backlog
- * from being finished. Of all those only the number and the two ends are held, however many there are.
+ * A message that this version cannot read is kept: it is never purged, and does not keep the
+ * backlog from being finished. Only the number, the lowest and the highest sequence of unreadable
+ * messages are held, however many there are.
  */
 export class DrainWindow {
-  /** By sequence, in the order of reading: whether it is finished. */
+  /** Whether each message is finished, by sequence, in the order of reading. */
   readonly #read = new Map<number, boolean>()
-  /** Read, not begun, and to be read again. */
+  /** Messages that were read, not begun, and must be read again. */
   readonly #forgotten = new Set<number>()
   #next: number
   #finished = 0
@@ -39,37 +40,37 @@ export class DrainWindow {
     this.#unreadable = unreadable
   }
 
-  /** The sequence from which to read on: those that were given back come first. */
+  /** The sequence from which reading continues: messages that were given back come first. */
   get next(): number {
     return Math.min(this.#next, ...this.#forgotten)
   }
 
-  /** How many more may be read. */
+  /** How many more messages may be read. */
   get room(): number {
     return Math.max(0, widest - this.#read.size)
   }
 
-  /** How many of what was read are finished. */
+  /** Number of finished messages that are not purged. */
   get finishedCount(): number {
     return this.#finished
   }
 
-  /** The messages that were found to be unreadable. */
+  /** The unreadable messages found so far. */
   get unreadable(): Unreadable {
     return this.#unreadable
   }
 
-  /** True where all that was read is finished, or unreadable. */
+  /** True where all messages that were read are finished or unreadable. */
   get isFinished(): boolean {
     return this.#finished === this.#read.size && this.#forgotten.size === 0
   }
 
-  /** True where it was read and is not purged. */
+  /** True where the message was read and is not purged. */
   has(seq: number): boolean {
     return this.#read.has(seq)
   }
 
-  /** Notes a message that was read; false where it is known already. */
+  /** Adds a message that was read. Returns false where it is known already. */
   add(seq: number): boolean {
     this.#next = Math.max(this.#next, seq + 1)
     this.#forgotten.delete(seq)
@@ -79,8 +80,9 @@ export class DrainWindow {
   }
 
   /**
-   * What was to be read again and is not among what was found from a sequence on, in order, is gone.
-   * To be called before any of it is begun, and so may be given back.
+   * Called with the sequences of a batch, read from `from` on. A message that was to be read again
+   * and is not in the batch no longer exists. Must be called before any message of the batch is
+   * begun, because a begun message may be given back.
    */
   found(from: number, seqs: ReadonlyArray<number>): void {
     const last = seqs.at(-1) ?? 0
@@ -88,26 +90,27 @@ export class DrainWindow {
       if (seq >= from && seq <= last && !seqs.includes(seq)) this.#forgotten.delete(seq)
   }
 
-  /** It has ended, or waits elsewhere now. */
+  /** Marks a message as finished: it has ended, or waits elsewhere. */
   finish(seq: number): void {
     if (this.#read.get(seq) !== false) return
     this.#read.set(seq, true)
     this.#finished++
   }
 
-  /** It was not begun, and is to be read again. */
+  /** Gives back a message that was not begun: it is read again. */
   forget(seq: number): void {
     if (this.#read.get(seq) !== false) return
     this.#read.delete(seq)
-    // Not by going back: a batch that is being read meanwhile would go on from its own end.
+    // `#next` does not move back: a batch that is being read would advance it past this message
+    // again.
     this.#forgotten.add(seq)
   }
 
   /**
-   * This version cannot read it: it is kept. Whoever finds such messages goes through the backlog in
-   * order of sequence, and comes to one again only where somebody has been there before.
+   * Keeps a message that this version cannot read. Callers find unreadable messages in order of
+   * sequence, so one at or below the highest was found before.
    *
-   * @returns true where it was not known.
+   * @returns true where the message is new.
    */
   keep(seq: number): boolean {
     this.#read.delete(seq)
@@ -117,40 +120,40 @@ export class DrainWindow {
     return true
   }
 
-  /** It was removed by itself. */
+  /** Notes that a message was removed individually. */
   gone(seq: number): void {
     this.#forgotten.delete(seq)
   }
 
-  /** The sequence below which nothing is read again: all of it is finished, or unreadable. */
+  /** The sequence below which no message is read again: all are finished or unreadable. */
   get passed(): number {
     let lowest = this.next
     for (const [seq, finished] of this.#read) if (!finished && seq < lowest) lowest = seq
     return lowest
   }
 
-  /** The sequence below which everything is finished. */
+  /** The sequence below which all messages are finished. */
   get below(): number {
     return Math.min(this.passed, this.#unreadable.lowest)
   }
 
-  /** All that are finished. */
+  /** The sequences of all finished messages. */
   get finished(): ReadonlyArray<number> {
     return [...this.#read].flatMap(([seq, finished]) => (finished ? [seq] : []))
   }
 
-  /** Those that no purge removes, because an unreadable one comes before them. */
+  /** Finished messages after the first unreadable one: no purge can remove them. */
   get finishedBehindUnreadable(): ReadonlyArray<number> {
     const { count, lowest } = this.#unreadable
     return count === 0 ? [] : this.finished.filter((seq) => seq > lowest)
   }
 
-  /** Those that a purge of all below a sequence removes. */
+  /** The messages that a purge of all below a sequence removes. */
   finishedBelow(seq: number): ReadonlyArray<number> {
     return [...this.#read.keys()].filter((read) => read < seq)
   }
 
-  /** They are gone. */
+  /** Notes that messages were purged or removed. */
   purged(seqs: ReadonlyArray<number>): void {
     for (const seq of seqs) {
       if (this.#read.get(seq) === true) this.#finished--

@@ -9,45 +9,55 @@ import type { Addressee } from "./backlog.ts"
 import type { Beginning } from "./drain-window.ts"
 import { DrainWindow } from "./drain-window.ts"
 
-/** Stands for how often a message of which a former owner may have died was handed out: nobody counts it. */
+/**
+ * Delivery count assumed for a message that may have crashed a former owner: no consumer counts
+ * deliveries here.
+ */
 const perhapsDeadly = 100
 
-/** A look for deadlines that has come so far. */
+/** Progress of a search for passed deadlines. */
 export interface ScanCursor {
-  /** The sequence where it goes on. */
+  /** The sequence where the search continues. */
   readonly from: number
-  /** The first deadline that it has seen and that has not passed, ms since the epoch. */
+  /** The earliest deadline found that has not passed, ms since the epoch. */
   readonly first: number
 }
 
-/** One endpoint's backlog, from the first message stored there until nothing is left that can be read. */
+/**
+ * One endpoint's backlog, from the first message stored there until no readable message is left.
+ */
 export class Drain {
   readonly to: Addressee
   readonly window: DrainWindow
-  /** Messages that are being stored. */
+  /** Number of messages that are being stored. */
   storing = 0
-  /** Messages that it holds, without those that are unreadable. */
+  /** Number of messages in the backlog, without unreadable ones. */
   count = 0
-  /** The last sequence known to be stored: what is being stored comes after it. */
+  /** The last sequence known to be stored. Messages that are being stored come after it. */
   last = 0
-  /** How many of those that are read next a former owner may have died of. */
+  /** How many of the next messages may have crashed a former owner. */
   suspects = 0
-  /** Before it no deadline passes of what was there at the last look for such, ms since the epoch. */
+  /**
+   * No deadline among the messages of the last search passes before this time, ms since the epoch.
+   */
   nextDeadline = 0
-  /** The look for such that is under way. */
+  /** The search for passed deadlines that is in progress. */
   look: ScanCursor | undefined
-  /** The first deadline of what was stored or given back since the last look for such, ms since the epoch. */
+  /**
+   * The earliest deadline among messages stored or given back since the last search, ms since the
+   * epoch.
+   */
   nextStored = Number.POSITIVE_INFINITY
-  /** Taken out one by one, and not purged past. */
+  /** Messages removed individually that reading has not passed yet. */
   thinned: ReadonlyArray<number> = []
   readonly #memory: StreamMemory
   readonly #marks = new Map<number, PendingAppend>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
 
-  /** Told when there may be something to do. */
+  /** Called when there may be work. */
   readonly #wake: () => void
 
-  /** @param beginning where it is read on. (Default: at its first message) */
+  /** @param beginning where reading continues. (Default: at its first message) */
   constructor(
     to: Addressee,
     memory: StreamMemory,
@@ -60,7 +70,10 @@ export class Drain {
     this.#memory = memory
   }
 
-  /** A delivery that was read, to be finished, or given back after a while. */
+  /**
+   * Returns the handle of a message that was read: the delivery is finished, or given back after a
+   * delay.
+   */
   hold({ data, seq, time }: StoredMsg, delivery: Delivery): AckHandle {
     const place = { stream: this.#memory.stream, seq, at: time.getTime() }
     this.#marks.set(seq, this.#memory.settled.open())
@@ -82,9 +95,9 @@ export class Drain {
   }
 
   /**
-   * It has ended, or waits elsewhere now.
+   * Marks a message as finished: it has ended, or waits elsewhere.
    *
-   * @param erase removes what was written about it, once it is gone from the stream.
+   * @param erase removes its retry record, and runs once the message is gone from the stream.
    */
   finish(seq: number, erase: Effect.Effect<void>): void {
     this.window.finish(seq)
@@ -92,14 +105,14 @@ export class Drain {
     this.#wake()
   }
 
-  /** This version cannot read it; true where that was not known. */
+  /** Keeps a message that this version cannot read. Returns true where it is new. */
   keep(seq: number): boolean {
     const isNew = this.window.keep(seq)
     if (isNew) this.count--
     return isNew
   }
 
-  /** It was not begun, and is to be read again. */
+  /** Gives back a message that was not begun: it is read again. */
   forget(seq: number, { deadline }: Delivery): void {
     this.window.forget(seq)
     this.nextStored = Math.min(this.nextStored, deadline)
@@ -107,14 +120,14 @@ export class Drain {
     this.#wake()
   }
 
-  /** Nothing needs to be remembered any more for its sake. */
+  /** Stops holding the history watermark below this message's facts. */
   release(seq: number): void {
     const mark = this.#marks.get(seq)
     if (mark !== undefined) this.#memory.settled.close(mark)
     this.#marks.delete(seq)
   }
 
-  /** They are gone from the stream: removes what was written about them. */
+  /** Called with messages that are gone from the stream. Erases their retry records. */
   letGo(gone: ReadonlyArray<number>): Effect.Effect<void> {
     this.count -= gone.length
     const erasures = gone.flatMap((seq) => this.#erasures.get(seq) ?? [])
@@ -126,6 +139,6 @@ export class Drain {
   }
 }
 
-/** The delivery that a message of a backlog is, or undefined where this version cannot read it. */
+/** Returns the delivery in a message of a backlog; undefined where this version cannot read it. */
 export const deliveryIn = ({ header, subject }: StoredMsg): Delivery | undefined =>
   parseDelivery(subject, (name) => header.get(name) || undefined)

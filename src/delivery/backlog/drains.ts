@@ -13,31 +13,36 @@ import { makeExpiry } from "./expiry.ts"
 import type { NextTurn } from "./keyed-scheduler.ts"
 import { KeyedScheduler } from "./keyed-scheduler.ts"
 
-/** What is read at a time; bytes are those of bodies. */
+/** Maximum messages and body bytes per read. */
 const batch = { messages: 256, bytes: 1024 * 1024 }
-/** The same where it is for deadlines only: nothing waits for it, and deliveries wait while it is read. */
+/**
+ * The same for a search for deadlines: no delivery waits for it, but deliveries wait while it
+ * reads.
+ */
 const piece = { messages: 32, bytes: 128 * 1024 }
-/** Unfinished at the head of a backlog, as many as may have been under way when its owner died. */
+/** Messages at the start of a backlog that may have been in flight when the former owner died. */
 const maxConcurrentReads = 32
-/** How often it is asked whether a deadline has passed while an endpoint takes nothing, ms. */
+/** Interval of the check for passed deadlines while an endpoint accepts nothing, ms. */
 const lookAgain = 1_000
-/** Finished messages that are worth a purge while more are under way. */
+/** Minimum finished messages for a purge while others are in flight. */
 const minPurgedMessages = 64
-/** Pause before a backlog is looked at again in which more is known to be than was found, ms. */
+/**
+ * Pause before a read is repeated that found fewer messages than the backlog is known to have, ms.
+ */
 const rereadPause = 100
 const failurePause = 1_000
-/** Backlogs that are read, purged or looked through at the same time. */
+/** Backlogs that are read, purged or searched at the same time. */
 const stepsAtOnce = 64
-/** A copy that is behind by more, ms, is no longer read from. */
+/** Replicas that are further behind, ms, are no longer expected to answer reads. */
 const staleFor = 10 * 60_000
 
-/** A backlog in which nothing was left that can be read. */
+/** The end of a backlog in which no readable message was left. */
 interface Floor extends Beginning {
-  /** When that was found, by the monotonic clock, ms. */
+  /** When it was found empty, ms of the monotonic clock. */
   readonly at: number
 }
 
-/** Room in memory that is set aside. */
+/** Memory that is reserved for a read. */
 export interface Reserved {
   readonly bytes: number
   readonly giveBack: () => void
@@ -46,44 +51,50 @@ export interface Reserved {
 export interface DrainsOptions {
   readonly backlog: Backlog
   readonly memory: StreamMemory
-  /** How many deliveries an endpoint's lane has use for now. */
+  /** Returns how many deliveries an endpoint's lane can take now. */
   readonly wants: (key: string) => number
-  /** Asks to be woken when there is room in memory, where that is all a lane lacks. */
+  /** Asks to be woken when there is memory, where a lane lacks nothing else. */
   readonly awaitRoom: (key: string) => void
-  /** Sets room aside for what is being read for a lane, at most so many bytes. */
+  /** Reserves memory for what is being read for a lane, up to `most` bytes. */
   readonly reserve: (key: string, most: number) => Reserved
-  /** Told where a delivery was moved from: it has left that place. */
+  /** Called with a delivery that was read: it has left the place from which it was moved. */
   readonly left: (delivery: Delivery) => void
-  /** Gives a delivery to its endpoint's lane. */
+  /** Puts a delivery into its endpoint's lane. */
   readonly begin: (key: string, held: AckHandle) => void
-  /** True while it is not known whether the stream has lost what was stored last: nothing is purged. */
+  /** True while it is unknown whether the stream was truncated. Nothing is purged then. */
   readonly isDoubtful: () => boolean
-  /** It has: it gave a sequence that it had given before. */
+  /** Reports that the stream was truncated: it reused a sequence. */
   readonly lostTail: Effect.Effect<unknown>
-  /** Messages that one backlog takes. */
+  /** Maximum messages of one backlog. */
   readonly most: number
-  /** Ends a delivery whose time is over; it was read and is not begun. */
+  /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (held: AckHandle) => Effect.Effect<void>
   readonly clock: Clock.Clock
-  /** Shared by all backlogs that one worker looks through. */
+  /** Limits the time that the searches of all the worker's backlogs take. */
   readonly rest: DutyCycle
-  /** Runs until the partition is given up. */
+  /** Runs an effect in the background until the partition is released. */
   readonly run: (work: Effect.Effect<void>) => void
 }
 
 /**
- * Drains the backlogs of a partition: each in order, at the pace of its endpoint's lane. What is
- * read ends or waits elsewhere; only then it is purged, up to the lowest that is unfinished.
+ * Drains the backlogs of a partition, each in order and at the pace of its endpoint's lane. A
+ * message is purged only when its delivery has ended or waits elsewhere, up to the lowest
+ * unfinished one.
  */
 export const makeDrains = (options: DrainsOptions) => {
   const { backlog, memory } = options
   const drains = new Map<string, Drain>()
-  /** Where to read on in backlogs that were empty: a copy that is behind may still show what was in them. */
+  /**
+   * Where reading continues in backlogs that were empty: a replica that is behind may still return
+   * removed messages.
+   */
   const floors = new Map<string, Floor>()
-  /** Up to which sequence it is logged what is unreadable, by endpoint: it may be found again. */
+  /**
+   * The sequence up to which unreadable messages were logged, by endpoint: they may be found again.
+   */
   const logged = new Map<string, number>()
 
-  /** Leaves a message where it is: the newer version that wrote it can deliver it. */
+  /** Keeps an unreadable message in the backlog: the newer version that wrote it can deliver it. */
   const keep = (drain: Drain, seq: number) => {
     const { endpoint, tenant } = drain.to
     const key = endpointKey(tenant, endpoint)
@@ -111,8 +122,8 @@ export const makeDrains = (options: DrainsOptions) => {
   }
 
   /**
-   * One that was taken out alone may still be read from a copy that is behind, until the drain has
-   * passed it.
+   * A replica that is behind may still return a message that was removed individually, until
+   * reading has passed it. Its completion is remembered until then.
    */
   const forgetPassed = (drain: Drain, gone: ReadonlyArray<number>) => {
     const { passed } = drain.window
@@ -131,13 +142,17 @@ export const makeDrains = (options: DrainsOptions) => {
     yield* drain.letGo(gone)
   })
 
-  /** A message that is finished, and not another one that a stream which lost its end has at its sequence. */
+  /**
+   * True where a message is finished. A truncated stream may hold another message at its sequence.
+   */
   const hasEnded = (message: StoredMsg): boolean => {
     const delivery = deliveryIn(message)
     return delivery !== undefined && memory.settled.has(message.seq, delivery)
   }
 
-  /** Takes finished messages out one by one, because no purge may remove what is before them. */
+  /**
+   * Removes finished messages individually, because a purge cannot remove the message before them.
+   */
   const thin = Effect.fnUntraced(function* (drain: Drain, finished: ReadonlyArray<number>) {
     if (finished.length === 0 || options.isDoubtful()) return
     yield* Effect.forEach(finished, (seq) => backlog.remove(seq, hasEnded), {
@@ -149,13 +164,13 @@ export const makeDrains = (options: DrainsOptions) => {
     yield* drain.letGo(finished)
   })
 
-  /** Removes what is finished, but for what waits only for those before it to be finished. */
+  /** Removes finished messages, except those that a later purge will remove. */
   const clear = Effect.fnUntraced(function* (drain: Drain) {
     yield* purge(drain)
     yield* thin(drain, drain.window.finishedBehindUnreadable)
   })
 
-  /** True once nothing is left that can be read, as the leader knows it. */
+  /** Returns true once the leader has no readable message left, and closes the drain. */
   const isDone = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const isQuiet = () => drain.storing === 0 && drain.window.isFinished
     if (!isQuiet()) return false
@@ -166,7 +181,7 @@ export const makeDrains = (options: DrainsOptions) => {
     const isCleared = drain.window.finishedCount === 0
     if (!empty || !isCleared || drain.last !== last || !isQuiet()) return false
     const before = floors.get(key)
-    // Where nothing has been read since, it is as old as it was.
+    // Nothing was read since: the floor keeps its age.
     const at = before?.from === next ? before.at : performance.now()
     floors.set(key, { from: next, unreadable, at })
     drains.delete(key)
@@ -175,14 +190,14 @@ export const makeDrains = (options: DrainsOptions) => {
 
   const wanted = (key: string, { window }: Drain) => Math.min(options.wants(key), window.room)
 
-  /** A piece of the way; a number where nothing can be done for so many ms. */
+  /** Does one step of the work. Returns when the next step is due. */
   const step = Effect.fnUntraced(function* (key: string, drain: Drain) {
     const { to, window } = drain
     if (window.finishedCount >= minPurgedMessages) yield* clear(drain)
     const now = wanted(key, drain)
     if (now === 0) {
       yield* clear(drain)
-      // What is before them takes long: without them, others can be read.
+      // Earlier messages are slow to finish: removing later ones makes room to read more.
       if (window.room === 0) yield* thin(drain, window.finished)
       yield* expiry.look(drain, () => wanted(key, drain) > 0)
       options.awaitRoom(key)
@@ -202,7 +217,7 @@ export const makeDrains = (options: DrainsOptions) => {
     return (yield* isDone(key, drain)) ? "never" : rereadPause
   })
 
-  /** Said once until they can be read again. */
+  /** Backlogs whose failure was logged: it is logged once until a read succeeds. */
   const failing = new Set<string>()
   const work = (key: string): Effect.Effect<NextTurn> => {
     const drain = drains.get(key)
@@ -235,7 +250,7 @@ export const makeDrains = (options: DrainsOptions) => {
     return drain
   }
 
-  /** Begins to work for an endpoint where there is something to do. */
+  /** Schedules work for an endpoint where there is some. */
   const wake = (key: string) => {
     const drain = drains.get(key)
     if (drain === undefined) return
@@ -245,15 +260,18 @@ export const makeDrains = (options: DrainsOptions) => {
 
   return {
     /**
-     * True while something waits in an endpoint's backlog, or is being stored there. Unreadable messages
-     * do not count: nothing has to wait behind them.
+     * True while messages wait in an endpoint's backlog, or are being stored there. Unreadable
+     * messages do not count: nothing has to wait behind them.
      */
     isBehind: (key: string): boolean => drains.has(key),
 
-    /** True where an endpoint's backlog takes no more. */
+    /** True where an endpoint's backlog accepts no more messages. */
     isFull: (key: string): boolean => (drains.get(key)?.count ?? 0) >= options.most,
 
-    /** What is stored in an endpoint's backlog stands behind what is there, and is drained after it. */
+    /**
+     * Runs a store into an endpoint's backlog, and drains the new message after those that are
+     * there.
+     */
     storing: (
       to: Delivery,
       store: (after: number) => Effect.Effect<PubAck, PublishError>
@@ -285,7 +303,7 @@ export const makeDrains = (options: DrainsOptions) => {
       })
     },
 
-    /** The highest sequence of the stream that is known. */
+    /** Returns the highest known sequence of the stream. */
     highest: (): number => {
       let highest = 0
       for (const { from } of floors.values()) highest = Math.max(highest, from - 1)
@@ -294,12 +312,12 @@ export const makeDrains = (options: DrainsOptions) => {
       return highest
     },
 
-    /** An endpoint's lane may have use for more. */
+    /** Called when an endpoint's lane may take more. */
     wake,
 
-    /** What time does: to be called again and again. */
+    /** Does what is due by time. Called at a fixed interval. */
     tick: () => {
-      // One may look at a time: the others need not be woken to find that out.
+      // Only one search may run at a time, so only one drain is woken for it.
       let looks = false
       rota.tick((key) => {
         const drain = drains.get(key)
@@ -311,12 +329,12 @@ export const makeDrains = (options: DrainsOptions) => {
       }, lookAgain)
     },
 
-    /** A delivery that was read has no place in its lane any more. */
+    /** Takes back a delivery that was read and lost its position in its lane. */
     handBack: (key: string, held: AckHandle) => {
       drains.get(key)?.forget(held.place.seq, held.delivery)
     },
 
-    /** Messages of all backlogs that are unreadable to this version, as far as they have been read. */
+    /** Returns the number of unreadable messages in all backlogs, as far as they were read. */
     unreadable: (): number => {
       let count = 0
       for (const { window } of drains.values()) count += window.unreadable.count
@@ -324,12 +342,15 @@ export const makeDrains = (options: DrainsOptions) => {
       return count
     },
 
-    /** Finds what waited when this owner began, and what a former one has stored since. */
+    /**
+     * Finds messages that waited when this owner began, and messages that a former owner stored
+     * since.
+     */
     find: Effect.map(backlog.list, ({ last, waiting }) => {
       const counts = new Map(waiting.map((to) => [endpointKey(to.tenant, to.endpoint), to.count]))
       for (const [key, { at, unreadable }] of floors) {
         const isStale = performance.now() - at > staleFor
-        // Else what is there is what was found, and is not read once more.
+        // A young floor: the messages are those that were found before, and need not be read again.
         if (isStale && counts.get(key) !== unreadable.count) floors.delete(key)
       }
       for (const to of waiting) {

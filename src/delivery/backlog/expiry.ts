@@ -8,40 +8,43 @@ import type { Backlog } from "./backlog.ts"
 import type { Drain } from "./drain.ts"
 import { deliveryIn } from "./drain.ts"
 
-/** Pause before it is tried again to end what could not be ended, ms. */
+/** Pause before the end of a delivery is tried again that failed, ms. */
 const endPause = 30_000
 
 export interface ExpiryOptions {
   readonly backlog: Pick<Backlog, "read" | "remove">
   readonly memory: Pick<StreamMemory, "settled">
   readonly clock: Clock.Clock
-  /** Ends a delivery whose time is over; it was read and is not begun. */
+  /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (held: AckHandle) => Effect.Effect<void>
-  /** Keeps a message that this version cannot read, and has no deadline for that reason. */
+  /** Keeps an unreadable message, whose deadline is therefore unknown. */
   readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
-  /** Messages and bytes that are read at a time. */
+  /** Maximum messages and bytes per read. */
   readonly batch: { readonly messages: number; readonly bytes: number }
-  /** Shared by all backlogs that one worker looks through. */
+  /** Limits the time that the searches of all the worker's backlogs take. */
   readonly rest: DutyCycle
 }
 
 /**
- * Looking through backlogs has its cost: nothing is read for deadlines until then, ms since the epoch.
+ * No search for deadlines begins before `until`, ms since the epoch. Searches cost time and
+ * requests.
  */
 export interface DutyCycle {
   until: number
 }
 
-/** How much longer than a reading the rest after it is: a tenth of a worker's time goes into them. */
+/**
+ * Ratio of the pause after a read to the read's duration: searches take a tenth of a worker's time.
+ */
 const restFor = 9
-/** How long a reading may take before another one begins beside it, ms. */
+/** How long a read may take before another one may begin, ms. */
 const readingTime = 1_000
 
 /**
- * What passes its deadline in a backlog ends though its endpoint takes nothing: nobody waits for
- * those in front. All that waits is read for it when the first deadline has passed, or none is known,
- * a piece at a time and one backlog's after the other's: for at most a tenth of a worker's time, and
- * not while the endpoint takes something.
+ * Ends deliveries in a backlog whose deadline has passed while the endpoint accepts nothing. They
+ * may be anywhere in the backlog, so all messages are searched once the earliest known deadline has
+ * passed, or none is known. The search reads one batch at a time, one backlog after the other,
+ * takes at most a tenth of a worker's time, and stops while the endpoint accepts deliveries.
  */
 export const makeExpiry = (options: ExpiryOptions) => {
   const { backlog, batch, clock, memory, rest } = options
@@ -51,7 +54,10 @@ export const makeExpiry = (options: ExpiryOptions) => {
     return clock.currentTimeMillisUnsafe() >= Math.max(rest.until, next)
   }
 
-  /** Its place is given up by itself: what is in front of it stays. False where it could not be ended. */
+  /**
+   * Ends a delivery and removes its message individually: those before it stay. Returns false where
+   * it could not be ended.
+   */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
     const { seq } = message
     if (memory.settled.has(seq, delivery)) return true
@@ -77,9 +83,9 @@ export const makeExpiry = (options: ExpiryOptions) => {
   })
 
   /**
-   * Ends what has passed its deadline in the next piece of a backlog, where it is time to look.
+   * Ends what has passed its deadline in the next batch of a backlog, if a search is due.
    *
-   * @param isWanted true once its endpoint takes something.
+   * @param isWanted returns true once the endpoint accepts deliveries.
    */
   const look = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
     if (!isDue(drain) || isWanted()) return
@@ -118,7 +124,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
   return {
     isDue,
     look,
-    /** How long until it is worth asking again, ms. */
+    /** Returns the pause until the next check, ms. */
     pause: ({ look }: Drain, usual: number): number =>
       look === undefined
         ? usual

@@ -1,27 +1,27 @@
 import { Effect } from "effect"
 
-/** When there is something to do for a key again: at once, after a while (ms), or never. */
+/** When a key has work again: at once, after a pause (ms), or never. */
 export type NextTurn = "at once" | "never" | number
 
 export interface KeyedSchedulerOptions {
-  /** Keys that are worked on at the same time, at most. */
+  /** Maximum keys that are worked on at the same time. */
   readonly atOnce: number
-  /** Does a piece of the work for a key. */
+  /** Does one step of a key's work. */
   readonly work: (key: string) => Effect.Effect<NextTurn>
-  /** Begins to work; what it begins ends by itself. */
+  /** Starts a worker, which ends by itself. */
   readonly run: (work: Effect.Effect<void>) => void
 }
 
 /**
- * Work for many keys, of which most have nothing to do: what waits costs an entry in a map, where a
- * fiber for each took tens of KB. The work for one key is never done twice at the same time.
+ * Schedules work for many keys, most of which are idle. A waiting key costs one map entry; a fiber
+ * per key took tens of KB. At most one worker works for a key at a time.
  */
 export class KeyedScheduler {
   readonly #ready = new Set<string>()
   readonly #busy = new Set<string>()
-  /** Woken while they were worked on. */
+  /** Keys that were woken while they were worked on. */
   readonly #woken = new Set<string>()
-  /** When to look again, ms of the monotonic clock. */
+  /** When each key is checked again, ms of the monotonic clock. */
   readonly #later = new Map<string, number>()
   readonly #options: KeyedSchedulerOptions
   #workers = 0
@@ -30,7 +30,7 @@ export class KeyedScheduler {
     this.#options = options
   }
 
-  /** There is something to do for a key. */
+  /** Schedules work for a key. */
   wake(key: string): void {
     if (this.#busy.has(key)) {
       this.#woken.add(key)
@@ -51,8 +51,8 @@ export class KeyedScheduler {
   }
 
   /**
-   * Wakes those whose time has come, as far as they have something to do; the others are asked again
-   * after `pause` ms.
+   * Wakes keys whose time has come and that have work. The others are checked again after `pause`
+   * ms.
    */
   tick(hasWork: (key: string) => boolean, pause: number): void {
     const now = performance.now()

@@ -19,14 +19,17 @@ export interface SpillOptions {
   readonly drains: () => Drains
   readonly health: Pick<EndpointHealth, "refuses">
   readonly inFlightWork: InFlight<Broker | Facts>
-  /** Follows each that has left, or was given back. */
+  /** Called after each delivery that was moved, ended or given back. */
   readonly letGo: (held: AckHandle) => void
 }
 
-/** Makes what becomes of deliveries of the queue that cannot wait in memory: most go to their backlog. */
+/**
+ * Decides about queued deliveries that cannot wait in memory: most move to their endpoint's
+ * backlog.
+ */
 export const makeSpill = (options: SpillOptions) => {
   const { backlog, drains, health, letGo, memory, queue, inFlightWork } = options
-  /** Moves of which nobody knows yet whether they were made: they go on where they were left off. */
+  /** Moves with an unknown outcome, by place: a later try continues the same move. */
   const moves = new Map<string, Effect.Effect<PubAck, PublishError>>()
   const toBacklog: Relocate = (held, progress) => {
     const name = placeName(held.place)
@@ -39,11 +42,14 @@ export const makeSpill = (options: SpillOptions) => {
   }
 
   return {
-    /** Whether a message's move was begun, and nobody knows its end. */
+    /** Returns whether a message's move was begun and its outcome is unknown. */
     hasBegun: (place: Place) => moves.size > 0 && moves.has(placeName(place)),
-    /** A message has ended: it moves no more. */
+    /** Drops the move of a message that has ended. */
     forget: (place: Place) => moves.size > 0 && moves.delete(placeName(place)),
-    /** Moves a delivery to its endpoint's backlog, or ends it where nothing is to wait there. */
+    /**
+     * Moves a delivery to its endpoint's backlog, or dead-letters it where the endpoint's circuit
+     * or the backlog's size allows no more.
+     */
     leave: (key: string, held: AckHandle) => {
       const isMoving = moves.has(placeName(held.place))
       const reason =

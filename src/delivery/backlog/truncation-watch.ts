@@ -1,19 +1,19 @@
 import { Deferred, Effect, FiberSet, Schedule, Schema } from "effect"
 import { Broker } from "../../broker/connection.ts"
 
-/** The broker has lost what it had acknowledged last, and gives the same sequences to others. */
+/** The stream was truncated: the broker lost acknowledged messages, and reuses their sequences. */
 export class StreamTruncated extends Schema.TaggedError<StreamTruncated>()("TailLost", {
   message: Schema.String
 }) {}
 
-/** Pause before the stream is looked at again where that failed, ms. */
+/** Pause before a failed check is repeated, ms. */
 const pollMs = 500
 
 /**
- * Looks after each interruption whether a stream still has what was known of it: a broker that died
- * may have lost what it had not written to its disk.
+ * Checks after each reconnect whether the stream was truncated: a broker that died may have lost
+ * what it had not synced to disk.
  *
- * @param highest sequence that this worker knows of.
+ * @param highest returns the highest sequence that this worker knows.
  */
 export const watchForTruncation = Effect.fnUntraced(function* (
   stream: string,
@@ -42,9 +42,11 @@ export const watchForTruncation = Effect.fnUntraced(function* (
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
   return {
-    /** True from an interruption until it is known that nothing is lost, or that something is. */
+    /**
+     * True from a reconnect until the check has passed, and for good if the stream was truncated.
+     */
     isDoubtful: () => doubts > 0 || Deferred.isDoneUnsafe(lost),
-    /** It gave a sequence that it had given before. */
+    /** Reports that the stream reused a sequence. */
     lose,
     lost: Deferred.await(lost)
   }

@@ -6,7 +6,7 @@ import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
 import type { AttemptResult } from "../../domain/outcome.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
-/** An attempt that was made, and what came of it. */
+/** An attempt and its result. */
 interface Made {
   /** Its number within the round, from 1. */
   readonly attempt: number
@@ -14,10 +14,10 @@ interface Made {
 }
 
 /**
- * A fact about a delivery: what was known of it before an attempt, and what came of one. In one piece,
- * for there is one for each delivery, and to copy it costs more than to make it.
+ * Makes a fact about a delivery. The whole literal is built at once: there is one fact per
+ * delivery, and copying it costs more than building it.
  *
- * @param plan of its event, where no other fact tells it.
+ * @param plan the plan of its event, where no other fact holds it.
  */
 export const deliveryFact = (
   { delivery, place }: Pick<AckHandle, "delivery" | "place">,
@@ -53,7 +53,7 @@ export const deliveryFact = (
   plan
 })
 
-/** The fact of an attempt that succeeded. */
+/** Makes the fact of a successful attempt. */
 export const deliveredFact = (
   held: Pick<AckHandle, "delivery" | "place">,
   progress: Progress,
@@ -64,8 +64,8 @@ export const deliveredFact = (
   deliveryFact(held, "delivered", at, worker, { attempt: progress.attempts + 1, result }, plan)
 
 /**
- * One line per outcome, with neither bodies nor headers. What was delivered is for the history to
- * tell: thousands of lines a second would hide those about what was not.
+ * Logs one line per outcome, with neither bodies nor headers. A success is logged at debug level
+ * only: thousands of lines a second would hide the failures, and the history holds them all.
  */
 export const logFact = (fact: Fact) =>
   Effect.logWithLevel(fact.kind === "delivered" ? "Debug" : "Info")(fact.kind, {

@@ -9,16 +9,16 @@ import { nextStep } from "../../policy/next-step.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { deliveryFact } from "./delivery-fact.ts"
 
-/** What an attempt that did not succeed comes to. */
+/** What follows from a failed attempt. */
 export interface FailedAttempt {
   readonly step: NextStep
   /** Its `attempt-failed` fact. */
   readonly fact: Fact
-  /** What is known of the delivery after it. */
+  /** The delivery's progress after the attempt. */
   readonly progress: Progress
 }
 
-/** Decides what becomes of a delivery after an attempt that did not succeed. */
+/** Decides what happens to a delivery after a failed attempt. */
 export const judgeFailure = Effect.fnUntraced(function* (
   held: Pick<AckHandle, "delivery" | "place">,
   progress: Progress,
@@ -57,7 +57,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
   return failed
 })
 
-/** Disables an endpoint whose receiver has answered that it wants no more. */
+/** Disables an endpoint whose receiver answered 410 Gone. */
 export const disableWhereGone = (
   { delivery }: Pick<AckHandle, "delivery">,
   endpoint: LiveEndpoint,

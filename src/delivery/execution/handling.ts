@@ -17,13 +17,19 @@ import type { AckHandle } from "../source/ack-handle.ts"
 import { disableWhereGone } from "./failed-attempt.ts"
 import type { Settlement } from "./settlement.ts"
 
-/** Pause before what cannot be decided now is looked at again, ms. */
+/**
+ * Redelivery delay of a delivery that cannot be decided about now, ms. A delay of more than this is
+ * a stored decision.
+ */
 const reservedWithinMs = 1_000
-/** Pause before an endpoint that only the leader knows is looked for again, ms. */
+/** Redelivery delay where only the leader knows the endpoint yet, ms. */
 const redeliveryPauseMs = 250
-/** Stands for what was decided about a message that has ended: the broker forgot that it was told. */
+/**
+ * Returned in place of a decision for a message that has ended, and whose acknowledgement the
+ * broker lost.
+ */
 const gone = "gone"
-/** A delivery that is early by no more than this is made at once, ms. */
+/** A delivery that is early by no more than this is attempted at once, ms. */
 const timerToleranceMs = 1
 
 export interface HandlingOptions {
@@ -31,9 +37,9 @@ export interface HandlingOptions {
   readonly settlement: Settlement
   readonly sender: Sender
   readonly worker: string
-  /** No attempt begins while this is false. */
+  /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
-  /** Told of each attempt that was made, and of what was known before it, before it is settled. */
+  /** Called with each attempt's outcome and the progress before it, before it is settled. */
   readonly answered: (
     endpoint: LiveEndpoint,
     delivery: Delivery,
@@ -42,13 +48,14 @@ export interface HandlingOptions {
   ) => void
 }
 
-/** Stores a delivery elsewhere, with what is known of it from its attempts. */
+/** Stores a delivery elsewhere, with its progress. */
 export type Relocate = (held: AckHandle, progress: Progress) => Effect.Effect<PubAck, PublishError>
 
 /**
- * What is done with a message that one stream holds: what was decided about it earlier is carried
- * out; a delivery whose endpoint is gone or whose time is over ends; one that comes too early goes
- * back; else one attempt is made and settled, or it moves to where it can wait.
+ * Handles the messages of one stream. A decision that was stored earlier is applied. A delivery
+ * ends if its endpoint is gone or its deadline has passed. A delivery that arrives before its time
+ * is NAKed or scheduled. Otherwise one attempt is made and settled, or the delivery moves to where
+ * it can wait.
  */
 export const makeHandling = Effect.fnUntraced(function* (options: HandlingOptions) {
   const { memory, sender, settlement } = options
@@ -59,12 +66,15 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const reached = yield* Failpoint
   const { clock } = sender
 
-  /** What was decided about a message: from memory or, where a former owner did, from the leader. */
+  /**
+   * Returns the stored decision about a message: from memory, or from the leader where a former
+   * owner made it.
+   */
   const recall = (held: AckHandle) => {
     const { seq } = held.place
     const known = memory.waiting.get(seq)
     if (known !== undefined && isOf(known.record, held.delivery)) return Effect.succeed(known)
-    // A stream that lost its tail gives the same sequence to another.
+    // A truncated stream reuses the sequence for another message.
     if (known !== undefined) memory.waiting.delete(seq)
     return memory.recorded.has(seq) ? recallFormer(held) : Effect.succeed(undefined)
   }
@@ -82,7 +92,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     return waiting
   })
 
-  /** The endpoint that may be tried at once, where all there is to ask is answered by memory. */
+  /** Returns the endpoint if the delivery may be attempted now, as far as memory alone can tell. */
   const readyFor = (held: AckHandle): LiveEndpoint | undefined => {
     const { delivery, place } = held
     const isNew = !memory.waiting.has(place.seq) && !memory.recorded.has(place.seq)
@@ -105,7 +115,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     options.answered(endpoint, held.delivery, sent, progress)
   }
 
-  /** Sends it and settles what comes of it. */
+  /** Attempts a delivery and settles the outcome. */
   const attempt = (held: AckHandle, progress: Progress, endpoint: LiveEndpoint) => {
     return Effect.flatMap(send(sender, held, endpoint, progress.attempts + 1), (sent) => {
       answered(held, endpoint, sent, progress)
@@ -115,7 +125,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     })
   }
 
-  /** The same without a fiber as long as it goes well, for this is the way of nearly every delivery. */
+  /** Does the same on the fast path, without a fiber. Nearly all deliveries take it. */
   const attemptFast = (
     held: AckHandle,
     endpoint: LiveEndpoint,
@@ -145,9 +155,9 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   })
 
   /**
-   * All there is to consider before a delivery may be tried.
+   * Checks everything that must hold before an attempt, and makes the attempt.
    *
-   * @param instead what is done instead of trying it.
+   * @param instead called instead of the attempt.
    */
   const decide = Effect.fnUntraced(function* (
     held: AckHandle,
@@ -179,13 +189,14 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     const wait = nextAttemptAt - now
     if (waiting === undefined && wait > timerToleranceMs) {
       poisonGuard.clear(held)
-      // A schedule of the broker fires a little early at most; else it failed before it came here.
+      // A broker schedule fires at most a little early. A longer wait means that a direct attempt
+      // failed before the delivery was queued.
       return yield* wait > reservedWithinMs
         ? settlement.postpone(held, progress, nextAttemptAt)
         : Effect.sync(() => held.nak(wait))
     }
     if (instead !== undefined) return yield* instead(progress)
-    // Just made, and nobody here knows yet how many requests it takes.
+    // The endpoint was created just now: its live state, with its limits, is not known here yet.
     if (directory.find(standing.endpoint.key) === undefined) return held.nak(redeliveryPauseMs)
     const told = progress.attempts - held.delivery.progress.attempts
     if (trials > 0 || poisonGuard.watches(held, told))
@@ -213,13 +224,16 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     yield* settlement.end(held, progress, progress.ends ?? reason)
   })
 
-  /** A bug of ours, or a record that does not parse, is no fault of the receiver: no attempt is used up. */
+  /**
+   * A defect of Petrel, or a record that does not parse, is not the receiver's fault: it uses up no
+   * attempt.
+   */
   const guarded = <E>(held: AckHandle, work: Effect.Effect<void, E, Broker | Facts>) =>
     Effect.catchCauseIf(
       work,
       (cause) => !Cause.hasInterrupts(cause),
       (cause) =>
-        // The broker does not answer: nothing is known of the delivery, and nothing is decided.
+        // The broker does not answer: nothing is known of the delivery, so nothing is decided.
         Cause.squash(cause) instanceof BrokerError
           ? Effect.sync(() => held.nak(reservedWithinMs))
           : afterDefect(held, cause)
@@ -227,7 +241,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const services = Effect.provideService(Facts, facts)
 
   return {
-    /** Tries a delivery, or does what is to be done instead. */
+    /** Attempts a delivery, or does what applies instead. */
     deliver: (
       held: AckHandle,
       inFlightWork: InFlight<Broker | Facts>,
@@ -240,13 +254,13 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
         attemptFast(held, endpoint, inFlightWork.begin(ended, afterDefect))
       }
     },
-    /** The same, but where it would be tried it moves elsewhere instead. */
+    /** Moves a delivery elsewhere, where `decide` would attempt it. */
     putOff: (held: AckHandle, store: Relocate) =>
       guarded(
         held,
         decide(held, (progress) => settlement.moved(held, store(held, progress)))
       ),
-    /** The same, but it ends. */
+    /** Dead-letters a delivery, where it would be attempted. */
     refuse: (held: AckHandle, reason: DeadReason) =>
       guarded(
         held,
@@ -260,7 +274,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
 
 export type Handling = Effect.Success<ReturnType<typeof makeHandling>>
 
-/** An attempt is next, and not too early. */
+/** True where the next step is an attempt whose time has come. */
 const isDue = (
   { record: { decision }, isOutcomeRecorded }: WaitingDelivery,
   now: number
@@ -268,7 +282,7 @@ const isDue = (
   decision._tag === "Trying" ||
   (isOutcomeRecorded && decision._tag === "Nak" && decision.at - now <= timerToleranceMs)
 
-/** How often it was tried with caution, without anything coming of it. */
+/** Returns how many marked attempts were begun without an outcome. */
 const trialsOf = (waiting: WaitingDelivery | undefined): number =>
   waiting?.record.decision._tag === "Trying" ? waiting.record.decision.times : 0
 

@@ -24,38 +24,47 @@ import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import { judgeFailure } from "./failed-attempt.ts"
 import { makeSuccesses } from "./successes.ts"
 
-/** How long what the broker refuses waits before it is tried again, ms. */
+/** Redelivery delay after the broker refused to store a message, ms. */
 const refusedRetryMs = 30_000
 /**
- * How long what finds no room among the dead letters waits, unless it is woken before, ms; and over
- * how much more that is spread.
+ * How long a delivery waits for space in DEAD unless it is woken earlier: at least `least` ms,
+ * spread over `spread` ms more.
  */
 const roomRetryMs = { least: 300_000, spread: 60_000 }
-/** The same where it did not answer. */
+/** Redelivery delay after the broker did not answer, ms. */
 const silentRetryMs = 1_000
 
 type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
 
 export interface SettlementOptions extends MovesOptions {
   readonly worker: string
-  /** Whether what finds no room there waits as a schedule, and not as a NAK. (Default: true) */
+  /**
+   * Whether a delivery waits for space in DEAD as a broker schedule, not by NAK. (Default: true)
+   */
   readonly schedulesEnds?: boolean
-  /** What a former owner would decide, the new one decides. */
+  /** Stops a former owner: only the current owner decides. */
   readonly fence: OwnerFence
-  /** A new id for each request really made. */
+  /** Makes an id for each request that is sent. */
   readonly nextId: () => string
-  /** Told of each delivery that has ended without success, with its attempts, and when (ms since the epoch). */
+  /**
+   * Called when a delivery has ended without success, with its progress and the time (ms since the
+   * epoch).
+   */
   readonly onDeadLettered?: (delivery: Delivery, progress: Progress, at: number) => void
-  /** Waiting in this partition by NAK, beyond which schedules are used. (Default: 20,000) */
+  /**
+   * Deliveries of this partition that wait by NAK; above this number, schedules are used. (Default:
+   * 20,000)
+   */
   readonly maxWaiting?: number | undefined
 }
 
 /**
- * What is done about the outcome of an attempt: the fact first, then the release.
+ * Settles the outcome of an attempt: the fact first, then the release.
  *
- * Success: fact `delivered`, ack; by a former owner `delivered-late`. Anything else is decided once and written down (`RetryRecord`)
- * before it is carried out: the attempt's fact, then the NAK; or the schedule, then the ack; or
- * the dead letter, its fact, then the ack. Each step may be repeated after a crash.
+ * A success appends the fact `delivered` (a former owner appends `delivered-late`), then
+ * acknowledges. For anything else, one decision is made and stored as a `RetryRecord` before it is
+ * applied: the attempt's fact, then the NAK; or the schedule, then the acknowledgement; or the dead
+ * letter, its fact, then the acknowledgement. Each step may be repeated after a crash.
  */
 export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOptions) {
   const { memory, records, worker } = options
@@ -71,7 +80,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     return stored
   })
 
-  /** Keeps the floor of the history below the facts of `work` until it has let go of its message. */
+  /**
+   * Keeps the history watermark below the facts of `work` until `work` has released its message.
+   */
   const unsettled = <A, E, R>(work: Effect.Effect<A, E, R>) =>
     Effect.suspend(() => {
       const mark = memory.settled.open()
@@ -81,7 +92,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       )
     })
 
-  /** Lets go of a message whose delivery has ended, or is stored elsewhere. */
+  /** Releases a message whose delivery has ended or is stored elsewhere. */
   const finish = (held: AckHandle): Effect.Effect<void> => {
     const { seq, stream } = held.place
     memory.settled.add(seq, held.delivery)
@@ -118,7 +129,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       )
     )
 
-  /** The same without a fiber, for this is the way of nearly every delivery. */
+  /** Does the same on the fast path, without a fiber. Nearly all deliveries take it. */
   const succeedPlainly = (
     held: AckHandle,
     progress: Progress,
@@ -131,13 +142,13 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       stored: (fact, seq) => release(held, fact, seq)
     })
 
-  /** How a delivery waits for its next attempt. */
+  /** Chooses how a delivery waits for its next attempt. */
   const waitUntil = (at: number): Decision => {
     const wait = waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting)
     return { _tag: wait === "nak" ? "Nak" : "Schedule", at }
   }
 
-  /** Writes down what was decided, so that it outlives this worker. */
+  /** Stores a decision, so that it outlives this worker. */
   const remember = Effect.fnUntraced(function* (held: AckHandle, decided: Decided) {
     yield* asOwner
     const { endpoint, eventAt, eventSeq, round, tenant } = held.delivery
@@ -158,7 +169,7 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     yield* apply(held, waiting, false)
   }, unsettled)
 
-  /** Stores the fact of the attempt that led to a decision, unless that was done already. */
+  /** Appends the fact of the attempt that led to a decision, unless the history holds it. */
   const tell = Effect.fnUntraced(function* (
     held: AckHandle,
     { record, isOutcomeRecorded }: WaitingDelivery,
@@ -174,7 +185,10 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
       memory.waiting.set(held.place.seq, forgetOutcome(record))
   })
 
-  /** Does what was decided; from wherever it was left off, where somebody may have begun. */
+  /**
+   * Applies a decision. `begun` is true where it may have been applied in part before; the finished
+   * steps are then searched for.
+   */
   const apply = Effect.fnUntraced(function* (
     held: AckHandle,
     waiting: WaitingDelivery,
@@ -243,8 +257,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
   })
 
   /**
-   * Lets a delivery that has ended wait as a schedule for room among the dead letters: as a NAK each
-   * would take up a place of its partition's consumer, and come back to no purpose.
+   * Lets an ended delivery wait for space in DEAD as a broker schedule. A NAK would take one of its
+   * consumer's pending acknowledgements, and redeliver the message for nothing.
    */
   const awaitRoom = Effect.fnUntraced(function* (
     held: AckHandle,
@@ -262,13 +276,16 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     yield* schedule(held, waiting.record, at, false)
   })
 
-  /** Stores a delivery elsewhere as its owner, by `store`, which may be repeated. */
+  /** Stores a delivery elsewhere, as the partition's owner. `store` may be repeated. */
   const relocate = (store: Effect.Effect<PubAck, PublishError>) =>
     Effect.map(records.within(options.layout.moveDedupe / 2, Effect.andThen(asOwner, store)), () =>
       reached("moved")
     )
 
-  /** DEAD may be full: the decision stands, and is carried out when the delivery comes back. */
+  /**
+   * Redelivers a message whose decision could not be applied, for instance because DEAD is full.
+   * The decision stays, and is applied then.
+   */
   const patiently =
     (held: AckHandle) =>
     <R>(work: Effect.Effect<void, PublishError | BrokerError, R>): Effect.Effect<void, never, R> =>
@@ -324,32 +341,35 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     succeeded,
     succeedPlainly,
     failed,
-    /** Lets go of a message once more that has ended, or lies elsewhere. */
+    /** Releases a message again whose delivery has ended or is stored elsewhere. */
     finish,
-    /** Writes down that a delivery is tried with caution, and how often that was done. */
+    /** Stores that a suspect delivery is about to be attempted, and how often that happened. */
     mark: (held: AckHandle, progress: Progress, times: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
         remember(held, { decision: { _tag: "Trying", times }, decidedAt, progress })
       ),
-    /** Lets a delivery wait whose last attempt was told of before it came here. */
+    /**
+     * Lets a delivery wait for its next attempt, where the last attempt's fact was stored before
+     * the delivery was queued.
+     */
     postpone: (held: AckHandle, progress: Progress, at: number) =>
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
         decide(held, { decision: waitUntil(at), decidedAt, progress })
       ).pipe(patiently(held), Effect.provideContext(context)),
-    /** Ends a delivery without an attempt; what was begun earlier stands. */
+    /** Ends a delivery without an attempt. A decision that was begun earlier stands. */
     end: (held: AckHandle, progress: Progress, reason: DeadReason) =>
       end(held, progress, reason).pipe(unsettled, patiently(held), Effect.provideContext(context)),
-    /** Goes on with what was decided earlier. */
+    /** Continues with a stored decision. */
     resume: (held: AckHandle, waiting: WaitingDelivery) =>
       unsettled(apply(held, waiting, true)).pipe(patiently(held), Effect.provideContext(context)),
     relocate,
-    /** Lets a delivery go that is stored elsewhere as it is, by `store`, which may be repeated. */
+    /** Stores a delivery elsewhere, then releases it here. `store` may be repeated. */
     moved: (held: AckHandle, store: Effect.Effect<PubAck, PublishError>) =>
       Effect.andThen(
         relocate(store),
         Effect.suspend(() => finish(held))
       ).pipe(unsettled, patiently(held)),
-    /** Passes while what is decided is decided by the owner. */
+    /** Succeeds while this worker owns the partition. */
     asOwner,
     fence: options.fence,
     successes,
@@ -366,7 +386,7 @@ const isRefusal = (error: PublishError | BrokerError): boolean =>
 const waitOf = ({ _tag }: Decision): Fact["wait"] =>
   _tag === "Nak" ? "nak" : _tag === "Schedule" ? "schedule" : undefined
 
-/** In memory a decision is enough; the outcome's fact is in the history and may be large. */
+/** Drops the outcome's fact from memory: it is in the history, and may be large. */
 const forgetOutcome = (record: RetryRecord): WaitingDelivery => {
   const { outcome: _, ...rest } = record
   return { record: rest, isOutcomeRecorded: true }

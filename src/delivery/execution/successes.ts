@@ -7,37 +7,37 @@ import { readFact } from "../../history/fact-at.ts"
 import { Facts } from "../../history/facts.ts"
 import type { CompletedDeliveries } from "../recovery/completed-deliveries.ts"
 
-/** A success as the history has it. */
+/** A success as the history holds it. */
 export interface StoredSuccess {
   readonly fact: Fact
   readonly seq: number
 }
 
-/** The fact of a success, and what follows it. */
+/** The fact of a success, and what follows once it is stored. */
 export interface Success extends Pick<StoredSuccess, "fact"> {
   readonly id: string
-  /** How it is appended where it is not known to have been stored just now. (Default: `append`) */
+  /** Appends the fact where the fast path did not. (Default: `append`) */
   readonly again?: () => Effect.Effect<StoredSuccess, never, Broker>
-  /** What is done once the history has it. */
+  /** Called once the history holds the fact. */
   readonly stored: (fact: Fact, seq: number) => Effect.Effect<void>
 }
 
-/** Appends the facts of successes of one partition. */
+/** Appends the success facts of one partition. */
 export interface Successes {
   /**
-   * Appends the fact of a success however long it takes: `delivered` where this worker owns the
-   * partition when it is stored, `delivered-late` where another has taken it over. Each try asks anew,
-   * since it may have to wait for the broker for minutes.
+   * Appends a success however long it takes: `delivered` if this worker owns the partition when the
+   * fact is stored, `delivered-late` if another has taken it over. Each try checks ownership again,
+   * since the append may wait for the broker for minutes.
    */
   readonly append: (fact: Fact, id: string) => Effect.Effect<StoredSuccess, never, Broker>
   /**
-   * The same without a fiber for as long as all goes well. Until the fact has come to its end the
-   * floor of the history stays below it.
+   * Does the same without a fiber on the fast path. The history watermark stays below the fact
+   * until it is stored.
    */
   readonly appendPlainly: (work: InFlightWork<Broker>, success: Success) => void
 }
 
-/** Reads a fact that the history is known to hold, however long that takes. */
+/** Reads a fact that the history is known to hold, however long it takes. */
 export const readSurely = (seq: number) =>
   readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
 
@@ -60,8 +60,8 @@ export const makeSuccesses = Effect.fnUntraced(function* (
     if (isOnTime(last) || !duplicate) return { fact: last, seq }
     const there = yield* readSurely(seq)
     if (!Option.exists(there, isOnTime)) return { fact: last, seq }
-    // A connection that stood still may have brought the first try to the broker after another owner
-    // had begun: the history must not be left with a success on time beside that owner's dead letter.
+    // A stalled connection may have carried the first try to the broker after another owner had
+    // begun. The history must not hold an on-time success beside that owner's dead letter.
     const late = yield* facts.append(last, `${id}.late`)
     return { fact: last, seq: late.seq }
   })
@@ -72,7 +72,7 @@ export const makeSuccesses = Effect.fnUntraced(function* (
     const settle = (stored?: { readonly seq: number; readonly duplicate: boolean }) => {
       const isNew = stored !== undefined && (again === undefined || !stored.duplicate)
       work.step(() => {
-        // Stored or not, it was begun when the mark was set.
+        // The fact may be stored already, so the mark stays open while it is appended again.
         if (!isNew) {
           const appended = again === undefined ? append(fact, id) : again()
           const whole = Effect.flatMap(appended, ({ fact, seq }) => follow(fact, seq))

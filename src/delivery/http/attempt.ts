@@ -4,15 +4,15 @@ import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
 import { dispatchFor, freshConnectMs } from "./connector.ts"
 import { type Failure, failure, failureOf } from "./failure.ts"
 
-/** Bytes of an answer that are read; the connection of a longer one is closed. */
+/** Maximum bytes of an answer that are read. The connection of a longer one is closed. */
 const maxAnswerBytes = 64 * 1024
-/** Bytes of an answer that are kept. */
+/** Maximum bytes of an answer that are kept. */
 const maxSnippetBytes = 1024
 const maxHeaderLength = 256
-/** In ms, about 24 days: what is longer fires at once. */
+/** Longest delay of a Node timer, ms, about 24 days: a longer one fires at once. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** Headers of an answer that help to find out what happened. None that could carry a credential. */
+/** Headers of an answer that help to diagnose a failure. None may carry a credential. */
 const keptHeaders = [
   "content-type",
   "content-length",
@@ -36,12 +36,15 @@ export interface AttemptRequest {
   readonly target: Target
   /** Name, value, name, value…; valid as HTTP headers. */
   readonly headers: ReadonlyArray<string>
-  /** The endpoint's own headers, alike: they may be credentials, so no other origin gets them. */
+  /**
+   * The endpoint's own headers, in the same form. They may be credentials, so no other origin gets
+   * them.
+   */
   readonly ownHeaders: ReadonlyArray<string>
   readonly body: Uint8Array
-  /** Limit for all of the attempt in ms: connections, redirects, the last byte of the answer. */
+  /** Time limit of the whole attempt, ms: connections, redirects, the last byte of the answer. */
   readonly timeoutMs: number
-  /** Redirects followed at most; with 0 a redirect is an answer like any other. */
+  /** Maximum redirects to follow. With 0, a redirect is an answer like any other. */
   readonly redirects: number
 }
 
@@ -78,7 +81,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // It waited for its connection longer than the attempt lasted: nothing of it may go out now.
+    // The attempt ended while the request waited for its connection: it must not be sent.
     if (this.over) {
       controller.abort(abandoned)
       return
@@ -121,7 +124,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.attempt.failed(this, failureOf(error, this.status !== 0))
   }
 
-  /** Ends it from this side: its connection is closed, or it is never sent if it has none yet. */
+  /** Aborts the request: its connection is closed, or it is never sent if it has none yet. */
   abort(): void {
     if (this.over) return
     this.over = true
@@ -132,7 +135,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     const headers: Record<string, string> = {}
     for (const name of keptHeaders) {
       const value = headerOf(this.headers, name)
-      // The query of a location is where tokens travel.
+      // The query of a location often carries tokens.
       if (value !== undefined)
         headers[name] = name === "location" ? (value.split(/[?#]/, 1)[0] ?? "") : value
     }
@@ -142,7 +145,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #text(): string {
     if (this.snippet === undefined) return ""
     if (this.bytes === this.snippet.length) return this.snippet.toString("utf8")
-    // Cut off: as a stream, so that a character the cut goes through is left out, not garbled.
+    // The body is cut: stream mode drops a character that the cut splits, instead of garbling it.
     return new TextDecoder().decode(this.snippet, { stream: true })
   }
 }
@@ -272,28 +275,31 @@ const runParsed = (): void => {
 }
 
 /**
- * Runs when undici has finished with the answer at hand and taken its connection back, which it
- * does in an immediate of its own. Called from within a handler, whatever sends another request
- * would run inside undici's parser, which cannot be entered twice, and would find the connection
- * still in use and open one more. One immediate does for all answers of a turn.
+ * Runs a step after undici has finished with the current answer and taken its connection back,
+ * which it does in an immediate of its own. Inside a handler, a step that sends another request
+ * would run inside undici's parser, which is not reentrant. It would also find the connection in
+ * use, and open another. One immediate serves all answers of a turn.
  */
 const afterParsing = (step: () => void): void => {
   if (parsed.push(step) === 1) queueMicrotask(() => setImmediate(runParsed))
 }
 
-/** An attempt under way. */
+/** An attempt in flight. */
 export interface Running {
-  /** Ends it without an outcome: the connection in use is closed; a request that waits for one is never sent. */
+  /**
+   * Cancels it without an outcome. The connection in use is closed; a request that waits for one is
+   * never sent.
+   */
   readonly interrupt: () => void
 }
 
 /**
- * Makes one attempt: POSTs the request, follows redirects, and calls `done` once with how it went.
+ * Makes one attempt: POSTs the request, follows redirects, and calls `done` once with the result.
  *
- * What goes wrong is in the result, and so is the status where one had come before it went wrong.
- * A result without error has a complete answer, or one that was cut at 64 KiB.
- * Durations are of the monotonic clock: they measure I/O, so a clock of tests has no say in them.
- * Plain callbacks, for it is on the path of every delivery.
+ * The result holds any error, and the status if it arrived before the error. A result without error
+ * has a complete answer, or one cut at 64 KiB. Durations are of the monotonic clock: they measure
+ * I/O, so a test's clock does not affect them. Plain callbacks, because every delivery takes this
+ * path.
  */
 export const startAttempt = (
   agent: Agent,

@@ -7,7 +7,7 @@ import type { Refusal } from "../../policy/address.ts"
 import { Names, NameUnresolved, type Resolve } from "./names.ts"
 
 /**
- * No connection was made, or none was used: the address or its port is not allowed. The message is
+ * No connection was made or used, because the address or its port is not allowed. The message is
  * for the tenant: it names no address that is not in the URL itself.
  */
 export class AddressRefused extends Error {
@@ -25,7 +25,7 @@ export class AddressRefused extends Error {
   }
 }
 
-/** What may not be reached, for the operator's eyes. */
+/** A refused connection, for the operator. */
 export interface Refused {
   readonly tenant: string
   readonly host: string
@@ -34,26 +34,31 @@ export interface Refused {
 }
 
 export interface AgentOptions {
-  /** Why no request may go to this port of an IP address, in whatever form of text it comes; undefined where it may. */
+  /**
+   * Returns why no request may go to this port of an IP address, in any text form; undefined where
+   * it may.
+   */
   readonly refuses: (ip: string, port: number) => Refusal | undefined
-  /** Told of each connection that was refused. */
+  /** Called with each refused connection. */
   readonly onRefused?: ((refused: Refused) => void) | undefined
-  /** Limit for name look-up, TCP and TLS together, in ms. (Default: 10 000) */
+  /** Time limit of name look-up, TCP and TLS together, ms. (Default: 10 000) */
   readonly connectTimeoutMs?: number
   /** (Default: the hosts file, and the system's name servers) */
   readonly resolve?: Resolve
-  /** What vouches for receivers. (Default: as for Node itself) */
+  /** Certificates trusted for receivers. (Default: those of Node itself) */
   readonly secureContext?: SecureContext | undefined
 }
 
 let freshMs: number | undefined
 
 /**
- * How long the connection took that is being handed over right now, in ms, else undefined.
+ * Returns how long the connection took that is being handed over right now, ms; undefined where
+ * none is.
  *
- * undici tells a request nothing about its connection, but starts the one that a connection was
- * made for while the connector's callback runs: asked from `onRequestStart`, this is that
- * request's time for look-up, TCP and TLS, and undefined on a connection that was kept alive.
+ * undici tells a request nothing about its connection. But while the connector's callback runs,
+ * undici starts the request for which the connection was made. Called from `onRequestStart`, this
+ * returns that request's time for look-up, TCP and TLS, or undefined on a connection that was kept
+ * alive.
  */
 export const freshConnectMs = (): number | undefined => freshMs
 
@@ -61,9 +66,9 @@ export const freshConnectMs = (): number | undefined => freshMs
 let dispatchingFor = ""
 
 /**
- * Dispatches a request in the name of a tenant, whose look-ups wait for each other and for nobody
- * else's. undici tells the connector nothing about the request that a connection is made for, but
- * calls it while it takes the request in.
+ * Dispatches a request in the name of a tenant, so that its name look-ups wait for no other
+ * tenant's. undici tells the connector nothing about the request that needs a connection, but calls
+ * it synchronously during the dispatch.
  */
 export const dispatchFor = (
   tenant: string,
@@ -79,10 +84,10 @@ export const dispatchFor = (
   }
 }
 
-/** A connection that is to be made. */
+/** A connection that is about to be made. */
 type Wanted = Omit<Refused, "address">
 
-/** Those of the addresses that may be connected to; where there is none, why. */
+/** Returns the addresses that may be connected to; if there is none, why. */
 const permitted = (
   { onRefused, refuses }: AgentOptions,
   wanted: Wanted,
@@ -99,9 +104,9 @@ const permitted = (
 
 const guardedConnector = (options: AgentOptions): buildConnector.connector => {
   const { connectTimeoutMs = 10_000, resolve = new Names().resolve } = options
-  /** Set while a connection is begun, which is when net asks for the addresses. */
+  /** Set while a connection begins, which is when net looks up the addresses. */
   let wanted: Wanted | undefined
-  /** Hands on only addresses that are allowed, so that no connection to another is even begun. */
+  /** Passes on allowed addresses only, so that no connection to another one begins. */
   const lookup: LookupFunction = (hostname, { all }, callback) => {
     const asked = wanted ?? { tenant: "", host: hostname, port: 0 }
     resolve(hostname, asked.tenant, (found) => {
@@ -126,7 +131,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
     const { hostname: host } = target
     const port = Number(target.port) || (target.protocol === "https:" ? 443 : 80)
     const asked = { tenant: dispatchingFor, host, port }
-    // A literal address is never looked up. URL has already brought forms such as 0x7f.1 into order.
+    // A literal address is never looked up. URL has already normalized forms such as 0x7f.1.
     const refused =
       isIP(host) === 0 ? undefined : permitted(options, asked, [{ address: host, family: 0 }])
     if (refused instanceof Error) {
@@ -136,7 +141,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
     wanted = asked
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
-      // What counts is who is at the other end, whatever was resolved before.
+      // The address of the peer decides, whatever was resolved before.
       const address = socket.remoteAddress
       const reached =
         address === undefined
@@ -158,10 +163,10 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
 }
 
 /**
- * The HTTP client for all attempts of a process: connections are kept alive per origin and never
- * go to an address that is not allowed. HTTP/1.1 only. Their number is not limited here, since
- * each endpoint's cap on requests in flight does that; nor is time beyond the connect time-out,
- * since an attempt has one limit for all of it.
+ * The HTTP client for all attempts of a process. Connections are kept alive per origin, and never
+ * go to an address that is not allowed. HTTP/1.1 only. It does not limit the number of connections,
+ * because each endpoint's limit of requests in flight does. Beyond the connect time-out it sets no
+ * time limit, because an attempt has one limit for all of it.
  */
 export const makeAgent = (options: AgentOptions): Agent =>
   new Agent({
@@ -173,7 +178,7 @@ export const makeAgent = (options: AgentOptions): Agent =>
     keepAliveMaxTimeout: 60_000
   })
 
-/** `makeAgent` for a scope: its end closes all connections at once, used or idle. */
+/** {@link makeAgent} for a scope: its end closes all connections at once, used or idle. */
 export const agent = (options: AgentOptions) =>
   Effect.acquireRelease(
     Effect.sync(() => makeAgent(options)),

@@ -6,15 +6,15 @@ import { agent, type Refused } from "./connector.ts"
 import { Names } from "./names.ts"
 import { ownAddresses } from "./own-addresses.ts"
 
-/** Where a worker's requests may go, and what vouches for receivers. */
+/** Where a worker's requests may go, and which certificates are trusted for receivers. */
 export interface Egress {
   /** What all tenants may reach. */
   readonly everyone: Reach
-  /** What single tenants may reach besides, by tenant. */
+  /** What single tenants may reach in addition, by tenant. */
   readonly tenants: ReadonlyMap<string, Reach>
   /**
-   * Certificates of authorities (PEM) that vouch for receivers besides those that Node trusts, and
-   * not for the broker. Those of NODE_EXTRA_CA_CERTS vouch for the broker, and not for receivers.
+   * CA certificates (PEM) trusted for receivers in addition to those that Node trusts, but not for
+   * the broker. Those of NODE_EXTRA_CA_CERTS are trusted for the broker, and not for receivers.
    */
   readonly receiverCa?: string | undefined
 }
@@ -41,7 +41,10 @@ const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
   }
 })
 
-/** What vouches for receivers; undefined where that is all that Node trusts. */
+/**
+ * Returns the certificates trusted for receivers; undefined where they are exactly those that Node
+ * trusts.
+ */
 const trust = (receiverCa: string | undefined): SecureContext | undefined => {
   const forBroker = new Set(getCACertificates("extra"))
   if (receiverCa === undefined && forBroker.size === 0) return undefined
@@ -50,11 +53,12 @@ const trust = (receiverCa: string | undefined): SecureContext | undefined => {
 }
 
 /**
- * The HTTP client for each tenant, for a scope. Tenants share one, and its connections; one that
- * may reach more has its own, so that nobody else uses a connection that only it may make.
+ * Makes the HTTP client for each tenant, for a scope. Tenants share one client and its connections.
+ * A tenant that may reach more has its own, so that no other tenant uses a connection that only it
+ * may make.
  */
 export const makeAgents = Effect.fnUntraced(function* ({ everyone, receiverCa, tenants }: Egress) {
-  // Better now than at the first request, where the system does not tell them.
+  // Fails at the start, not at the first request, where the system does not list its addresses.
   ownAddresses()
   const names = new Names()
   const onRefused = yield* makeRefusalLog

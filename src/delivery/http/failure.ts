@@ -6,7 +6,7 @@ export type Failure = NonNullable<AttemptResult["error"]>
 
 const maxMessageLength = 200
 
-/** Makes a failure; what is said is kept to one short line. */
+/** Makes a failure. The message is cut to one short line. */
 export const failure = (kind: ErrorClass, message: string): Failure => {
   const line = message.split("\n", 1)[0] ?? ""
   return {
@@ -16,7 +16,7 @@ export const failure = (kind: ErrorClass, message: string): Failure => {
 }
 
 interface Parts {
-  /** A string always: a DOMException's code is a number. */
+  /** Always a string: a DOMException's code is a number. */
   readonly code: string
   readonly name: string
   readonly syscall: string
@@ -33,17 +33,18 @@ const partsOf = (error: unknown): Parts => {
   }
 }
 
-/** Codes of Node's TLS and of OpenSSL's handshake and certificate checks. */
+/** Codes of Node's TLS, and of OpenSSL's handshake and certificate checks. */
 const tls =
   /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_|HOSTNAME_MISMATCH$|ERROR_IN_CERT_)/
 const notHttp =
   /^(UND_ERR_HEADERS_OVERFLOW|UND_ERR_INVALID_ARG|UND_ERR_NOT_SUPPORTED|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/
 const unasked = /^bad (response|upgrade)$/
 
-/** The end of the connection amid an answer, which is no fault of the HTTP spoken until then. */
+/** True where the connection ended within an answer. The HTTP spoken until then was valid. */
 const brokeOff = ({ code, name, message }: Parts, answered: boolean): boolean =>
   (name === "HTTPParserError" && message.includes("EOF")) ||
-  // Before the head is complete, undici says the same of a length that is no number or given twice.
+  // Before the head is complete, undici reports the same code for a length that is not a number or
+  // given twice.
   (code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && answered)
 
 const classOf = (parts: Parts, answered: boolean): ErrorClass => {
@@ -53,13 +54,16 @@ const classOf = (parts: Parts, answered: boolean): ErrorClass => {
   if (tls.test(code)) return "tls"
   if (brokeOff(parts, answered)) return "connection"
   if (code === "UND_ERR_SOCKET" && unasked.test(message)) return "protocol"
-  // undici does not expect every status that its parser lets through.
+  // undici's parser accepts statuses that undici itself does not expect.
   if (code === "ERR_ASSERTION") return "protocol"
   if (name === "HTTPParserError" || notHttp.test(code)) return "protocol"
   return "connection"
 }
 
-/** Where undici, OpenSSL or Node say too little or too much, other words; else their own. */
+/**
+ * Returns a message in our words where that of undici, OpenSSL or Node says too little or too much;
+ * else their own.
+ */
 const messageOf = (parts: Parts, answered: boolean): string => {
   const { code, message } = parts
   const when = answered ? "before the answer was complete" : "before an answer"
@@ -89,14 +93,14 @@ const messageOf = (parts: Parts, answered: boolean): string => {
 }
 
 /**
- * What an error of undici, net, tls or dns means for an attempt.
+ * Maps an error of undici, net, tls or dns to the failure of an attempt.
  *
- * @param answered whether the head of an answer had come.
+ * @param answered whether the head of an answer had arrived.
  */
 export const failureOf = (error: unknown, answered: boolean): Failure => {
   if (error instanceof AddressRefused) return failure("address", error.message)
   if (error instanceof NameUnresolved) return failure("dns", error.message)
-  // Happy eyeballs: one error per address that was tried, and nothing of its own to say.
+  // Happy eyeballs: one error per tried address, and no message of its own.
   if (error instanceof AggregateError && error.errors.length > 0) {
     const each = error.errors.map((part) => failureOf(part, answered))
     return failure(

@@ -17,7 +17,7 @@ const parsed = (text: string): ReadonlyMap<string, ReadonlyArray<LookupAddress>>
   return found
 }
 
-/** The names in the hosts file, whose changes count within a second. */
+/** The names in the hosts file. A change of the file applies within a second. */
 export class HostNames {
   readonly #file: SystemFile
   #text = ""
@@ -28,10 +28,10 @@ export class HostNames {
   }
 
   /**
-   * The addresses of a name that is not to be asked of a name server. `localhost` and what ends in
-   * it is this host (RFC 6761) where the file says nothing else.
+   * Returns the addresses of a name that needs no name server. `localhost` and names below it are
+   * this host (RFC 6761), unless the file says otherwise.
    *
-   * @param name in lower case, without a dot at its end.
+   * @param name in lower case, without a trailing dot.
    */
   find(name: string): ReadonlyArray<LookupAddress> | undefined {
     const text = this.#file.text()

@@ -1,15 +1,18 @@
 import type { AttemptResult } from "../../domain/outcome.ts"
 import { redacted } from "./redaction.ts"
 
-/** How much is kept of answers, from nothing to all that is read: each level adds to the one before it. */
+/**
+ * How much of an answer is kept, from nothing to all that is read: each level includes those before
+ * it.
+ */
 export const answerLevels = ["none", "status", "headers", "body"] as const
 export type AnswerLevel = (typeof answerLevels)[number]
 
 /**
- * What may be stored of how an attempt went: no more of the answer than `level` says, and none of
- * the secrets that it repeats.
+ * Returns what may be stored of an attempt's result: no more of the answer than `level` allows, and
+ * none of the secrets that it repeats.
  *
- * @param secrets called only where there is a text in which they could be.
+ * @param secrets called only where there is a text that could contain them.
  */
 export const keptResult = (
   result: AttemptResult,
@@ -29,7 +32,7 @@ export const keptResult = (
         : {
             class: error.class,
             message:
-              // It says where the redirect leads, which the answer does.
+              // The message names the redirect's target, which is part of the answer.
               error.class === "redirect" && !texts
                 ? "a redirect that is not followed"
                 : redacted(error.message, hidden)

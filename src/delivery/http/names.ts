@@ -18,34 +18,39 @@ export class NameUnresolved extends Error {
 
 type Found = ReadonlyArray<LookupAddress> | NameUnresolved
 
-/** Finds all addresses of a host name, and calls `done` once, perhaps before it returns. */
+/** Finds all addresses of a host name. Calls `done` once, possibly before it returns. */
 export type Resolve = (hostname: string, tenant: string, done: (found: Found) => void) => void
 
 export interface NamesOptions {
   /** (Default: /etc/hosts) */
   readonly hostsPath?: string
-  /** Name servers as `address:port`. (Default: those of /etc/resolv.conf, read again when it has changed) */
+  /**
+   * Name servers as `address:port`. (Default: those of /etc/resolv.conf, read again when it has
+   * changed)
+   */
   readonly servers?: ReadonlyArray<string>
-  /** Limit for one look-up, the wait for its turn included, ms. (Default: 5 000) */
+  /** Time limit of one look-up, its wait in line included, ms. (Default: 5 000) */
   readonly timeoutMs?: number
 }
 
-/** Look-ups of one tenant at the same time; what is beyond waits, and only that tenant's. */
+/** Maximum look-ups of one tenant at the same time. Further ones wait, and only that tenant's. */
 const maxLookupsPerTenant = 64
-/** Answers that are kept. */
+/** Maximum answers in the cache. */
 const maxCachedNames = 10_000
-/** An answer is kept as long as its records say, and no longer than this, ms. */
+/** An answer is cached for its records' TTL, and no longer than this, ms. */
 const maxTtlMs = 60_000
-/** How long it is kept that a name does not resolve, ms. */
+/** How long a failed look-up is cached, ms. */
 const failureKept = 2_000
 /** How long the addresses of one family wait for those of the other, ms. */
 const otherFamilyMs = 500
-/** A silent name server is asked again after some 1, 2 or 3 and 5 s, however quick it was before. */
+/**
+ * A silent name server is asked again after some 1, 2 or 3 and 5 s, however quick it was before.
+ */
 const patience = { timeout: 1_000, maxTimeout: 2_000, tries: 5 }
 
 interface Answer {
   readonly found: Found
-  /** On the monotonic clock, ms. */
+  /** End of its time in the cache, ms of the monotonic clock. */
   readonly until: number
 }
 
@@ -56,19 +61,19 @@ interface Waiter {
   readonly isOver: () => boolean
 }
 
-/** A tenant's look-ups: how many are under way, and which wait for their turn. */
+/** A tenant's look-ups: the number in flight, and those that wait in line. */
 interface Line {
   underWay: number
   readonly waiting: Array<Waiter>
 }
 
 /**
- * Host names and their addresses: from the hosts file, else from the name servers, asked by c-ares
- * without a thread. The system's resolver (getaddrinfo) has a few threads only, and names whose
- * servers are silent hold all of them, for every tenant.
+ * Host names and their addresses: from the hosts file, else from the name servers, through c-ares,
+ * which needs no thread. The system's resolver (getaddrinfo) has only a few threads, and names
+ * whose servers are silent would hold all of them, for every tenant.
  *
- * Look-ups of one name share an answer. Whoever uses an address must ask the guard again: an answer
- * that is kept may be one that is not allowed.
+ * Look-ups of one name share an answer. A caller that uses an address must ask the address guard
+ * again: a cached address may not be allowed.
  */
 export class Names {
   readonly #options: NamesOptions
@@ -112,7 +117,7 @@ export class Names {
     return undefined
   }
 
-  /** Joins the look-up that is under way, begins one, or waits for its turn. */
+  /** Joins the look-up of the same name that is in flight, begins one, or waits in line. */
   #begin(waiter: Waiter): void {
     const others = this.#underWay.get(waiter.name)
     if (others !== undefined) {
@@ -137,7 +142,7 @@ export class Names {
     })
   }
 
-  /** Goes on with the tenant's line as far as there is room. */
+  /** Begins waiting look-ups of the tenant as far as its limit allows. */
   #next(tenant: string, line: Line): void {
     while (line.underWay < maxLookupsPerTenant) {
       const waiter = line.waiting.shift()
@@ -157,7 +162,7 @@ export class Names {
     if (this.#answers.size > maxCachedNames && oldest !== undefined) this.#answers.delete(oldest)
   }
 
-  /** With the name servers that the system has now. */
+  /** Returns a resolver with the name servers that the system has now. */
   #current(): Resolver {
     const { servers } = this.#options
     const configured = servers?.join(" ") ?? this.#resolvConf.text()
@@ -180,13 +185,13 @@ export class Names {
   }
 }
 
-/** The family first that more likely gets through; the other is tried soon after. */
+/** Sorts the family first that is more likely to connect. The other one is tried soon after. */
 const inOrder = (addresses: ReadonlyArray<LookupAddress>): ReadonlyArray<LookupAddress> => {
   const first = hasGlobalV6() ? 6 : 4
   return addresses.toSorted((a, b) => Number(b.family === first) - Number(a.family === first))
 }
 
-/** Asks for both families, and takes what there is after `limitMs`. */
+/** Asks for both families, and takes what has arrived after `limitMs`. */
 const lookUp = async (resolver: Resolver, name: string, limitMs: number): Promise<Answer> => {
   const addresses: Array<LookupAddress> = []
   const codes: Array<string> = []
@@ -208,7 +213,7 @@ const lookUp = async (resolver: Resolver, name: string, limitMs: number): Promis
     })
   )
   const both = Promise.allSettled(asked)
-  // A name server that is silent about one family is no reason to do without the other.
+  // A name server that is silent about one family does not delay the other for long.
   const one = Promise.any(asked).then(
     () => pause(otherFamilyMs, undefined, { ref: false }),
     () => both
@@ -223,7 +228,8 @@ const lookUp = async (resolver: Resolver, name: string, limitMs: number): Promis
 const notThere: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"])
 
 /**
- * In words, what the name servers said. An error of theirs comes before what they do not have.
+ * Makes the error for what the name servers answered. An error of theirs takes precedence over a
+ * missing name or record.
  *
  * @param codes one for each family that was answered.
  */

@@ -1,14 +1,19 @@
-/** What stands in an answer where a secret was. */
+/** Replaces a secret in an answer. */
 const mark = "[redacted]"
 
-/** A value with fewer characters is no secret: to look for it would leave nothing of an answer. */
+/** A shorter value is not treated as a secret: redacting it would leave little of an answer. */
 const minSecretLength = 4
-/** So many characters of a secret's beginning are taken for the secret, wherever they are. */
+/**
+ * A prefix of a secret with this many characters is treated as the secret, anywhere in the text.
+ */
 const telling = 8
-/** So many are where the text ends: what was cut off may be the rest of it. */
+/**
+ * A prefix with this many characters is treated so at the end of the text: the rest may have been
+ * cut off.
+ */
 const tellingAtEnd = 3
 
-/** What an attempt sends that its answer may not bring into the history. */
+/** What an attempt sends that must not enter the history with its answer. */
 export interface Confidential {
   /** The endpoint's own headers: name, value, name, value… */
   readonly ownHeaders: ReadonlyArray<string>
@@ -20,11 +25,11 @@ export interface Confidential {
   readonly path: string
 }
 
-/** The schemes of RFC 7235 and their like: the word before the credential is none. */
+/** The schemes of RFC 7235 and similar ones: the word before the credential is not secret. */
 const credential = /^(?:basic|bearer|token|digest|negotiate|api-?key|key|hmac)\s+(\S.*)$/i
 
 const addHeader = (found: Array<string>, name: string, value: string): void => {
-  // Accept, Accept-Language and their like say what is usual, and answers say it too.
+  // Accept, Accept-Language and similar headers have common values, which answers contain too.
   if (/^accept(-|$)/i.test(name)) return
   const login = /^basic\s+(\S+)$/i.exec(value)?.[1]
   if (login !== undefined) {
@@ -34,17 +39,20 @@ const addHeader = (found: Array<string>, name: string, value: string): void => {
   }
   const whole = credential.exec(value)?.[1] ?? value
   found.push(whole)
-  // A credential after a word that is not known here.
+  // A credential after an unknown scheme.
   const after = /^[\w-]+\s+(\S+)$/.exec(whole)?.[1]
   if (after !== undefined) found.push(after)
   // Such as one of several cookies, or the signature in `id=…, signature="…"`.
   for (const part of whole.split(/[\s,;=:"&]+/))
     if (part.length >= telling && part !== whole && part !== after) found.push(part)
-  // A receiver that answers with the bytes as they came: what is not ASCII is no UTF-8 then.
+  // A receiver may echo the raw bytes: a non-ASCII header value then reads as UTF-8.
   if (/[\x80-\xff]/.test(whole)) found.push(Buffer.from(whole, "latin1").toString("utf8"))
 }
 
-/** `v1,…` and `v1a,…` with spaces, `t=…,v1=…` and `sha256=…`: what signs is what is long. */
+/**
+ * Adds the signatures in `v1,…` and `v1a,…` separated by spaces, `t=…,v1=…` and `sha256=…`, without
+ * timestamps.
+ */
 const addSignatures = (found: Array<string>, signature: string): void => {
   for (const entry of signature.split(signature.startsWith("t=") ? "," : " ")) {
     const text = entry.slice(entry.search(/[,=]/) + 1)
@@ -53,9 +61,9 @@ const addSignatures = (found: Array<string>, signature: string): void => {
 }
 
 /**
- * The texts that are not to be kept of an answer: the values of own headers and what is in them
- * (credentials after `Bearer` and `Basic`, these also decoded), signatures, signing secrets, and
- * values in the query of the URL.
+ * Returns the texts that must not be kept of an answer: the values of own headers and their parts
+ * (credentials after `Bearer` and `Basic`, the latter also decoded), signatures, signing secrets,
+ * and values in the query of the URL.
  */
 export const secretsOf = ({
   ownHeaders,
@@ -78,19 +86,19 @@ export const secretsOf = ({
   return found
 }
 
-/** From and to, as places in the text that is redacted. */
+/** From and to, as positions in the text that is redacted. */
 type Span = readonly [from: number, to: number]
 
-/** A text as it is, or with its escapes undone: then `places` says where each character was. */
+/** A text as it is, or unescaped: `places` then holds the original position of each character. */
 interface Reading {
   readonly text: string
   readonly places?: ReadonlyArray<number>
 }
 
-/** Of JSON and JavaScript, of URLs, and of HTML. */
+/** Escapes of JSON and JavaScript, of URLs, and of HTML. */
 const escapes =
   /\\u([0-9a-f]{4})|\\x([0-9a-f]{2})|\\(["'\\/])|((?:%[c-f][0-9a-f](?:%[89ab][0-9a-f])+))|%([0-7][0-9a-f])|&#(\d{1,5});|&#x([0-9a-f]{1,4});|&(amp|lt|gt|quot|apos);/gi
-/** An escape of which the end is missing. */
+/** An escape whose end is missing. */
 const broken =
   /(?:\\(?:u[0-9a-f]{0,3}|x[0-9a-f]?)?|%[0-9a-f]?|%[c-f][0-9a-f](?:%[89ab]?)?|&#?\w{0,5})$/i
 const entities = new Map([
@@ -100,7 +108,7 @@ const entities = new Map([
   ["quot", '"'],
   ["apos", "'"]
 ])
-/** JSON in JSON, or a form in JSON. */
+/** Maximum nesting of escapes, such as JSON in JSON, or a form in JSON. */
 const deepest = 3
 
 const decodedUri = (text: string): string => {
@@ -120,7 +128,7 @@ const meaning = (match: ReadonlyArray<string | undefined>): string => {
   return String.fromCharCode(Number.parseInt(unicode ?? hex ?? percent ?? hexEntity ?? "0", 16))
 }
 
-/** The same text with its escapes undone; undefined where it has none. */
+/** Returns the text unescaped; undefined where it has no escapes. */
 const unescaped = ({ places, text }: Reading): Reading | undefined => {
   const whole = text.replace(broken, "")
   const placeOf = (index: number) => places?.[index] ?? index
@@ -141,7 +149,7 @@ const unescaped = ({ places, text }: Reading): Reading | undefined => {
   if (from === 0 && whole.length === text.length) return undefined
   plain += whole.slice(from)
   copy(whole.length)
-  // Where the next character would have been: what is missing there belongs to what comes before it.
+  // The position of the next character: a cut escape belongs to the text before it.
   made.push(placeOf(whole.length))
   return { text: plain, places: made }
 }
@@ -169,9 +177,8 @@ const spansIn = ({ places, text }: Reading, end: number, secrets: ReadonlyArray<
 }
 
 /**
- * A text without the secrets: each stands as `[redacted]`, also one of which only the beginning is
- * there, from 8 characters on, or from 3 at the text's end. They are found as they are and as
- * JSON, URLs and HTML write them.
+ * Replaces each secret in a text by `[redacted]`. A prefix counts as well, from 8 characters on, or
+ * from 3 at the text's end. Secrets are found as they are, and as JSON, URLs and HTML escape them.
  */
 export const redacted = (text: string, secrets: ReadonlyArray<string>): string => {
   if (text.length < tellingAtEnd) return text
@@ -188,7 +195,7 @@ export const redacted = (text: string, secrets: ReadonlyArray<string>): string =
   let result = ""
   let done = 0
   for (const [from, to] of spans) {
-    // What lies in or beside another one is redacted with it.
+    // Spans that overlap or touch become one mark.
     if (from > done || result === "") result += text.slice(done, from) + mark
     done = Math.max(done, to)
   }

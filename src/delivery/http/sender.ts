@@ -10,9 +10,9 @@ import { startAttempt } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
 
-/** What sends requests, what tells the time, and how much of a tenant's answers is kept. */
+/** The HTTP clients, the clock, and how much of a tenant's answers is kept. */
 export interface Sender {
-  /** What may reach what the tenant may. */
+  /** Returns the HTTP client that may reach what the tenant may reach. */
   readonly agentOf: (tenant: string) => Agent
   readonly clock: Clock.Clock
   readonly answers: (tenant: string) => AnswerLevel
@@ -24,8 +24,8 @@ const userAgent = "Petrel/0.1"
 const defaultContentType = "application/json"
 
 /**
- * Signs a delivery with a fresh timestamp, POSTs it, and judges the answer. The id and the bytes
- * are the same at each attempt.
+ * Signs a delivery with a fresh timestamp, POSTs it, and classifies the answer. The id and the
+ * bytes are the same in each attempt.
  *
  * @param number of this attempt within its round, from 1.
  */
@@ -57,7 +57,7 @@ export const startSending = (
   })
 }
 
-/** The same as a fiber, which ends the request where it is interrupted. */
+/** Does the same as a fiber. Interrupting the fiber cancels the request. */
 export const send = (
   sender: Sender,
   held: AckHandle,

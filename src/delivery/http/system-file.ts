@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from "node:fs"
 
-/** How long what was read is taken for true, ms. */
+/** How long the content is cached, ms. */
 const refreshMs = 1_000
 
-/** A small file of the system's configuration, whose changes count within a second. */
+/** A small system configuration file. A change of the file applies within a second. */
 export class SystemFile {
   readonly #path: string
   #lookedAt = Number.NEGATIVE_INFINITY
@@ -14,7 +14,7 @@ export class SystemFile {
     this.#path = path
   }
 
-  /** What it says: nothing where there is none, or none that may be read. */
+  /** Returns the content; an empty string where the file is missing or unreadable. */
   text(): string {
     const now = performance.now()
     if (now - this.#lookedAt < refreshMs) return this.#text

@@ -10,28 +10,28 @@ import { partitionOf } from "../../domain/names.ts"
 import type { WaitingCounts } from "./waiting.ts"
 import { countWaitingIn } from "./waiting.ts"
 
-/** What goes on for an endpoint now. */
+/** The current activity of an endpoint. */
 export interface EndpointNow {
   readonly partition: number
-  /** The worker that has the partition; undefined where none has. */
+  /** The worker that owns the partition; undefined where none does. */
   readonly owner: string | undefined
-  /** What that one says; undefined where it does not answer. */
+  /** The owner's answer; undefined where it does not answer. */
   readonly told: Told | undefined
   readonly waiting: WaitingCounts
 }
 
-/** What an owner says of an endpoint. */
+/** An owner's answer about an endpoint. */
 export interface Told extends Omit<EndpointActivity, "endpoint" | "tenant"> {
-  /** When its count of the last hour begins, ms since the epoch. */
+  /** Start of its count of the last hour, ms since the epoch. */
   readonly since: number
 }
 
-/** Partitions that are asked at the same time. */
+/** Partitions that are queried at the same time. */
 const maxConcurrentQueries = 8
 
 const idle = { inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
 
-/** Who has a partition, whether it answers or not. */
+/** Reads which worker owns a partition, whether it answers or not. */
 const readOwner = Effect.fnUntraced(function* (partition: number) {
   const { names } = yield* Broker
   const { text = "" } = yield* readEntry(names.buckets.workers, leaseKey(partition))
@@ -67,14 +67,14 @@ const readPartition = Effect.fnUntraced(function* (
   })
 })
 
-/** What goes on for one endpoint. */
+/** Reads the current activity of one endpoint. */
 export const readEndpointNow = Effect.fnUntraced(function* (tenant: string, id: string) {
   const { partitions } = yield* readLayout
   const partition = partitionOf(tenant, id, partitions)
   return (yield* readPartition(partition, { tenant, endpoint: id }))(tenant, id)
 })
 
-/** What goes on for all endpoints, or a tenant's. */
+/** Reads the current activity of all endpoints, or of a tenant's. */
 export const readAllNow = Effect.fnUntraced(function* (tenant?: string) {
   const { partitions } = yield* readLayout
   const of = tenant === undefined ? {} : { tenant }

@@ -16,24 +16,28 @@ import { tallySince } from "../../policy/tally.ts"
 import type { LaneScheduler } from "../scheduling/lane.ts"
 import type { TallyBook } from "./tally-book.ts"
 
-/** Endpoints in one message at most: some 50 KiB. */
+/** Maximum endpoints in one message: some 50 KiB. */
 const maxEndpointsPerChunk = 256
-/** More than one of them takes, with names of full length, bytes. */
+/** Upper bound of the size of one of them, with names of maximum length, bytes. */
 const endpointBytes = 400
-/** Messages after which deliveries get their turn: some ms. */
+/** Messages after which the answer yields to deliveries: some ms. */
 const maxConcurrentAnswers = 4
-/** Long answers that are under way or to come: more would be for nobody, who gives up before. */
+/**
+ * Maximum long answers, in progress or waiting. Their callers would time out before further ones.
+ */
 const maxConcurrentLongAnswers = 8
 
-/** What the owner of a partition knows and nobody else does. */
+/** What only the owner of a partition knows. */
 export interface Activity {
   readonly tallies: TallyBook
   readonly alerts: AlertBook
-  /** Endpoints whose circuit is not closed. */
+  /** Returns the number of endpoints whose circuit is not closed. */
   readonly openCircuits: () => number
-  /** Messages of the queue that are taken and not settled. */
+  /** Returns the number of queue messages that are in flight. */
   readonly prefetched: () => number
-  /** Waiting messages that this version cannot read, as far as it has come to them. */
+  /**
+   * Returns the number of waiting messages that this version cannot read, as far as they were read.
+   */
   readonly unreadable: () => number
   readonly lanes: Pick<LaneScheduler<unknown>, "countsOf" | "keys">
 }
@@ -41,7 +45,7 @@ export interface Activity {
 export interface AnswerOptions {
   readonly partition: number
   readonly worker: string
-  /** True while this worker is owner: what a former one knows is out of date. */
+  /** True while this worker owns the partition: a former owner's answer would be out of date. */
   readonly holds: () => boolean
   readonly clock: Clock.Clock
   readonly activity: Activity
@@ -49,10 +53,10 @@ export interface AnswerOptions {
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(QuestionSchema))
 
-/** A tenth of a ms is all that was measured. */
+/** Measurements are precise to a tenth of a ms. */
 const tenths = (ms: number): number => Math.round(ms * 10) / 10
 
-/** Answers who asks what goes on in a partition, for as long as the scope lives. */
+/** Answers queries about a partition, for as long as the scope lives. */
 export const answerQueries = Effect.fnUntraced(function* (options: AnswerOptions) {
   const { activity, clock, partition, worker } = options
   const { connection, names, publisher } = yield* Broker

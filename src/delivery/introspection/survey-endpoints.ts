@@ -4,7 +4,7 @@ import type { StoredValue } from "../../broker/values.ts"
 import { readValues } from "../../broker/values.ts"
 import { CircuitState } from "../../domain/health.ts"
 
-/** An endpoint whose circuit is not closed. */
+/** An endpoint whose circuit is open. */
 export interface Troubled {
   readonly tenant: string
   readonly endpoint: string
@@ -13,7 +13,9 @@ export interface Troubled {
   readonly why: string
 }
 
-/** How many endpoints there are in each state. One that is disabled or paused is in no other. */
+/**
+ * The number of endpoints in each state. A disabled or paused endpoint counts in no other state.
+ */
 export interface EndpointsSurvey {
   readonly total: number
   readonly closed: number
@@ -21,15 +23,15 @@ export interface EndpointsSurvey {
   readonly halfOpen: number
   readonly paused: number
   readonly disabled: number
-  /** Their configuration is none that this version can read. */
+  /** Endpoints whose configuration this version cannot read. */
   readonly unreadable: number
-  /** A few of those whose circuit is open, the longest first. */
+  /** The three endpoints whose circuit has been open longest, in that order. */
   readonly longestOpen: ReadonlyArray<Troubled>
 }
 
 const named = 3
 
-// No more than is counted: to decode all of 100,000 configurations takes seconds.
+// Only what is counted: decoding 100,000 whole configurations takes seconds.
 const Standing = Schema.Struct({
   generation: Schema.String,
   disabled: Schema.optionalKey(Schema.Unknown),
@@ -46,13 +48,13 @@ const Fare = Schema.Struct({
 const decodeStanding = Schema.decodeUnknownOption(Schema.fromJsonString(Standing))
 const decodeFare = Schema.decodeUnknownOption(Schema.fromJsonString(Fare))
 
-/** Calls `take` with each value that a bucket has. */
+/** Calls `take` with each value of a bucket. */
 const forEachValue = (bucket: string, take: (value: StoredValue) => void) =>
   readValues(bucket).pipe(
     Stream.runForEachArray((values) => Effect.sync(() => values.forEach(take)))
   )
 
-/** Counts the endpoints by how they are. */
+/** Counts the endpoints by state. */
 export const surveyEndpoints = Effect.gen(function* () {
   const { names } = yield* Broker
   const fares = new Map<string, typeof Fare.Type>()
@@ -71,7 +73,7 @@ export const surveyEndpoints = Effect.gen(function* () {
     else if (standing.paused !== undefined) counts.paused++
     else {
       const fare = fares.get(key)
-      // What is left of another endpoint of that name says nothing.
+      // Health of an earlier endpoint of the same name does not apply.
       const circuit = fare?.generation === standing.generation ? fare.circuit : undefined
       if (circuit === undefined) counts.closed++
       else if (circuit.state === "half-open") counts.halfOpen++

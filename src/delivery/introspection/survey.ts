@@ -14,27 +14,27 @@ import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 
-/** A partition, and what waits in it, in messages; undefined is what nobody says. */
+/** A partition, and the number of messages that wait in it. Undefined values are unknown. */
 export interface PartitionSurvey {
   readonly partition: number
-  /** The worker that has its lease. */
+  /** The worker that holds its lease. */
   readonly owner: string | undefined
   /** When the last lease ended, ms since the epoch; undefined where that is long ago. */
   readonly unownedSince: number | undefined
-  /** What its owner says. */
+  /** The owner's answer. */
   readonly told: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
-  /** Never handed out. */
+  /** Messages never delivered by the broker. */
   readonly new: number | undefined
-  /** Handed out: in the owner's memory, or waiting for a retry. */
+  /** Messages delivered and not acknowledged: in the owner's memory, or waiting for a retry. */
   readonly ackPending: number | undefined
-  /** Retries that wait as schedules of the broker. */
+  /** Retries that wait as broker schedules. */
   readonly scheduled: number | undefined
   readonly backlog: number | undefined
-  /** Endpoints with something in their backlog. */
+  /** Number of endpoints whose backlog has messages. */
   readonly backlogs: number | undefined
 }
 
-/** What has waited for longest. */
+/** The delivery that has waited longest. */
 export interface Oldest {
   readonly tenant: string
   readonly endpoint: string
@@ -43,41 +43,41 @@ export interface Oldest {
   readonly since: number
 }
 
-/** How full a stream is, in bytes; undefined is what nobody says. */
+/** The size of a stream, in bytes. Undefined values are unknown. */
 export interface StreamRoom {
   readonly name: string
   readonly bytes: number | undefined
-  /** Undefined also where it has none. */
+  /** Also undefined where it has none. */
   readonly limit: number | undefined
-  /** When its oldest message was stored, ms since the epoch; undefined also where it is empty. */
+  /** When its oldest message was stored, ms since the epoch; also undefined where it is empty. */
   readonly oldestAt: number | undefined
-  /** How long it keeps messages, ms; undefined also where it keeps them for ever. */
+  /** How long it keeps messages, ms; also undefined where it keeps them without limit. */
   readonly maxAge: number | undefined
 }
 
-/** How full the streams are. The account as a whole is `account` of the survey. */
+/** The size of the streams. That of the whole account is `account` of the survey. */
 export interface RoomSurvey {
   readonly events: StreamRoom
   readonly history: StreamRoom
-  /** Bytes in the queues of all partitions, schedules included; undefined where one does not say. */
+  /** Bytes in the queues of all partitions, schedules included; undefined where one is unknown. */
   readonly queues: number | undefined
   readonly backlogs: number | undefined
 }
 
-/** The state of an installation, as far as anybody says. Moments in ms since the epoch. */
+/** The state of an installation, as far as it is known. Times in ms since the epoch. */
 export interface Survey {
   /** By the broker's clock. */
   readonly at: number
   readonly version: string
-  /** The cluster's name, where it is one. */
+  /** Name of the NATS cluster, if it is one. */
   readonly cluster: string | undefined
-  /** Of the account: bytes stored, and how many may be. */
+  /** Bytes stored in the account, and its limit. */
   readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
   readonly streams: ReadonlyArray<StreamSurvey>
   readonly room: RoomSurvey
   readonly events: {
     readonly stored: number | undefined
-    /** Not yet with the router. */
+    /** Not yet delivered to the router. */
     readonly pending: number | undefined
     readonly inRouter: number | undefined
   }
@@ -86,31 +86,31 @@ export interface Survey {
     readonly lastHour: number | undefined
     readonly bytes: number | undefined
     readonly limit: number | undefined
-    /** How many each tenant has; undefined while the stream is at most half full. */
+    /** Number of dead letters per tenant; undefined while the stream is at most half full. */
     readonly byTenant?: ReadonlyMap<string, number> | undefined
   }
-  /** The number of partitions is being changed: no worker runs meanwhile. */
+  /** Set while the number of partitions is being changed: no worker runs then. */
   readonly change: { readonly from: number; readonly to: number } | undefined
   readonly partitions: ReadonlyArray<PartitionSurvey>
-  /** Undefined where their bucket says nothing. */
+  /** Undefined where their bucket cannot be read. */
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
   readonly oldest: Oldest | undefined
-  /** Raised about the system and tenants. */
+  /** Raised alerts about the system and about tenants. */
   readonly alerts: ReadonlyArray<RaisedAlert>
 }
 
 const hour = 3_600_000
-/** Requests under way at the same time. */
+/** Maximum concurrent requests to the broker. */
 const maxConcurrentLookups = 16
-/** What a bucket may take to be read. */
+/** Time limit to read a bucket. */
 const bucketPatience = "20 seconds"
-/** The streams among whose first messages the oldest is looked for. */
+/** Number of streams among whose first messages the oldest is searched. */
 const candidates = 4
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-/** Who is there, and when leases ended of which there is no other yet. */
+/** Reads the workers and leases, and when leases ended that no other lease replaced yet. */
 const readLeases = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
@@ -150,7 +150,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
         : { ...answer.partition, since: answer.since, worker: answer.worker },
     new: consumer?.pending,
     ackPending: consumer?.ackPending,
-    // What no consumer is given. Both were not asked at the same moment.
+    // Messages that the consumer does not count. The two counts were not read at the same moment.
     scheduled:
       consumer === undefined || queue === undefined
         ? undefined
@@ -160,7 +160,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   }
 })
 
-/** The oldest of the first messages of the streams in which deliveries wait. */
+/** Finds the oldest among the first messages of streams in which deliveries wait. */
 const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSurvey>) {
   const { ask, jsm } = yield* Broker
   const first = waiting
@@ -175,7 +175,7 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
       ask(`look at ${name}`, () => jsm.streams.getMessage(name, { seq })).pipe(
         Effect.orElseSucceed(() => null),
         Effect.map((message) => {
-          // It may have been settled meanwhile.
+          // The message may have been settled meanwhile.
           if (message === null) return []
           const target = message.header.get("Nats-Schedule-Target")
           const subject = target === "" ? message.subject : target
@@ -213,7 +213,7 @@ const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
   }
 }
 
-/** The bytes of some streams together; undefined where one does not say. */
+/** Returns the total bytes of some streams; undefined where one is unknown. */
 const bytesOf = (
   names: ReadonlyArray<string>,
   streams: ReadonlyMap<string, StreamSurvey>
@@ -228,8 +228,8 @@ const bytesOf = (
 }
 
 /**
- * Looks at an installation as a whole. What nobody answers for is left out, so that the rest can be
- * seen; fails where the broker does not answer at all, or there is no installation.
+ * Surveys an installation as a whole. What cannot be read is left out, so that the rest is shown.
+ * Fails where the broker does not answer at all, or there is no installation.
  */
 export const readSurvey = Effect.gen(function* () {
   const { connection, names } = yield* Broker

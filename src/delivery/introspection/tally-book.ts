@@ -2,7 +2,7 @@ import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import type { Counts } from "../../policy/tally.ts"
 import { noCounts, Tally } from "../../policy/tally.ts"
 
-/** How often what is over is looked for, ms. */
+/** Interval at which finished tallies are removed, ms. */
 const tidyPause = 10 * 60_000
 
 interface Page {
@@ -10,7 +10,9 @@ interface Page {
   readonly tally: Tally
 }
 
-/** The attempts of the last hour in one partition: of each endpoint that had any, and of all. */
+/**
+ * Counts the attempts of the last hour in one partition: in total, and per endpoint with attempts.
+ */
 export class TallyBook {
   readonly #all = new Tally()
   readonly #pages = new Map<string, Page>()
@@ -19,7 +21,7 @@ export class TallyBook {
   /**
    * Counts an attempt.
    *
-   * @param ms it took.
+   * @param ms its duration.
    * @param at when it ended, ms since the epoch.
    */
   note(
@@ -31,7 +33,7 @@ export class TallyBook {
     if (at >= this.#tidyAt) this.#tidy(at)
     this.#all.note(delivered, ms, at)
     let page = this.#pages.get(key)
-    // One that was made again under the same name begins anew.
+    // An endpoint that was recreated under the same name starts from zero.
     if (page === undefined || page.generation !== generation) {
       page = { generation, tally: new Tally() }
       this.#pages.set(key, page)
@@ -39,13 +41,15 @@ export class TallyBook {
     page.tally.note(delivered, ms, at)
   }
 
-  /** What there was in the hour before a time (ms since the epoch) of an endpoint, or of all. */
+  /**
+   * Returns the counts of the hour before a time (ms since the epoch), of one endpoint or in total.
+   */
   read(at: number, key?: string): Counts {
     const tally = key === undefined ? this.#all : this.#pages.get(key)?.tally
     return tally?.read(at) ?? noCounts
   }
 
-  /** Endpoints that had attempts, by their keys. */
+  /** Returns the keys of endpoints with attempts. */
   keys(): Iterable<string> {
     return this.#pages.keys()
   }

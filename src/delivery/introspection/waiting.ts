@@ -5,20 +5,23 @@ import { readBatch } from "../../broker/scan.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
 
-/** What waits for an endpoint, in messages. */
+/** The number of messages that wait for an endpoint. */
 export interface WaitingCounts {
-  /** Not handed out yet, in its owner's memory, or waiting for a retry; those in flight, too. */
+  /**
+   * Not delivered by the broker yet, in the owner's memory, or waiting for a retry; those in flight
+   * included.
+   */
   readonly queue: number
-  /** Retries that wait as schedules of the broker; undefined where there are too many to look through. */
+  /** Retries that wait as broker schedules; undefined where there are too many to read. */
   readonly schedules: number | undefined
   readonly backlog: number
 }
 
-/** Schedules of a partition that are looked through. */
+/** Maximum remaining schedules of a partition that are read. */
 const maxSchedulesRead = 5_000
 const batch = { batch: 500, max_bytes: 4 * 1024 * 1024 }
 
-/** Tenant and endpoint in a subject, as a key. */
+/** Returns the endpoint key in a subject. */
 const keyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
 
 const countBySubject = Effect.fnUntraced(function* (stream: string, subject: string) {
@@ -29,7 +32,7 @@ const countBySubject = Effect.fnUntraced(function* (stream: string, subject: str
   return new Map(Object.entries(state.subjects ?? {}).map(([at, count]) => [keyIn(at), count]))
 })
 
-/** Whose a schedule is, only its headers tell. */
+/** Only its headers tell to which endpoint a schedule belongs. */
 const countSchedules = Effect.fnUntraced(function* (partition: number) {
   const { names } = yield* Broker
   const counts = new Map<string, number>()
@@ -50,11 +53,11 @@ const countSchedules = Effect.fnUntraced(function* (partition: number) {
 })
 
 /**
- * Counts what waits in a partition, as the leaders know it.
+ * Counts what waits in a partition. Asks the leaders.
  *
- * @param tenant only this one's. (Default: all)
- * @param id only this endpoint of the tenant's. (Default: all)
- * @returns what waits for an endpoint by its name.
+ * @param tenant count only this tenant's. (Default: all)
+ * @param id count only this endpoint of the tenant. (Default: all)
+ * @returns a function from tenant and endpoint id to the counts.
  */
 export const countWaitingIn = Effect.fnUntraced(function* (
   partition: number,
@@ -81,7 +84,7 @@ export const countWaitingIn = Effect.fnUntraced(function* (
   }
 })
 
-/** Counts what waits for an endpoint, as the leaders know it. */
+/** Counts what waits for an endpoint. Asks the leaders. */
 export const countWaiting = Effect.fnUntraced(function* (tenant: string, id: string) {
   const { partitions } = yield* readLayout
   const partition = partitionOf(tenant, id, partitions)

@@ -3,46 +3,49 @@ import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { firstRound, roundKey } from "../../domain/delivery.ts"
 
-/** Events that are told from each other though they were stored in the same ms. */
+/** Events stored in the same ms are told apart by their sequence modulo this number. */
 const maxFactsPerMs = 1_024
 
-/** Nearly all are of the first round, and a number takes less memory than a text. */
+/** Nearly all are of the first round, and a number takes less memory than a string. */
 const nameOf = (of: RoundIdentity): number | string =>
   of.round === firstRound
     ? of.eventAt * maxFactsPerMs + (of.eventSeq % maxFactsPerMs)
     : roundKey(of)
 
-/** What is stored from now on lies beyond a sequence of HISTORY. */
+/** A position in HISTORY: what is stored from now on lies after it. */
 export interface HistoryWatermark {
   readonly seq: number
-  /** How often the horizon had fallen back by then. */
+  /** How often the {@link HistoryPosition} had fallen back by then. */
   readonly falls: number
 }
 
 /** A fact that is about to be appended. */
 export interface PendingAppend extends Linked<PendingAppend> {
-  /** It will be stored beyond this. */
+  /** The fact will be stored after this position. */
   readonly floor: HistoryWatermark
 }
 
-/** A fact of which it is known when it was stored, ms since the epoch; 0 where there is none at the sequence. */
+/**
+ * A fact and when it was stored, ms since the epoch; `at` is 0 where there is no fact at the
+ * sequence.
+ */
 export interface KnownFact {
   readonly seq: number
   readonly at: number
 }
 
-/** Generations kept besides the present one. */
+/** Number of generations kept besides the current one. */
 const kept = 2
 
 /**
- * How far a worker knows the history: the last sequence of which it has heard. One for all its
- * partitions, so that the floor of an idle one does not stay behind.
+ * How far a worker knows the history: the last sequence that it has seen. All its partitions share
+ * one, so that the watermark of an idle partition keeps up.
  */
 export class HistoryPosition {
   #seq: number
-  /** To which sequence it has fallen back, each time. */
+  /** The sequence of each fall back. */
   readonly #falls: Array<number> = []
-  /** The last fact that was seen where it lies. */
+  /** The last fact that was read at its sequence. */
   known: KnownFact
   #isDoubtful = false
 
@@ -51,51 +54,53 @@ export class HistoryPosition {
     this.known = { seq, at }
   }
 
-  /** What is stored from now on lies beyond it. */
+  /** The current position: what is stored from now on lies after it. */
   get floor(): HistoryWatermark {
     return { seq: this.#seq, falls: this.#falls.length }
   }
 
-  /** True from an interruption until the history is known to be what it was, or to have lost its end. */
+  /** True from a reconnect until it is known whether the history was truncated. */
   get isDoubtful(): boolean {
     return this.#isDoubtful
   }
 
-  /** A fact was stored at this sequence. */
+  /** Called when a fact was stored at this sequence. */
   stored(seq: number): void {
     if (seq > this.#seq && !this.#isDoubtful) this.#seq = seq
   }
 
-  /** The broker was away: it may have lost the end of the history, and give its sequences again. */
+  /**
+   * Called after a reconnect: the broker may have truncated the history, and reuse its sequences.
+   */
   doubt(): void {
     this.#isDoubtful = true
   }
 
-  /** Beyond a sequence nothing is known any more. */
+  /** Ends the doubt: nothing after this sequence is known any more. */
   fallBack(seq: number): void {
     this.#seq = Math.min(this.#seq, seq)
     this.#falls.push(this.#seq)
     this.#isDoubtful = false
   }
 
-  /** A floor of earlier as it is now: what lay between may have been lost since. */
+  /** Returns an earlier watermark, lowered by all truncations since. */
   lowered({ falls, seq }: HistoryWatermark): number {
     return Math.min(seq, ...this.#falls.slice(falls))
   }
 }
 
 /**
- * What a partition's owner remembers of messages that have ended, in case the broker did not hear
- * of it: an acknowledgement may be lost, and after a crash the broker may forget some. A message
- * that comes back is acknowledged again and not attempted.
+ * What a partition's owner remembers of messages that have ended, in case the broker does not know
+ * it: an acknowledgement may be lost, and a broker that crashes may forget some. A redelivered
+ * message is acknowledged again and not attempted.
  *
- * It also knows the floor: the sequence of HISTORY below which all is settled, from where a new
- * owner reads.
+ * It also tracks the watermark: the sequence of HISTORY below which all is settled, and from which
+ * a new owner reads.
  */
 export class CompletedDeliveries {
   readonly #generations: Array<Map<number, number | string>> = [new Map()]
   readonly #floors: Array<HistoryWatermark> = []
-  /** In the order of their floors: where the horizon falls back, theirs are lowered to it. */
+  /** In the order of their floors: when the position falls back, theirs are lowered too. */
   readonly #open: IntrusiveList<PendingAppend>
   readonly #horizon: HistoryPosition
 
@@ -104,26 +109,29 @@ export class CompletedDeliveries {
     this.#open = open
   }
 
-  /** The same for the partition's backlog: they share the floor. It forgets only what it is told to. */
+  /**
+   * Returns the same for the partition's backlog, with a shared watermark. It forgets only what is
+   * deleted.
+   */
   beside(): CompletedDeliveries {
     return new CompletedDeliveries(this.#horizon, this.#open)
   }
 
-  /** It is gone for good. */
+  /** Forgets a message that is gone for good. */
   delete(seq: number): void {
     for (const generation of this.#generations) generation.delete(seq)
   }
 
   /**
-   * True where the message at a sequence has ended. A stream that loses its tail in a crash counts
-   * on from there, so the delivery and its round tell whether it is still the same message.
+   * True where the message at a sequence has ended. A truncated stream reuses sequences, so the
+   * delivery and its round are compared as well.
    */
   has(seq: number, of: RoundIdentity): boolean {
     const name = nameOf(of)
     return this.#generations.some((generation) => generation.get(seq) === name)
   }
 
-  /** True where some message at a sequence has ended. */
+  /** True where any message at a sequence has ended. */
   mayHave(seq: number): boolean {
     return this.#generations.some((generation) => generation.has(seq))
   }
@@ -133,8 +141,8 @@ export class CompletedDeliveries {
   }
 
   /**
-   * Marks that a fact is about to be appended; `close` it when its message has been released.
-   * Until then the floor stays below it.
+   * Marks that a fact is about to be appended; `close` the mark when its message is released. The
+   * watermark stays below the fact until then.
    */
   open(): PendingAppend {
     const mark = { floor: this.#horizon.floor, before: undefined, after: undefined }
@@ -142,7 +150,7 @@ export class CompletedDeliveries {
     return mark
   }
 
-  /** The fact was stored at this sequence of HISTORY. */
+  /** Called when the fact was stored at this sequence of HISTORY. */
   stored(seq: number): void {
     this.#horizon.stored(seq)
   }
@@ -152,10 +160,10 @@ export class CompletedDeliveries {
   }
 
   /**
-   * Forgets the oldest generation. To be called once per ack_wait in which messages could come
-   * back without hindrance.
+   * Forgets the oldest generation. Called once per ack_wait in which the broker could redeliver
+   * without interruption.
    *
-   * @returns the floor that may now be stored, or undefined while it is too early.
+   * @returns the watermark that may be stored now, or undefined while it is too early.
    */
   rotate(): number | undefined {
     this.#generations.unshift(new Map())

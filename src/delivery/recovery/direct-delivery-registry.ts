@@ -6,12 +6,12 @@ import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
 import { RecentCompletions } from "./recent-completions.ts"
 
-/** Generations kept besides the present one. */
+/** Number of generations kept besides the current one. */
 const kept = 2
 
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt">
 
-/** One that is attempted, or being stored in the backlog. */
+/** A delivery that is in flight, or being stored in the backlog. */
 interface Taken extends Linked<Taken> {
   readonly delivery: Identity
 }
@@ -19,18 +19,18 @@ interface Taken extends Linked<Taken> {
 const nameOf = (of: Identity): string => `${eventName(of)}.${endpointKey(of.tenant, of.endpoint)}`
 
 /**
- * What a partition's owner remembers of first rounds that it takes from their events: which are under
- * way, and which have ended or wait in the backlog. Where the broker hands such an event to another
- * router, that may put the same into the queue.
+ * What a partition's owner remembers of first rounds that it takes directly from their events:
+ * those in flight, and those that have ended or wait in the backlog. If the broker redelivers such
+ * an event to another router, that router may put the same delivery into the queue.
  */
 export class DirectDeliveryRegistry {
   readonly #underway = new IntrusiveList<Taken>()
-  /** With the time at which each one's event was stored. */
+  /** When each delivery's event was stored. */
   readonly #done = [new RecentCompletions()]
-  /** By name: what is known of those that did not succeed. */
+  /** Progress of the failed ones, by name. */
   readonly #failed: Array<Map<string, Progress>> = [new Map()]
 
-  /** It is under way from now on, until it is left. */
+  /** Registers a delivery as in flight until `leave`. */
   begin(delivery: Identity): Taken {
     const taken: Taken = { delivery, before: undefined, after: undefined }
     this.#underway.add(taken)
@@ -41,7 +41,7 @@ export class DirectDeliveryRegistry {
     this.#underway.remove(taken)
   }
 
-  /** Whether it is attempted, or being stored in the backlog, at the moment. */
+  /** True while the delivery is attempted, or being stored in the backlog. */
   isInFlight({ endpoint, eventAt, eventSeq, tenant }: Identity): boolean {
     for (const { delivery } of this.#underway)
       if (
@@ -55,16 +55,16 @@ export class DirectDeliveryRegistry {
   }
 
   /**
-   * One needs no queue: it has ended, or waits in the backlog.
+   * Notes that a delivery needs no queue: it has ended, or waits in the backlog.
    *
-   * @param key of the endpoint.
+   * @param key of its endpoint.
    */
   add(key: string, { eventAt, eventSeq }: EventIdentity): void {
     this.#done[0]?.set(key, eventSeq, eventAt)
   }
 
   /**
-   * Whether it needs no queue.
+   * True where a delivery needs no queue.
    *
    * @param key of its endpoint.
    */
@@ -73,18 +73,21 @@ export class DirectDeliveryRegistry {
     return false
   }
 
-  /** One did not succeed, and goes into the queue, where it may be already without what is known now. */
+  /**
+   * Notes a failed direct attempt. The delivery goes into the queue, where an earlier copy may
+   * already be without this progress.
+   */
   failed(delivery: Identity, progress: Progress): void {
     this.#failed[0]?.set(nameOf(delivery), progress)
   }
 
-  /** What is known of one from an attempt that did not succeed. */
+  /** Returns the progress after a failed direct attempt. */
   progressOf(delivery: Identity): Progress | undefined {
     const name = nameOf(delivery)
     return this.#failed.find((generation) => generation.has(name))?.get(name)
   }
 
-  /** Forgets the oldest generation of what is done or has failed. */
+  /** Forgets the oldest generation of completed and failed deliveries. */
   rotate(): void {
     const expected = this.#done[0]?.size ?? 0
     const oldest = this.#done.length > kept ? this.#done.pop() : undefined

@@ -13,33 +13,35 @@ import type { RecordedAttempts } from "./recorded-attempts.ts"
 /** A delivery that failed and waits, as its owner remembers it. */
 export interface WaitingDelivery {
   readonly record: RetryRecord
-  /** Its last attempt's fact is in the history. */
+  /** True where the history holds the fact of its last attempt. */
   isOutcomeRecorded: boolean
 }
 
-/** What an owner knows of the messages of one stream, by their sequence. */
+/** What an owner knows of the messages of one stream, by sequence. */
 export interface StreamMemory {
-  /** Of the partition. */
+  /** Index of the partition. */
   readonly index: number
   readonly stream: string
   readonly waiting: Map<number, WaitingDelivery>
-  /** Messages whose record was in the bucket when this owner began, not yet read. */
+  /**
+   * Messages whose retry record was in the bucket when this owner began, and has not been read yet.
+   */
   readonly recorded: Set<number>
-  /** Only of those that a former owner had in hand. */
+  /** Attempts that the history holds. Only for messages that a former owner had in flight. */
   readonly told: RecordedAttempts
   readonly settled: CompletedDeliveries
   readonly poisonGuard: PoisonGuard
-  /** One for the partition. */
+  /** Shared by the partition's queue and backlog. */
   readonly directDeliveries: DirectDeliveryRegistry
 }
 
-/** What a partition's owner knows: of its queue, and of its backlog. */
+/** What a partition's owner knows of its queue and its backlog. */
 export interface PartitionMemory extends StreamMemory {
   readonly backlog: StreamMemory
 }
 
 /**
- * Notes that a delivery that waits in the backlog has left the place that it was moved from.
+ * Notes that a delivery in the backlog has left the place from which it was moved.
  *
  * @param events the stream of events.
  */
@@ -51,12 +53,12 @@ export const noteLeft = (memory: PartitionMemory, events: string, delivery: Deli
     memory.directDeliveries.add(endpointKey(tenant, endpoint), eventAtPlace(place))
 }
 
-/** The event that a place in the stream of events stands for. */
+/** Returns the event that is stored at a place of the events stream. */
 export const eventAtPlace = ({ at, seq }: Place): EventIdentity => ({ eventSeq: seq, eventAt: at })
 
 /**
- * True where a delivery that is found in a queue has ended or waits in the backlog since it was taken
- * from its event. One that was attempted since comes to the queue for its retry.
+ * True where a delivery in a queue has since ended, or waits in the backlog, after it was taken
+ * directly from its event. A delivery with attempts is in the queue for its retry.
  */
 export const isCompletedElsewhere = (
   { directDeliveries }: Pick<PartitionMemory, "directDeliveries">,

@@ -1,8 +1,11 @@
 import type { AckHandle } from "../source/ack-handle.ts"
 
-/** Handed out this often more than attempts are told of, a message may be what its workers die of. */
+/**
+ * A message with this many more deliveries by the broker than recorded attempts may be what crashes
+ * its workers.
+ */
 const suspicious = 3
-/** Pause before such a message is tried again, ms: doubles from the first to the second. */
+/** Pause before such a message is attempted again, ms: doubles from the first to the second. */
 const pauses = [1_000, 300_000] as const
 
 const pauseAfter = (times: number): number =>
@@ -11,12 +14,12 @@ const pauseAfter = (times: number): number =>
 type Named = Pick<AckHandle, "place">
 
 /**
- * Keeps messages that break their worker from breaking it at once again: those during whose trial
- * a worker died, and those that met a defect. They come back later and later, so that the others
- * go on.
+ * Keeps messages that break a worker from breaking it again at once: those whose attempt a worker
+ * did not survive, and those that met a defect. They are redelivered after growing pauses, so that
+ * others proceed.
  *
- * That a message is handed out often proves nothing, since it may only have stood in line. So one
- * that was is marked before it is tried, and suspected where the mark is found again.
+ * A high delivery count proves nothing, since the message may only have waited in a lane. So such a
+ * message is marked before it is attempted, and suspect where the mark is found again.
  */
 export class PoisonGuard {
   readonly #cleared = new Set<number>()
@@ -24,9 +27,9 @@ export class PoisonGuard {
   readonly #defects = new Map<number, number>()
 
   /**
-   * True where the next trial of a message is to be marked.
+   * True where the next attempt of a message must be marked.
    *
-   * @param told attempts made with this message, as far as anything tells of them.
+   * @param told attempts of this message that are recorded.
    */
   watches(
     { deliveryCount, place }: Pick<AckHandle, "deliveryCount" | "place">,
@@ -35,19 +38,22 @@ export class PoisonGuard {
     return deliveryCount - told >= suspicious && !this.#cleared.has(place.seq)
   }
 
-  /** How long to put a message off that was marked so often, ms; 0 where it should be tried now. */
+  /**
+   * Returns how long to defer a message with this many marked attempts, ms; 0 where it should be
+   * attempted now.
+   */
   pauseBefore({ place }: Named, trials: number): number {
     if (trials === 0 || this.#paused.has(place.seq)) return 0
     this.#paused.add(place.seq)
     return pauseAfter(trials - 1)
   }
 
-  /** It was handed out and given back by this worker, for no fault of its own. */
+  /** Notes that this worker gave the message back without an attempt, for reasons of its own. */
   clear({ place }: Named): void {
     if (!this.#paused.has(place.seq)) this.#cleared.add(place.seq)
   }
 
-  /** Counts a defect met with a message, and says how long it should be put off, ms. */
+  /** Counts a defect met with a message. Returns how long to defer it, ms. */
   afterDefect(seq: number): number {
     const times = this.#defects.get(seq) ?? 0
     this.#defects.set(seq, times + 1)
@@ -55,7 +61,7 @@ export class PoisonGuard {
     return pauseAfter(times)
   }
 
-  /** It has ended. */
+  /** Forgets a message that has ended. */
   forget(seq: number): void {
     this.#cleared.delete(seq)
     this.#paused.delete(seq)

@@ -1,8 +1,8 @@
-/** Slots at the least. */
+/** Minimum number of slots. */
 const minSlots = 64
-/** The part of its slots that a table uses at most. */
+/** Maximum share of slots in use. */
 const maxLoadFactor = 3 / 4
-/** A table that has so many times the slots that it needs is not used again. */
+/** A table with this many times the needed slots is not reused. */
 const muchMore = 4
 
 const slotsFor = (expected: number): number => {
@@ -12,21 +12,21 @@ const slotsFor = (expected: number): number => {
 }
 
 /**
- * Deliveries that ended or were kept back: when their event was stored, by endpoint and the event's
- * sequence. A hash table of numbers outside of V8's heap, 20 bytes a slot: there are thousands more
- * each second, and Maps of them would be most of what the collector goes through.
+ * Deliveries that have ended or wait in the backlog: when their event was stored, by endpoint and
+ * event sequence. A hash table of numbers outside V8's heap, 20 bytes a slot. Thousands are added
+ * each second, and in Maps they would be most of what the garbage collector traverses.
  */
 export class RecentCompletions {
-  /** Endpoints, counted from 0. */
+  /** Index of each endpoint, from 0. */
   readonly #endpoints = new Map<string, number>()
-  /** Of events; 0 in a slot that is free. */
+  /** Event sequences; 0 in a free slot. */
   #seqs: Float64Array
   #owners: Uint32Array
-  /** ms since the epoch */
+  /** When the events were stored, ms since the epoch. */
   #times: Float64Array
   #size = 0
 
-  /** @param expected how many it is made for; it grows where there are more. */
+  /** @param expected number of entries for which it is sized; it grows beyond. */
   constructor(expected = 0) {
     const slots = slotsFor(expected)
     this.#seqs = new Float64Array(slots)
@@ -39,8 +39,9 @@ export class RecentCompletions {
   }
 
   /**
-   * An empty table for so many: this one, unless it is much too large or too small. To give megabytes
-   * back to the system and ask for them again each time leaves gaps, and a process that grows.
+   * Returns an empty table for so many entries: this one, unless it is much too large or too small.
+   * Returning megabytes to the system and requesting them again each time fragments memory, and the
+   * process grows.
    */
   emptied(expected: number): RecentCompletions {
     const slots = slotsFor(expected)
@@ -55,7 +56,7 @@ export class RecentCompletions {
   /**
    * @param key of the endpoint.
    * @param eventSeq 1 at least.
-   * @param at ms since the epoch.
+   * @param at when the event was stored, ms since the epoch.
    */
   set(key: string, eventSeq: number, at: number): void {
     if (this.#size >= this.#seqs.length * maxLoadFactor) this.#grow()
@@ -79,7 +80,7 @@ export class RecentCompletions {
     this.#times[slot] = at
   }
 
-  /** Where it is, or would be. */
+  /** Returns the slot of an entry, or the free slot where it would go. */
   #slotOf(owner: number, eventSeq: number): number {
     const seqs = this.#seqs
     const last = seqs.length - 1

@@ -13,27 +13,27 @@ import type { RetryRecord } from "../retry/retry-record.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
 /*
- * What was decided about a message is carried out in steps. After a crash, and after a try whose
- * end is unknown, these look whether a step was done already: the broker's own memory of message
- * ids ends with its time window, and for messages that have left their stream with a restart.
+ * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions
+ * find out whether a step was done already. The broker's deduplication is not enough: it forgets
+ * message ids after its window, and, for messages that have left their stream, with a restart.
  */
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /**
- * From when the history may tell of what was decided, ms since the epoch. Not a sequence of it that
- * was known then: a history that loses its end gives that again.
+ * The time from which the history may hold what follows a decision, ms since the epoch. A sequence
+ * would not do: a truncated history reuses sequences.
  */
 const toldSince = ({ decidedAt }: RetryRecord): number => decidedAt - maxClockSkewMs
 
-/** True for a fact about a round. */
+/** Matches facts about a round. */
 const isAbout = (of: RoundIdentity) => {
   const key = roundKey(of)
   return ({ eventAt = 0, eventSeq = 0, round = "" }: Fact): boolean =>
     roundKey({ eventSeq, eventAt, round }) === key
 }
 
-/** True where the history has the fact of the attempt that a record is about, as its leader knows it. */
+/** True where the history holds the fact of the attempt that a record is about. Asks the leader. */
 export const isTold = Effect.fnUntraced(function* (held: AckHandle, record: RetryRecord) {
   const { ask, jsm, names } = yield* Broker
   const { endpoint, tenant } = held.delivery
@@ -52,18 +52,18 @@ export const isTold = Effect.fnUntraced(function* (held: AckHandle, record: Retr
   }
 })
 
-/** Dead letters of an endpoint that are about to be read. */
+/** A read of an endpoint's dead letters that has not begun. */
 interface Reading {
-  /** From when on, ms since the epoch. */
+  /** Start of the read, ms since the epoch. */
   since: number
-  /** Their sequences in DEAD by where they came from. */
+  /** Sequences in DEAD, by the place that each dead letter came from. */
   readonly found: Effect.Effect<ReadonlyMap<string, number>, BrokerError>
 }
 
 /**
- * Makes what finds the dead letter that a message became, by its sequence in DEAD; undefined where
- * there is none. What is looked for while an endpoint's dead letters are read for others is looked for
- * together after that: after a crash there may be thousands.
+ * Makes the search for the dead letter that a message became: its sequence in DEAD, or undefined.
+ * Requests that arrive while an endpoint's dead letters are read are answered together by the next
+ * read: after a crash there may be thousands.
  */
 export const makeFindDeadLetter = Effect.gen(function* () {
   const broker = yield* Broker
@@ -101,7 +101,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
   })
 })
 
-/** True where a sequence of DEAD holds the dead letter that a message became, as its leader knows it. */
+/** True where a sequence of DEAD holds the dead letter that a message became. Asks the leader. */
 export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: AckHandle) {
   const { ask, jsm, names } = yield* Broker
   const letter = yield* ask("look at a dead letter", () =>
@@ -110,7 +110,7 @@ export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }:
   return letter?.header.get("petrel-origin") === placeName(place)
 })
 
-/** True where a sequence of the history holds the fact of a round's end as a dead letter. */
+/** True where a sequence of the history holds the `dead-lettered` fact of a round. */
 export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIdentity) {
   const isOfRound = isAbout(of)
   return Option.exists(
@@ -119,7 +119,10 @@ export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIden
   )
 })
 
-/** What tells the schedule of a message from others: queue and backlog count each for itself. */
+/**
+ * Returns the id of a message's schedule. Queue and backlog number their messages independently, so
+ * a backlog's ids have a prefix.
+ */
 export const scheduleId = (
   { at, seq, stream }: Place,
   partition: number,
@@ -130,12 +133,12 @@ export const scheduleId = (
   return progress.ends === undefined ? id : `${endedPrefix}${id}`
 }
 
-/** What has ended and waits for room among the dead letters, among all that waits as schedules. */
+/** Prefix of schedules whose delivery has ended and waits for space in DEAD. */
 export const endedPrefix = "ended."
 
 /**
- * True where the schedule that a message was to become exists, has fired, or has come to its end.
- * In this order: it may go on while this looks.
+ * True where the schedule of a message exists, has fired, or its delivery has gone on or ended. The
+ * checks follow the way a delivery moves, because it may move meanwhile.
  */
 export const findMoved = Effect.fnUntraced(function* (
   held: AckHandle,
@@ -156,7 +159,8 @@ export const findMoved = Effect.fnUntraced(function* (
     jsm.streams.getMessage(stream, { last_by_subj })
   )
   if (schedule !== null) return true
-  // Fired, it may have moved on to the backlog: nothing but its delivery tells it then.
+  // A fired schedule's delivery may have moved on to the backlog, where only the delivery itself
+  // identifies it.
   const key = roundKey(held.delivery)
   const isIt = (header: (name: string) => string | undefined) =>
     roundKeyIn(header) === key && attemptsIn(header("petrel-progress")) >= record.progress.attempts
@@ -188,7 +192,7 @@ const attemptsIn = (progress: string | undefined): number =>
     onSome: ({ attempts }) => attempts
   })
 
-/** True where the history tells of a later attempt, or of the end, of the same round. */
+/** True where the history holds a later attempt, or the end, of the same round. */
 const hasGoneOn = Effect.fnUntraced(function* (held: AckHandle, record: RetryRecord) {
   const { names } = yield* Broker
   const { endpoint, tenant } = held.delivery

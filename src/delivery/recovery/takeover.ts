@@ -22,14 +22,24 @@ import { RecordedAttempts } from "./recorded-attempts.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
+<<<<<<< HEAD
 /** Key of a partition's floor: the fact up to which all of its facts are settled. */
 export const watermarkKey = (partition: number) => `watermark.${partition}`
+=======
+/**
+ * Key of a partition's watermark: the fact up to which all of the partition's facts are settled.
+ */
+export const watermarkKey = (partition: number) => `floor.${partition}`
+>>>>>>> english-a
 
 const decodeFloor = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ seq: Schema.Int, at: Schema.Number }))
 )
 
-/** Stores a partition's floor. Behind the truth it costs a new owner time; ahead it must never be. */
+/**
+ * Stores a partition's watermark. A low watermark costs a new owner time. It must never be too
+ * high: a new owner would miss facts.
+ */
 export const writeWatermark = Effect.fnUntraced(function* (partition: number, floor: KnownFact) {
   const { names } = yield* Broker
   yield* writeValue(names.buckets.workers, watermarkKey(partition), JSON.stringify(floor))
@@ -42,7 +52,7 @@ const readFloor = Effect.fnUntraced(function* (partition: number) {
   return floor ?? { seq: 0, at: 0 }
 })
 
-/** The fact at a sequence of the history, as its leader knows it. */
+/** Reads when the fact at a sequence of the history was stored, from the leader. */
 export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
   if (seq === 0) return { seq, at: 0 } satisfies KnownFact
   const { ask, jsm, names } = yield* Broker
@@ -53,9 +63,9 @@ export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
 })
 
 /**
- * The last sequence of the history that lies before what was stored since a fact was known: that of
- * the fact, where it is still there or has grown too old. A history that has lost its end gives the
- * sequences again, and then the time says it.
+ * Returns the last sequence of the history that lies before everything stored since `fact`. That is
+ * the fact's own sequence, if the fact is still there or has expired. A truncated history reuses
+ * sequences; the time of the fact then shows it.
  */
 export const settledUpTo = Effect.fnUntraced(function* (
   fact: KnownFact
@@ -79,11 +89,11 @@ export const settledUpTo = Effect.fnUntraced(function* (
 })
 
 /**
- * Asks the history first: what a new owner must know of its partitions before its first attempt.
- * Facts above the lowest floor say which messages have ended though the broker may hand them out
- * again; the list of records says which have failed before.
+ * Reads what a new owner must know of its partitions before its first attempt. Facts above the
+ * lowest watermark tell which messages have ended though the broker may redeliver them. The list of
+ * retry records tells which have failed before.
  *
- * @param partitions how many there are.
+ * @param partitions number of partitions.
  */
 export const takeOver = Effect.fnUntraced(function* (
   indexes: ReadonlyArray<number>,
@@ -114,7 +124,7 @@ export const takeOver = Effect.fnUntraced(function* (
   }
   const left = whatHasLeft(byStream, straightsOf, names.events)
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
-  // Most have the same one.
+  // Most partitions have the same watermark.
   const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
   const known = yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })
   const floor = Math.min(...known.map(({ seq }) => seq))
@@ -178,14 +188,16 @@ const streamMemory = Effect.fnUntraced(function* (
   }
 })
 
-/** Notes that a delivery has left the place that it was moved from, at a time (ms since the epoch). */
+/**
+ * Notes that a delivery had left the place from which it was moved, by a time (ms since the epoch).
+ */
 type Left = (
   origin: string | undefined,
   of: RoundIdentity & Pick<Delivery, "tenant" | "endpoint">,
   at: number
 ) => void
 
-/** What has been moved elsewhere has left its old place, though the broker may hand it out again. */
+/** A delivery that was moved has left its old place, though the broker may redeliver it there. */
 const whatHasLeft =
   (
     byStream: ReadonlyMap<string, Remembered>,
@@ -202,7 +214,7 @@ const whatHasLeft =
     if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
   }
 
-/** Reads what was moved to a backlog lately. */
+/** Reads what was recently moved to a backlog. */
 const readMoves = (left: Left, stream: string, since: number) =>
   readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
     Stream.runForEach((message) =>
@@ -218,12 +230,14 @@ const readMoves = (left: Left, stream: string, since: number) =>
     )
   )
 
-/** Whether a fact stored at a time (ms) means a message of this stream by a sequence. */
+/**
+ * True where a fact stored at a time (ms) refers to the current message of this stream at a
+ * sequence.
+ */
 type IsOurs = (seq: number, at: number) => boolean
 
 /**
- * A stream that was made anew counts from 1 again: what the history tells of the old one says
- * nothing about its messages.
+ * A stream that was recreated counts from 1 again: facts about the old stream do not apply to it.
  */
 const sequencesOf = Effect.fnUntraced(function* (stream: string) {
   const { ask, jsm } = yield* Broker
@@ -234,13 +248,13 @@ const sequencesOf = Effect.fnUntraced(function* (stream: string) {
 })
 
 /**
- * Removes what is left of messages that have ended and whose owner came no further than the fact.
- * Those that it found by looking through the stream may be waiting out the delay of a NAK: they
- * would come back when nobody remembers their end.
+ * Removes messages that have ended, but that a former owner did not release after their fact. A
+ * message that it found by a scan may be waiting out the delay of a NAK: it would be redelivered
+ * when its end is forgotten.
  */
 const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: StreamMemory) {
   const remove = Effect.fnUntraced(function* (seq: number) {
-    // The list knows those that were erased lately too.
+    // The list also contains records that were erased recently.
     const found = yield* Effect.option(readRecord(stream, seq))
     if (Option.isNone(found)) return
     const record = found.value

@@ -8,10 +8,10 @@ import { HistoryPosition } from "./completed-deliveries.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 import { settledUpTo, takeOver } from "./takeover.ts"
 
-/** What an owner begins with. */
+/** What a new owner starts with. */
 export interface Taken {
   readonly memory: PartitionMemory
-  /** Of the partition's endpoints that are not well. */
+  /** Stored health of the partition's endpoints that are not healthy. */
   readonly health: ReadonlyArray<StoredHealth>
 }
 
@@ -21,11 +21,11 @@ interface Wanted {
 }
 
 /**
- * Asks the history for partitions one by one, and reads it once for all that were taken while it
- * was being read for others: a reading does not take longer for many. The same for what is stored
- * of endpoints that are not well.
+ * Takes over partitions one by one. Requests that arrive during a read of the history are answered
+ * together by the next read, which takes no longer for many. The same holds for stored endpoint
+ * health.
  *
- * @param partitions how many there are.
+ * @param partitions number of partitions.
  */
 export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   const horizon = new HistoryPosition(0)
@@ -55,7 +55,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
     return wanted.taken
   })
 
-  /** Undefined never: what it was asked for is among what it reads. */
+  /** Never returns undefined: each read includes the partition that asks. */
   const takeOne = (index: number) =>
     Effect.suspend(() => {
       const wanted: Wanted = { index, taken: undefined }
@@ -73,20 +73,20 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   return { horizon, history, takeOver: takeOne }
 })
 
-/** Pause before the history is looked at again where that failed, ms. */
+/** Pause before a failed check of the history is repeated, ms. */
 const retryPauseMs = 500
 
 /** What a worker knows of the end of the history. */
 export interface HistoryEnd {
-  /** True from an interruption until it is known whether something is lost. */
+  /** True from a reconnect until it is known whether the history was truncated. */
   readonly isDoubtful: () => boolean
-  /** Fails when something is: what is remembered of deliveries may have no fact any more. */
+  /** Fails when it was: remembered completions may have no fact any more. */
   readonly lost: Effect.Effect<never, StreamTruncated>
 }
 
 /**
- * Takes back after each interruption what the horizon cannot be sure of: the broker may have lost the
- * end of the history, and have given its sequences to other facts since.
+ * Checks after each reconnect whether the history was truncated, and lowers the position to what is
+ * certain. The broker may have reused the lost sequences for other facts.
  */
 const watchHistory = Effect.fnUntraced(function* (horizon: HistoryPosition) {
   const { onReconnect } = yield* Broker
@@ -102,7 +102,7 @@ const watchHistory = Effect.fnUntraced(function* (horizon: HistoryPosition) {
     const mine = ++checks
     run(
       Effect.map(check, ({ isLost, seq }) => {
-        // A later interruption has a check of its own.
+        // A later reconnect has its own check.
         if (mine !== checks) return
         horizon.fallBack(seq)
         if (!isLost) return

@@ -6,8 +6,9 @@ import type { HistoryPosition } from "./completed-deliveries.ts"
 import { readKnownFact, writeWatermark } from "./takeover.ts"
 
 /**
- * Lets what has ended be forgotten, and stores from where a new owner must read the history. Only
- * after whole ack_waits in which the broker was there, and was asked for what it may have missed.
+ * Lets completed deliveries be forgotten, and stores from where a new owner must read the history.
+ * Both happen only after whole ack_waits in which the broker was connected and the queue was
+ * pulled.
  *
  * @param horizon how far its worker knows the history.
  * @param ackWait ms

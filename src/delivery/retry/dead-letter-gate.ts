@@ -7,32 +7,35 @@ import { PublishError } from "../../broker/publisher.ts"
 import type { DeadLetterUse } from "../../policy/dead-letter-quota.ts"
 import { deadLetterQuota, isCrowded } from "../../policy/dead-letter-quota.ts"
 
-/** How often it is looked how full DEAD is: while somebody is kept from it or it is crowded, and otherwise, ms. */
+/**
+ * Interval at which the size of DEAD is read, ms: `limited` while DEAD is crowded or a delivery
+ * waits for space, else `calm`.
+ */
 const lookEveryMs = { limited: 2_000, calm: 5_000 }
-/** What a dead letter takes besides its body, about, bytes. */
+/** Approximate size of a dead letter besides its body, bytes. */
 const headerBytes = 600
-/** How long DEAD is left alone after a refusal, ms: doubles from the first to the second. */
+/** Pause after DEAD refused a dead letter, ms: doubles from the first to the second. */
 const closedMs = [2_000, 60_000] as const
 
-/** Lets dead letters into DEAD as far as there is room, and each tenant's as far as it has a part in it. */
+/** Admits dead letters to DEAD while there is space, and each tenant's within its quota. */
 export interface DeadLetterGate {
   /**
-   * Stores a dead letter. Fails at once, as rejected, where there is known to be no room for it.
+   * Stores a dead letter. Fails at once, as rejected, where DEAD is known to have no space for it.
    *
-   * @param bytes of its body.
+   * @param bytes size of its body.
    */
   readonly store: (
     tenant: string,
     bytes: number,
     publish: Effect.Effect<PubAck, PublishError>
   ) => Effect.Effect<PubAck, PublishError>
-  /** Whether one of a tenant's may be stored, as far as is known. */
+  /** Returns whether a dead letter of the tenant may be stored, as far as is known. */
   readonly isOpen: (tenant: string) => boolean
-  /** Calls the listener when there may be room again, until the returned function is called. */
+  /** Calls the listener when there may be space again, until the returned function is called. */
   readonly onRoom: (listener: () => void) => () => void
 }
 
-/** How full DEAD is, as its leader knows it; with whose dead letters where that matters. */
+/** Reads the size of DEAD from its leader, and the count per tenant when DEAD is crowded. */
 export const readDeadLetterUse = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const look = (options?: { readonly subjects_filter: string }) =>
@@ -51,8 +54,8 @@ export const readDeadLetterUse = Effect.gen(function* () {
 })
 
 /**
- * Makes the gate of a worker. It closes at a refusal, and opens when there is room: without it each
- * delivery that has ended would try for itself, again and again.
+ * Makes the gate of one worker. It closes after a refusal, and opens when DEAD has space. Without
+ * it, each ended delivery would try by itself, again and again.
  */
 export const makeDeadLetterGate = Effect.gen(function* () {
   const { names } = yield* Broker
@@ -62,24 +65,26 @@ export const makeDeadLetterGate = Effect.gen(function* () {
     "the dead-letter stream takes dead letters again"
   )
   let use: DeadLetterUse | undefined
-  /** Stored since it was looked how full DEAD is, by tenant, and how many bytes in all. */
+  /** Dead letters stored since the size of DEAD was read, by tenant, and their bytes in total. */
   let storedSince = new Map<string, number>()
   let bytesSince = 0
   const looks = yield* Queue.sliding<void>(1)
-  /** DEAD refused a dead letter of so many bytes: until when nothing is tried, and for how long, ms. */
+  /**
+   * The last refusal: the size of the dead letter, until when nothing is tried, and the pause (ms).
+   */
   let refusal:
     | {
         readonly why: string
         readonly bytes: number
         readonly forMs: number
         until: number
-        /** That is the reason, as it was seen since. */
+        /** True where a later reading found DEAD full. */
         wasFull: boolean
       }
     | undefined
-  /** Somebody waits because of the refusal. */
+  /** True while a delivery waits because of the refusal. */
   let isWaitedFor = false
-  /** Tenants of which somebody waits because they have their part. */
+  /** Tenants with deliveries that wait because the tenant's quota is used up. */
   const limited = new Set<string>()
 
   const isClosed = (): boolean => refusal !== undefined && elapsedMs() < refusal.until
@@ -97,7 +102,7 @@ export const makeDeadLetterGate = Effect.gen(function* () {
       refusal = undefined
       storedSince.set(tenant, (storedSince.get(tenant) ?? 0) + 1)
       bytesSince += bytes + headerBytes
-      // From now on it counts whose they are.
+      // DEAD becomes crowded: quotas apply, so the counts per tenant are read now.
       if (use === undefined || isCrowded(use)) return
       if (isCrowded({ ...use, bytes: use.bytes + bytesSince })) Queue.offerUnsafe(looks, undefined)
     })
@@ -105,7 +110,7 @@ export const makeDeadLetterGate = Effect.gen(function* () {
     Effect.sync(() => {
       if (reason !== "rejected") return
       isWaitedFor = true
-      // Others that were under way say the same.
+      // Other refused publishes were in flight at the same time.
       if (isClosed()) return
       const forMs = refusal === undefined ? closedMs[0] : Math.min(2 * refusal.forMs, closedMs[1])
       refusal = { why: detail, bytes, forMs, until: elapsedMs() + forMs, wasFull: false }
@@ -127,7 +132,7 @@ export const makeDeadLetterGate = Effect.gen(function* () {
       )
     })
 
-  /** Wakes those who wait, where that may help them. */
+  /** Notifies listeners if waiting deliveries may find space. */
   const wake = ({ bytes, maxBytes }: DeadLetterUse) => {
     const isFull = maxBytes > 0 && bytes + headerBytes + (refusal?.bytes ?? 0) >= maxBytes
     if (refusal !== undefined) {

@@ -16,15 +16,15 @@ import type { RetryRecord } from "./retry-record.ts"
 export interface MovesOptions {
   readonly layout: Layout
   readonly memory: StreamMemory
-  /** Stores dead letters, for all partitions. */
+  /** Stores dead letters. Shared by all partitions. */
   readonly deadLetters: Pick<DeadLetterGate, "store">
-  /** Writes retry records, for all partitions. */
+  /** Guards the writing of retry records. Shared by all partitions. */
   readonly records: Gate
 }
 
 /**
- * Stores what a message becomes in its new place, once however often it is begun: a schedule of
- * the broker or a dead letter. To let go of the old place is left to the caller.
+ * Moves a message to a broker schedule or to DEAD, once however often it is repeated. The caller
+ * releases the message from its old place.
  */
 export const makeMoves = Effect.fnUntraced(function* ({
   deadLetters,
@@ -36,7 +36,10 @@ export const makeMoves = Effect.fnUntraced(function* ({
   const { names, publisher } = yield* Broker
   const findDeadLetter = yield* makeFindDeadLetter
 
-  /** True where it may have been done before, or was decided so long ago that the broker forgot. */
+  /**
+   * True where the move may have been made before, or the decision is older than what the broker
+   * remembers.
+   */
   const mayBeDone = Effect.fnUntraced(function* (record: RetryRecord, begun: boolean) {
     const now = yield* Clock.currentTimeMillis
     return begun || now - record.decidedAt > layout.moveDedupe / 2
@@ -49,7 +52,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
   })
 
   return {
-    /** @param begun whether somebody may have tried before. */
+    /** @param begun whether an earlier try may have stored it. */
     toSchedule: Effect.fnUntraced(function* (
       held: AckHandle,
       record: RetryRecord,
@@ -72,7 +75,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
     }),
 
     /**
-     * @param begun whether somebody may have tried before.
+     * @param begun whether an earlier try may have stored it.
      * @returns the sequence of the dead letter in DEAD.
      */
     toDead: Effect.fnUntraced(function* (

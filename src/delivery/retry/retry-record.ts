@@ -7,23 +7,28 @@ import type { Place } from "../../domain/fact.ts"
 import { Fact } from "../../domain/fact.ts"
 import { DeadReason } from "../../domain/outcome.ts"
 
-/** What was decided about a delivery that did not succeed. `at` in ms since the epoch. */
+/** A decision about a delivery that did not succeed. `at` in ms since the epoch. */
 export const Decision = Schema.Union([
   Schema.TaggedStruct("Nak", { at: Schema.Number }),
   Schema.TaggedStruct("Schedule", { at: Schema.Number }),
   Schema.TaggedStruct("Dead", { reason: DeadReason }),
-  /** Nothing yet: it is tried with caution, so often so far, for its workers may die of it. */
+  /**
+   * No decision yet: an attempt is marked because its message may have crashed earlier workers.
+   * `times` counts the marked attempts.
+   */
   Schema.TaggedStruct("Trying", { times: Schema.Int })
 ])
 export type Decision = typeof Decision.Type
 
 /**
- * The value under `<stream>.<sequence>` in the retries bucket, written before anything is done
- * about a failure: after a crash the same decision is carried out, not a new one made.
+ * The value under `<stream>.<sequence>` in the retries bucket. It is stored before a decision is
+ * applied: after a crash, the same decision is applied instead of a new one.
  */
 export const RetryRecord = Schema.Struct({
   v: Schema.Literal(1),
-  /** Whose record this is: checked on reading, for a stream may give the sequence of its message again. */
+  /**
+   * Identity of the delivery, checked on reading: a truncated stream reuses the message's sequence.
+   */
   eventSeq: Schema.Int,
   eventAt: Schema.Number,
   tenant: Schema.String,
@@ -32,21 +37,25 @@ export const RetryRecord = Schema.Struct({
   progress: Progress,
   decision: Decision,
   decidedAt: Schema.Number,
-  /** The fact of the attempt that led here, and the id it is stored under. */
+  /**
+   * The fact of the attempt that led to the decision, and the message id under which it is stored.
+   */
   outcome: Schema.optionalKey(Schema.Struct({ fact: Fact, id: Schema.String }))
 })
 export type RetryRecord = typeof RetryRecord.Type
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
 
-/** A record outlives its delivery's deadline by this, ms: it is erased after the end, or ends by itself. */
+/**
+ * Time to live of a record beyond its delivery's deadline, ms. A record that is not erased expires.
+ */
 const afterlife = 24 * 60 * 60 * 1000
 
 const keyOf = (stream: string, seq: number) => `${stream}.${seq}`
 
 type Whose = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt" | "round">
 
-/** True for a record of this very delivery and round. */
+/** True for a record of this delivery and round. */
 export const isOf = (record: RetryRecord, delivery: Whose): boolean =>
   record.eventSeq === delivery.eventSeq &&
   record.eventAt === delivery.eventAt &&
@@ -54,7 +63,7 @@ export const isOf = (record: RetryRecord, delivery: Whose): boolean =>
   record.tenant === delivery.tenant &&
   record.endpoint === delivery.endpoint
 
-/** Stores a decision. To be repeated until it is acknowledged. */
+/** Stores a decision. The caller repeats this until the broker acknowledges. */
 export const writeRecord = Effect.fnUntraced(function* (
   stream: string,
   seq: number,
@@ -72,16 +81,16 @@ const readEntry = Effect.fnUntraced(function* (stream: string, seq: number) {
   return yield* readValue(yield* bucket(names.buckets.retries), keyOf(stream, seq))
 })
 
-/** The record of a message, from the leader; undefined where there is none. */
+/** Reads the record of a message from the leader; undefined where there is none. */
 export const readRecord = Effect.fnUntraced(function* (stream: string, seq: number) {
   const entry = yield* readEntry(stream, seq)
   return entry === undefined ? undefined : yield* decode(entry.string())
 })
 
 /**
- * Stores a record as it is, whatever it says, for the message that another one becomes elsewhere.
+ * Copies a record unread for the message that replaces another one elsewhere.
  *
- * @param until when its delivery is given up, ms since the epoch.
+ * @param until when its delivery expires, ms since the epoch.
  */
 export const copyRecord = Effect.fnUntraced(function* (
   from: Pick<Place, "seq" | "stream">,
@@ -101,10 +110,11 @@ const noteOf = ({ endpoint, eventAt, eventSeq, round, tenant }: Whose): string =
   JSON.stringify([eventSeq, eventAt, tenant, endpoint, round])
 
 /**
- * Erases the record of a message that has ended. What fails here ends by its own time.
+ * Erases the record of a message that has ended. If that fails, the record expires.
  *
- * A broker that is killed may have stored this and not the acknowledgement before it, and hand out
- * the message again (1 in 25 kills had such messages). So whose it was is known for a minute more.
+ * A broker that is killed may have stored the erasure but not the acknowledgement before it, and
+ * redeliver the message (seen in 1 of 25 kills). So the identity of the delivery is kept for one
+ * more minute.
  */
 export const eraseRecord = Effect.fnUntraced(function* (stream: string, seq: number, of: Whose) {
   const { names } = yield* Broker
@@ -112,14 +122,14 @@ export const eraseRecord = Effect.fnUntraced(function* (stream: string, seq: num
   yield* Effect.ignore(eraseValue(retries, keyOf(stream, seq), undefined, noteOf(of)))
 })
 
-/** True where the record of this very delivery and round was erased, for its message has ended. */
+/** True where the record of this delivery and round was erased because its message has ended. */
 export const isErased = Effect.fnUntraced(function* (stream: string, seq: number, of: Whose) {
   const { bucket, names } = yield* Broker
   const note = yield* readNote(yield* bucket(names.buckets.retries), keyOf(stream, seq))
   return note === noteOf(of)
 })
 
-/** Sequences of a stream's messages that have a record, or had one a minute ago. */
+/** Lists the sequences of a stream's messages that have a record, or had one a minute ago. */
 export const listRecords = Effect.fnUntraced(function* (stream: string) {
   const { ask, jsm, names } = yield* Broker
   const prefix = `$KV.${names.buckets.retries}.${stream}.`

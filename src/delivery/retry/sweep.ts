@@ -15,19 +15,19 @@ import { Directory } from "../../endpoints/directory.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
-/** Ends one waiting delivery as a dead letter; one that somebody has in hand it NAKs for later. */
+/** Dead-letters one waiting delivery. Calls `nak` for one that is in flight. */
 export type EndWaiting = (
   held: AckHandle,
   reason: DeadReason
 ) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
 
 /**
- * Says how many it had to leave for later: in hand, not taken by the dead-letter stream, or with a
- * configuration that nobody can read.
+ * Returns how many deliveries were left for later: in flight, refused by DEAD, or with an endpoint
+ * whose configuration is unreadable.
  */
 type Swept = Effect.Effect<number, BrokerError | Schema.SchemaError, Broker | Directory>
 
-/** Ends those of the messages that wait for an endpoint which takes no deliveries any more. */
+/** Ends the messages that wait for a disabled or removed endpoint. */
 const sweep = (
   memory: PartitionMemory,
   messages: Stream.Stream<StoredMsg, BrokerError, Broker>,
@@ -60,10 +60,11 @@ const sweep = (
 const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
 
 /**
- * A schedule may fire at any moment, so that what is done about it in its place may be done twice.
- * It is made to fire now instead, unless it has: its delivery is handed out and ends like any other.
+ * Replaces a schedule by one that fires now, unless it has fired. Its delivery is then redelivered
+ * and ends like any other. A schedule may fire at any moment, so handling it in place could happen
+ * twice.
  *
- * @returns false where the broker did not take it.
+ * @returns false where the broker did not accept it.
  */
 export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
   const { publisher } = yield* Broker
@@ -84,13 +85,15 @@ export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, deliver
 const targetOf = ({ header, subject }: StoredMsg): string =>
   header.get("Nats-Schedule-Target") || subject
 
-/** The delivery in a message of a queue, waiting as a schedule or not; undefined where it is none. */
+/**
+ * Returns the delivery in a queue's message, scheduled or not; undefined where it is unreadable.
+ */
 export const deliveryIn = (message: StoredMsg): Delivery | undefined =>
   parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
 
 /**
- * Ends what waits for an endpoint that takes no deliveries any more: as NAKs and in line in its
- * stream, and as schedules. What is being attempted ends by its own outcome, or is left for later.
+ * Ends all that waits for a disabled or removed endpoint: in the queue, by NAK, and as schedules. A
+ * delivery in an attempt ends by its own outcome, or is left for later.
  */
 export const sweepEndpoint = (
   memory: PartitionMemory,
@@ -107,7 +110,7 @@ export const sweepEndpoint = (
     return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
   })
 
-/** The same for all that waits as schedules in a partition, whichever its endpoint. */
+/** Does the same for all schedules of a partition, whichever their endpoint. */
 export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept =>
   Effect.gen(function* () {
     const { names } = yield* Broker
@@ -123,7 +126,8 @@ const heldOf = Effect.fnUntraced(function* (
   const { seq } = message
   const at = message.time.getTime()
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  // Not handed to us, so the stream forgets it instead of the consumer; it must, for it is settled.
+  // The message was not delivered by the consumer, so it is removed from the stream instead of
+  // acknowledged. The removal is retried until it succeeds, for the delivery is settled.
   const remove = removeIf(
     "remove a delivery that has ended",
     memory.stream,
@@ -146,8 +150,8 @@ const heldOf = Effect.fnUntraced(function* (
 })
 
 /**
- * Endpoints that have something in a partition's stream though they take nothing, or whose oldest
- * delivery there was meant for another endpoint of the same name: `[tenant, endpoint]`.
+ * Lists, as `[tenant, endpoint]`, endpoints that have messages in a partition's stream but are
+ * disabled or removed, or whose oldest message was meant for an earlier endpoint of the same name.
  */
 export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
   const { ask, jsm, names } = yield* Broker

@@ -5,22 +5,24 @@ import { Directory } from "../../endpoints/directory.ts"
 import type { Partition } from "../partition.ts"
 import { strandedEndpoints, sweepEndpoint, sweepSchedules } from "./sweep.ts"
 
-/** Pause before what a sweep had to leave is looked at again, ms: doubles from the first to the second. */
+/**
+ * Pause before a sweep is repeated that left deliveries, ms: doubles from the first to the second.
+ */
 const pauses = [1_000, 60_000] as const
 
 interface Task {
-  /** Endpoint to sweep; without it all that is stranded in the partition. */
+  /** Endpoint to sweep; undefined for all stranded endpoints of the partition. */
   readonly endpoint?: readonly [tenant: string, endpoint: string]
   readonly pause: number
 }
 
 /**
- * Ends what waits in a partition for endpoints that are disabled or removed: what there is already,
- * and what there is when it happens. Sweeps again until nothing is left, for an attempt under way at
- * that moment may fail and then wait like the others.
+ * Ends what waits in a partition for disabled or removed endpoints: once at the start, and again
+ * whenever an endpoint becomes unavailable. A sweep is repeated until nothing is left, for an
+ * attempt that was in flight may fail and then wait like the others.
  *
- * @param partitions how many there are.
- * @param turn of one of a worker's partitions at a time.
+ * @param partitions number of partitions.
+ * @param turn lets one partition of a worker sweep at a time.
  */
 export const sweepUnavailable = Effect.fnUntraced(function* (
   { endWaiting, memory }: Partition,

@@ -5,14 +5,14 @@ import { endedPrefix } from "../recovery/search.ts"
 import type { DeadLetterGate } from "./dead-letter-gate.ts"
 import { deliveryIn, fireNow } from "./sweep.ts"
 
-/** Deliveries that are woken together: more would stand before all others in their queue. */
+/** Maximum deliveries that are woken together: more would delay all others in their queue. */
 const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
-/** Pause between two times, ms. */
+/** Pause between two batches, ms. */
 const paceMs = 100
 
 /**
- * Wakes what has ended in a partition and waits for room among the dead letters, when there is some:
- * its schedules fire at once instead of at their time. Runs until it is interrupted.
+ * Wakes the ended deliveries of a partition that wait for space in DEAD, when there is some: their
+ * schedules fire now instead of at their time. Runs until it is interrupted.
  */
 export const wakeEnded = Effect.fnUntraced(function* (
   index: number,
@@ -21,7 +21,7 @@ export const wakeEnded = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const subject = names.subjects.schedule(index, `${endedPrefix}>`)
   const wakes = yield* Queue.sliding<void>(1)
-  // What a former owner left may be waiting for room that there is.
+  // A former owner may have left deliveries that now find space.
   Queue.offerUnsafe(wakes, undefined)
   const forget = onRoom(() => Queue.offerUnsafe(wakes, undefined))
   yield* Effect.addFinalizer(() => Effect.sync(forget))

@@ -1,59 +1,65 @@
-/** What a worker holds at most, whatever its endpoints may have. */
+/** Limits of one worker, whatever its endpoints' limits. */
 export interface CapacityLimits {
-  /** Requests under way. */
+  /** Requests in flight. */
   readonly requests: number
-  /** Bodies read from backlogs, or under way for longer than a moment, in bytes. */
+  /** Bodies read from backlogs, or of slow requests, in bytes. */
   readonly bytes: number
 }
 
-/** What a worker takes on at the same time: requests, and bytes of bodies in memory in all. */
+/** Default limits of a worker: requests in flight, and bytes of bodies in memory. */
 export const defaultLoad = { maxInFlight: 1_024, maxBytes: 128 * 1024 * 1024 }
 
-/** What is known of how long an endpoint takes; one of which nobody knows it counts as quick. */
+/** The speed of an endpoint. An endpoint of unknown speed counts as quick. */
 export type SpeedClass = "quick" | "slow"
 
-/** A lane that waits for room. */
+/** A lane that waits for capacity. */
 export interface CapacityWaiter {
-  /** Its turn: begins one request where it still can, and says whether it did. */
+  /**
+   * Called when it is the lane's turn. Begins one request if the lane still can, and returns
+   * whether it did.
+   */
   readonly turn: () => boolean
 }
 
-/** Room that is used: requests, and bytes that are counted; and whether by a slow endpoint. */
+/** Capacity in use: requests, counted bytes, and whether a slow endpoint uses it. */
 export interface Reservation {
   requests: number
   bytes: number
   slow: boolean
 }
 
-/** An endpoint that takes longer, ms, is slow. */
+/** An endpoint whose requests take at least this long is slow, ms. */
 export const slowFromMs = 1_000
-/** What may be used of the requests by those that have one under way already. */
+/** Share of the requests that lanes with requests in flight may use. */
 const tightShare = 7 / 8
-/** Less is not worth a reading, in bytes. */
+/** Minimum capacity for a read, in bytes. */
 const minReadBytes = 64 * 1024
-/** Lanes that are offered a turn for one that is given, at most: others come with the next. */
+/**
+ * Maximum lanes that are offered a turn until one takes it: the others follow with the next turn.
+ */
 const offers = 8
 
 /**
- * The room of a worker for requests, shared by the lanes of all its partitions. Slow endpoints have
- * half of it at most. Once half is used, a lane that has requests under way gets no more than an equal
- * part, and none of the last eighth: whoever has nothing under way finds room, however many are slow
- * and before anybody knows that they are. Lanes that wait get their turns in order.
+ * A worker's capacity for requests, shared by the lanes of all its partitions. Slow endpoints get
+ * at most half of it. Once half is in use, a lane with requests in flight gets at most an equal
+ * share, and none of the last eighth. So a lane with nothing in flight finds capacity, however many
+ * endpoints are slow, and even before they are known to be slow. Waiting lanes get their turns in
+ * order.
  */
 export class CapacityPool {
   readonly #size: CapacityLimits
   readonly #used = { requests: 0, bytes: 0 }
   readonly #slow = { requests: 0, bytes: 0 }
-  /** Lanes that have requests under way. */
+  /** Number of lanes with requests in flight. */
   #lanes = 0
-  /** Those that wait: with nothing under way, with something, and slow ones. */
+  /** Waiting lanes: with nothing in flight, with requests in flight, and slow ones. */
   readonly #waiting = {
     first: new Set<CapacityWaiter>(),
     more: new Set<CapacityWaiter>(),
     slow: new Set<CapacityWaiter>()
   }
   readonly #order = [this.#waiting.first, this.#waiting.more, this.#waiting.slow]
-  /** Whose turn comes first. */
+  /** Index of the line whose turn comes next, counted up. */
   #turns = 0
   #giving = false
 
@@ -62,8 +68,8 @@ export class CapacityPool {
   }
 
   /**
-   * True where one more request may begin, to an endpoint that has so many under way. The body of one
-   * for a slow endpoint must have room, too, unless it is counted already.
+   * True where one more request may begin to an endpoint with `inFlight` requests. For a slow
+   * endpoint, its body needs capacity too, unless it is `counted` already.
    */
   mayStart(pace: SpeedClass, inFlight: number, counted: boolean): boolean {
     const { requests } = this.#size
@@ -75,7 +81,7 @@ export class CapacityPool {
     return used < tightShare * requests && inFlight + 1 <= (tightShare * requests) / this.#lanes
   }
 
-  /** Bytes of bodies that there is room for, 0 where it is not worth it. */
+  /** Returns the capacity for bodies in bytes; 0 where it is too little for a read. */
   bytesFor(pace: SpeedClass): number {
     const { bytes } = this.#size
     const left = bytes - this.#used.bytes
@@ -83,24 +89,27 @@ export class CapacityPool {
     return room < minReadBytes ? 0 : Math.floor(room)
   }
 
-  /** True where bodies take up so much that nobody is to have more of them than the next. */
+  /**
+   * True where bodies use more than half of the capacity: each lane then reads one delivery at a
+   * time.
+   */
   get isTight(): boolean {
     return this.#used.bytes > this.#size.bytes / 2
   }
 
-  /** A lane begins its first request, or has none under way any more. */
+  /** Called when a lane begins its first request in flight (1), or ends its last (-1). */
   lane(change: 1 | -1): void {
     this.#lanes += change
   }
 
-  /** Uses more room, until it is given back. */
+  /** Adds to a reservation, until it is given back. */
   take(use: Reservation, requests: number, bytes: number): void {
     use.requests += requests
     use.bytes += bytes
     this.#count(use, requests, bytes)
   }
 
-  /** It turns out to be used by a slow one. */
+  /** Counts a reservation as used by a slow endpoint. */
   becomesSlow(use: Reservation): void {
     if (use.slow) return
     use.slow = true
@@ -108,7 +117,7 @@ export class CapacityPool {
     this.#slow.bytes += use.bytes
   }
 
-  /** Gives all of it back: it is the next one's. */
+  /** Gives back all of a reservation, and offers the capacity to the next lane. */
   giveBack(use: Reservation): void {
     this.#count(use, -use.requests, -use.bytes)
     use.requests = 0
@@ -116,16 +125,16 @@ export class CapacityPool {
     this.next()
   }
 
-  /** Puts a lane in line for room. */
+  /** Puts a lane in line for capacity. */
   wait(pace: SpeedClass, inFlight: number, lane: CapacityWaiter): void {
     const { first, more, slow } = this.#waiting
     const line = pace === "slow" ? slow : inFlight === 0 ? first : more
     line.add(lane)
   }
 
-  /** Gives one of those that wait its turn, where there is room for it. */
+  /** Gives a waiting lane its turn, if there is capacity. */
   next(): void {
-    // What begins may end at once, and come here again: its room is for the next call.
+    // A request that begins may end at once and call this again: the next call uses that capacity.
     if (this.#giving) return
     this.#giving = true
     try {
@@ -138,7 +147,7 @@ export class CapacityPool {
     }
   }
 
-  /** The first in line that has use for its turn. */
+  /** Offers a turn to the lanes of a line in order, until one takes it. */
   #turnOf(line: Set<CapacityWaiter>): boolean {
     let left = Math.min(line.size, offers)
     for (const lane of line) {

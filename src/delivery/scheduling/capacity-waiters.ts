@@ -1,18 +1,18 @@
 import type { CapacityPool, SpeedClass } from "./capacity-pool.ts"
 
-/** Endpoints whose backlog waits for room for bodies, each once. */
+/** Endpoints whose backlog waits for body capacity, each once. */
 export class CapacityWaiters {
   readonly #hungry = new Set<string>()
   readonly #room: CapacityPool
   readonly #roomFor: (key: string) => void
 
-  /** @param roomFor told that there is room again for an endpoint. */
+  /** @param roomFor called when an endpoint has capacity again. */
   constructor(room: CapacityPool, roomFor: (key: string) => void) {
     this.#room = room
     this.#roomFor = roomFor
   }
 
-  /** Gets in line for an endpoint of that pace, unless there is room, or it stands there already. */
+  /** Puts an endpoint in line, unless it has capacity or is in line already. */
   await(key: string, pace: SpeedClass): void {
     const room = this.#room
     if (room.bytesFor(pace) > 0 || this.#hungry.has(key)) return

@@ -2,20 +2,22 @@ import type { DirectDelivery } from "../../routing/direct-delivery.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { leaveUntried } from "../source/direct-delivery.ts"
 
-/** A delivery on its way through its endpoint's lane: from the queue, from the backlog, or from its event. */
+/**
+ * A delivery in its endpoint's lane: from the queue, from the backlog, or directly from its event.
+ */
 export type Job =
   | { readonly key: string; readonly held: AckHandle; readonly isFromBacklog: boolean }
   | { readonly key: string; readonly direct: DirectDelivery }
 
 export const deliveryOf = (job: Job) => ("direct" in job ? job.direct : job.held)
 
-/** Where a delivery goes that was not begun; the key is that of its endpoint. */
+/** Where a delivery returns that was not begun. `key` is that of its endpoint. */
 export interface Origins {
   readonly queue: (key: string, held: AckHandle) => void
   readonly backlog: (key: string, held: AckHandle) => void
 }
 
-/** Gives a job back to where it came from. */
+/** Returns a job to its source. */
 export const giveBackTo =
   ({ backlog, queue }: Origins) =>
   (job: Job): void => {

@@ -7,44 +7,53 @@ import { SlowEndpoints } from "./slow-endpoints.ts"
 
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
-  /** Shared with the lanes of other partitions. */
+  /** Capacity shared with the lanes of other partitions. */
   readonly room: CapacityPool
-  /** Requests that may be under way now; 0 while the endpoint takes nothing. */
+  /** Returns how many requests may be in flight now; 0 while the endpoint accepts nothing. */
   readonly limit: (key: string) => number
-  /** True where one more request may begin now, which is then counted against the endpoint's rate. */
+  /**
+   * True where one more request may begin now. That request is then counted against the endpoint's
+   * rate.
+   */
   readonly admit: (key: string) => boolean
-  /** How many requests its rate lets begin within a moment. */
+  /** Returns how many requests the endpoint's rate allows shortly. */
   readonly soon: (key: string) => number
-  /** True while something waits in the endpoint's backlog: what comes now goes behind it. */
+  /** True while the endpoint's backlog has messages: new deliveries go behind them. */
   readonly isBehind: (key: string) => boolean
-  /** The size of its body, bytes. */
+  /** Returns the size of the body, bytes. */
   readonly bytes: (item: A) => number
-  /** True where its time is over: it ends without a request. */
+  /** True where the deadline has passed: the delivery ends without a request. */
   readonly isOver: (item: A) => boolean
-  /** Begins the work on an item whose turn it is; `leave` must follow. */
+  /**
+   * Begins the work on an item whose turn it is. The caller must call `leave` when the work is
+   * done.
+   */
   readonly start: (item: A, place: LanePosition<A>) => void
-  /** Told once of an item from the queue that is, or will be, under way for longer than a moment. */
+  /**
+   * Called once when a task is slow, or its endpoint is known to be slow. Not called for tasks from
+   * the backlog.
+   */
   readonly lasts: (item: A) => void
-  /** Takes an item back that cannot wait in memory. */
+  /** Returns to its source a task that cannot wait in memory. */
   readonly putOff: (item: A) => void
-  /** Told that there may be room again for what waits in an endpoint's backlog. */
+  /** Called when an endpoint's backlog may have capacity again. */
   readonly roomFor: (key: string) => void
-  /** Once true, nothing is started any more: what comes stands in line until `clear`. */
+  /** While true, nothing begins: new deliveries wait in line until `clear`. */
   readonly closed: () => boolean
-  /** How long a delivery from the queue may stand in line, ms. */
+  /** How long a delivery from the queue may wait in line, ms. */
   readonly maxQueueMs: number
 }
 
-/** A place in a lane, first in its line and then under way. */
+/** A position in a lane: first in its line, then in flight. */
 export interface LanePosition<A> extends Reservation, Linked<LanePosition<A>> {
   readonly item: A
   readonly lane: Lane<A>
   readonly isFromBacklog: boolean
-  /** When it got in line, and then when it began, ms of the monotonic clock. */
+  /** When it joined the line, and later when it began, ms of the monotonic clock. */
   since: number
 }
 
-/** An endpoint's requests under way, and what waits for its turn in memory. */
+/** An endpoint's requests in flight, and deliveries that wait in memory. */
 export interface LaneCounts {
   readonly inFlight: number
   readonly inLine: number
@@ -53,27 +62,27 @@ export interface LaneCounts {
 interface Lane<A> extends CapacityWaiter {
   readonly key: string
   inFlight: number
-  /** How long the endpoint takes lately, ms. */
+  /** Moving average of the endpoint's recent request durations, ms. */
   usual: number | undefined
   readonly line: IntrusiveList<LanePosition<A>>
-  /** While those in line are begun: what ends at once comes back meanwhile. */
+  /** True while deliveries in line are begun: one that ends at once calls back meanwhile. */
   advancing: boolean
 }
 
-/** Places in the line of an endpoint of which nobody knows how quick it is. */
+/** Maximum length of the line of an endpoint whose speed is unknown. */
 const places = 64
 
 const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): SpeedClass =>
   usual < slowFromMs ? "quick" : "slow"
 
 /**
- * The lanes of one partition: each endpoint has so many requests in flight as it may have now, and
- * a short line in memory for those that come too soon. What has no place there, or has stood there
- * for too long, is put off, so that no endpoint uses up the room of the others.
+ * The lanes of one partition. Each endpoint has as many requests in flight as its limit allows, and
+ * a short line in memory for deliveries beyond it. A delivery that finds no place in line, or has
+ * waited too long, returns to its source, so that no endpoint uses up the capacity of others.
  */
 export class LaneScheduler<A> {
   readonly #lanes = new Map<string, Lane<A>>()
-  /** Under way for no longer than a moment, in the order in which they began. */
+  /** Positions in flight that are not slow so far, in the order in which they began. */
   readonly #young = new IntrusiveList<LanePosition<A>>()
   readonly #slow = new SlowEndpoints()
   readonly #hunger: CapacityWaiters
@@ -84,7 +93,7 @@ export class LaneScheduler<A> {
     this.#hunger = new CapacityWaiters(options.room, options.roomFor)
   }
 
-  /** Starts a delivery from the queue, puts it in line, or puts it off. */
+  /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
     const { isBehind, limit, putOff } = this.#options
     const lane = this.#laneOf(key)
@@ -97,21 +106,24 @@ export class LaneScheduler<A> {
     this.#queue(lane, item, false)
   }
 
-  /** True where one more would have its turn in a moment, and fewer than `most` are under way or in line. */
+  /**
+   * True where one more delivery would begin promptly: the endpoint is quick, and fewer than `most`
+   * are in flight or in line.
+   */
   isQuick(key: string, most: number): boolean {
     const lane = this.#lanes.get(key)
     if (lane === undefined) return !this.#slow.has(key)
     return paceOf(lane) === "quick" && lane.inFlight + lane.line.size < most
   }
 
-  /** Puts a delivery from the backlog in line, where it may stand for as long as it takes. */
+  /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
   refill(key: string, item: A): void {
     this.#queue(this.#laneOf(key), item, true)
   }
 
   /**
-   * Deliveries that are worth bringing from the backlog now. They are brought one by one for an
-   * endpoint that is slow, and for each where memory is short.
+   * Returns how many deliveries to read from the backlog now. They are read one at a time for a
+   * slow endpoint, and for any endpoint while memory is short.
    */
   rateBudget(key: string): number {
     const { closed, limit, room, soon } = this.#options
@@ -121,17 +133,17 @@ export class LaneScheduler<A> {
     const pace = this.#paceOf(key, lane)
     if (most === 0 || room.bytesFor(pace) === 0) return 0
     if (pace === "slow" || room.isTight) return inLine === 0 && inFlight < most ? 1 : 0
-    // Brought by the cap at least, and not one for each that has left.
+    // Refill in batches of at least the limit, not one for each delivery that left.
     if (inLine > most) return 0
     return Math.max(0, Math.min(2 * most, places, soon(key)) - inLine)
   }
 
-  /** Asks to be told when there is room for bodies again, where that is what an endpoint lacks. */
+  /** Asks to be called when there is body capacity again, if the endpoint lacks it. */
   awaitRoom(key: string): void {
     this.#hunger.await(key, this.#paceOf(key, this.#lanes.get(key)))
   }
 
-  /** Sets room aside for the bodies of what is being brought from the backlog, at most so many bytes. */
+  /** Reserves capacity for bodies that are being read from the backlog, up to `most` bytes. */
   reserve(key: string, most: number): Reservation {
     const { room } = this.#options
     const pace = this.#paceOf(key, this.#lanes.get(key))
@@ -140,14 +152,14 @@ export class LaneScheduler<A> {
     return use
   }
 
-  /** An endpoint has answered, or not, after so many ms. */
+  /** Notes how long an attempt took, answered or not, ms. */
   answered(key: string, ms: number): void {
     const lane = this.#lanes.get(key)
     if (lane !== undefined)
       lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
   }
 
-  /** What was under way is done: the next in line takes its place. */
+  /** Called when work in flight is done: the next in line begins. */
   leave(place: LanePosition<A>): void {
     const { lane } = place
     const { room } = this.#options
@@ -158,13 +170,13 @@ export class LaneScheduler<A> {
     this.#advance(lane)
   }
 
-  /** Looks again at an endpoint whose limit may have changed, or at all. */
+  /** Begins what may begin for one endpoint, whose limit may have changed, or for all. */
   advance(key?: string): void {
     const lanes = key === undefined ? [...this.#lanes.values()] : [this.#lanes.get(key)]
     for (const lane of lanes) if (lane !== undefined) this.#advance(lane)
   }
 
-  /** What time does to lanes: to be called again and again. */
+  /** Does what is due by time. Called at a fixed interval. */
   tick(): void {
     const now = performance.now()
     this.#noteLasting(now - slowFromMs)
@@ -174,18 +186,18 @@ export class LaneScheduler<A> {
     this.#options.room.next()
   }
 
-  /** An endpoint's requests under way, and what stands in its line. */
+  /** Returns an endpoint's requests in flight, and the length of its line. */
   countsOf(key: string): LaneCounts {
     const lane = this.#lanes.get(key)
     return { inFlight: lane?.inFlight ?? 0, inLine: lane?.line.size ?? 0 }
   }
 
-  /** Those that have any, by their keys. */
+  /** Returns the keys of endpoints with a lane. */
   keys(): Iterable<string> {
     return this.#lanes.keys()
   }
 
-  /** Takes all out of their lines. */
+  /** Takes all deliveries out of their lines. */
   clear(): Array<A> {
     return [...this.#lanes.values()].flatMap(({ line }) =>
       line.takeAll().map((place) => this.#free(place))
@@ -212,7 +224,10 @@ export class LaneScheduler<A> {
     this.#advance(lane)
   }
 
-  /** Where it would wait for longer than it may: for a slow one that is as soon as it would wait at all. */
+  /**
+   * True where a delivery would wait too long. For a slow endpoint that is so as soon as it would
+   * wait at all.
+   */
   #isTooLong(lane: Lane<A>, limit: number): boolean {
     const { maxQueueMs, room } = this.#options
     const { inFlight, line, usual } = lane
@@ -247,9 +262,9 @@ export class LaneScheduler<A> {
   }
 
   /**
-   * Those in line come before those that come now, also where the limit has been raised.
+   * Begins deliveries in line. They come before new ones, also where the limit was raised.
    *
-   * @param most that may begin.
+   * @param most maximum number that may begin.
    */
   #advance(lane: Lane<A>, most = Number.POSITIVE_INFINITY): void {
     if (this.#options.closed() || lane.advancing) return
@@ -293,7 +308,9 @@ export class LaneScheduler<A> {
     start(item, place)
   }
 
-  /** It counts with the slow ones, and its body too; its queue need not wait for it. */
+  /**
+   * Counts a position as slow, its body included, and takes it out of the queue's prefetch window.
+   */
   #lasts(place: LanePosition<A>): void {
     const { bytes, lasts, room } = this.#options
     room.becomesSlow(place)
@@ -311,7 +328,10 @@ export class LaneScheduler<A> {
     }
   }
 
-  /** Those whose time is over end, and those from the queue that have stood there for too long are put off. */
+  /**
+   * Begins deliveries whose deadline has passed, which end without a request. Returns to their
+   * source those from the queue that have waited too long.
+   */
   #leaveLine(lane: Lane<A>, now: number): void {
     const { isOver, maxQueueMs, putOff } = this.#options
     const isLate = (place: LanePosition<A>) =>

@@ -1,9 +1,9 @@
 import { slowFromMs } from "./capacity-pool.ts"
 
-/** How long a slow endpoint is remembered that has nothing under way, ms. */
+/** How long a slow endpoint with nothing in flight is remembered, ms. */
 const memory = 60 * 60_000
 
-/** Endpoints that were slow and have nothing under way: how slow each was. */
+/** Slow endpoints with nothing in flight, and how slow each was. */
 export class SlowEndpoints {
   readonly #slow = new Map<string, { readonly usual: number; readonly at: number }>()
 
@@ -11,23 +11,23 @@ export class SlowEndpoints {
     return this.#slow.has(key)
   }
 
-  /** How long it took, ms; undefined for one that was quick, or of which nothing is known. */
+  /** Returns its moving average, ms; undefined for an endpoint that was quick or is unknown. */
   ewmaMsOf(key: string): number | undefined {
     return this.#slow.get(key)?.usual
   }
 
-  /** Remembers how long one took lately, ms, where that was slow. */
+  /** Remembers an endpoint's moving average, ms, if it was slow. */
   remember(key: string, usual: number | undefined): void {
     if (usual !== undefined && usual >= slowFromMs)
       this.#slow.set(key, { usual, at: performance.now() })
   }
 
-  /** It has something under way again. */
+  /** Forgets an endpoint that has a lane again. */
   forget(key: string): void {
     this.#slow.delete(key)
   }
 
-  /** Forgets those of which nothing was heard for long. */
+  /** Forgets endpoints that were not used for an hour. */
   tick(now: number): void {
     for (const [key, { at }] of this.#slow) if (now - at > memory) this.#slow.delete(key)
   }

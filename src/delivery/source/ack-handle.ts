@@ -4,26 +4,29 @@ import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 
-/** A message of a delivery stream that this worker has in hand, and how it is let go. */
+/** A message of a delivery stream that this worker has in flight, and the ways to release it. */
 export interface AckHandle {
   readonly place: Place
   readonly delivery: Delivery
   readonly body: Uint8Array
-  /** How often the broker has handed it out, this time included; it may forget in a crash. */
+  /**
+   * How often the broker has delivered the message, this time included. A broker may lose the count
+   * in a crash.
+   */
   readonly deliveryCount: number
   /**
-   * It has ended: the stream drops it.
+   * Acknowledges the message: its delivery has ended, and the stream removes it.
    *
-   * @param erase removes what was written about it, once it is gone.
+   * @param erase removes its retry record, and runs once the message is gone.
    */
   readonly ack: (erase: Effect.Effect<void>) => Effect.Effect<void>
-  /** It comes back after a time, ms. */
+  /** Has the message redelivered after a delay, ms. */
   readonly nak: (delayMs: number) => void
-  /** In which it is; none where it was found by looking through the stream. */
+  /** Its place in the prefetch window; undefined where it was found by a scan of the stream. */
   readonly hand?: Prefetched
 }
 
-/** A delivery as the consumer handed it out. */
+/** Makes the handle of a message that the consumer delivered. */
 export const makeAckHandle = (
   stream: string,
   message: StreamMessage,

@@ -25,13 +25,13 @@ export interface DirectDeliveryOptions {
   readonly memory: PartitionMemory
   readonly sender: Sender
   readonly worker: string
-  /** A new id for each request really made. */
+  /** Makes an id for each request that is sent. */
   readonly nextId: () => string
-  /** Of the queue, where it goes on if it does not succeed. */
+  /** Settlement of the partition's queue, where a failed delivery continues. */
   readonly settlement: Pick<Settlement, "asOwner" | "fence" | "isOpen" | "successes">
-  /** No attempt begins while this is false. */
+  /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
-  /** Told of each attempt that was made, before it is settled. */
+  /** Called with each attempt's outcome, before it is settled. */
   readonly answered: HandlingOptions["answered"]
 }
 
@@ -39,30 +39,30 @@ const untriedEnd: DirectEnd = { _tag: "Untried" }
 const delivered: DirectEnd = { _tag: "Delivered" }
 const unknown: DirectEnd = { _tag: "Unknown" }
 
-/** Whether two facts tell of the same attempt. */
+/** True where both facts are about the same attempt. */
 const isSame = (one: Fact, other: Fact): boolean =>
   one.kind === other.kind &&
   one.delivery === other.delivery &&
   one.at === other.at &&
   one.worker === other.worker
 
-/** A fact beside a plan, where that may not be the one by which the attempt was made. */
+/** Marks the outcome `planned-otherwise` if another router's plan won. */
 const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
   Option.exists(planned, ({ eventAt, eventSeq, plan }) => {
     if (eventSeq !== fact.eventSeq || eventAt !== fact.eventAt) return false
-    // Whose parts are many may name it in another one.
+    // A plan with several parts may name the endpoint in another part.
     const names = plan?.endpoints.some(({ id }) => id === fact.endpoint) === true
     return names || plan?.last === false
   })
     ? fact
     : { ...fact, reason: plannedOtherwise }
 
-/** Gives it back without a request. */
+/** Returns a direct delivery to routing without an attempt. */
 export const leaveUntried = (direct: DirectDelivery) => direct.ended(untriedEnd)
 
 /**
- * Makes what attempts a delivery from its event, once: what succeeds needs no message in a queue,
- * and what does not goes there with what is known of it then.
+ * Attempts deliveries directly from their events, once. A success needs no message in a queue. A
+ * failed delivery goes to the queue with its progress.
  */
 export const makeDirectDeliveries = Effect.fnUntraced(function* (options: DirectDeliveryOptions) {
   const { memory, nextId, sender, settlement, worker } = options
@@ -83,9 +83,9 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
       : undefined
 
   /**
-   * Sends it where that may be done now, and says what came of it.
+   * Attempts a delivery directly if it may be sent now, and reports how it ended.
    *
-   * @param left told, before that, that it is not under way any more.
+   * @param left called before that, when the attempt is no longer in flight.
    */
   const attempt = (
     direct: DirectDelivery,
@@ -129,7 +129,7 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
         reached("outcome-stored")
         return logsDeliveries ? logFact(fact) : Effect.void
       }
-      // A former owner stores the plan by itself: another router's may count.
+      // A former owner stores the plan separately: another router's plan may count.
       const plan = fence.holds() ? uncommitted?.piggyback() : undefined
       if (uncommitted !== undefined && plan !== undefined) {
         const whole = tell(plan)
@@ -165,8 +165,8 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
   }
 
   /**
-   * Appends the fact of a success that tells the plan, too, of which it is not known whether it was
-   * stored. Where the history has had a plan of the event before, it is told without.
+   * Appends a success together with its plan, where the history may hold it already. If the history
+   * holds another fact for the plan, the success is appended without it.
    */
   const appendWithPlan = Effect.fnUntraced(function* (
     fact: Fact,
@@ -186,7 +186,10 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
     return yield* appendBeside(fact, uncommitted, successes.append)
   })
 
-  /** Appends a fact of an attempt once the history has a plan, unless that tells of it, too. */
+  /**
+   * Appends an attempt's fact once the history holds a plan, unless the plan's fact is this
+   * outcome.
+   */
   const appendBeside = Effect.fnUntraced(function* (
     fact: Fact,
     uncommitted: UncommittedPlan,
@@ -205,7 +208,7 @@ export const makeDirectDeliveries = Effect.fnUntraced(function* (options: Direct
   const appendFailure: Successes["append"] = (fact, id) =>
     Effect.map(facts.append(fact, id), ({ seq }) => ({ fact, seq }))
 
-  /** @param told called once the history tells of it. */
+  /** @param told called once the history holds the failure. */
   const fail = Effect.fnUntraced(function* (
     held: Pick<AckHandle, "delivery" | "place">,
     endpoint: LiveEndpoint,

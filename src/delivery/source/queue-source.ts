@@ -12,47 +12,53 @@ import type { AckHandle } from "./ack-handle.ts"
 import { makeAckHandle } from "./ack-handle.ts"
 import { UnreadableQueue } from "./unreadable-queue.ts"
 
-/** Messages of its queue that one partition holds at most, in flight and in its lanes' lines. */
+/** Maximum messages of its queue that one partition holds, in flight and in lanes. */
 const maxPrefetched = 128
-/** Pause before a delivery is looked at again that is being taken from its event, ms. */
+/** Redelivery delay of a delivery whose direct delivery is in flight, ms. */
 const inFlightPauseMs = 1_000
-/** Pause before a delivery is looked at again of which nobody knows whether its end was lost, ms. */
+/** Redelivery delay of a delivery that has ended while the stream may be truncated, ms. */
 const doubtPauseMs = 250
-/** Pause before it is asked again whether an attempt may begin, ms. */
+/** Pause before the source asks again whether attempts may begin, ms. */
 const notOwnerPauseMs = 250
 
 export interface QueueSourceOptions {
   readonly memory: PartitionMemory
   readonly settlement: Settlement
-  /** Bodies that it holds at most, bytes. */
+  /** Maximum bytes of bodies that it holds. */
   readonly bytes: number
-  /** ms */
+  /** ack_wait of the consumer, ms. */
   readonly ackWait: number
-  /** True while it is not known whether the broker has lost what it had stored last. */
+  /** True while it is unknown whether the broker has truncated the stream. */
   readonly isDoubtful: () => boolean
-  /** Nothing is asked for while this is false. */
+  /** The source pulls nothing while this returns false. */
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
-  /** Gets each delivery, which `letGo` must follow. */
+  /** Receives each delivery. The caller must call `letGo` for it later. */
   readonly enter: (held: AckHandle) => void
-  /** Told of a message that came again though it has ended. */
+  /** Called when a message is redelivered whose delivery has ended. */
   readonly hasEnded: (place: Place) => void
   readonly run: (told: Effect.Effect<void>) => void
 }
 
-/** What one partition takes from its queue and has in hand until it is let go. */
+/**
+ * Makes the source that pulls one partition's queue, and holds its messages until they are
+ * released.
+ */
 export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSourceOptions) {
   const { memory, mayAttempt, settlement, stopping } = options
   const { stream } = memory
   const { names } = yield* Broker
   const prefetch = new PrefetchWindow({ deliveries: maxPrefetched, bytes: options.bytes })
   yield* prefetch.keepAlive(options.ackWait)
-  /** When each of those in hand was stored, by its sequence, which a broker that lost its end gives again. */
+  /** Storage time of each message in flight, by sequence: a truncated stream reuses sequences. */
   const working = new Map<number, number>()
   const unreadable = new UnreadableQueue()
   let asked = false
 
-  /** Leaves a message where it is: the newer version that wrote it can deliver it. */
+  /**
+   * Keeps an unreadable message in the queue: the newer version that wrote it can deliver it.
+   * Returns the redelivery delay.
+   */
   const keep = (seq: number, subject: string): number => {
     const pause = memory.poisonGuard.afterDefect(seq)
     if (unreadable.note(seq, pause)) {
@@ -75,7 +81,8 @@ export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSource
       options.hasEnded({ stream, seq, at: message.storedAt })
       return message.ack()
     }
-    // Its event was handed out again while it was taken from there. What has a record was decided about.
+    // The event was redelivered and routed again while its direct delivery was in flight. A message
+    // with a retry record was decided about: that decision counts.
     if (
       !memory.recorded.has(seq) &&
       !memory.waiting.has(seq) &&
@@ -104,7 +111,7 @@ export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSource
   })
 
   return {
-    /** Takes messages until it is to stop. */
+    /** Pulls messages until the worker stops. */
     pull: pull({
       name: stream,
       stream,
@@ -117,17 +124,22 @@ export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSource
       },
       room
     }),
-    /** Messages in hand. */
+    /** Returns the number of messages in flight. */
     size: () => working.size,
-    /** Messages that are unreadable to this version, as far as they have been handed out. */
+    /**
+     * Returns the number of messages that this version cannot read, as far as they were delivered.
+     */
     unreadable: () => unreadable.count(),
-    /** Takes a waiting message in hand that was not handed out; false where it is in hand already. */
+    /**
+     * Marks a waiting message as in flight that was not delivered by the consumer. Returns false
+     * where it is in flight already.
+     */
     takeWaiting: ({ at, seq }: Place): boolean => {
       if (working.has(seq)) return false
       working.set(seq, at)
       return true
     },
-    /** It stays in hand, and takes up no room any more. */
+    /** Takes the message out of the prefetch window. It stays in flight. */
     exclude: ({ hand }: AckHandle) => {
       if (hand !== undefined) prefetch.exclude(hand)
     },
@@ -135,7 +147,7 @@ export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSource
       if (working.get(place.seq) === place.at) working.delete(place.seq)
       if (hand !== undefined) prefetch.release(hand)
     },
-    /** Whether a request for messages has come to its end since this was asked last. */
+    /** Returns whether a pull request has completed since the last call. */
     hasAsked: () => {
       const before = asked
       asked = false

@@ -1,27 +1,30 @@
-/** One that was not handed out for so long after its time is gone: somebody has removed it, ms. */
+/** A message that was not redelivered for this long after it was due has been removed, ms. */
 const goneAfter = 60_000
 
 /**
- * The messages of a queue that this version cannot read. They are given back, and the broker hands
- * them out again and again: which of them are still there is known by that alone.
+ * Counts the messages of a queue that this version cannot read. Each is NAKed and redelivered again
+ * and again; a message counts as long as it is redelivered.
  */
 export class UnreadableQueue {
-  /** By sequence: until when each is to be handed out again, by the monotonic clock, ms. */
+  /**
+   * When each message is forgotten unless it is redelivered, by sequence, ms of the monotonic
+   * clock.
+   */
   readonly #until = new Map<number, number>()
 
   /**
-   * One was handed out, and is given back for so long (ms).
+   * Notes that a message was delivered, and NAKed with this delay (ms).
    *
-   * @returns true where it was not known.
+   * @returns true where the message is new.
    */
   note(seq: number, pause: number): boolean {
     const isNew = !this.#until.has(seq)
-    // It may be handed out late: twice the pause is enough for a partition that takes little.
+    // Redelivery may be late: a partition that takes little pulls rarely.
     this.#until.set(seq, performance.now() + 2 * pause + goneAfter)
     return isNew
   }
 
-  /** How many there are. */
+  /** Returns the number of unreadable messages. */
   count(): number {
     const now = performance.now()
     for (const [seq, until] of this.#until) if (until < now) this.#until.delete(seq)
