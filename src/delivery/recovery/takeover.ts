@@ -22,15 +22,10 @@ import { RecordedAttempts } from "./recorded-attempts.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
-<<<<<<< HEAD
-/** Key of a partition's floor: the fact up to which all of its facts are settled. */
-export const watermarkKey = (partition: number) => `watermark.${partition}`
-=======
 /**
  * Key of a partition's watermark: the fact up to which all of the partition's facts are settled.
  */
-export const watermarkKey = (partition: number) => `floor.${partition}`
->>>>>>> english-a
+export const watermarkKey = (partition: number) => `watermark.${partition}`
 
 const decodeFloor = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ seq: Schema.Int, at: Schema.Number }))
