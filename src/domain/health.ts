@@ -17,7 +17,7 @@ export const Health = Schema.Struct({
   generation: Schema.String,
   circuit: Schema.Struct({
     state: CircuitState,
-    /** 0: the circuit has never changed its state. */
+    /** 0: no change of the circuit's state is known. */
     since: Schema.Number,
     /**
      * The latest cool-down, ms. A closed circuit keeps it until traffic has ramped up, so that a

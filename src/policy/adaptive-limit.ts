@@ -6,7 +6,7 @@ export interface Sign {
   readonly overloaded: boolean
 }
 
-/** An answer is slow if it takes twice the best time plus this many ms. */
+/** Answers are slow if their average time exceeds twice the best time plus this many ms. */
 const grace = 10
 /** How long the best time remains the reference, ms. */
 const memory = 5 * 60_000

@@ -34,7 +34,10 @@ export interface Circumstances {
   readonly ramping: boolean
 }
 
-/** The health of an endpoint after an outcome. The same object if nothing has changed. */
+/**
+ * The health of an endpoint after an outcome, the same object if nothing has changed, and what
+ * follows from it.
+ */
 export interface Consequence {
   readonly health: Health
   readonly news: ReadonlyArray<"circuit-opened" | "circuit-closed">
