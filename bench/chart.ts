@@ -1,9 +1,9 @@
-/* The picture of a scenario that has none of its own. */
+/* The default chart of a scenario. */
 import type { TopLevelSpec } from "vega-lite"
 import { defaultSides, type Scenario, type Sides } from "./scenario.ts"
 import type { Summary } from "./summary.ts"
 
-/** A color each for Petrel, and for what it is compared with. */
+/** The colors of Petrel and of what it is compared with. */
 export const sideColor = ({ limit, petrel }: Sides) =>
   ({
     field: "side",
@@ -57,7 +57,7 @@ const panelOf = (
   }
 }
 
-/** Medians as bars, from the least to the most as a line; a panel for each quantity. */
+/** Medians as bars, the range from minimum to maximum as a line; a panel for each quantity. */
 export const chart = (scenario: Scenario, summary: Summary): TopLevelSpec => {
   const panels = Object.values(scenario.figures).flatMap(({ panel }) => panel ?? [])
   const used = [...new Set(panels)].filter((panel) =>

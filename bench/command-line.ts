@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util"
 import type { Scenario, Settings } from "./scenario.ts"
 
-/** What was asked for makes no sense; the message is one sentence that says what would. */
+/** The arguments are invalid. The message is one sentence that says what is valid. */
 export class Nonsense extends Error {}
 
 export interface Asked {
@@ -29,7 +29,7 @@ const parse = (args: ReadonlyArray<string>) => {
   }
 }
 
-/** Fails with Nonsense. */
+/** Throws {@link Nonsense}. */
 export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenario>): Asked => {
   const { help, json, quick, rounds, scenario: names } = parse(args)
   const unknown = names.find((name) => !all.some((scenario) => scenario.name === name))
@@ -49,7 +49,7 @@ export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenari
   }
 }
 
-/** All there is to ask for. */
+/** Returns the help with all options. */
 export const helpText = (all: ReadonlyArray<Scenario>): string => {
   const wide = Math.max(...all.map(({ name }) => name.length)) + 2
   const scenarios = all.map(

@@ -1,4 +1,4 @@
-/* What a measurement was made with: without it, figures say nothing. */
+/* The environment of a measurement, without which its numbers cannot be interpreted. */
 import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { cpus, release, totalmem, type } from "node:os"
@@ -18,7 +18,7 @@ const git = (...args: ReadonlyArray<string>): string | undefined => {
   }
 }
 
-/** The commit, and whether sources differ from it; "unknown" outside of a repository. */
+/** Returns the commit, and whether sources differ from it; "unknown" outside of a repository. */
 const revision = (): string => {
   const commit = git("rev-parse", "--short", "HEAD")
   if (commit === undefined) return "unknown"
@@ -39,7 +39,7 @@ export interface Environment {
   readonly undici: string
   readonly system: string
   readonly cpu: string
-  /** That this process may use; all processes of the benchmark share them. */
+  /** Cores available to this process. All processes of the benchmark share them. */
   readonly cores: number
   readonly memoryGiB: number
 }

@@ -8,19 +8,19 @@ import { addEndpoints, startBroker } from "./rig.ts"
 /** All processes of a measurement. */
 export interface Ground {
   readonly receiver: Receiver
-  /** One for each worker, to be fair. */
+  /** One for each worker, for a fair comparison. */
   readonly limits: ReadonlyArray<Limit>
   readonly broker: { readonly pid: number; readonly url: string }
   readonly workers: ReadonlyArray<Worker>
   readonly publisher: Publisher
 }
 
-/** What a worker may have in flight by default, whatever its endpoints may. */
+/** The default in-flight limit of a worker, for all its endpoints. */
 export const workerRoom = 1_024
-/** What an endpoint may have in flight by default. */
+/** The default in-flight limit of an endpoint. */
 export const endpointCap = 10
 
-/** A broker of its own with what `store` puts there, one worker, a publisher and a limit. */
+/** Starts a broker with what `store` stores there, one worker, a publisher and a limit. */
 export const prepare = Effect.fnUntraced(function* <E>(
   receiver: Receiver,
   store: Effect.Effect<unknown, E, Broker>
@@ -33,23 +33,29 @@ export const prepare = Effect.fnUntraced(function* <E>(
   return { receiver, limits: [limit], broker, worker, workers: [worker], publisher }
 })
 
-/** Endpoints of which each gets events of a type of its own, {@link typeSubjects} in turn. */
+/**
+ * Adds endpoints that each subscribe to an event type of their own. {@link typeSubjects} covers all
+ * of them.
+ */
 export const addTyped = (count: number, urlOf: (number: number) => string) =>
   addEndpoints(count, (number) => ({
     ...{ id: `e${number}`, url: urlOf(number), types: [`type${number}`] }
   }))
 
-/** What a publisher publishes to for them, one after the other. */
+/** The subject pattern for these endpoints in turn. */
 export const typeSubjects = "events.bench.type*"
 
-/** Below so much of a core, a process is idle; a worker may look for deadlines for a tenth of its time. */
+/**
+ * A process that uses less than this share of a core is idle. A worker may use a tenth of its time
+ * for sweeping deadlines.
+ */
 const atRest = 0.15
-/** It must be so for as long, ms. */
+/** How long the process must be idle, ms. */
 const restFor = 1_000
-/** And is waited for at most so long, ms. */
+/** Maximum wait for an idle process, ms. */
 const restWithin = 120_000
 
-/** Waits until a process has come to rest, and says after how many ms. */
+/** Waits until a process is idle. Returns the time it took, ms. */
 export const untilIdle = (pid: number) =>
   Effect.promise(async () => {
     const begun = performance.now()
@@ -61,7 +67,7 @@ export const untilIdle = (pid: number) =>
     }
   })
 
-/** Watches Petrel's processes, and those that it is tried with. */
+/** Measures Petrel's processes, and those that generate its load. */
 export const watchPetrel = ({ broker, publisher, receiver, workers }: Ground) =>
   watch({
     worker: workers.map(({ pid }) => pid),
@@ -70,6 +76,6 @@ export const watchPetrel = ({ broker, publisher, receiver, workers }: Ground) =>
     publisher: [publisher.pid]
   })
 
-/** Watches the limit's processes. */
+/** Measures the limit's processes. */
 export const watchLimit = ({ limits, receiver }: Ground) =>
   watch({ limit: limits.map(({ pid }) => pid), receiver: [receiver.pid] })

@@ -1,22 +1,22 @@
-/* Who takes how much of the machine: all processes of a measurement share its cores. */
+/* CPU use by process: all processes of a measurement share the machine's cores. */
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { cpuOf } from "./processes.ts"
 
-/** Cores that were busy on average: 1 is a whole one. */
+/** Average number of busy cores: 1 is a whole core. */
 export interface MachineUse {
   readonly seconds: number
-  /** By the name of the process; of several workers their sum. */
+  /** By the name of the process; the sum of several workers. */
   readonly processes: Readonly<Record<string, number>>
-  /** Other programs, and what the kernel does for nobody in particular. */
+  /** Other programs, and kernel work that is not attributed to a process. */
   readonly others: number
   readonly idle: number
 }
 
-/** The processes to watch, by name. */
+/** The process ids to measure, by name. */
 export type Watched = Readonly<Record<string, ReadonlyArray<number>>>
 
-/** Of the whole machine, busy and idle, in µs; nothing where there is no /proc. */
+/** Returns the busy and idle time of the whole machine in µs; undefined without /proc. */
 const machine = () => {
   try {
     const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n")
@@ -32,7 +32,10 @@ const machine = () => {
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((a, b) => a + b, 0)
 
-/** Begins to watch. What it returns ends it: CPU time in µs by process, and the use of the machine. */
+/**
+ * Starts a measurement. Call the returned function to end it: it returns the CPU time in µs by
+ * process, and the use of the machine.
+ */
 export const watch = (processes: Watched) => {
   const all: Watched = { ...processes, bench: [process.pid] }
   const read = () =>
@@ -62,7 +65,7 @@ export const watch = (processes: Watched) => {
   }
 }
 
-/** Of several times of the same length, how much there was of each on average. */
+/** Returns the average of several measurements of equal length. */
 export const meanUse = (uses: ReadonlyArray<MachineUse>): MachineUse => {
   const mean = (of: (use: MachineUse) => number) => sum(uses.map(of)) / uses.length
   return {
@@ -78,5 +81,5 @@ export const meanUse = (uses: ReadonlyArray<MachineUse>): MachineUse => {
   }
 }
 
-/** Cores that this process may use. */
+/** Cores available to this process. */
 export const cores = availableParallelism()

@@ -1,30 +1,30 @@
-/* A history as a worker would leave it, made up: what an audit reads, without the requests. */
+/* A generated history, as a worker would leave it: the input of an audit, without the requests. */
 import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { readStream, storedAt } from "../src/broker/scan.ts"
 import { storeAll } from "./rig.ts"
 
 const hour = 60 * 60 * 1000
-/** Every twentieth delivery fails once. */
+/** One in this many deliveries fails once. */
 const failing = 20
-/** Changes of endpoints, spread over all events. */
+/** Number of changes of endpoints, spread over all events. */
 const changes = 10_000
-/** Endpoints that want none of the events, and are changed like the others. */
+/** Endpoints that subscribe to none of the events and are changed like the others. */
 const others = 100
 
 export interface MadeUp {
   readonly events: number
-  /** Deliveries of each. */
+  /** Deliveries of each event. */
   readonly fanOut: number
 }
 
-/** An endpoint that is changed, and the revision of its last change. */
+/** An endpoint with changes, and the revision of its last change. */
 interface Changed {
   readonly id: string
   revision: number
 }
 
-/** The fact of a change, which gives an endpoint its next revision. */
+/** Returns the fact of a change, which gives the endpoint its next revision. */
 const changeOf = (endpoint: Changed, revision: number, storedAt: number) => {
   const types = endpoint.id.startsWith("other")
     ? [revision % 2 === 0 ? "order.>" : "user.*"]
@@ -55,7 +55,7 @@ const changeOf = (endpoint: Changed, revision: number, storedAt: number) => {
   }
 }
 
-/** Facts that there are of one event and its deliveries. */
+/** Returns the facts of one event and its deliveries. */
 const factsOf = (
   seq: number,
   eventAt: number,
@@ -136,7 +136,7 @@ export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: Mad
   let seq = 0
   let directory = 0
   const facts: Array<ReturnType<typeof changeOf> | ReturnType<typeof factsOf>[number]> = []
-  /** The facts of the next event, after the changes that were made before it. */
+  /** Returns the facts of the next event, preceded by the changes made before it. */
   const makeMore = () => {
     seq++
     const eventAt = times.get(seq) ?? 0

@@ -1,4 +1,7 @@
-/* `npm run bench`: runs scenarios one after the other, and shows and keeps what comes of them. */
+/*
+ * `npm run bench`: runs scenarios one after the other, prints their results and writes them to
+ * files.
+ */
 import { Effect } from "effect"
 import { helpText, Nonsense, readArgs } from "./command-line.ts"
 import { type Environment, environment } from "./environment.ts"

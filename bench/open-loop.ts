@@ -1,4 +1,4 @@
-/* Events on a schedule that does not wait: what it takes from the moment an event is due. */
+/* An open loop of events: latency is measured from the time that an event is due. */
 
 import type { TopLevelSpec } from "vega-lite"
 import { sideColor } from "./chart.ts"
@@ -12,15 +12,15 @@ import { defaultSides, type Figure, type Sides } from "./scenario.ts"
 /** One side of a round. */
 export interface Timed extends ReturnType<ReturnType<typeof watchPetrel>> {
   readonly counted: Counted
-  /** How late the publisher, or the limit's loop, was. */
+  /** How late the publisher, or the limit's loop, sent its requests. */
   readonly late: Latency
 }
 
 /**
- * Petrel's part.
+ * Runs Petrel's side.
  *
- * @param arriving so many of the events arrive at the receiver that is asked.
- * @param before as many as it has counted already, where this goes on with a part that was begun.
+ * @param arriving number of events that arrive at the measured receiver.
+ * @param before number that the receiver has counted already, when a side continues.
  */
 export const timePetrel = async (
   ground: Ground,
@@ -37,7 +37,7 @@ export const timePetrel = async (
   return { ...watched(), counted, late }
 }
 
-/** The limit's part. */
+/** Runs the limit's side. */
 export const timeLimit = async (
   ground: Ground,
   posting: Posting & { readonly perSecond: number }
@@ -53,7 +53,7 @@ export const timeLimit = async (
 
 const ms = { unit: "ms", digits: 2 }
 
-/** What a latency is told by. */
+/** The figures of a latency. */
 export const latencyFigures = {
   p50: { title: "p50", ...ms, panel: "p50, ms" },
   p99: { title: "p99", ...ms, panel: "p99, ms" },
@@ -61,16 +61,16 @@ export const latencyFigures = {
   max: { title: "longest", ...ms }
 } as const satisfies Record<string, Figure>
 
-/** A point of a curve of latencies, as it is drawn. */
+/** A point of a latency curve. */
 export interface CurvePoint {
   readonly side: keyof Sides
   readonly round: number
-  /** One in so many takes longer. */
+  /** One in this many takes longer. */
   readonly oneIn: number
   readonly ms: number
 }
 
-/** As far as there are enough events for it to mean something. */
+/** Cut off where there are too few events for a meaningful value. */
 export const curveOf = (
   side: keyof Sides,
   round: number,
@@ -78,7 +78,7 @@ export const curveOf = (
 ): ReadonlyArray<CurvePoint> =>
   curve.map(([oneIn, ms]) => ({ side, round, oneIn, ms })).filter(({ oneIn }) => oneIn <= count / 5)
 
-/** Latencies of two sides over "one in N takes longer", a line for each round. */
+/** Latencies of both sides over "one in N takes longer", a line for each round. */
 export const curves = (
   points: ReadonlyArray<CurvePoint>,
   sides: Sides = defaultSides

@@ -1,4 +1,4 @@
-/* The processes of a measurement, and what the system says of them. */
+/* The processes of a measurement, and their CPU time and memory. */
 import { fork, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
@@ -11,10 +11,10 @@ import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
 
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
-/** A program of the benchmark. It does one thing at a time. */
+/** A program of the benchmark. It handles one request at a time. */
 interface Program {
   readonly pid: number
-  /** The next thing it says. Fails where it ends instead. */
+  /** Returns its next message. Fails if the program exits instead. */
   readonly next: <A>() => Promise<A>
   readonly ask: <A>(question: object) => Promise<A>
 }
@@ -22,7 +22,7 @@ interface Program {
 const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      // As a worker does: what is next to it is to have what it has.
+      // The same flags as a worker, for a fair comparison.
       const execArgv = ["--no-allocation-site-pretenuring", "--heap-growing-percent=100"]
       const child = fork(pathOf(`programs/${name}`), args, { execArgv })
       const answer = <A>(question?: object) =>
@@ -49,18 +49,18 @@ const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
       })
   ).pipe(Effect.map((program): Program => program))
 
-/** Without a single request, ms: what is still missing does not come. */
+/** Time without a request after which missing requests are given up, ms. */
 const patience = 120_000
 
-/** Where requests go. */
+/** The target of the requests. */
 export interface Receiver {
   readonly pid: number
   readonly url: string
   readonly count: () => Promise<Counted>
-  /** Lets it begin anew, and gets what it had counted. */
+  /** Resets the counters. Returns the previous counts. */
   readonly reset: () => Promise<Counted>
   readonly behave: (as: Behaviour) => Promise<Counted>
-  /** Waits until it has answered so many requests. Fails where no more come. */
+  /** Waits until this many requests are answered. Fails if no more arrive. */
   readonly received: (requests: number) => Promise<Counted>
 }
 
@@ -92,7 +92,7 @@ export const startReceiver = Effect.fnUntraced(function* () {
   return receiver
 })
 
-/** What makes the load on a broker. */
+/** Generates the load on a broker. */
 export interface Publisher {
   readonly pid: number
   readonly publish: (what: Publishing) => Promise<Published>
@@ -105,7 +105,7 @@ export const startPublisher = Effect.fnUntraced(function* (nats: string) {
   return publisher
 })
 
-/** The loop without anything between. */
+/** The bare loop of requests that Petrel is compared with. */
 export interface Limit {
   readonly pid: number
   readonly post: (what: Posting) => Promise<Posted>
@@ -118,7 +118,7 @@ export const startLimit = Effect.fnUntraced(function* (receiver: Receiver) {
   return limit
 })
 
-/** A program that reads streams and does nothing with them. */
+/** A program that reads streams and discards the messages. */
 export interface Reader {
   readonly pid: number
   readonly read: (what: Reading) => Promise<ReadAll>
@@ -134,11 +134,11 @@ export const startReader = Effect.fnUntraced(function* (nats: string) {
 /** A worker of Petrel. */
 export interface Worker {
   readonly pid: number
-  /** How long it took from its start until it delivered, ms. */
+  /** Time from its start until it delivered, ms. */
   readonly after: number
 }
 
-/** A worker that may send to this machine, until the scope closes. */
+/** Starts a worker that may send to loopback addresses. It is stopped when the scope closes. */
 export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -166,10 +166,10 @@ export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =
       })
   ).pipe(Effect.map(({ after, pid }): Worker => ({ pid, after })))
 
-/** The most resident memory that a process had, MiB, from /proc (0 where there is none). */
+/** Returns the peak resident memory of a process, MiB, from /proc (0 without /proc). */
 const peakOf = (pid: number): number => statusOf(pid, /VmHWM:\s+(\d+)/)
 
-/** A command of Petrel that ends by itself: what it printed, and what it took. */
+/** Runs a command of Petrel until it exits. Returns its output, and what it took. */
 export const runPetrelCommand = async (args: ReadonlyArray<string>) => {
   const started = performance.now()
   const child = spawn(process.execPath, [pathOf("../src/cli/main.ts"), ...args], {
@@ -189,7 +189,7 @@ export const runPetrelCommand = async (args: ReadonlyArray<string>) => {
   return { ...took, printed, seconds: (performance.now() - started) / 1000 }
 }
 
-/** CPU time of another process in µs, from /proc (0 where there is none, as on a Mac). */
+/** Returns the CPU time of another process in µs, from /proc (0 without /proc, as on a Mac). */
 export const cpuOf = (pid: number): number => {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? []
@@ -199,7 +199,7 @@ export const cpuOf = (pid: number): number => {
   }
 }
 
-/** Resident memory of another process in MiB, from /proc (0 where there is none). */
+/** Returns the resident memory of another process in MiB, from /proc (0 without /proc). */
 export const memoryOf = (pid: number): number => statusOf(pid, /VmRSS:\s+(\d+)/)
 
 const statusOf = (pid: number, what: RegExp): number => {

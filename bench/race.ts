@@ -1,4 +1,4 @@
-/* Petrel and the loop without anything between, as fast as they go, in turn. */
+/* A race: Petrel and the bare loop of requests, each at full speed, in turn. */
 import { Effect } from "effect"
 import { type Ground, watchLimit, watchPetrel } from "./ground.ts"
 import type { Posting } from "./programs/limit.ts"
@@ -10,11 +10,11 @@ export interface Race {
   readonly of: string
   readonly rounds: number
   readonly publishing: Publishing
-  /** Endpoints that get each event. */
+  /** Number of endpoints that get each event. */
   readonly fanOut: number
-  /** Each limit's part of the deliveries, and how many of its requests are under way together. */
+  /** Each limit's share of the deliveries, and the number of its requests in flight. */
   readonly posting: Pick<Posting, "endpoints" | "atOnce">
-  /** Figures beside those of every race. */
+  /** Figures in addition to those of every race. */
   readonly more?: (petrel: Run, limit: Run) => Readonly<Record<string, number>>
 }
 
@@ -27,7 +27,7 @@ export interface Run extends ReturnType<ReturnType<typeof watchPetrel>> {
 const rate = { unit: "/s", digits: 0, panel: "deliveries a second" }
 const cpu = { unit: "µs", digits: 0, panel: "CPU a delivery, worker and limit, µs" }
 
-/** What every race measures. */
+/** The figures of every race. */
 export const raceFigures = {
   petrel: { title: "petrel", ...rate },
   limit: { title: "limit", ...rate, side: "limit" },
@@ -63,7 +63,7 @@ const runPetrel = async (
   return { ...watched(), deliveries, perSecond: (deliveries - 1) / ((last - first) / 1000) }
 }
 
-/** So many rounds, after one of half the length that warms up compilers and caches. */
+/** Runs the rounds, after one of half the length that warms up compilers and caches. */
 export const race = (ground: Ground, it: Race, row: (row: Row) => void) =>
   Effect.promise(async () => {
     const { bytes, count } = it.publishing

@@ -1,4 +1,4 @@
-/* The results of a scenario as files: figures, and a picture of them. */
+/* A scenario's results as files: figures and a chart. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { chart } from "./chart.ts"
@@ -7,7 +7,7 @@ import { picture } from "./picture.ts"
 import type { Outcome, Row, Scenario, Settings } from "./scenario.ts"
 import type { Summary } from "./summary.ts"
 
-/** A scenario, what it was run with, and all that came of it. */
+/** Returns a scenario's settings and results. */
 export const resultOf = (
   { figures, limit, measures, name }: Scenario,
   { quick }: Settings,
@@ -30,11 +30,11 @@ export const resultOf = (
 
 type Result = ReturnType<typeof resultOf>
 
-/** Figures of a quick run are rough: they are kept apart, and not committed. */
+/** The figures of a quick run are rough: they are stored separately and not committed. */
 const directory = (quick: boolean) =>
   fileURLToPath(new URL(quick ? "results/quick/" : "results/", import.meta.url))
 
-/** Writes both files, and says where the figures are. */
+/** Writes both files. Returns the path of the figures. */
 export const writeResult = async (
   scenario: Scenario,
   result: Result,

@@ -1,4 +1,4 @@
-/* A broker with an installation of Petrel and endpoints, as scenarios need it. */
+/* A broker with an installation of Petrel and endpoints, as needed by scenarios. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -11,7 +11,7 @@ import { defaultTopology } from "../src/broker/topology.ts"
 import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 
-/** A broker in a directory of its own and an installation on it, until the scope closes. */
+/** Starts a broker in a directory of its own with an installation, until the scope closes. */
 export const startBroker = Effect.fnUntraced(function* () {
   const dataDir = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-bench-"))),
@@ -22,14 +22,14 @@ export const startBroker = Effect.fnUntraced(function* () {
   return { pid, url }
 })
 
-/** A message to be stored. */
+/** A message to store. */
 export interface Message {
   readonly subject: string
   readonly body: string
   readonly headers: HeaderList
 }
 
-/** Stores many at once, for one after the other would take most of the time. */
+/** Stores messages concurrently: one after the other would take most of the time. */
 export const storeAll = Effect.fnUntraced(function* (
   count: number,
   make: (number: number) => Message
@@ -52,14 +52,14 @@ export const storeAll = Effect.fnUntraced(function* (
   )
 })
 
-/** What differs from an endpoint that just has the defaults. */
+/** The settings of an endpoint that differ from the defaults. */
 export type EndpointChoice = Pick<EndpointJson, "id" | "url" | "types"> & Partial<EndpointJson>
 
 const decode = Schema.decodeUnknownSync(Endpoint)
 const encode = Schema.encodeSync(Endpoint)
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 
-/** What `petrel endpoint add` stores, with its defaults. */
+/** Returns what `petrel endpoint add` stores, with its defaults. */
 const configuration = (choice: EndpointChoice): EndpointJson =>
   encode(
     decode({
@@ -78,7 +78,7 @@ const configuration = (choice: EndpointChoice): EndpointJson =>
     })
   )
 
-/** Stores endpoints as the command line would, but many at once. */
+/** Stores endpoints like the command line, but concurrently. */
 export const addEndpoints = Effect.fnUntraced(function* (
   count: number,
   choose: (number: number) => EndpointChoice

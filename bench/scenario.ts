@@ -1,17 +1,17 @@
-/* What a scenario is, and what comes out of one. */
+/* A scenario and its results. */
 import type { Effect, Scope } from "effect"
 import type { TopLevelSpec } from "vega-lite"
 import type { MachineUse } from "./machine.ts"
 
-/** How much is measured. */
+/** The extent of a measurement. */
 export interface Settings {
-  /** Everything in a fraction of the time; the figures are rougher and the backlogs shorter. */
+  /** Runs in a fraction of the time; the figures are rougher and the backlogs shorter. */
   readonly quick: boolean
   /** Rounds that count, after one that warms up. (Default: the scenario's own) */
   readonly rounds: number | undefined
 }
 
-/** What both sides of a comparison are called. */
+/** The names of both sides of a comparison. */
 export interface Sides {
   readonly petrel: string
   readonly limit: string
@@ -19,29 +19,29 @@ export interface Sides {
 
 export const defaultSides: Sides = { petrel: "petrel", limit: "limit" }
 
-/** One of the quantities that a scenario measures. */
+/** A quantity that a scenario measures. */
 export interface Figure {
   readonly title: string
   readonly unit: string
   readonly digits: number
-  /** Figures of one panel are drawn side by side; one without a panel is not drawn. */
+  /** Figures of one panel are drawn side by side. A figure without a panel is not drawn. */
   readonly panel?: string
-  /** Whose it is in its panel. (Default: "petrel") */
+  /** The side that it belongs to in its panel. (Default: "petrel") */
   readonly side?: keyof Sides
 }
 
 /** One round of one case. */
 export interface Row {
-  /** Which of the scenario's cases. */
+  /** The name of the case. */
   readonly of: string
   readonly round: number
   /** By the keys of the scenario's figures. */
   readonly figures: Readonly<Record<string, number>>
-  /** Who took how much of the machine while Petrel ran, and while the limit did. */
+  /** CPU use by process while Petrel ran, and while the limit ran. */
   readonly machine?: Readonly<Partial<Record<keyof Sides, MachineUse>>>
 }
 
-/** What a median is hoped to be. */
+/** The target of a median. */
 export interface Aim {
   readonly of: string
   readonly figure: string
@@ -49,14 +49,14 @@ export interface Aim {
   readonly atLeast?: number
 }
 
-/** What a scenario leaves beside its rows. */
+/** The results of a scenario in addition to its rows. */
 export interface Outcome {
-  /** What was measured with: numbers of events, endpoints, bytes, and the like. */
+  /** The parameters of the measurement: numbers of events, endpoints, bytes, and the like. */
   readonly settings: Readonly<Record<string, number | string | boolean>>
   readonly aims?: ReadonlyArray<Aim>
-  /** What a reader of the figures must know. */
+  /** Notes that are needed to interpret the figures. */
   readonly notes?: ReadonlyArray<string>
-  /** Beyond rounds and cases: curves, courses over time. Stored as it is. */
+  /** Results other than rounds and cases, such as curves and time series. Stored unchanged. */
   readonly details?: object
   /** (Default: medians of all figures that have a panel, with minimum and maximum) */
   readonly picture?: TopLevelSpec
@@ -64,16 +64,16 @@ export interface Outcome {
 
 export interface Scenario {
   readonly name: string
-  /** In a sentence. */
+  /** In one sentence. */
   readonly measures: string
-  /** What Petrel is compared with, in a sentence. */
+  /** What Petrel is compared with, in one sentence. */
   readonly limit: string
   /** (Default: petrel and limit) */
   readonly sides?: Sides
-  /** It runs only when it is named. */
+  /** Runs only if it is named. */
   readonly onlyNamed?: true
   readonly figures: Readonly<Record<string, Figure>>
-  /** Calls `row` as soon as a round is through. */
+  /** Calls `row` after each round. */
   readonly run: (
     settings: Settings,
     row: (row: Row) => void

@@ -1,11 +1,11 @@
-/** Several measurements of the same, in short. */
+/** A summary of several measurements of one quantity. */
 export interface Spread {
   readonly min: number
   readonly median: number
   readonly max: number
 }
 
-/** Of an even number, the median is between the two in the middle. */
+/** The median of an even number of values is the mean of the two in the middle. */
 export const spreadOf = (numbers: ReadonlyArray<number>): Spread => {
   const sorted = [...numbers].sort((a, b) => a - b)
   const at = (index: number) => sorted[index] ?? Number.NaN
@@ -17,7 +17,7 @@ export const spreadOf = (numbers: ReadonlyArray<number>): Spread => {
   }
 }
 
-/** How much y grows with each x: the straight line with the least squares. */
+/** Returns the slope of y over x by least squares. */
 export const slopeOf = (points: ReadonlyArray<readonly [x: number, y: number]>): number => {
   const mean = (of: 0 | 1) => points.reduce((sum, point) => sum + point[of], 0) / points.length
   const [x, y] = [mean(0), mean(1)]

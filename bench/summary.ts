@@ -1,4 +1,4 @@
-/* What a scenario's rows come to. */
+/* The summary of a scenario's rows. */
 import { cores, type MachineUse } from "./machine.ts"
 import type { Aim, Row, Scenario, Sides } from "./scenario.ts"
 import { type Spread, spreadOf } from "./spread.ts"
@@ -9,7 +9,7 @@ export interface Line extends Spread {
   readonly figure: string
 }
 
-/** Who took how much while Petrel, or its limit, ran in one case: medians, in cores. */
+/** CPU use by process while Petrel, or its limit, ran in one case: medians, in cores. */
 export interface UseLine {
   readonly of: string
   readonly side: keyof Sides
@@ -30,9 +30,12 @@ export interface Summary {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Of a core: a receiver or a publisher above may be what is measured, instead of Petrel. */
+/**
+ * Share of a core. Above it, the receiver or the publisher may be what is measured, instead of
+ * Petrel.
+ */
 const tooBusy = 0.7
-/** Of the machine: more of it gone to others, and the figures are about them, too. */
+/** Share of the machine. If other programs use more, they affect the figures. */
 const tooMany = 0.1
 
 const sides = ["petrel", "limit"] as const
@@ -83,7 +86,7 @@ const judge = (aim: Aim, lines: ReadonlyArray<Line>): ReadonlyArray<JudgedAim> =
   return [{ ...aim, median: line.median, met }]
 }
 
-/** In the order in which cases came and figures are listed. */
+/** In the order of the cases and of the listed figures. */
 export const summarize = (
   { figures }: Pick<Scenario, "figures">,
   rows: ReadonlyArray<Row>,

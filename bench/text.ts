@@ -1,4 +1,4 @@
-/* What is shown of a scenario. */
+/* The text output of a scenario. */
 import type { Environment } from "./environment.ts"
 import { cores } from "./machine.ts"
 import type { Figure, Outcome, Row, Scenario, Sides } from "./scenario.ts"
@@ -18,7 +18,7 @@ const withUnit = (value: number, figure: Figure | undefined) =>
     ? number(value, figure)
     : `${number(value, figure)}${figure.unit.startsWith("/") || figure.unit === "%" ? "" : " "}${figure.unit}`
 
-/** One round on one line, as soon as it is through. */
+/** Returns one round as one line. */
 export const rowText = (figures: Figures, row: Row): string => {
   const all = Object.entries(figures).flatMap(([key, figure]) => {
     const value = row.figures[key]
@@ -66,7 +66,7 @@ const settingsText = (settings: Outcome["settings"]) =>
 
 const shares = `  who took how much (100% is a core of the machine's ${cores}, which they share):`
 
-/** All that came of a scenario. */
+/** Returns all results of a scenario. */
 export const summaryText = (
   { figures, sides = defaultSides }: Scenario,
   { notes = [], settings }: Outcome,

@@ -1,4 +1,4 @@
-/* What waits in the backlogs. */
+/* Deliveries that wait in the backlogs. */
 import { Clock, Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
@@ -9,7 +9,10 @@ import { partitionOf } from "../src/domain/names.ts"
 import type { Ground } from "./ground.ts"
 import { storeAll } from "./rig.ts"
 
-/** Some wait elsewhere, for their retries: those that found the endpoint down. At most so many. */
+/**
+ * Maximum number of deliveries that wait elsewhere: the retries of those attempted while the
+ * endpoint was down.
+ */
 export const elsewhere = 100
 
 const { partitions } = defaultTopology
@@ -25,7 +28,10 @@ const waiting = Effect.gen(function* () {
 
 const day = 24 * 60 * 60 * 1000
 
-/** Puts deliveries into backlogs, as a worker that has run for a while leaves them. No worker may run. */
+/**
+ * Stores deliveries in backlogs, as a worker that has run for a while leaves them. No worker may
+ * run.
+ */
 export const storeWaiting = Effect.fnUntraced(function* (
   count: number,
   choose: (number: number) => Pick<Delivery, "tenant" | "endpoint">
@@ -60,7 +66,10 @@ export const storeWaiting = Effect.fnUntraced(function* (
     yield* writeWatermark(partition, floor)
 })
 
-/** Waits until so many, or almost, are in backlogs, and says how many there are. */
+/**
+ * Waits until `atLeast` deliveries are in backlogs, except for up to {@link elsewhere} retries.
+ * Returns their number.
+ */
 export const untilWaiting = ({ broker }: Pick<Ground, "broker">, atLeast: number) =>
   waiting.pipe(
     Effect.tap(Effect.sleep("100 millis")),

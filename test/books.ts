@@ -12,17 +12,17 @@ import { deadLetters, eventually, waitingMessages } from "./engine.ts"
 
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
 
-/** What the history says of one round of a delivery. */
+/** The history's record of one round of a delivery. */
 export interface Account {
   readonly endpoint: string
   readonly event: string
   readonly round: string
-  /** Numbers of the attempts that the history tells of, in its order. */
+  /** Numbers of the recorded attempts, in the order of the history. */
   readonly attempts: ReadonlyArray<number>
   readonly ends: ReadonlyArray<Fact>
 }
 
-/** Waits until nothing is under way any more: all events routed, no delivery waiting anywhere. */
+/** Waits until nothing is in flight: all events are routed, and no delivery waits anywhere. */
 export const quiet = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const router = ask("look at the router", () =>
@@ -34,7 +34,7 @@ export const quiet = Effect.gen(function* () {
   )
 })
 
-/** Everything the history holds, in its order. */
+/** Returns all facts of the history, in order. */
 export const allFacts = Effect.gen(function* () {
   const { names } = yield* Broker
   const stream = readStream({ stream: names.history, subjects: [names.subjects.allFacts] })
@@ -50,7 +50,9 @@ const keyOf = ({ endpoint, eventSeq, round }: Named) => `${eventSeq}.${endpoint}
 
 const outcomes: ReadonlySet<string> = new Set(["attempt-failed", "delivered", "dead-lettered"])
 
-/** The rounds that plans, redeliveries and replays have begun, of which each is begun once. */
+/**
+ * Returns the rounds started by plans, redeliveries and replays. Checks that each is started once.
+ */
 const roundsIn = (facts: ReadonlyArray<Fact>) => {
   const rounds = new Map<string, Named & Pick<Account, "event">>()
   const begin = ({ event = "" }: Fact, round: Named) => {
@@ -75,9 +77,9 @@ const roundsIn = (facts: ReadonlyArray<Fact>) => {
 }
 
 /**
- * Checks that what the streams say adds up, once nothing is under way: each event has one plan,
- * each round of a delivery one end and attempts that are numbered from 1 without gap or double, and
- * each dead letter is the one that its fact names.
+ * Checks that the streams are consistent once nothing is in flight. Each event has one plan. Each
+ * round has one end and attempts numbered from 1 without gaps or duplicates. Each dead letter is
+ * the one that its fact names.
  *
  * @returns an account of each round, by event, endpoint and round.
  */
@@ -123,7 +125,7 @@ export const closedBooks = Effect.gen(function* () {
   return accounts
 })
 
-/** Checks that nothing is left of deliveries that had to wait. */
+/** Checks that no records of waiting deliveries remain. */
 export const noRecords = Effect.gen(function* () {
   const { ask, bucket, names } = yield* Broker
   const records = yield* bucket(names.buckets.retries)
@@ -135,7 +137,10 @@ export const noRecords = Effect.gen(function* () {
   assert.deepStrictEqual(left, [], "no retry record is left")
 })
 
-/** Waits until the history takes a fact under an id a second time that it takes now. */
+/**
+ * Waits until the history's deduplication has forgotten the current ids: it accepts a fact a second
+ * time under an id that it accepts now.
+ */
 export const idsForgotten = Effect.gen(function* () {
   const { append } = yield* Facts
   const at = yield* Clock.currentTimeMillis
@@ -144,7 +149,7 @@ export const idsForgotten = Effect.gen(function* () {
   yield* eventually(append(fact, "once"), ({ duplicate }) => !duplicate)
 })
 
-/** Fails unless the audit is clean; gives what it counted. */
+/** Fails unless the audit is clean. Returns its counts. */
 export const isClean = Effect.gen(function* () {
   const { judgement } = yield* audit({})
   assert.deepStrictEqual(judgement.problems.list, [])
@@ -152,7 +157,7 @@ export const isClean = Effect.gen(function* () {
   return judgement.tally
 })
 
-/** The sequence of the history's fact that a partition's floor is; 0 where none is stored. */
+/** Returns the watermark stored for a partition, a sequence of the history; 0 if none is stored. */
 export const storedFloor = Effect.fnUntraced(function* (partition: number) {
   const { bucket, names } = yield* Broker
   const entry = yield* readValue(yield* bucket(names.buckets.workers), watermarkKey(partition))

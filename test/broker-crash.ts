@@ -2,7 +2,7 @@ import { Deferred, Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import type { TestServer } from "./nats-server.ts"
 
-/** Kills the broker and starts it again; waits until this process has its connection back. */
+/** Kills the broker and starts it again. Waits until this process has reconnected. */
 export const crashBroker = (server: TestServer) =>
   Effect.gen(function* () {
     const { onReconnect } = yield* Broker

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 
-/** Waiting for conditions: each change looks again. */
+/** Waits for conditions, which are checked again on each change. */
 export const makeConditions = () => {
   const waiting = new Set<() => void>()
   return {

@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 
-/** Makes the broker forget what it has handed out, as after the loss of its memory. */
+/**
+ * Recreates the consumers, so that the broker loses its delivery state as after a loss of memory.
+ */
 export const recreateConsumers = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   for (const index of [0, 1]) {
@@ -12,7 +14,7 @@ export const recreateConsumers = Effect.gen(function* () {
   }
 })
 
-/** Messages that the consumers of all partitions have handed out. */
+/** Returns the number of messages delivered by the consumers of all partitions. */
 export const deliveryCount = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const infos = yield* ask("look", () =>
@@ -23,7 +25,7 @@ export const deliveryCount = Effect.gen(function* () {
   return infos.reduce((sum, { delivered }) => sum + delivered.consumer_seq, 0)
 })
 
-/** How many messages ever came to the queues. */
+/** Returns the number of messages ever stored in the queues. */
 export const everQueued = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const infos = yield* ask("look", () =>
@@ -32,7 +34,7 @@ export const everQueued = Effect.gen(function* () {
   return infos.reduce((sum, { state }) => sum + state.last_seq, 0)
 })
 
-/** Makes the broker forget that it has handed out the events that are not finished. */
+/** Recreates the router's consumer, so that the broker redelivers all unacknowledged events. */
 export const handOutEventsAgain = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const { config } = yield* ask("look", () =>

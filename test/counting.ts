@@ -1,8 +1,8 @@
 import type { Received, Script } from "./receiver.ts"
 
 /**
- * Answers after a time (ms), and counts what is in flight for each path, whoever sent it, until its
- * answer is made.
+ * A script that answers after `time` (ms) and counts the requests in flight for each path, from all
+ * senders.
  */
 export const counting = (time: number, status: (request: Received) => number = () => 200) => {
   const now = new Map<string, number>()

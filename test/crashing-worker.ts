@@ -4,7 +4,7 @@ import { Failpoint } from "../src/broker/failpoint.ts"
 import { startWorker } from "../src/worker/worker.ts"
 import { loopback } from "./engine.ts"
 
-/** What the process is told in its one argument, as JSON. */
+/** The parameters of the process: its only argument, as JSON. */
 const Parameters = Schema.Struct({
   url: Schema.String,
   prefix: Schema.String,
@@ -15,9 +15,12 @@ const Parameters = Schema.Struct({
   leaseTtl: Schema.optionalKey(Schema.Int),
   maxWaiting: Schema.optionalKey(Schema.Int),
   alertEvery: Schema.optionalKey(Schema.Int),
-  /** The least that it logs. (Default: errors) */
+  /** Minimum log level. (Default: errors) */
   logLevel: Schema.optionalKey(Schema.Literals(["Info", "Error"])),
-  /** Where it kills or freezes itself: at which arrival at which step. (Default: nowhere) */
+  /**
+   * The failpoint, and the number of its arrival, at which the process kills or freezes itself.
+   * (Default: none)
+   */
   crash: Schema.optionalKey(
     Schema.Struct({
       step: Schema.String,
@@ -28,7 +31,9 @@ const Parameters = Schema.Struct({
 })
 export type Parameters = typeof Parameters.Type
 
-/** A real worker that dies, or stops where it is, without warning at a step. Says `delivering` when it does. */
+/**
+ * Runs a worker that kills or freezes itself at a failpoint. Reports `delivering` when it delivers.
+ */
 const run = Effect.gen(function* () {
   const { crash, ...options } = yield* Schema.decodeUnknownEffect(
     Schema.fromJsonString(Parameters)
@@ -60,7 +65,7 @@ const run = Effect.gen(function* () {
 })
 
 if (import.meta.main) {
-  // Whoever started it is gone when its standard input ends.
+  // Standard input ends when the parent process has exited.
   process.stdin.on("end", () => process.exit(1)).resume()
   Effect.runFork(Effect.tapCause(run, Effect.logFatal)).addObserver(() => process.exit(1))
 }

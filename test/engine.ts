@@ -19,7 +19,7 @@ import { startWorker } from "../src/worker/worker.ts"
 import { makeConditions } from "./conditions.ts"
 import type { TestServer } from "./nats-server.ts"
 
-/** Fast enough for tests: short time-outs, few partitions. */
+/** Settings for fast tests: short time-outs, few partitions. */
 export const testTopology: TopologyOptions = {
   ...defaultTopology,
   partitions: 2,
@@ -31,7 +31,7 @@ export const loopback = ["127.0.0.0/8", "::1"].map((text) => Result.getOrThrow(p
 
 export const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 
-/** A policy with delays of some tens of ms. */
+/** Returns a policy with delays of tens of ms. */
 export const quickRetry = (changes: Partial<RetryPolicyJson> = {}): RetryPolicyJson => ({
   backoff: { kind: "fixed", delay: "50 millis" },
   jitter: "none",
@@ -41,7 +41,7 @@ export const quickRetry = (changes: Partial<RetryPolicyJson> = {}): RetryPolicyJ
   ...changes
 })
 
-/** A circuit that no test's failures open. */
+/** A circuit that the failures of tests never open. */
 export const closedCircuit = { failures: 1_000, rate: "none" } as const
 
 const decodeEndpoint = Schema.decodeUnknownSync(Endpoint)
@@ -49,7 +49,7 @@ const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
 
 let installations = 0
 
-/** A new installation on a server or a cluster, under a prefix of its own. */
+/** A new installation on a server or a cluster, under a unique prefix. */
 export const installation = (
   server: Pick<TestServer, "url">,
   topology: Partial<TopologyOptions> = {}
@@ -62,7 +62,7 @@ export const installation = (
     publishTimeoutMs: 1_000
   }
   const broker = Broker.layer(options)
-  /** Runs with a connection of its own, whatever is there. */
+  /** Runs an effect with a connection of its own, on the installation as it is. */
   const within = <A, E>(
     effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
   ): Effect.Effect<A, unknown> =>
@@ -70,17 +70,19 @@ export const installation = (
   return {
     ...options,
     within,
-    /** Runs with a connection of its own, after `petrel init`. */
+    /** Runs an effect with a connection of its own, after `petrel init`. */
     run: <A, E>(effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>) =>
       within(Effect.andThen(init({ ...testTopology, ...topology }), effect)),
-    /** A further connection, as another process would have. */
+    /** Another connection, like that of another process. */
     connection: Effect.map(Layer.build(Layer.fresh(broker)), Context.get(Broker))
   }
 }
 
 export type Installation = ReturnType<typeof installation>
 
-/** Adds an endpoint of acme; unless it is said, its circuit stays closed and no alerts are raised about it. */
+/**
+ * Adds an endpoint of acme. By default, its circuit stays closed and no alerts are raised about it.
+ */
 export const endpoint = (changes: Partial<EndpointJson> = {}) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -107,7 +109,7 @@ export const endpoint = (changes: Partial<EndpointJson> = {}) =>
     )
   })
 
-/** Publishes the way every NATS client does, and gives the event's sequence. */
+/** Publishes an event as any NATS client does. Returns its sequence. */
 export const publish = (
   type: string,
   body: string | Uint8Array = "{}",
@@ -127,7 +129,10 @@ export const publishTo = (
     return yield* ask("publish", () => js.publish(subject, body, { headers: list }))
   })
 
-/** When an event was stored, ms since the epoch: with its sequence its identity. */
+/**
+ * Returns when an event was stored, ms since the epoch. Together with its sequence it identifies
+ * the event.
+ */
 export const eventAt = Effect.fnUntraced(function* (seq: number) {
   const { ask, jsm, names } = yield* Broker
   const message = yield* ask("look at an event", () =>
@@ -137,9 +142,9 @@ export const eventAt = Effect.fnUntraced(function* (seq: number) {
 })
 
 /**
- * Publishes so many events of a type, each with its number for its body and in its id.
+ * Publishes `count` events of a type. Each has its number as its body and in its id.
  *
- * @param bytes that each body has at least.
+ * @param bytes minimum length of each body.
  */
 export const publishMany = (count: number, type = "invoice.paid", bytes = 0) =>
   Effect.forEach(
@@ -148,7 +153,10 @@ export const publishMany = (count: number, type = "invoice.paid", bytes = 0) =>
     { concurrency: 32, discard: true }
   )
 
-/** A worker in this process that may talk to loopback, as soon as it is started. */
+/**
+ * Starts a worker in this process that may send to loopback addresses. Returns as soon as it has
+ * started.
+ */
 export const startedWorker = (options: Partial<WorkerOptions> = {}) =>
   startWorker({
     id: "w1",
@@ -158,20 +166,25 @@ export const startedWorker = (options: Partial<WorkerOptions> = {}) =>
     ...options
   })
 
-/** The same once it delivers in what is its share: it attempts then what it routes. */
+/**
+ * Starts a worker as {@link startedWorker}, and waits until it delivers for its partitions. It then
+ * attempts the events that it routes directly.
+ */
 export const worker = (options: Partial<WorkerOptions> = {}) =>
   Effect.tap(startedWorker(options), ({ delivering }) =>
     options.roles?.includes("deliver") === false ? Effect.void : delivering
   )
 
-/** One that routes, and one that delivers: nothing is attempted straight from its event. */
+/** Starts one worker that routes and one that delivers, so that there is no direct delivery. */
 export const workersApart = (options: Partial<WorkerOptions> = {}) =>
   Effect.andThen(
     worker({ ...options, id: "routes", roles: ["router"] }),
     worker({ ...options, roles: ["deliver"] })
   )
 
-/** Acknowledges so many events in the name of the router, for a history that is written by hand. */
+/**
+ * Acknowledges `count` events in place of the router, for tests that write the history themselves.
+ */
 export const acknowledgeEvents = Effect.fnUntraced(function* (count: number) {
   const { ask, js, names } = yield* Broker
   yield* ask("be the router", async () => {
@@ -180,7 +193,7 @@ export const acknowledgeEvents = Effect.fnUntraced(function* (count: number) {
   })
 })
 
-/** The history as it grows. */
+/** Follows the history. */
 export const history = Effect.gen(function* () {
   const { names } = yield* Broker
   const facts: Array<Fact> = []
@@ -202,25 +215,25 @@ export const history = Effect.gen(function* () {
     Effect.forkScoped
   )
   return {
-    /** All but those that tell a change of an endpoint. */
+    /** All facts except changes of endpoints. */
     facts,
     changes,
-    /** Those that tell a plan, by itself or with the end of the only delivery. */
+    /** Facts that record a plan, alone or with the end of the only delivery. */
     plans: () => facts.filter(({ plan }) => plan !== undefined),
     of: (...kinds: ReadonlyArray<FactKind>) => facts.filter(({ kind }) => kinds.includes(kind)),
     until: (holds: (facts: ReadonlyArray<Fact>) => boolean) => conditions.until(() => holds(facts)),
-    /** Waits for so many that tell a plan. */
+    /** Waits for `count` facts that record a plan. */
     planned: (count: number) =>
       conditions.until(() => facts.filter(({ plan }) => plan !== undefined).length >= count),
-    /** Waits for so many facts of a kind. */
+    /** Waits for `count` facts of a kind. */
     count: (kind: FactKind, count: number) =>
       conditions.until(() => facts.filter((fact) => fact.kind === kind).length >= count)
   }
 })
 
 /**
- * Makes the history anew, so that facts can be removed from it: the broker refuses that of the one
- * that `petrel init` makes. For stories of what only an operator can do, before they begin.
+ * Recreates the history stream so that facts can be removed from it, which the stream of `petrel
+ * init` denies. For tests of what only an operator can do. Call it before anything is published.
  */
 export const erasableHistory = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
@@ -229,7 +242,7 @@ export const erasableHistory = Effect.gen(function* () {
   yield* ask("make", () => jsm.streams.add({ ...config, deny_delete: false, deny_purge: false }))
 })
 
-/** Dead letters by their headers. */
+/** Returns the headers of all dead letters. */
 export const deadLetters = Effect.gen(function* () {
   const { names } = yield* Broker
   return yield* readStream({ stream: names.dead, subjects: [names.subjects.allDead] }).pipe(
@@ -237,7 +250,7 @@ export const deadLetters = Effect.gen(function* () {
   )
 })
 
-/** Messages in the delivery streams, schedules included. */
+/** Returns the number of messages in the delivery streams, including schedules. */
 export const waitingMessages = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const { partitions = 0 } = yield* findPartitions
@@ -246,14 +259,15 @@ export const waitingMessages = Effect.gen(function* () {
     names.backlog(index)
   ])
   const look = ask("count", () => Promise.all(streams.map((name) => jsm.streams.info(name))))
-  // What moves from one to another while this looks is in neither, but leaves a trace in the second.
+  // A message that moves between two streams during the scan is counted in neither, but increases
+  // the last sequence of the second.
   const before = yield* look
   const after = yield* look
   const moved = before.some(({ state }, index) => state.last_seq !== after[index]?.state.last_seq)
   return after.reduce((sum, { state }) => sum + state.messages, moved ? 1 : 0)
 })
 
-/** Messages in the backlogs. */
+/** Returns the number of messages in the backlogs. */
 export const backlogged = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const infos = yield* ask("count", () =>
@@ -262,14 +276,14 @@ export const backlogged = Effect.gen(function* () {
   return infos.reduce((sum, { state }) => sum + state.messages, 0)
 })
 
-/** Everything waiting under a subject of a delivery stream. */
+/** Returns all messages under a subject of a delivery stream. */
 export const queued = (partition: number, subject: string) =>
   Effect.gen(function* () {
     const { names } = yield* Broker
     return yield* Stream.runCollect(scanQueue(names.deliveries(partition), subject))
   })
 
-/** Looks again and again until it holds: for states of the broker that tell nobody of a change. */
+/** Polls until the condition holds. For broker state whose changes are not announced. */
 export const eventually = <A, E, R>(
   look: Effect.Effect<A, E, R>,
   holds: (value: A) => boolean
@@ -283,7 +297,7 @@ export const eventually = <A, E, R>(
         )
   )
 
-/** The n-th of a list that must be that long. */
+/** Returns the n-th element. Fails if the list is shorter. */
 export const nth = <A>(list: ReadonlyArray<A>, index: number): A => {
   const found = list[index]
   if (found === undefined) throw new Error(`there are only ${list.length}, none at ${index}`)

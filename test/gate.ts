@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { receiver } from "./receiver.ts"
 
 /**
- * A receiver that answers nobody until it is opened, and everybody at once from then on. Counts how
- * many requests it has at the same time.
+ * A receiver that holds all requests until it is opened, and then answers every request at once.
+ * Counts its concurrent requests.
  */
 export const gate = Effect.gen(function* () {
   let open = false

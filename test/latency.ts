@@ -3,9 +3,9 @@ import { publish } from "./engine.ts"
 import type { Receiver } from "./receiver.ts"
 
 /**
- * Publishes so many events of a type, one after the other, and waits until they have come.
+ * Publishes `count` events of a type, one after the other, and waits until all have arrived.
  *
- * @returns the time each took from before it was published until its body was there, ms, the longest last.
+ * @returns the time of each from before its publish until its body arrived, ms, ascending.
  */
 export const latencies = Effect.fnUntraced(function* (hook: Receiver, type: string, count: number) {
   const before = hook.requests.length
@@ -17,6 +17,6 @@ export const latencies = Effect.fnUntraced(function* (hook: Receiver, type: stri
     .sort((a, b) => a - b)
 })
 
-/** The value that so many of all are below. */
+/** Returns a quantile of sorted values. */
 export const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? Number.NaN

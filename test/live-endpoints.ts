@@ -11,15 +11,15 @@ import type { Received, Receiver } from "./receiver.ts"
 const decode = Schema.decodeUnknownSync(Endpoint)
 const encode = Schema.encodeSync(Endpoint)
 
-/** Changes an endpoint of acme as `petrel endpoint set` would. */
+/** Changes an endpoint of acme like `petrel endpoint set`. */
 export const change = (id: string, changes: Partial<EndpointJson>) =>
   changeEndpoint("acme", id, (found) => Effect.succeed(decode({ ...encode(found), ...changes })))
 
-/** Disables an endpoint of acme as `petrel endpoint disable` would. */
+/** Disables an endpoint of acme like `petrel endpoint disable`. */
 export const disable = (id: string) =>
   disableEndpoint({ tenant: "acme", endpoint: id }, "asked to", "cli")
 
-/** Writes into the bucket as only a person with `nats kv put` would. */
+/** Writes to the bucket like `nats kv put`. */
 export const writeByHand = (key: string, value: string) =>
   Effect.gen(function* () {
     const { ask, bucket, names } = yield* Broker
@@ -27,7 +27,7 @@ export const writeByHand = (key: string, value: string) =>
     return yield* ask("put", () => kv.put(key, value))
   })
 
-/** What the bucket holds under a key. */
+/** Reads a key of the bucket. */
 export const readByHand = (key: string) =>
   Effect.gen(function* () {
     const { ask, bucket, names } = yield* Broker
@@ -36,7 +36,7 @@ export const readByHand = (key: string) =>
     return entry?.string() ?? ""
   })
 
-/** Publishes events until one of them has come as it should; changes take a moment to be seen. */
+/** Publishes events until one arrives as expected, since changes take a moment to apply. */
 export const publishUntil = (
   { requests }: Receiver,
   type: string,

@@ -1,12 +1,12 @@
 import { Layer, Logger, References } from "effect"
 
-/** One line that was logged: its level and what it says, without its fields. */
+/** A logged line: its level and its text, without its fields. */
 export interface Line {
   readonly level: string
   readonly text: string
 }
 
-/** Keeps what is logged instead of printing it. */
+/** Captures log lines instead of printing them. */
 export const makeLog = () => {
   const lines: Array<Line> = []
   const logger = Logger.make(({ logLevel, message }) => {
@@ -16,7 +16,7 @@ export const makeLog = () => {
   return {
     lines,
     layer: Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, "Info")),
-    /** How often a line with this in it was logged. */
+    /** Returns how many logged lines contain the text. */
     count: (text: string) => lines.filter((line) => line.text.includes(text)).length
   }
 }

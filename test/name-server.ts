@@ -2,7 +2,7 @@ import { createSocket } from "node:dgram"
 import { Effect } from "effect"
 import { makeConditions } from "./conditions.ts"
 
-/** What a name server says of a name: its addresses, an error, or nothing at all. */
+/** A name server's answer: addresses, an error, or no answer at all. */
 export type NameAnswer =
   | { readonly a?: ReadonlyArray<string>; readonly aaaa?: ReadonlyArray<string>; ttl?: number }
   | "NXDOMAIN"
@@ -24,7 +24,7 @@ const labelsOf = (query: Buffer): { readonly name: string; readonly end: number 
   return { name: labels.join(".").toLowerCase(), end: at + 1 }
 }
 
-/** @param groups all eight of the IPv6 address, or the four bytes of an IPv4 one. */
+/** @param address an IPv6 address with all eight groups, or an IPv4 address. */
 const addressBytes = (address: string): Buffer =>
   address.includes(":")
     ? Buffer.from(
@@ -39,7 +39,7 @@ const addressBytes = (address: string): Buffer =>
 const record = (type: number, ttl: number, address: string): Buffer => {
   const data = addressBytes(address)
   const head = Buffer.alloc(headerBytes)
-  head.writeUInt16BE(0xc00c, 0) // the name of the question
+  head.writeUInt16BE(0xc00c, 0) // pointer to the name in the question
   head.writeUInt16BE(type, 2)
   head.writeUInt16BE(1, 4)
   head.writeUInt32BE(ttl, 6)
@@ -69,7 +69,7 @@ const reply = (query: Buffer, end: number, type: number, answer: NameAnswer): Bu
 /**
  * A DNS server on a free UDP port of loopback.
  *
- * @param script what it says of a name, in lower case. IPv6 addresses have all eight groups.
+ * @param script the answer for a lower-case name. IPv6 addresses have all eight groups.
  */
 export const nameServer = Effect.fnUntraced(function* (
   script: (name: string, family: 4 | 6) => NameAnswer
@@ -92,9 +92,9 @@ export const nameServer = Effect.fnUntraced(function* (
     () => Effect.callback<void>((resume) => void socket.close(() => resume(Effect.void)))
   )
   return {
-    /** For `Names`. */
+    /** The server's address, as `Names` expects it. */
     server: `127.0.0.1:${socket.address().port}`,
-    /** Names in the order in which they were asked for, once for A and once for AAAA. */
+    /** Queried names in order, one entry for A and one for AAAA. */
     asked,
     heard: (count: number) => conditions.until(() => asked.length >= count)
   }

@@ -8,10 +8,13 @@ import { Effect } from "effect"
 import { findNatsServer } from "../src/broker/embedded/binary.ts"
 import { launch } from "./nats-server.ts"
 
-/** The configuration that Petrel comes with. */
+/** The configuration that is shipped with Petrel. */
 export const natsConf = fileURLToPath(new URL("../nats.conf", import.meta.url))
 
-/** Lines that are configuration and not prose begin with # and no single space. */
+/**
+ * Uncomments the configuration. Lines of configuration begin with # without a single space after
+ * it; lines of prose have one.
+ */
 export const takenIntoUse = (block: string): string => block.replaceAll(/^#(?! \S|$)/gm, "")
 
 export const onFreePorts = (configuration: string): string =>
@@ -21,27 +24,27 @@ export const onFreePorts = (configuration: string): string =>
 
 export type User = "operator" | "worker" | "alerts" | "acme" | "auditor"
 
-/** A broker that runs with `nats.conf` as it is shipped, its accounts taken into use. */
+/** A broker with `nats.conf` as shipped and its accounts enabled. */
 export interface AccountsServer {
-  /** Its address with a user and password. */
+  /** Returns its address with a user and password. */
   readonly url: (user: User) => string
-  /** Connects as a user; closed with the server at the latest. */
+  /** Connects as a user. The connection is closed with the server at the latest. */
   readonly as: (user?: User) => Promise<NatsConnection>
-  /** What it has refused for lack of permission, a line of its log each; all of it once it has ended. */
+  /** Permission violations, one line of its log each. Complete once it has exited. */
   readonly violations: ReadonlyArray<string>
   readonly stop: () => Promise<void>
 }
 
 /**
- * Starts it; whoever does so stops it.
+ * Starts the broker. The caller stops it.
  *
- * @param changed what to make of the configuration before. (Default: nothing)
+ * @param changed transforms the configuration first. (Default: unchanged)
  */
 export const startWithAccounts = async (
   changed: (configuration: string) => string = (text) => text
 ): Promise<AccountsServer> => {
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-accounts-"))
-  // What comes after the block is about further accounts.
+  // The configuration after the block is about further accounts.
   const [before, accounts] = (await readFile(natsConf, "utf8")).split(
     /^(?=#accounts \{$)|^#\}\n(?=\n# Tenants)/m
   )

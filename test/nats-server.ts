@@ -13,27 +13,30 @@ import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { findNatsServer } from "../src/broker/embedded/binary.ts"
 
-/** A real nats-server with JetStream on a free port of 127.0.0.1, its store in a temporary directory. */
+/**
+ * A nats-server with JetStream on a free port of 127.0.0.1, with its store in a temporary
+ * directory.
+ */
 export interface TestServer {
   readonly url: string
   readonly port: number
-  /** Of the process that runs now: another one after a restart. */
+  /** Of the current process: it changes with a restart. */
   readonly pid: number
   readonly storeDir: string
-  /** Kills it as a crash would, and waits for its end. The store stays. */
+  /** Kills the server like a crash, and waits for its exit. The store remains. */
   readonly kill9: () => Promise<void>
-  /** Starts it again with the same port and store, after stopping it in good order if it runs. */
+  /** Starts the server again with the same port and store. Shuts it down first if it runs. */
   readonly restart: () => Promise<void>
-  /** The same with other lines at the end of its configuration. */
+  /** Restarts the server with other lines at the end of its configuration. */
   readonly restartWith: (config: string) => Promise<void>
-  /** Freezes it: connections stay open and nothing answers. */
+  /** Freezes the server: connections stay open and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
-  /** Ends it for good and removes its directory. */
+  /** Stops the server permanently and removes its directory. */
   readonly stop: () => Promise<void>
 }
 
-/** On Linux, whether a process that was told to stop still runs: a signal takes its time to arrive. */
+/** Returns whether a process still runs after SIGSTOP, on Linux: a signal takes time to arrive. */
 const isRunning = (pid: number | undefined): boolean => {
   try {
     const [, state] = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")
@@ -44,11 +47,11 @@ const isRunning = (pid: number | undefined): boolean => {
 }
 
 export interface TestServerOptions {
-  /** Lines for the end of its configuration, such as `max_payload: 8MB`. */
+  /** Lines appended to its configuration, such as `max_payload: 8MB`. */
   readonly config?: string
   /** Its JetStream domain. (Default: none) */
   readonly domain?: string
-  /** Bytes its store may take. (Default: what the server takes, most of the disk) */
+  /** Size limit of its store, in bytes. (Default: the server's, most of the disk) */
   readonly maxStore?: number
   readonly env?: NodeJS.ProcessEnv
 }
@@ -62,13 +65,15 @@ const isOver = (child: ChildProcess) => child.exitCode !== null || child.signalC
 
 const end = async (child: ChildProcess, signal: NodeJS.Signals) => {
   if (isOver(child)) return
-  // Its output has been read to the end by then, too.
+  // At "close", its output has been read to the end, too.
   const exited = once(child, "close")
   child.kill(signal)
   await exited
 }
 
-/** Starts `binary` with a configuration file, in that file's directory, and waits until it is ready. */
+/**
+ * Starts `binary` with a configuration file, in that file's directory, and waits until it is ready.
+ */
 export const launch = async (binary: string, config: string, env: NodeJS.ProcessEnv = {}) => {
   const child = spawn(binary, ["-c", config], {
     cwd: dirname(config),
@@ -98,13 +103,13 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
   return {
     child,
     port,
-    /** What clients were refused for lack of permission, a line of its log each. All of it once it has ended. */
+    /** Permission violations of clients, one line of its log each. Complete once it has exited. */
     violations: violations as ReadonlyArray<string>,
     end: () => end(child, "SIGTERM")
   }
 }
 
-/** Starts a server for tests; whoever starts it stops it. */
+/** Starts a server for tests. The caller stops it. */
 export const startServer = async (options: TestServerOptions = {}): Promise<TestServer> => {
   const binary = await Effect.runPromise(findNatsServer())
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-nats-"))
@@ -154,24 +159,27 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   }
 }
 
-/** Servers that keep copies of each other's streams. */
+/** Servers that replicate their streams. */
 export interface TestCluster {
-  /** All their addresses, with commas. */
+  /** The addresses of all servers, comma-separated. */
   readonly url: string
-  /** By the name that the broker calls each by. */
+  /** The servers by their names in the cluster. */
   readonly servers: ReadonlyMap<string, TestServer>
-  /** Starts a leaf node without a JetStream of its own in front of one of the servers. */
+  /** Starts a leaf node without JetStream, connected to one of the servers. */
   readonly startLeaf: (name: string) => Promise<TestLeaf>
   readonly stop: () => Promise<void>
 }
 
-/** A server that passes everything on to another one. */
+/** A leaf node, which forwards everything to a server. */
 export interface TestLeaf {
   readonly url: string
   readonly stop: () => Promise<void>
 }
 
-/** A port that was free a moment ago: the servers of a cluster must know each other's beforehand. */
+/**
+ * Returns a port that was free a moment ago. The servers of a cluster must know each other's ports
+ * in advance.
+ */
 const freePort = async () => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
@@ -181,7 +189,10 @@ const freePort = async () => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-/** Waits until all servers take copies of streams: before, they do not know of each other. */
+/**
+ * Waits until all servers accept replicas of streams. Before that, they have not discovered each
+ * other.
+ */
 const untilTogether = async (url: string, size: number) => {
   const connection = await connect({ servers: url.split(",") })
   const jsm = await jetstreamManager(connection, { checkAPI: false, timeout: 500 })
@@ -195,10 +206,10 @@ const untilTogether = async (url: string, size: number) => {
   await connection.close()
 }
 
-/** Between servers without one, a leaf node passes no requests for JetStream on. */
+/** Without a domain on the servers, a leaf node forwards no JetStream requests. */
 const clusterDomain = "hub"
 
-/** Starts a server that passes everything on, JetStream requests too, and waits until it does. */
+/** Starts a leaf node and waits until it forwards JetStream requests. */
 const startLeaf = async (hub: number): Promise<TestLeaf> => {
   const binary = await Effect.runPromise(findNatsServer())
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-leaf-"))
@@ -229,7 +240,7 @@ const startLeaf = async (hub: number): Promise<TestLeaf> => {
   }
 }
 
-/** Starts servers that make a cluster; whoever starts it stops it. */
+/** Starts the servers of a cluster. The caller stops it. */
 export const startCluster = async (size = 3): Promise<TestCluster> => {
   const ports = await Promise.all(Array.from({ length: size }, freePort))
   const leafPorts = await Promise.all(Array.from({ length: size }, freePort))
@@ -255,7 +266,7 @@ export const startCluster = async (size = 3): Promise<TestCluster> => {
     servers,
     startLeaf: (name) => startLeaf(leafPorts[[...servers.keys()].indexOf(name)] ?? 0),
     stop: async () => {
-      // In good order each would hand over what it leads, one after the other.
+      // On a graceful shutdown each server would transfer its leaderships, one after the other.
       await Promise.all([...servers.values()].map(({ kill9 }) => kill9()))
       await Promise.all([...servers.values()].map(({ stop }) => stop()))
     }

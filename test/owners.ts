@@ -2,10 +2,10 @@ import { Effect } from "effect"
 import { Broker } from "../src/broker/connection.ts"
 import { readValue } from "../src/broker/values.ts"
 
-/** Endpoints of acme of which one lies in each of 8 partitions, by partition. */
+/** Endpoints of acme, one in each of 8 partitions, in the order of partitions. */
 export const eight = ["c", "h", "e", "b", "g", "d", "a", "f"]
 
-/** What the lease of a partition says: its worker, and which process that is. */
+/** Reads the lease of a partition: its worker, and the id of the process. */
 export const lease = (partition = 0) =>
   Effect.gen(function* () {
     const { bucket, names } = yield* Broker
@@ -15,7 +15,7 @@ export const lease = (partition = 0) =>
     return value
   })
 
-/** Who owns each of so many partitions. */
+/** Returns the owners of all partitions. */
 export const owners = (partitions: number) =>
   Effect.forEach(
     Array.from({ length: partitions }, (_, partition) => lease(partition)),

@@ -5,20 +5,20 @@ import { Broker } from "../src/broker/connection.ts"
 import type { TestServer } from "./nats-server.ts"
 
 export interface PowerCutOptions {
-  /** What its consumers had stored is on the disk, too. (Default: false) */
+  /** The state that its consumers had stored survives, too. (Default: false) */
   readonly keepsConsumers?: boolean
-  /** How long it takes until the power is back, ms. (Default: 0) */
+  /** How long the power is off, ms. (Default: 0) */
   readonly downFor?: number
 }
 
 export interface RestartOptions {
-  /** ms (Default: 0) */
+  /** How long the broker is down, ms. (Default: 0) */
   readonly downFor?: number
-  /** What is done while it is down. (Default: nothing) */
+  /** Called while the broker is down. (Default: nothing) */
   readonly meanwhile?: () => void
 }
 
-/** Kills a broker, starts it again, and waits until the connection to it is there again. */
+/** Kills a broker, starts it again, and waits until the connection is re-established. */
 export const restarted = Effect.fnUntraced(function* (
   server: TestServer,
   { downFor = 0, meanwhile }: RestartOptions = {}
@@ -35,8 +35,8 @@ export const restarted = Effect.fnUntraced(function* (
 })
 
 /**
- * Lets the machine of a broker lose its power: what some streams have stored since `remember` was not
- * on the disk.
+ * Simulates a power failure of the broker's machine: what `streams` have stored since `remember`
+ * was not yet on the disk.
  */
 export const powerCut = (
   server: TestServer,

@@ -14,13 +14,13 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { makeConditions } from "./conditions.ts"
 
-/** A request as it came, body byte for byte. */
+/** A received request, with its body unchanged. */
 export interface Received {
   readonly method: string
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
-  /** Which connection it came over, counted from 1. */
+  /** Number of its connection, from 1. */
   readonly connection: number
   /** ms since the epoch. */
   readonly at: number
@@ -33,18 +33,21 @@ export interface Answer {
   readonly body?: string | Uint8Array
 }
 
-/** What a receiver says: always the same, or decided per request. Undefined leaves the response to the script. */
+/**
+ * A receiver's answer: constant, or computed for each request. Undefined: the script writes the
+ * response itself.
+ */
 export type Script =
   | Answer
   | ((request: Received, response: ServerResponse) => Answer | undefined | Promise<Answer>)
 
 interface Listening {
   readonly port: number
-  /** `127.0.0.1:<port>`, or with the host that was asked for. */
+  /** `127.0.0.1:<port>`, or with the requested host. */
   readonly host: string
-  /** Connections made so far. */
+  /** Returns the number of connections so far. */
   readonly connections: () => number
-  /** Succeeds when none of the connections made so far is open. */
+  /** Succeeds when all connections so far are closed. */
   readonly quiet: Effect.Effect<void>
 }
 
@@ -53,9 +56,9 @@ export interface Receiver extends Listening {
   readonly url: string
   /** In the order in which their bodies were complete. */
   readonly requests: ReadonlyArray<Received>
-  /** Changes what it answers from now on. */
+  /** Changes the answer to subsequent requests. */
   readonly answer: (script: Script) => void
-  /** Succeeds when so many requests have come, counted from the start. */
+  /** Succeeds when `count` requests have arrived since the start. */
   readonly received: (count: number) => Effect.Effect<void>
 }
 
@@ -101,11 +104,11 @@ export interface ReceiverOptions {
   readonly answer?: Script
   /** (Default: 127.0.0.1) */
   readonly host?: string
-  /** Makes it an https server. */
+  /** Serves https with this certificate. */
   readonly certificate?: Certificate
 }
 
-/** An HTTP server on a free port that records what it gets and answers as its script says. */
+/** An HTTP server on a free port that records requests and answers them by its script. */
 export const receiver = Effect.fnUntraced(function* (options: ReceiverOptions = {}) {
   const conditions = makeConditions()
   const requests: Array<Received> = []
@@ -142,7 +145,7 @@ export const receiver = Effect.fnUntraced(function* (options: ReceiverOptions = 
     options.certificate === undefined
       ? createServer(handle)
       : createTlsServer(options.certificate, handle)
-  // Only the client decides when a connection is not kept alive any longer.
+  // Only the client ends keep-alive connections.
   server.keepAliveTimeout = 0
   const listening = yield* listen(server, options.host ?? "127.0.0.1", conditions)
   const made: Receiver = {
@@ -157,7 +160,7 @@ export const receiver = Effect.fnUntraced(function* (options: ReceiverOptions = 
   return made
 })
 
-/** A TCP server on a free port that does to each connection what it is told, HTTP or not. */
+/** A TCP server on a free port that passes each connection to the handler. */
 export const tcpServer = (onConnection: (socket: Socket) => void, host = "127.0.0.1") => {
   const conditions = makeConditions()
   const server = createTcpServer(onConnection)
@@ -174,9 +177,9 @@ export interface Certificate {
 }
 
 /**
- * A certificate made on the spot, its own authority.
+ * Generates a self-signed certificate.
  *
- * @param names what it is for, as openssl's subjectAltName: "IP:127.0.0.1", "DNS:example.test".
+ * @param names its subjects, as in openssl's subjectAltName: "IP:127.0.0.1", "DNS:example.test".
  */
 export const selfSigned = (...names: ReadonlyArray<string>): Certificate => {
   const directory = mkdtempSync(join(tmpdir(), "petrel-certificate-"))

@@ -4,7 +4,7 @@ import { startAttempt } from "../src/delivery/http/attempt.ts"
 import { makeAgents } from "../src/delivery/http/egress.ts"
 import { targetOf } from "../src/endpoints/target.ts"
 
-/** What came of a request of a worker: the status, or the class of the error. */
+/** Sends a request like a worker. Returns the status, or the class of the error. */
 const asWorker = (url: string) =>
   Effect.gen(function* () {
     const networks = [IpNetwork.fromStringUnsafe("127.0.0.0/8")]
@@ -21,8 +21,8 @@ const asWorker = (url: string) =>
   })
 
 /**
- * A process of its own, whose environment decides what Node trusts: asks the URL by Node's own fetch
- * and as a worker does.
+ * Runs in a separate process, whose environment determines what Node trusts. Requests the URL with
+ * Node's own fetch and like a worker.
  */
 const run = Effect.fnUntraced(function* (url: string) {
   const node = yield* Effect.promise(async () => (await fetch(url)).status)

@@ -12,12 +12,12 @@ import type { TestServer, TestServerOptions } from "./nats-server.ts"
 import { startServer } from "./nats-server.ts"
 import type { Script } from "./receiver.ts"
 
-/** Says nothing. */
+/** Disables logging. */
 export const quiet = Layer.succeed(References.MinimumLogLevel, "Fatal")
 
 /**
- * A server for the tests of a file, and how they are told: each on an installation of its own, so
- * that they may run at the same time, and silent, since most of them are about what goes wrong.
+ * Provides a server for the tests of a file. Each test has its own installation, so that tests may
+ * run concurrently. Logging is disabled, since most tests are about failures.
  */
 export const onServer = (options: TestServerOptions = {}) => {
   let server: TestServer
@@ -42,7 +42,10 @@ export const onServer = (options: TestServerOptions = {}) => {
   }
 }
 
-/** Told with a server of its own, since that goes away, and with all that is logged, by the connection too. */
+/**
+ * A test with a server of its own, which it stops. Captures all log lines, including those of the
+ * connection.
+ */
 export const outage = <E>(
   name: string,
   story: (
@@ -64,7 +67,7 @@ export const outage = <E>(
     })
   )
 
-/** The same answers, but a request that repeats one that was taken is refused for good. */
+/** Answers as the script, but permanently refuses a repetition of an accepted request. */
 export const refusingRepeats = (script: Script): Script => {
   const taken = new Set<unknown>()
   return async (request, response) => {
@@ -77,7 +80,7 @@ export const refusingRepeats = (script: Script): Script => {
   }
 }
 
-/** Answers a delivery's first attempt with the first status, and so on; the last one repeats. */
+/** Answers the n-th attempt of a delivery with the n-th status; the last one repeats. */
 export const byAttempt =
   (...statuses: ReadonlyArray<number>): Script =>
   ({ headers }) => ({

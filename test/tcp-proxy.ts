@@ -3,21 +3,24 @@ import type { Socket } from "node:net"
 import { connect, createServer } from "node:net"
 import { Effect } from "effect"
 
-/** A way to a server on this machine that can be cut off, or be long. */
+/** A proxy to a server on this machine whose connection can be cut or delayed. */
 export interface TcpProxy {
   readonly port: number
-  /** Ends all connections through it, and takes no more until it is joined again. */
+  /** Closes all connections, and accepts no more until `join`. */
   readonly cut: Effect.Effect<void>
   readonly join: Effect.Effect<void>
-  /** Keeps back what clients send, as a network that loses packets does; the connections stay open. */
+  /** Withholds what clients send, like a network that loses packets. The connections stay open. */
   readonly hold: Effect.Effect<void>
-  /** Lets through what was kept back, in its order. */
+  /** Forwards what was withheld, in order. */
   readonly release: Effect.Effect<void>
-  /** Lets all that comes from now on take so many ms each way: half of a round trip. */
+  /** Delays all subsequent data by `ms` each way: half of a round trip. */
   readonly delay: (ms: number) => Effect.Effect<void>
 }
 
-/** Passes on what one socket says to the other, each piece when it has been under way long enough and is not kept back. */
+/**
+ * Forwards the data of one socket to the other. Each piece waits for its delay, and while it is
+ * withheld.
+ */
 const passOn = (one: Socket, other: Socket, delay: () => number, isHeld: () => boolean) => {
   const underWay: Array<{ readonly at: number; readonly piece: Buffer | undefined }> = []
   const arrive = () => {
@@ -50,7 +53,7 @@ export const tcpProxy = (to: number) =>
         let isOpen = true
         let ms = 0
         const sockets = new Set<Socket>()
-        /** Goes on with what each socket says. */
+        /** Resumes forwarding on each socket. */
         const arrivals = new Set<() => void>()
         let isHeld = false
         const hangUp = () => {

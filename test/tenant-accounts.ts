@@ -5,7 +5,7 @@ import { startServer } from "./nats-server.ts"
 
 const natsConf = fileURLToPath(new URL("../nats.conf", import.meta.url))
 
-/** A part of nats.conf, taken into use. */
+/** Returns a part of nats.conf with its comment marks removed. */
 const part = (text: string, pattern: RegExp): string => {
   const [found] = pattern.exec(text) ?? []
   if (found === undefined) throw new Error(`nats.conf has nothing like ${pattern}`)
@@ -13,10 +13,10 @@ const part = (text: string, pattern: RegExp): string => {
 }
 
 /**
- * The accounts of nats.conf, with one for each tenant as it shows that for globex. Each user's password
- * is its name and `-1`.
+ * Returns the accounts of nats.conf with an account for each tenant, modelled on that of globex.
+ * Each user's password is its name followed by `-1`.
  *
- * @param withhold lines that have this in them are left out of what is about tenants.
+ * @param withhold lines that contain this text are removed from the tenants' part.
  */
 const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string) => {
   const conf = await readFile(natsConf, "utf8")
@@ -32,7 +32,7 @@ const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string)
       .join("\n")
   const imports = part(section, /^# {4}imports: \[\n(?:#.*\n)*?# {4}\]$/m)
   const list = imports.slice(imports.indexOf("[") + 1, imports.lastIndexOf("]"))
-  // The account that shows how a tenant publishes into Petrel's stream gives way to these.
+  // These accounts replace the example of a tenant that publishes into Petrel's stream.
   const rest = text
     .replace(/^# {2}ACME \{\n(?:#.*\n)*?# {2}\}\n/m, "")
     .replace(/^.*accounts: \[ACME\].*\n/m, "")
@@ -42,10 +42,10 @@ const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string)
     .replaceAll(/\$PETREL_(\w+)_PASSWORD/g, (_, user: string) => `"${user.toLowerCase()}-1"`)
 }
 
-/** An address of the server for one of its users. */
+/** Returns the server's address for a user. */
 export const addressFor = (server: Pick<TestServer, "port">, user: string): string =>
   `nats://${user}:${user}-1@127.0.0.1:${server.port}`
 
-/** A server with Petrel's account and one for each tenant, by what nats.conf shows. */
+/** Starts a server with Petrel's account and one for each tenant, as shown in nats.conf. */
 export const startTenantServer = async (tenants: ReadonlyArray<string>, withhold?: string) =>
   startServer({ config: await tenantAccounts(tenants, withhold) })

@@ -14,27 +14,32 @@ const compiled = join(import.meta.dirname, "../node_modules/.cache/petrel-tests"
 
 export interface WorkerProcess {
   readonly pid: number
-  /** Waits until it delivers its share. */
+  /** Waits until the worker delivers for its share of the partitions. */
   readonly delivering: Effect.Effect<void>
-  /** Waits until it has been killed; dies if it ended in any other way. */
+  /** Waits until the worker has been killed. Dies if it exits in any other way. */
   readonly killed: Effect.Effect<void>
-  /** Kills it without warning and waits for its end. */
+  /** Kills the worker and waits for its exit. */
   readonly kill9: Effect.Effect<void>
-  /** Waits until it has logged a line with this in it. */
+  /** Waits until the worker has logged a line that contains the text. */
   readonly says: (text: string) => Effect.Effect<void>
-  /** Stops it where it is: its connections stay open and it does nothing. */
+  /** Stops the worker's process: its connections stay open and it does nothing. */
   readonly freeze: Effect.Effect<void>
-  /** Lets it go on after it was frozen, or froze itself. */
+  /** Resumes the worker after it was frozen or froze itself. */
   readonly resume: Effect.Effect<void>
 }
 
 export interface WorkerProcessOptions extends Partial<Omit<Parameters, "crash">> {
   readonly crash?: Parameters["crash"] & { readonly step: FailpointName }
-  /** What its heap of old objects may grow to at most, MiB: beyond it dies. (Default: Node's) */
+  /**
+   * Maximum size of its old generation, MiB. The process dies if it exceeds it. (Default: Node's)
+   */
   readonly heap?: number
 }
 
-/** A worker of an installation in a process of its own; killed at the latest when the scope closes. */
+/**
+ * Starts a worker of an installation in a separate process. It is killed when the scope closes at
+ * the latest.
+ */
 export const workerProcess = (
   {
     eventRoot,
@@ -96,7 +101,7 @@ export const workerProcess = (
     ({ kill9 }) => Effect.ignoreCause(kill9)
   )
 
-/** Ends all that dead workers left of themselves now, instead of waiting until it ends by itself. */
+/** Removes the leases and heartbeats of dead workers, instead of waiting until they expire. */
 export const endLeases = Effect.gen(function* () {
   const { ask, bucket, names } = yield* Broker
   const workers = yield* bucket(names.buckets.workers)
@@ -106,9 +111,10 @@ export const endLeases = Effect.gen(function* () {
 })
 
 /**
- * A worker that kills itself at a step: waits until it has, and lets another take over.
+ * Starts a worker that kills itself at a failpoint, waits for its exit, and lets another take over.
  *
- * @param begin done as soon as it delivers: what it routes then, it attempts straight from the event.
+ * @param begin runs as soon as the worker delivers: it attempts events that it then routes
+ *   directly.
  */
 export const crashAt = <E = never, R = never>(
   place: Installation,

@@ -1,22 +1,22 @@
 import { createHistogram } from "node:perf_hooks"
 
-/** What was measured of a latency, ms. */
+/** A measured latency, ms. */
 export interface Latency {
   readonly count: number
   readonly p50: number
   readonly p99: number
   readonly p999: number
   readonly max: number
-  /** One in so many takes longer than so many ms. */
+  /** One in `oneIn` takes longer than `ms`. */
   readonly curve: ReadonlyArray<readonly [oneIn: number, ms: number]>
 }
 
 const longest = 10 * 60 * 1e6
 
-/** Ten to each power of ten. */
+/** Ten steps per power of ten. */
 const steps = Array.from({ length: 50 }, (_, n) => 10 ** ((n + 1) / 10))
 
-/** Counts latencies to three significant digits, from a µs to ten minutes. */
+/** Counts latencies to three significant digits, from 1 µs to ten minutes. */
 export const makeLatencies = () => {
   const histogram = createHistogram({ lowest: 1, highest: longest, figures: 3 })
   const at = (percentile: number) => histogram.percentile(percentile) / 1000

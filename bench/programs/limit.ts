@@ -1,7 +1,8 @@
 /*
- * The limit: signs and POSTs with undici and does nothing else. What it does in a second is what an
- * engine without durability could do.
- *   limit.ts <url>, then jobs as messages.
+ * The limit: signs and POSTs with undici and does nothing else. Its rate is what an engine without
+ * durability could reach.
+ *
+ * Usage: `limit.ts <url>`, then jobs as messages.
  */
 import { createHmac, createSecretKey } from "node:crypto"
 import { Agent, request } from "undici"
@@ -10,19 +11,19 @@ import type { Latency } from "./latency.ts"
 import { makeLatencies } from "./latency.ts"
 import { openLoop } from "./schedule.ts"
 
-/** What to POST. */
+/** A job: the requests to POST. */
 export interface Posting {
   readonly count: number
   readonly endpoints: number
-  /** Of a body. */
+  /** Length of a body. */
   readonly bytes: number
-  /** So many requests at the same time, the next one when one is answered. */
+  /** Number of concurrent requests: each answer starts the next one. */
   readonly atOnce?: number
-  /** On a schedule, each body beginning with when it was due. */
+  /** Sends on a schedule. Each body begins with the time that it was due. */
   readonly perSecond?: number
 }
 
-/** What came of it: ms until all was answered, and how late what was due was sent. */
+/** The result: ms until all requests were answered, and how late scheduled requests were sent. */
 export interface Posted {
   readonly ms: number
   readonly late: Latency

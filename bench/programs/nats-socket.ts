@@ -3,9 +3,9 @@ import { connect } from "node:net"
 const lineEnd = "\r\n"
 
 /**
- * The few words of the NATS protocol that publishing to a stream takes, on a plain socket: what
- * makes the load must cost next to nothing beside what is measured. Anything but an acknowledgement
- * ends the process.
+ * The part of the NATS protocol that publishing to a stream needs, on a plain socket. Generating
+ * the load must cost almost nothing compared with what is measured. Any reply that is no
+ * acknowledgement ends the process.
  */
 export const connectNats = async (url: string, acknowledged: () => void) => {
   const { hostname, port } = new URL(url)
@@ -18,7 +18,7 @@ export const connectNats = async (url: string, acknowledged: () => void) => {
   }
   const ready = new Promise<void>((resolve, reject) => {
     socket.once("error", reject)
-    /** True where the line at the beginning was complete, and is gone. */
+    /** Returns true if a complete line was at the beginning, and removes it. */
     const line = (): boolean => {
       const end = text.indexOf(lineEnd)
       if (end === -1) return false
@@ -48,7 +48,10 @@ export const connectNats = async (url: string, acknowledged: () => void) => {
   socket.write(`SUB ${inbox}.* 1${lineEnd}PING${lineEnd}`)
   await ready
   return {
-    /** The body comes in two parts so that only what differs is made anew; the second ends the message. */
+    /**
+     * The body is passed in two parts, so that only the part that differs is created for each
+     * message. The second part ends the message.
+     */
     publish: (subject: string, id: string, begin: string, rest: Buffer): void => {
       const headers = `NATS/1.0${lineEnd}Nats-Msg-Id: ${id}${lineEnd}${lineEnd}`
       const total = headers.length + begin.length + rest.length - lineEnd.length
@@ -58,7 +61,7 @@ export const connectNats = async (url: string, acknowledged: () => void) => {
       )
       socket.write(rest)
     },
-    /** What is published within is written at once. */
+    /** Writes everything published by the callback at once. */
     together: (publish: () => void): void => {
       socket.cork()
       publish()

@@ -1,6 +1,7 @@
 /*
  * Publishes events: as fast as the broker acknowledges them, or on a schedule.
- *   publisher.ts <nats url>, then jobs as messages.
+ *
+ * Usage: `publisher.ts <nats url>`, then jobs as messages.
  */
 import { now, stamp, stampLength } from "./clock.ts"
 import type { Latency } from "./latency.ts"
@@ -8,25 +9,28 @@ import { makeLatencies } from "./latency.ts"
 import { connectNats } from "./nats-socket.ts"
 import { openLoop } from "./schedule.ts"
 
-/** What to publish. */
+/** A job: the events to publish. */
 export interface Publishing {
-  /** `*` stands for a number below `subjects`: they take turns. */
+  /** `*` is replaced by a number below `subjects`, in turn. */
   readonly subject: string
   readonly subjects: number
   readonly count: number
-  /** Of a body. */
+  /** Length of a body. */
   readonly bytes: number
-  /** On a schedule, each body beginning with when it was due. (Default: as fast as they are acknowledged) */
+  /**
+   * Publishes on a schedule. Each body begins with the time that it was due. (Default: as fast as
+   * events are acknowledged)
+   */
   readonly perSecond?: number
 }
 
-/** What came of it: ms until all was acknowledged, and how late what was due was sent. */
+/** The result: ms until all events were acknowledged, and how late scheduled events were sent. */
 export interface Published {
   readonly ms: number
   readonly late: Latency
 }
 
-/** Events and bytes that may be on their way to the broker. */
+/** Limits of the unacknowledged events and bytes. */
 const mostEvents = 512
 const mostBytes = 16 * 1024 * 1024
 

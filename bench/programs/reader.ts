@@ -1,6 +1,7 @@
 /*
- * Reads streams from their beginning to their end with the NATS client, and does nothing with them.
- *   reader.ts <nats url>, then jobs as messages.
+ * Reads streams from beginning to end with the NATS client and discards the messages.
+ *
+ * Usage: `reader.ts <nats url>`, then jobs as messages.
  */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
@@ -10,7 +11,7 @@ export interface Reading {
   readonly streams: ReadonlyArray<string>
 }
 
-/** What was read, and how many ms it took. */
+/** The result: messages read, and the time it took in ms. */
 export interface ReadAll {
   readonly messages: number
   readonly ms: number

@@ -1,6 +1,6 @@
 /*
- * Answers POSTs and counts them. A few lines of HTTP on a socket instead of a server: it must take
- * less of the machine than what is measured against it.
+ * Answers POSTs and counts them. A minimal HTTP implementation on a socket instead of a server: it
+ * must use less of the machine than what is measured with it.
  */
 import type { Socket } from "node:net"
 import { createServer } from "node:net"
@@ -10,31 +10,33 @@ import { makeLatencies } from "./latency.ts"
 
 /** How a receiver behaves. */
 export interface Behaviour {
-  /** ms until the answer. (Default: 0, at once) */
+  /** Time until the answer, ms. (Default: 0, at once) */
   readonly service?: number
-  /** Requests that find room at the same time; the others are refused with 429. (Default: any number) */
+  /**
+   * Maximum number of concurrent requests. Further ones are refused with 429. (Default: unlimited)
+   */
   readonly places?: number
-  /** Every request is refused with 503. (Default: none is) */
+  /** Refuses every request with 503. (Default: false) */
   readonly down?: boolean
 }
 
-/** What a receiver has counted since it was asked to begin anew. */
+/** A receiver's counts since its last reset. */
 export interface Counted {
-  /** Answered with 200. */
+  /** Requests answered with 200. */
   readonly requests: number
   readonly refused: number
-  /** When the first and the last request came that was answered with 200, by the common clock. */
+  /** Arrival of the first and the last request answered with 200, by the common clock. */
   readonly first: number
   readonly last: number
-  /** Most at the same time. */
+  /** Maximum number of concurrent requests. */
   readonly most: number
-  /** ms that a request took here on average, the timer's delay included. */
+  /** Average time of a request in the receiver, including the timer's delay, ms. */
   readonly service: number
-  /** From when an event was due to its arrival; of those with a stamp. */
+  /** From the time that an event was due to its arrival. Only events with a stamp. */
   readonly latency: Latency
 }
 
-/** What a receiver is asked: each question gets what was counted so far; after `reset` it begins anew. */
+/** A question to a receiver. It answers each with the counts so far. `reset` then clears them. */
 export type Question =
   | { readonly do: "count" }
   | { readonly do: "reset" }
@@ -45,7 +47,7 @@ const busy = Buffer.from("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\
 const unavailable = Buffer.from("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthField = /\r\ncontent-length: (\d+)/i
-/** How long it takes to refuse for want of a place, ms. */
+/** Time to refuse a request that exceeds the limit, ms. */
 const refusal = 1
 const mark = stampMark.charCodeAt(0)
 

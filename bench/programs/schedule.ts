@@ -1,13 +1,13 @@
 import { now } from "./clock.ts"
 
-/** Wakes a thread that must not wait for a timer's whole ms. */
+/** Used to sleep for less than a timer's resolution of 1 ms. */
 const bell = new Int32Array(new SharedArrayBuffer(4))
 
 /**
- * Calls `send` for each number when it is due, `perSecond` times a second and however long what was
- * sent before takes: an open loop. `send` gets the moment at which it was due. A timer comes up to
- * a ms late and a busy loop takes a whole core, so the thread sleeps, at most a ms at a time for it
- * has answers to read.
+ * An open loop: calls `send` for each number when it is due, `perSecond` times a second, regardless
+ * of how long earlier requests take. `send` gets the time that it was due. A timer is up to 1 ms
+ * late and a busy loop takes a whole core, so the thread sleeps. It sleeps for at most 1 ms at a
+ * time, since it must read answers.
  */
 export const openLoop = (
   perSecond: number,

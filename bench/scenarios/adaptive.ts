@@ -7,17 +7,17 @@ import { startPublisher, startReceiver, startWorker } from "../processes.ts"
 import { addEndpoints, startBroker } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
 
-/** ms that a request is served. */
+/** Service time of a request, ms. */
 const service = 20
 const cap = 40
-/** Requests that are served at the same time, and while half of the receiver is away. */
+/** Requests served concurrently, normally and with half of the receiver unavailable. */
 const places = { all: 16, half: 8 }
-/** Events a second: about what the receiver takes while it has all its places. */
+/** Events per second: about the receiver's capacity while all its places are available. */
 const perSecond = 600
 const sides = { petrel: "on", limit: "off" }
 const modes = ["off", "on"] as const
 
-/** What a receiver saw within a second. */
+/** The receiver's counts within a second. */
 interface Seen {
   readonly side: "off" | "on"
   readonly second: number
@@ -43,8 +43,8 @@ const course = (seen: ReadonlyArray<Seen>): TopLevelSpec => ({
 })
 
 /**
- * Two endpoints whose receivers each serve so many requests at a time and refuse what finds no
- * place. In the second third, half of the places are away.
+ * Two endpoints whose receivers each serve a limited number of concurrent requests and refuse the
+ * others. In the second third of the time, half of the places are unavailable.
  */
 export const adaptive: Scenario = {
   name: "adaptive",

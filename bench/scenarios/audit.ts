@@ -22,7 +22,7 @@ const readSaid = Schema.decodeUnknownSync(Said)
 const rate = { unit: "/s", digits: 0, panel: "facts a second" }
 const seconds = { unit: "s", digits: 1 }
 
-/** A history that was made up, audited from its beginning to its end. */
+/** Audits a generated history from beginning to end. */
 export const audit: Scenario = {
   name: "audit",
   measures: "How fast `petrel audit` is, and what it takes.",

@@ -8,9 +8,9 @@ import { storeWaiting } from "../waiting.ts"
 
 const bytes = 1024
 const tenants = 1_000
-/** Endpoints that get events, where there are so many; each is of another tenant. */
+/** Maximum number of endpoints that get events; each belongs to another tenant. */
 const mostBusy = 1_000
-/** Endpoints that are paused and have something waiting. */
+/** Paused endpoints with waiting deliveries. */
 const paused = 10
 
 interface Case {
@@ -47,7 +47,10 @@ const storeCase = Effect.fnUntraced(function* ({ endpoints, waiting }: Case, url
 
 const memory = { unit: "MiB", digits: 0 }
 
-/** What there is of endpoints, and of what waits for some of them, should cost the others nothing. */
+/**
+ * The number of endpoints, and the deliveries that wait for some of them, should not make other
+ * deliveries more expensive.
+ */
 export const growth: Scenario = {
   name: "growth",
   measures: "What a delivery costs, and the memory, with many endpoints and with much that waits.",

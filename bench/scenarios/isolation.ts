@@ -9,18 +9,21 @@ import { untilWaiting } from "../waiting.ts"
 const endpoints = 10
 const bytes = 1024
 const perSecond = 1_000
-/** Parts of a round, of one side and the other in turn: a machine that is slow for a while is so for both. */
+/**
+ * A round alternates between both sides in this many turns, so that a temporarily slow machine
+ * affects both.
+ */
 const turns = 2
-/** Where nothing listens. */
+/** An address without a listener. */
 const nowhere = "http://127.0.0.1:1"
 
 const sides = { petrel: "one down", limit: "all well" }
 
 /**
- * 1,000 events a second for 10 endpoints, of which 9 are measured: the tenth is well on one
- * installation, and on another it has been down for long and gets its events nevertheless. Both have
- * had as many events for it before: a worker that had fewer has a smaller young generation, whose
- * collections are shorter.
+ * 1,000 events a second for 10 endpoints, of which 9 are measured. The tenth is healthy on one
+ * installation. On the other it has been down for long and still gets its events. Both workers have
+ * processed the same number of events before: a worker that has processed fewer has a smaller young
+ * generation, whose collections are shorter.
  */
 export const isolation: Scenario = {
   name: "isolation",
@@ -70,7 +73,7 @@ export const isolation: Scenario = {
           (turn * measured) / turns
         )
       )
-    /** One side and the other in turn; what the receiver has counted by the last turn is of all of them. */
+    /** Alternates between both sides. The receiver's counts of the last turn cover all turns. */
     const timeBoth = Effect.fnUntraced(function* () {
       let [quiet, down] = [yield* time(well, 0), yield* time(troubled, 0)]
       const uses = { quiet: [quiet.use], down: [down.use] }
@@ -87,7 +90,7 @@ export const isolation: Scenario = {
     })
     const of = `one of ${endpoints} down, ${waiting.toLocaleString("en")} waiting`
     const points: Array<CurvePoint> = []
-    // The first one warms up compilers and caches.
+    // The first round warms up compilers and caches.
     for (let round = 0; round <= rounds; round++) {
       const { down, quiet } = yield* timeBoth()
       if (round === 0) continue

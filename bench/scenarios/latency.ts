@@ -15,7 +15,7 @@ const endpoints = 10
 const bytes = 1024
 const perSecond = 1_000
 
-/** 1,000 events of 1 KB a second, each for one of 10 endpoints, on a schedule that waits for nobody. */
+/** 1,000 events of 1 KB a second in an open loop, each for one of 10 endpoints. */
 export const latency: Scenario = {
   name: "latency",
   measures: "How long it takes from when an event is due to its arrival, at 1,000 events a second.",
@@ -39,7 +39,7 @@ export const latency: Scenario = {
     )
     const of = `${perSecond.toLocaleString("en")} events a second`
     const points: Array<CurvePoint> = []
-    // The first one warms up compilers and caches.
+    // The first round warms up compilers and caches.
     for (let round = 0; round <= rounds; round++) {
       const limit = yield* Effect.promise(() =>
         timeLimit(ground, { count, endpoints, bytes, perSecond })

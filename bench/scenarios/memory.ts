@@ -31,7 +31,7 @@ const course = (rows: ReadonlyArray<Row>, perRound: number): TopLevelSpec => ({
   }
 })
 
-/** Three million deliveries by one process, with a look at its memory after each round. */
+/** Three million deliveries by one process, with its memory measured after each round. */
 export const memory: Scenario = {
   name: "memory",
   measures:
@@ -70,7 +70,7 @@ export const memory: Scenario = {
         row(it)
       }
     )
-    // In the first third come code, the young generation, and what is kept for a while, to their sizes.
+    // In the first third, compiled code, the young generation and retained data reach their sizes.
     const settled = rows.filter(({ round }) => round > rounds / 3)
     const slope = (figure: string) =>
       slopeOf(
@@ -84,7 +84,7 @@ export const memory: Scenario = {
     })
     return {
       settings: { deliveries: rounds * count, "of them a round": count, bytes, endpoints },
-      // A quick run ends before the young generation has its size.
+      // A quick run ends before the young generation has reached its size.
       aims: quick ? [] : [{ of, figure: "workerSlope", atMost: 5 }],
       notes: [
         "the broker keeps an index in memory of what its streams keep: it grows with events and facts, not with what a worker does"

@@ -9,13 +9,13 @@ import type { Scenario } from "../scenario.ts"
 import { elsewhere, untilWaiting } from "../waiting.ts"
 
 const bytes = 1024
-/** ms that the receiver takes for a request. */
+/** Service time of the receiver for a request, ms. */
 const service = 5
-/** Between two looks at how far it is, ms. */
+/** Interval between progress checks, ms. */
 const glance = 250
 const sides = { petrel: "petrel", limit: "cap ÷ latency" }
 
-/** How far the drain was, in seconds from the first delivery. */
+/** The progress of the drain, in seconds from the first delivery. */
 interface Glance {
   readonly side: string
   readonly round: number
@@ -23,7 +23,7 @@ interface Glance {
   readonly delivered: number
 }
 
-/** Lets the endpoint come back, and follows the drain until so many have arrived. */
+/** Brings the endpoint back, and follows the drain until all waiting deliveries have arrived. */
 const drain = async ({ receiver }: Ground, waiting: number, round: number) => {
   await receiver.reset()
   const back = now()
@@ -52,7 +52,7 @@ const course = (glances: ReadonlyArray<Glance>): TopLevelSpec => ({
   }
 })
 
-/** An endpoint with the default cap that was down, of a receiver that takes 5 ms for a request. */
+/** An endpoint with the default limit that was down, whose receiver takes 5 ms for a request. */
 export const recovery: Scenario = {
   name: "recovery",
   measures: "How long it takes to drain what waits for an endpoint that has come back.",

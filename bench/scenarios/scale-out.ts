@@ -9,11 +9,14 @@ import type { Scenario } from "../scenario.ts"
 
 const sizes = [1, 2, 4]
 const bytes = 1024
-/** ms that the receiver takes for a request. */
+/** Service time of the receiver for a request, ms. */
 const service = 50
-/** Their caps let 4,000 requests be under way: neither four small rooms nor one whole are held up by them. */
+/**
+ * Their limits allow 4,000 requests in flight, so that they restrict neither four small capacities
+ * nor one default capacity.
+ */
 const endpoints = 400
-/** A room that cores are no bound for: a worker does 640 a second at most. */
+/** A capacity that cores do not restrict: a worker makes at most 640 requests a second. */
 const small = 32
 
 const rooms = [
@@ -21,13 +24,16 @@ const rooms = [
   { room: workerRoom, options: [], name: "the default room" }
 ]
 
-/** How many events a worker gets in a round: a few seconds' work. */
+/** Returns the number of events for a worker in a round: a few seconds of work. */
 const share = (room: number, quick: boolean) => {
   if (room === small) return quick ? 300 : 2_500
   return quick ? 1_000 : 10_000
 }
 
-/** Receivers that take 50 ms, once with workers whose room is the bound, once with the default room. */
+/**
+ * Receivers that take 50 ms: once with workers that are limited by their capacity, once with the
+ * default capacity.
+ */
 export const scaleOut: Scenario = {
   name: "scale-out",
   measures: "Deliveries per second of 1, 2 and 4 workers to receivers that take 50 ms.",

@@ -2,7 +2,7 @@ import { Result, type Schema } from "effect"
 import { readJson } from "./json-text.ts"
 import { decoded } from "./schema-problems.ts"
 
-/** Reads `off`, or thresholds of alerts as JSON, or says what is wrong with them. */
+/** Parses `off`, or alert thresholds as JSON. Fails with all problems found. */
 export const readAlertChoice = <A>(
   flag: string,
   text: string,

@@ -13,7 +13,7 @@ import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
-/** What an alert is about, for people. */
+/** Returns the subject of an alert as text. */
 export const subjectText = ({ alert: { about }, endpoint, tenant }: RaisedAlert): string => {
   if (about === "system") return "the system"
   return about === "tenant" ? tenant : `${tenant}/${endpoint}`
@@ -27,7 +27,7 @@ const json = ({ alert, endpoint, tenant }: RaisedAlert): object => ({
 
 const headings = ["about", "since", "level", "alert", "what"]
 
-/** The alerts that are raised now. */
+/** Lists the alerts that are raised. */
 export const list = Command.make(
   "list",
   { tenant: tenantFlag },

@@ -36,7 +36,7 @@ const shownValue = (name: string, value: number | undefined): number | string =>
   return times.has(name) ? durationText(Duration.millis(value)) : value
 }
 
-/** With `off` for what is never raised, and durations as people say them. */
+/** Returns thresholds for people: `off` for alerts that never raise, durations in words. */
 const shownThresholds = (
   thresholds: AlertThresholds,
   fields: ReadonlyArray<string>
@@ -72,7 +72,7 @@ const show = Effect.fnUntraced(function* (tenant: string | undefined, stored: St
   )
 })
 
-/** When alerts are raised: shows it, and changes it. */
+/** Shows and changes the thresholds of alerts. */
 export const thresholds = Command.make(
   "thresholds",
   {

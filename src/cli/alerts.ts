@@ -12,12 +12,16 @@ import { tenantFlag } from "./selection.ts"
 import { untilStopped } from "./signals.ts"
 import { remark } from "./terminal.ts"
 
-/** Failures as the broker republishes them: what comes while nobody listens is in the history only. */
+/**
+ * The failures that the broker republishes. Failures while no command listens are only in the
+ * history.
+ */
 const failures = (tenant: string | undefined) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const { ask, connection, jsm, names } = yield* Broker
-      // Who may only listen may not ask: any other answer than that there is no history is good.
+      // A user who may only subscribe may not query JetStream. Any answer except "stream not found"
+      // is accepted.
       yield* ask(`read ${names.history}`, () => jsm.streams.info(names.history)).pipe(
         Effect.catchIf(
           ({ code }) => code !== streamNotFound,
@@ -45,7 +49,7 @@ const reportFailure = (message: Msg) =>
     onSome: reportFact
   })
 
-/** The failure subjects as they are published. */
+/** Shows the failure subjects as they are published. */
 export const alerts = Command.make("alerts", { tenant: tenantFlag }, ({ tenant }) =>
   failures(tenant).pipe(Stream.runForEach(reportFailure), Effect.provide(connected), untilStopped)
 ).pipe(

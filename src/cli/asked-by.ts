@@ -4,17 +4,17 @@ import { Flag } from "effect/cli"
 
 const maxNameLength = 200
 
-/** The user of this process on this machine: `ana@host`. */
+/** Returns the user of this process on this machine: `ana@host`. */
 const thisUser = (): string => {
   try {
     return `${userInfo().username}@${hostname()}`
   } catch {
-    // Some containers run under a number that has no name.
+    // Some containers run under a uid without a name.
     return `${process.getuid?.() ?? "unknown"}@${hostname()}`
   }
 }
 
-/** `--by WHO`: who asked for it, as the history tells it. */
+/** `--by WHO`: who requests the change, recorded in the history. */
 export const byFlag = Flag.String("by").pipe(
   Flag.withMetavar("WHO"),
   Flag.withDescription("Who asks for it, told in the history (default: user@host)"),

@@ -10,7 +10,7 @@ const readIn = ({ events, history }: Books) => {
   return { done, all: done + left(events) + left(history) }
 }
 
-/** Runs an audit and shows how far its reading is. */
+/** Runs an audit and shows its reading progress. */
 export const withProgress = <A, E, R>(
   options: AuditOptions,
   run: (options: AuditOptions) => Effect.Effect<A, E, R>

@@ -15,7 +15,7 @@ const why = (error: unknown): string => (error instanceof Error ? error.message 
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Proof))
 
-/** Reads a proof that an earlier audit wrote. */
+/** Reads a proof that an earlier audit has written. */
 export const readProof = Effect.fnUntraced(function* (path: string) {
   const text = yield* Effect.tryPromise({
     try: () => readFile(path, "utf8"),
@@ -26,7 +26,7 @@ export const readProof = Effect.fnUntraced(function* (path: string) {
   return yield* new Refused({ message: `${path} is no proof that \`petrel audit --proof\` wrote` })
 })
 
-/** Writes what was audited, and what came of it. */
+/** Writes the scope of an audit and its result. */
 export const writeProof = (path: string, audit: Audit, now: number) =>
   Effect.tryPromise({
     try: () =>
@@ -56,7 +56,7 @@ const compare = Effect.fnUntraced(function* (
   ]
 })
 
-/** Says where the streams are not what a proof says they were; undefined where they are. */
+/** Returns how the streams differ from what a proof recorded; undefined if they match. */
 export const compareWith = Effect.fnUntraced(function* (before: Proof, { books, reach }: Audit) {
   if (before.tenant !== reach.scope.tenant)
     return yield* new Refused({

@@ -4,7 +4,7 @@ import { momentText, plainText } from "../history/line.ts"
 import { countText, plural } from "./number-format.ts"
 
 const width = 80
-/** Problems that are shown to people; the others are counted. */
+/** Maximum number of problems listed for people. The others are only counted. */
 const shownProblems = 50
 
 const rangeJson = ({ reach }: Audit) => {
@@ -19,7 +19,7 @@ const rangeJson = ({ reach }: Audit) => {
   }
 }
 
-/** The whole audit as one object: what was looked at, and how it stands. */
+/** Returns the whole audit as one object: its scope and its result. */
 export const auditJson = (audit: Audit, ms: number) => {
   const { books, judgement, reach } = audit
   const { problems, tally, verdict } = judgement
@@ -62,7 +62,7 @@ const rowIf = (label: string, count: number, says = ""): ReadonlyArray<string> =
 const byCount = (counts: ReadonlyMap<string, number>): ReadonlyArray<string> =>
   [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => row(`  ${name}`, count))
 
-/** Breaks a text into lines that fit the width, those after the first indented. */
+/** Wraps a text to the width, with continuation lines indented. */
 const fitted = (text: string): ReadonlyArray<string> => {
   const lines: Array<string> = []
   let line = ""
@@ -115,7 +115,7 @@ const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
   ]
 }
 
-/** One sentence for how it ends, or undefined where all is well. */
+/** Returns the failure message of the audit, or undefined if it is clean. */
 export const refusalOf = ({ books, judgement, reach }: Audit): string | undefined => {
   switch (judgement.verdict) {
     case "clean":
@@ -129,7 +129,7 @@ export const refusalOf = ({ books, judgement, reach }: Audit): string | undefine
   }
 }
 
-/** The audit for people, in lines of up to 80 columns. */
+/** Returns the audit for people, in lines of up to 80 columns. */
 export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => {
   const { books, judgement } = audit
   const { events, tally } = judgement

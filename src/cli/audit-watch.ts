@@ -9,7 +9,10 @@ import { untilStopped } from "./signals.ts"
 const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>
   `${momentText(now, now)}  missing: ${event} → ${tenant}/${endpoint}: ${reason}`
 
-/** Audits what is new every so often (ms), and raises what is missing, until it is stopped. */
+/**
+ * Audits new events periodically (every `every` ms) and raises alerts for missing deliveries, until
+ * stopped.
+ */
 export const watchFor = (range: AuditRange, every: number) =>
   untilStopped(
     watch(range, every, {

@@ -42,7 +42,7 @@ const flags = {
   against: file("against", "Say where what was read differs from what the proof in FILE says")
 }
 
-/** Shows that every event reached every endpoint it was for, or why not. */
+/** Verifies that every event reached every endpoint it was planned for, or reports why not. */
 export const audit = Command.make(
   "audit",
   flags,

@@ -1,18 +1,18 @@
 import { bytesText } from "./bytes.ts"
 import { countObeyed, visible } from "./visible.ts"
 
-/** Bytes of a body that are shown; all of it goes out with --raw. */
+/** Maximum number of bytes of a body that are shown. --raw writes the whole body. */
 const maxShownLength = 4 * 1024
 
-/** A body made fit for a terminal. */
+/** A body prepared for a terminal. */
 export interface ShownBody {
-  /** Empty where the body is, and where it is no text. */
+  /** Empty if the body is empty or is not text. */
   readonly lines: ReadonlyArray<string>
-  /** What was done to it, and how large it is. */
+  /** The size of the body, and how it was changed. */
   readonly note: string
 }
 
-/** The body as text; undefined where its bytes are none. */
+/** Returns the body as text; undefined if it is not valid UTF-8. */
 export const textOf = (body: Uint8Array): string | undefined => {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body)
@@ -21,14 +21,14 @@ export const textOf = (body: Uint8Array): string | undefined => {
   }
 }
 
-/** Where a text of at most so many bytes may end: not within a character. */
+/** Returns the last position up to the limit that is not within a character. */
 const endBefore = (body: Uint8Array, limit: number): number => {
   let end = limit
   while (end > 0 && ((body[end] ?? 0) & 0xc0) === 0x80) end--
   return end
 }
 
-/** A body as it may be written to a terminal: nothing in it is obeyed. */
+/** Returns a body that is safe to write to a terminal: control sequences in it have no effect. */
 export const shownBody = (body: Uint8Array): ShownBody => {
   const size = bytesText(body.length)
   if (body.length === 0) return { lines: [], note: "empty" }

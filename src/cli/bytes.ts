@@ -4,10 +4,10 @@ const pattern = /^(\d+(?:\.\d+)?) ?(?:([KMGT])?i?B?)$/i
 
 const factors: Record<string, number> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 }
 
-/** What `readBytes` reads, for whoever gave something else. */
+/** The input that `readBytes` accepts, for error messages. */
 export const bytesExpected = "must be a size such as 512MiB, 1GiB or a number of bytes"
 
-/** Reads `1GiB`, `500 MB` or `1048576`; all prefixes are powers of 1024. */
+/** Parses `1GiB`, `500 MB` or `1048576`. All prefixes are powers of 1024. */
 export const readBytes = (text: string): number | undefined => {
   const found = pattern.exec(text.trim())
   if (found === null) return undefined
@@ -16,7 +16,10 @@ export const readBytes = (text: string): number | undefined => {
   return Number.isSafeInteger(bytes) && bytes > 0 ? bytes : undefined
 }
 
-/** A number of bytes for people, in the largest unit that says it exactly enough: `960 KiB`, `1 GiB`. */
+/**
+ * Formats a number of bytes in the largest fitting unit, with at most one decimal: `960 KiB`, `1
+ * GiB`.
+ */
 export const bytesText = (bytes: number): string => {
   const [name, size] = Object.entries(units).findLast(([, size]) => bytes >= size) ?? ["B", 1]
   return `${Number((bytes / size).toFixed(1))} ${name}`

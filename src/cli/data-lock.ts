@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite"
 import { Effect, Schema } from "effect"
 import { makeDirectory } from "../broker/embedded/make-directory.ts"
 
-/** A data directory that cannot be taken into use, and the message says what to do about it. */
+/** A data directory is unusable. The message says what to do about it. */
 export class DataDirectoryError extends Schema.TaggedError<DataDirectoryError>()(
   "DataDirectoryError",
   { message: Schema.String }
@@ -16,10 +16,11 @@ const isBusy = (error: unknown): boolean =>
   error instanceof Error && "errcode" in error && error.errcode === busy
 
 /**
- * Keeps a data directory for one process until the scope closes; makes it where it is missing.
+ * Locks a data directory for this process until the scope closes. Creates it if missing.
  *
- * The lock is an open transaction on an empty SQLite file: the kernel lets go of it however the
- * process ends, so there is no stale lock to judge, and two that start at once cannot both have it.
+ * The lock is an open transaction on an empty SQLite file. The kernel releases it however the
+ * process ends, so there is no stale lock to detect, and two processes that start at the same time
+ * cannot both hold it.
  */
 export const lockDataDirectory = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.tryPromise({

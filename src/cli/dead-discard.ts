@@ -40,7 +40,8 @@ export const discard = Command.make(
     yield* Effect.gen(function* () {
       const all = yield* lettersOf(filter)
       const fates = yield* readFates(filter)
-      // Whoever sends them again may have died before they were stored, and need them.
+      // A redelivery may have crashed before its deliveries were stored, and needs these letters to
+      // continue.
       const letters = all.filter(({ id }) => fates.get(id)?.outcome !== "waiting")
       const waiting = all.length - letters.length
       const left =
@@ -63,7 +64,7 @@ export const discard = Command.make(
       const question = `Discard ${lettersText(letters.length)} for good (${reasons.map(([reason, count]) => `${countText(count)} ${reason}`).join(", ")})?`
       if (!yes && letters.length > 0 && !(yield* Prompt.run(Prompt.Confirm({ message: question }))))
         return yield* remark("nothing was discarded")
-      // Somebody may have sent them again while it was thought about.
+      // The letters may have been redelivered while the command waited for confirmation.
       const now = yield* readFates(filter)
       const free = letters.filter(({ id }) => now.get(id)?.outcome !== "waiting")
       let done = 0

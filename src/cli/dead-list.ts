@@ -11,7 +11,7 @@ import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
-/** Dead letters whose columns are aligned with each other; a list may be longer than memory. */
+/** Dead letters whose columns are aligned together. The whole list may not fit in memory. */
 const rowsPerPage = 1_000
 
 export const list = Command.make(

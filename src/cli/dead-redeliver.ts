@@ -19,7 +19,7 @@ import { makeProgress } from "./replay-progress.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { remark } from "./terminal.ts"
 
-/** Endpoints that are named one by one where they take nothing. */
+/** Maximum number of unavailable endpoints that are listed by name. */
 const named = 5
 
 const unfitTexts: Record<Unfit, string> = {
@@ -28,7 +28,7 @@ const unfitTexts: Record<Unfit, string> = {
   "endpoint-unreadable": "has a configuration that cannot be read"
 }
 
-/** Not before it is needed: other commands do without the engine. */
+/** Imported on demand: other commands do not need the engine. */
 const engine = Effect.promise(() => import("../operations/rounds/redeliver.ts"))
 
 const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
@@ -38,7 +38,7 @@ const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
       : [{ endpoint: `${tenant}/${endpoint}`, why: unfit, count: fresh.length }]
   )
 
-/** Why some are left alone, a sentence each. */
+/** Returns why dead letters are skipped, one sentence each. */
 const leftTexts = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlyArray<string> => {
   const before = plan.reduce((sum, one) => sum + one.before, 0)
   const late = plan.reduce((sum, one) => sum + one.late, 0)
@@ -170,7 +170,10 @@ export const redeliver = Command.make(
   ])
 )
 
-/** How to go on: without those that have died since, which may be the same ones. */
+/**
+ * Returns how to continue. Without ids, `--until` excludes letters created since, which may be dead
+ * letters of the same deliveries.
+ */
 const brokenOff = (
   counts: Readonly<Record<StartedRound, number>>,
   total: number,

@@ -14,16 +14,16 @@ const readId = (text: string): Option.Option<number> => {
   return id > 0 ? Option.some(id) : Option.none()
 }
 
-/** The dead letter that a command is about. */
+/** The id of the dead letter that a command acts on. */
 export const idArgument = Argument.String("ID").pipe(
   Argument.withDescription("Its number, as `petrel dead list` shows it"),
   Argument.filterMap(readId, () => idExpected)
 )
 
-/** One of them leaves no dead letter. */
+/** All reasons except `gone`, which leaves no dead letter. */
 const reasons = DeadReason.literals.filter((reason) => reason !== "gone")
 
-/** Flags that narrow which dead letters are meant. */
+/** Flags that select dead letters. */
 export const filterFlags = {
   tenant: tenantFlag,
   endpoint: endpointFlag,
@@ -56,13 +56,13 @@ export const filterFlags = {
   )
 }
 
-/** Which dead letters are meant. */
+/** A selection of dead letters. */
 export interface Filter extends DeadLetterQuery {
-  /** Empty: any. */
+  /** Empty: any id. */
   readonly id: ReadonlyArray<number>
 }
 
-/** The same for what changes something: all of them must be asked for. */
+/** The same flags for commands that change dead letters: selecting all of them needs --all. */
 export const selectionFlags = {
   ...filterFlags,
   all: Flag.Boolean("all").pipe(
@@ -86,9 +86,9 @@ const missingText = (ids: ReadonlyArray<number>): string =>
     : `there are no dead letters ${ids.slice(0, 10).join(", ")}${ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""}: they were discarded, have become too old to be kept, or never were`
 
 /**
- * The dead letters that a filter means, oldest first. Fails where an id names none.
+ * Returns the selected dead letters, oldest first. Fails if an id does not exist.
  *
- * @param mayBeGone of an id: nothing is wrong where it names none any more.
+ * @param mayBeGone returns true for an id that may be missing.
  */
 export const lettersOf = Effect.fnUntraced(function* (
   filter: Filter,
@@ -101,7 +101,7 @@ export const lettersOf = Effect.fnUntraced(function* (
   return letters
 })
 
-/** Refuses what names nothing: that it means all is not to be guessed. */
+/** Rejects an empty selection: it must not mean all dead letters by default. */
 export const checkSelection = Effect.fnUntraced(function* (
   filter: Filter & { readonly all: boolean },
   what: string
@@ -114,7 +114,7 @@ export const checkSelection = Effect.fnUntraced(function* (
     })
 })
 
-/** How many there are of each reason, the most first. */
+/** Returns the number of dead letters by reason, highest first. */
 export const countReasons = (
   letters: ReadonlyArray<Pick<DeadLetter, "reason">>
 ): ReadonlyArray<readonly [reason: string, count: number]> => {

@@ -20,7 +20,7 @@ import { connected, petrel } from "./root-command.ts"
 import { labelled, screenWidth } from "./screen.ts"
 import { print, printRaw } from "./stdout.ts"
 
-/** Characters of an answer that are shown for each attempt. */
+/** Maximum number of characters of an answer that are shown for each attempt. */
 const snippet = 200
 
 const reasonTexts: Record<WholeDeadLetter["reason"], string> = {
@@ -35,7 +35,7 @@ const reasonTexts: Record<WholeDeadLetter["reason"], string> = {
   gone: "what was to be sent again was not kept any more"
 }
 
-/** What the history tells of the attempts of its round. */
+/** Reads the facts of the attempts of the dead letter's round. */
 const attemptsOf = ({ delivery, storedAt }: WholeDeadLetter) =>
   readFacts({
     endpoint: { tenant: delivery.tenant, id: delivery.endpoint },
@@ -77,7 +77,10 @@ const fateText = (
 const lateStory = ({ at, worker }: LateDelivery, now: number): string =>
   `delivered late ${momentOf(at, now)}: ${plainText(worker ?? "a worker")} had sent it while it owned the partition`
 
-/** What its receivers are sent beside the signature and what their configuration adds. */
+/**
+ * Returns the headers that every receiver gets, without the signature and those of the endpoint's
+ * configuration.
+ */
 const headersOf = ({ delivery: { content, event } }: WholeDeadLetter) => ({
   "webhook-id": event,
   "content-type": content.contentType ?? "application/json",

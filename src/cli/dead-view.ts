@@ -6,7 +6,7 @@ import { momentText } from "../history/line.ts"
 export const momentOf = (at: number, now: number): string =>
   momentText(at, now).replace(/\.\d+$/, "")
 
-/** What a dead letter says, as an object. */
+/** Returns a dead letter as an object. */
 export const letterJson = (
   { deadAt, delivery, id, reason }: DeadLetter,
   fate?: Fate,
@@ -34,23 +34,23 @@ export const letterJson = (
   }
 }
 
-/** What came of sending it again, in a word. */
+/** Returns the outcome of a redelivery in a word. */
 export const outcomeText = ({ dead, outcome }: Fate): string => {
   if (outcome === "dead-lettered") return dead === undefined ? "dead again" : `dead as ${dead}`
   return outcome === "delivered-late" ? "delivered late" : outcome
 }
 
-/** That a late success has resolved a dead letter, and when. */
+/** Returns the text of a late success, which resolves a dead letter, with its time. */
 export const lateText = ({ at }: LateDelivery, now: number): string =>
   `${momentOf(at, now)} delivered late`
 
-/** How often it was tried, and how it went the last time: `16× 503`. */
+/** Returns the number of attempts and the last result: `16× 503`. */
 const triedText = ({ delivery }: DeadLetter): string => {
   const { attempts, lastErrorClass, lastStatus } = delivery.progress
   return attempts === 0 ? "never" : `${attempts}× ${lastStatus ?? lastErrorClass ?? ""}`.trimEnd()
 }
 
-/** The event comes last: ids may be long, and a terminal cuts them. */
+/** The event is the last column, since ids may be long and a terminal truncates them. */
 export const listHeadings = [
   "id",
   "dead since",
@@ -61,7 +61,7 @@ export const listHeadings = [
   "event"
 ]
 
-/** A dead letter as a row of the list. */
+/** Returns a dead letter as a row of the list. */
 export const listRow =
   (now: number, fates: ReadonlyMap<number, Fate>, lateDelivery: LateDeliveries) =>
   (letter: DeadLetter): ReadonlyArray<string> => {

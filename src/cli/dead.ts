@@ -4,7 +4,7 @@ import { list } from "./dead-list.ts"
 import { redeliver } from "./dead-redeliver.ts"
 import { show } from "./dead-show.ts"
 
-/** What is done with deliveries that ended without success. */
+/** Commands for deliveries that ended without success. */
 export const dead = Command.make("dead").pipe(
   Command.withDescription("See the deliveries that ended without success, and send them again"),
   Command.withSubcommands([list, show, redeliver, discard])

@@ -9,20 +9,23 @@ import { spanText } from "../history/span.ts"
 import { moment } from "./endpoint-health.ts"
 import { countText } from "./number-format.ts"
 
-/** All that bears on a delivery that has not ended. */
+/** All state that affects a delivery that has not ended. */
 export interface Situation {
   readonly round: Round
-  /** Where it waits; undefined where it was not found. */
+  /** The message in which it waits; undefined if none was found. */
   readonly waiter: PendingMessage | undefined
-  /** The router has not finished its event. */
+  /** The router has not acknowledged the event. */
   readonly isInRouter: boolean
-  /** Undefined where there is no such endpoint any more. */
+  /** Undefined if the endpoint no longer exists. */
   readonly endpoint: Endpoint | undefined
   readonly health: Health | undefined
   readonly activity: EndpointNow
 }
 
-/** Why a delivery does not go on: what it waits for, until when (ms since the epoch), what would free it. */
+/**
+ * Why a delivery is blocked: what it waits for, until when (ms since the epoch), and what unblocks
+ * it.
+ */
 export interface Hold {
   readonly by:
     | "missing"
@@ -135,7 +138,7 @@ const endpointHolds = (
 }
 
 /**
- * What keeps a delivery that has not ended from going on, what matters most first. Never empty.
+ * Returns what blocks a delivery that has not ended, the most important reason first. Never empty.
  *
  * @param now ms since the epoch.
  */
@@ -167,7 +170,7 @@ export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> 
           }
         ]
       : []
-  // Its message has no deadline that this version could read.
+  // This version cannot read a deadline from the message.
   if (waiter.deadline === undefined)
     return [
       {

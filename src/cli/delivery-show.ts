@@ -35,7 +35,7 @@ const idArgument = Argument.String("ID").pipe(
   )
 )
 
-/** Tenants that have an endpoint of a name, or of whose endpoint the history tells. */
+/** Returns the tenants that have, or had according to the history, an endpoint of this name. */
 const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
   const { ask, jsm, names } = yield* Broker
   const configured = (yield* listEndpoints()).filter((stored) => stored.endpoint.id === endpoint)
@@ -48,7 +48,7 @@ const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
   return [...new Set([...configured.map((stored) => stored.endpoint.tenant), ...told])]
 })
 
-/** What the history tells of an event for an endpoint. */
+/** Reads the rounds of an event for an endpoint from the history. */
 const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, event: string) {
   const facts = yield* readDeliveryFacts(tenant, endpoint, event)
   const { deliveries } = viewOf(facts.map(({ fact }) => fact))
@@ -59,7 +59,8 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
   const { endpoint: id, eventAt, eventSeq, tenant } = life
   const { partitions } = yield* readLayout
   const { ask, jsm, names } = yield* Broker
-  // Before it is looked for: once the router is done with it, it is where it is looked for.
+  // Read before the lookup of the delivery: once the router has acknowledged the event, the lookup
+  // finds its deliveries.
   const router = yield* ask("look at the router", () =>
     jsm.consumers.info(names.events, names.routerConsumer)
   )
@@ -113,7 +114,7 @@ const roundJson = ({ holds, round, waiter }: Shown): object => {
 
 const beginnings = { routed: "routed", redelivered: "sent again", replayed: "replayed" } as const
 
-/** Why there may be a dead letter of a round that was delivered. */
+/** Explains why a delivered round may have a dead letter. */
 const lateLine = (dead: number | undefined): string =>
   `  Delivered late: recorded by a worker that did not own the partition any more.${dead === undefined ? "" : ` It resolves dead letter ${dead}.`}`
 
@@ -186,7 +187,7 @@ const findLife = Effect.fnUntraced(function* (
   return lives.at(-1) ?? life
 })
 
-/** The life of one delivery, and why it does not go on. */
+/** Shows the rounds of one delivery, and what blocks it. */
 export const deliveryShow = Command.make(
   "show",
   { id: idArgument, tenant: tenantFlag },

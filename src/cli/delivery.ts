@@ -1,7 +1,7 @@
 import { Command } from "effect/cli"
 import { deliveryShow } from "./delivery-show.ts"
 
-/** What became of single deliveries. */
+/** Commands for single deliveries. */
 export const delivery = Command.make("delivery").pipe(
   Command.withDescription("See what became of a delivery, or what it waits for"),
   Command.withSubcommands([deliveryShow])

@@ -6,11 +6,11 @@ import { minStoreBytes, storeOn } from "../broker/room.ts"
 import { bytesText } from "./bytes.ts"
 import { Refused } from "./refused.ts"
 
-/** What the size of an embedded broker's store is decided by, in bytes. */
+/** The inputs that determine the size of an embedded broker's store, in bytes. */
 export interface StoreFacts {
-  /** With `--store`. */
+  /** Given with `--store`. */
   readonly asked: number | undefined
-  /** At the last start. */
+  /** The size at the last start. */
   readonly former: number | undefined
   readonly disk: Disk
 }
@@ -18,16 +18,16 @@ export interface StoreFacts {
 export interface StoreSize {
   readonly store: number
   readonly former: number | undefined
-  /** Says that the disk has less than the store may take. */
+  /** Present if the disk has less space than the store may take. */
   readonly warning: string | undefined
 }
 
 /**
- * How much of the disk the broker may fill: what was asked for, else as at the last start, else by
- * the disk.
+ * Returns how much of the disk the broker may use: the size given, else that of the last start,
+ * else a share of the disk.
  *
- * @param data the directory, as people call it.
- * @returns what to tell where there is too little room for it.
+ * @param data the directory as shown to people.
+ * @returns a refusal if there is too little space.
  */
 export const decideStore = (
   { asked, disk, former }: StoreFacts,
@@ -36,7 +36,7 @@ export const decideStore = (
   const { free, used } = disk
   const elsewhere = "free some, or choose another directory with --data"
   if (asked !== undefined && asked !== former) {
-    // The broker refuses even to set less aside while it has set more aside than it may take.
+    // The broker rejects even smaller reservations while its reservations exceed its limit.
     if (former !== undefined && asked < former)
       return new Refused({
         message: `--store ${bytesText(asked)} is less than the ${bytesText(former)} of the last start, and a store does not become smaller: leave it out, or choose another directory with --data`
@@ -63,7 +63,10 @@ export const decideStore = (
   return { store, former, warning }
 }
 
-/** The size of all files in a directory, 0 where there is none. Files that go meanwhile do not count. */
+/**
+ * Returns the size of all files in a directory, 0 if it does not exist. Ignores files that vanish
+ * meanwhile.
+ */
 const sizeOf = async (directory: string): Promise<number> => {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true }).catch(() => [])
   const sizes = await Promise.all(
@@ -92,11 +95,11 @@ const look = async (dataDir: string, data: string) => {
 }
 
 /**
- * Decides how much of the disk the broker of a data directory may fill.
+ * Returns how much of the disk the broker of a data directory may use.
  *
- * @param dataDir the broker's part of it; need not be there.
- * @param data the directory itself.
- * @param asked with `--store`.
+ * @param dataDir the broker's subdirectory; may be missing.
+ * @param data the data directory itself.
+ * @param asked given with `--store`.
  */
 export const storeSize = Effect.fnUntraced(function* (
   dataDir: string,

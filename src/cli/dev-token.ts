@@ -6,19 +6,19 @@ import { Refused } from "./refused.ts"
 
 const usable = /^[A-Za-z0-9_-]{16,128}$/
 
-/** The shell's words for the content of a file. */
+/** Returns the shell expression for the content of a file. */
 const contentOf = (file: string): string =>
   /^[\w./-]+$/.test(file) ? `$(cat ${file})` : `$(cat '${file.replaceAll("'", `'\\''`)}')`
 
-/** What a broker asks its clients for, and where it is kept. */
+/** The token that the broker requires from its clients, and the file that contains it. */
 export interface DevToken {
   readonly token: string
   readonly file: string
-  /** The broker's address for a shell that may read the file, without the token in it. */
+  /** Returns the broker's address for a shell that may read the file, without the token itself. */
   readonly shellUrl: (url: string) => string
 }
 
-/** An address with the token, as clients take it: in the place of a user. */
+/** Returns an address with the token in place of a user, as clients accept it. */
 export const withToken = (url: string, token: string): string => url.replace("//", `//${token}@`)
 
 const isMissing = (cause: unknown): boolean =>
@@ -40,8 +40,8 @@ const readOrMake = async (file: string): Promise<string> => {
 }
 
 /**
- * The token of a data directory, made where there is none, in a file that nobody else may read.
- * Fails where the file cannot be used, or others may read it.
+ * Returns the token of a data directory. Creates it if missing, in a file that only its owner can
+ * read. Fails if the file is unusable, or if others can read it.
  */
 export const readDevToken = (data: string): Effect.Effect<DevToken, Refused> => {
   const file = join(data, "token")

@@ -42,21 +42,18 @@ import { welcome } from "./welcome.ts"
 
 const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
 
-/** How long requests in flight may take at the end, ms: Ctrl-C is answered within 2 s. */
+/** Time for requests in flight when stopping, ms: Ctrl-C takes effect within 2 s. */
 const stopWithin = 1_400
-/** How long to look at the sample events before saying what else there is. */
+/** How long to wait for the sample events before the next steps are shown. */
 const sampleTime = "20 seconds"
-/** Delivering begins sooner than this, unless the leases of a worker that was killed have to end. */
+/** Delivery starts within this time, unless the leases of a killed worker must expire first. */
 const leaseTime = "2 seconds"
 
-/**
- * Outcomes, plans that come to nothing, and what somebody changed: what a person at a terminal wants
- * to see.
- */
+/** Returns true for facts worth showing on a terminal: outcomes, changes by others, plans without endpoints. */
 const isNews = ({ fact }: StoredFact): boolean =>
   fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
-/** Prints what happens from now on; `samplesDelivered` succeeds when the sample events have arrived. */
+/** Prints new facts. `samplesDelivered` succeeds when all sample events are delivered. */
 const tell = Effect.gen(function* () {
   const { json } = yield* petrel
   const since = yield* Clock.currentTimeMillis
@@ -76,7 +73,7 @@ const tell = Effect.gen(function* () {
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
 
-/** Bytes that a stream holds; 0 where there is none. */
+/** Returns the bytes of a stream; 0 if it does not exist. */
 const heldIn = Effect.fnUntraced(function* (stream: string) {
   const { ask, jsm } = yield* Broker
   const info = yield* ifFound(
@@ -86,7 +83,10 @@ const heldIn = Effect.fnUntraced(function* (stream: string) {
   return info?.state.bytes ?? 0
 })
 
-/** Makes what is missing, by the size of the store, and leaves what `petrel init` was told otherwise. */
+/**
+ * Creates missing streams with sizes that fit the store. Keeps the sizes that `petrel init` was
+ * given.
+ */
 const layout = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
   const { names } = yield* Broker
   const installed = yield* readInstalled
@@ -108,7 +108,7 @@ const layout = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
   return { eventBytes }
 })
 
-/** The line of the fact says it, on the same terminal. */
+/** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
 const withoutToldTwice = Effect.updateService(
   Logger.CurrentLoggers,
   (loggers: ReadonlySet<Logger.Logger<unknown, unknown>>) =>
@@ -127,7 +127,7 @@ const serve = Effect.fnUntraced(function* (
   server: EmbeddedBroker,
   size: StoreSize
 ) {
-  // The engine is loaded by commands that run it only: the others answer sooner.
+  // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
@@ -189,7 +189,7 @@ const serve = Effect.fnUntraced(function* (
   yield* Effect.raceFirst(telling.ended, worker.refused)
 })
 
-/** The broker is part of this command: its end is the command's. */
+/** The broker is part of this command: when the broker exits, the command exits. */
 const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
   Effect.flatMap(
     server.exited,
@@ -238,14 +238,14 @@ const run = Effect.fnUntraced(function* (options: {
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
     Effect.scoped(serve(options, token, server, size)),
-    // Before the worker stops: it would wait for answers of a broker that is no more.
+    // Before the worker stops: otherwise it would wait for answers from a broker that has exited.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))
 }, Effect.scoped)
 
 const farewell = Effect.gen(function* () {
   const { json } = yield* petrel
-  // After the ^C that a terminal shows.
+  // The terminal shows ^C on the current line.
   const newline = process.stderr.isTTY ? "\n" : ""
   if (!json)
     yield* remark(
@@ -262,7 +262,7 @@ const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
   )
 
-/** A broker and a worker in one process, to try Petrel and to develop against it. */
+/** Runs a broker and a worker in one process, for trying out Petrel and for development. */
 export const dev = Command.make(
   "dev",
   {

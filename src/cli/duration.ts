@@ -12,10 +12,10 @@ const units: Record<string, string> = {
   d: "days"
 }
 
-/** What `readDuration` reads, for whoever gave something else. */
+/** The input that `readDuration` accepts, for error messages. */
 export const durationExpected = "must be a length of time such as '30 seconds', 5m or 72h"
 
-/** Reads `30 seconds`, as Effect writes it, or `30s`. Zero is one, infinity is none. */
+/** Parses `30 seconds`, as Effect writes it, or `30s`. Accepts zero and rejects infinity. */
 export const readDuration = (text: string): Duration.Duration | undefined => {
   const trimmed = text.trim()
   const [, count, unit = ""] = short.exec(trimmed) ?? []
@@ -33,14 +33,19 @@ const wholeUnits = [
   ["milli", 1]
 ] as const
 
-/** A length of time (ms) as Effect reads it, in the largest unit that goes into it: `90 seconds`. */
+/**
+ * Formats a duration (ms) as Effect parses it, in the largest unit that divides it: `90 seconds`.
+ */
 const durationWords = (ms: number): string => {
   const [name, size] = wholeUnits.find(([, size]) => ms >= size && ms % size === 0) ?? ["milli", 1]
   const count = ms / size
   return `${count} ${name}${count === 1 ? "" : "s"}`
 }
 
-/** JSON whose durations are in words: a schema encodes them all in ms (`"259200000 millis"`). */
+/**
+ * Returns JSON with durations in words. A schema encodes all durations in ms (`"259200000
+ * millis"`).
+ */
 export const withWords = (json: unknown): unknown => {
   if (typeof json === "string") {
     const ms = /^(\d+) millis$/.exec(json)?.[1]
@@ -51,6 +56,6 @@ export const withWords = (json: unknown): unknown => {
   return Object.fromEntries(Object.entries(json).map(([key, value]) => [key, withWords(value)]))
 }
 
-/** A length of time for people, in at most two units: `30 s`, `2 d 12 h`. */
+/** Formats a duration for people in at most two units: `30 s`, `2 d 12 h`. */
 export const durationText = (duration: Duration.Duration): string =>
   spanText(Duration.toMillis(duration))

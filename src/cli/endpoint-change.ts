@@ -9,30 +9,30 @@ import { durationText } from "./duration.ts"
 import type { EndpointFields } from "./endpoint-fields.ts"
 import { refusal } from "./refused.ts"
 
-/** Said of an endpoint that has no URL yet. */
+/** The problem of an endpoint without a URL. */
 export const urlMissing = "--url is missing"
 
-/** Settings that `endpoint set` takes back. */
+/** Settings that `endpoint set` resets. */
 export interface Removals {
-  /** Names of headers that are no longer sent, in any case. */
+  /** Names of headers to remove, in any case. */
   readonly headers: ReadonlyArray<string>
-  /** Back to the policy's time-out. */
+  /** Resets the time-out to the policy's. */
   readonly timeout: boolean
-  /** As many requests as it takes. */
+  /** Removes the rate limit. */
   readonly rate: boolean
-  /** Its alerts name nobody. */
+  /** Removes the contact from its alerts. */
   readonly contact?: boolean
 }
 
 export const nothingRemoved: Removals = { headers: [], timeout: false, rate: false }
 
-/** An endpoint after a change, and the secret that was made for it, to be shown. */
+/** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
   readonly endpoint: Endpoint
   readonly made: string | undefined
 }
 
-/** The name and all settings of an endpoint of which nothing has been said yet. */
+/** Returns an endpoint with its name and all settings at their defaults. */
 export const blankEndpoint = (
   name: Pick<Endpoint, "tenant" | "id">,
   generation: string,
@@ -55,8 +55,8 @@ export const blankEndpoint = (
 })
 
 /**
- * Changes what was given and leaves the rest. Secrets that the scheme cannot use are dropped; where
- * none is left, a new one is made.
+ * Applies the given settings and keeps all others. Drops secrets that the scheme cannot use.
+ * Generates a secret if none is left.
  *
  * @param now ms since the epoch.
  */
@@ -108,7 +108,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   return { endpoint, made } satisfies ChangedEndpoint
 })
 
-/** A new endpoint that is operational and names no types gets nothing else. */
+/** A new operational endpoint without types gets only its tenant's alerts. */
 const typesAfter = (
   before: Endpoint,
   { operational, types }: EndpointFields
@@ -120,7 +120,7 @@ const typesAfter = (
   return asked.includes(alerts) ? asked : [...asked, alerts]
 }
 
-/** What does not go together with the rest of the endpoint. */
+/** Returns the conflicts of the given settings with the endpoint. */
 const conflicts = (
   before: Endpoint,
   fields: EndpointFields,
@@ -166,7 +166,7 @@ const secretsFor = Effect.fnUntraced(function* (
   return { secrets: [{ value: made, createdAt: now }], made }
 })
 
-/** Header names are the same in any case: what is given replaces what is there. */
+/** Header names are case-insensitive: a given header replaces the existing one. */
 const mergedHeaders = (
   before: Readonly<Record<string, string>>,
   given: Readonly<Record<string, string>>,
@@ -178,9 +178,9 @@ const mergedHeaders = (
 }
 
 /**
- * A new secret in front of those there are, which stay valid for a while.
+ * Prepends a new secret. The existing secrets remain valid for a while.
  *
- * @param keepOld ms; 0 drops the old ones at once.
+ * @param keepOld ms; 0 removes the old secrets at once.
  * @param now ms since the epoch.
  */
 export const rotatedSecrets = (
@@ -200,9 +200,11 @@ export const rotatedSecrets = (
 
 const shortTimeout = 10_000
 
-/** What the machine itself listens on: `petrel dev` sends there. */
+/** Loopback addresses: `petrel dev` allows them. */
 const loopback = /^(localhost$|127\.|::1$)/
-/** Link-local addresses and the metadata of clouds, which give credentials to whoever asks. */
+/**
+ * Link-local addresses and the metadata services of clouds, which return credentials to any client.
+ */
 const neverMeant = /^(169\.254\.|fe[89ab][0-9a-f]:|fd00:ec2::254$)/
 
 const unbracketed = (hostname: string): string => hostname.replace(/^\[(.*)\]$/, "$1")
@@ -237,7 +239,7 @@ const plainTextCaution = ({ headers, url }: Endpoint): string | undefined => {
     : `the URL is http: whoever is on the way can read ${exposed.join(" and ")}; use https where that is a credential`
 }
 
-/** What works but is seldom meant. */
+/** Returns warnings about settings that are valid but seldom intended. */
 export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (const caution of [addressCaution(new URL(endpoint.url)), plainTextCaution(endpoint)])
@@ -253,13 +255,13 @@ export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   return found
 }
 
-/** The public key that receivers verify with, for the scheme that has one. */
+/** Returns the public key for verification, if the scheme has one. */
 export const publicKey = ({ secrets, sign }: Endpoint): string | undefined => {
   const [newest] = secrets
   return sign === "standard-ed25519" && newest !== undefined ? publicKeyOf(newest.value) : undefined
 }
 
-/** The lines that show a new secret, and who is to get what. */
+/** Returns the lines that show a new secret, and who gets which key. */
 export const secretText = (endpoint: Endpoint, made: string): string => {
   const key = publicKey(endpoint)
   return key === undefined

@@ -19,7 +19,7 @@ const revisionArgument = (name: string, description: string) =>
     Argument.map(Option.getOrUndefined)
   )
 
-/** The last of a revision: a bucket that has lost its end gives its revisions again. */
+/** Returns the last step with a revision: a truncated bucket assigns its revisions again. */
 const stepOf = (story: Story, revision: number): ConfigurationStep | undefined =>
   story.findLast((step) => step.revision === revision)
 
@@ -39,11 +39,11 @@ interface Comparison {
   readonly from?: number | undefined
   readonly to?: number | undefined
   readonly differences?: ReadonlyArray<SettingDifference>
-  /** Why there is nothing to compare. */
+  /** Why the revisions cannot be compared. */
   readonly problem?: string
 }
 
-/** Compares two revisions: without `from` the last but one, without `to` the last. */
+/** Compares two revisions. `from` defaults to the last but one, `to` to the last. */
 const compare = (story: Story, asked: Pick<Comparison, "from" | "to">): Comparison => {
   const { from = story.at(-2)?.revision, to = story.at(-1)?.revision } = asked
   if (to === undefined || story.length === 0)

@@ -14,7 +14,7 @@ const decodeDisabled = Schema.decodeUnknownOption(Disabled)
 const decodePaused = Schema.decodeUnknownOption(Paused)
 const decodeSecrets = Schema.decodeUnknownOption(Configuration.fields.secrets)
 
-/** What holds where a setting is not set; `default` for the others. */
+/** The value of a setting that is not set; `default` for all others. */
 const unset: Readonly<Record<string, string>> = {
   adapt: "off",
   rate: "no limit",
@@ -73,13 +73,14 @@ const differenceText = (difference: SettingDifference, now: number): string => {
   return `${settingName(setting)} ${valueText(setting, from)} → ${valueText(setting, to)}`
 }
 
-/** Where nothing that is told has changed. */
+/** The text if only settings have changed that the history does not record. */
 const nothingTold = "nothing but what the history does not tell: values of secrets and headers"
 
 /**
- * What has changed, for people, a line for each setting: `types invoice.> → invoice.>, order.>`.
+ * Returns the differences for people, a line for each setting: `types invoice.> → invoice.>,
+ * order.>`.
  *
- * @param now ms since the epoch: what happened on another day is shown with its date.
+ * @param now ms since the epoch: times on another day are shown with their date.
  */
 export const differenceTexts = (
   differences: ReadonlyArray<SettingDifference>,
@@ -89,7 +90,7 @@ export const differenceTexts = (
     ? [nothingTold]
     : differences.map((difference) => plainText(differenceText(difference, now)))
 
-/** What a new endpoint was added with, a line for each setting that is not as usual. */
+/** Returns the settings of a new endpoint, a line for each that differs from its default. */
 export const additionTexts = (
   differences: ReadonlyArray<SettingDifference>,
   now: number

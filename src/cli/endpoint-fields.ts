@@ -13,7 +13,7 @@ import { readJson, shown } from "./json-text.ts"
 import { rateExpected, readRate } from "./rate.ts"
 import { decoded } from "./schema-problems.ts"
 
-/** What was given on the command line about an endpoint, as text. */
+/** The command line's settings of an endpoint, as text. */
 export interface EndpointFlags {
   readonly url: string | undefined
   readonly types: string | undefined
@@ -32,11 +32,11 @@ export interface EndpointFlags {
   readonly operational?: boolean | undefined
   /** `name: value` each. */
   readonly header: ReadonlyArray<string>
-  /** The same, from a file. */
+  /** Header lines from a file. */
   readonly headerLines?: ReadonlyArray<string> | undefined
 }
 
-/** The same, read and found to be possible each for itself. */
+/** The parsed settings. Each is valid by itself. */
 export interface EndpointFields {
   readonly url: string | undefined
   readonly types: Endpoint["types"] | undefined
@@ -52,7 +52,7 @@ export interface EndpointFields {
   readonly redirects: number | undefined
   readonly contact?: string | undefined
   readonly alerts?: AlertChoice | undefined
-  /** Gets its tenant's alerts, too. */
+  /** Also subscribes to its tenant's alerts. */
   readonly operational?: boolean | undefined
   readonly headers: Readonly<Record<string, string>>
 }
@@ -140,7 +140,7 @@ const readHeaders = ({
     const name = line.slice(0, colon).trim()
     const value = line.slice(colon + 1).trim()
     if (colon < 1) {
-      // The line is not shown: it may be a credential.
+      // The line is not shown, since it may contain a credential.
       problems.push(
         flag === headerFlag
           ? "--header must be 'name: value'"
@@ -163,7 +163,7 @@ const readHeaders = ({
     : Result.fail(problems)
 }
 
-/** Reads all flags about an endpoint, or says of each that cannot be what it must be. */
+/** Parses all flags of an endpoint. Fails with the problems of all invalid flags. */
 export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
   const problems: Array<string> = []
   const read = <A>(text: string | undefined, parse: (text: string) => Read<A>): A | undefined =>

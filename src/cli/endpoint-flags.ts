@@ -10,7 +10,7 @@ const text = (name: string, metavar: string, description: string) =>
     Flag.map(Option.getOrUndefined)
   )
 
-/** A flag that may be given again and again. */
+/** A flag that may be repeated. */
 export const repeated = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar(metavar),
@@ -18,7 +18,7 @@ export const repeated = (name: string, metavar: string, description: string) =>
     Flag.atLeast(0)
   )
 
-/** A flag that is there or is not. */
+/** A flag without a value. */
 export const isSet = (name: string, description: string) =>
   Flag.Boolean(name).pipe(
     Flag.withDescription(description),
@@ -95,15 +95,15 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
   header: repeated("header", "'NAME: VALUE'", "The same where others may see it; may be repeated")
 })
 
-/** All that can be said about an endpoint, as text: what it means is checked in one go. */
+/** All settings of an endpoint, as text. They are validated together. */
 export const endpointFlags = flagsWith((fallback) => ` (default: ${fallback})`)
 
-/** The same about one that is there: what is not given stays. */
+/** The same settings for an existing endpoint. Settings that are not given stay unchanged. */
 export const changeFlags = flagsWith(() => "")
 
 export const revealFlag = isSet("reveal", "Show secrets and the values of headers")
 
-/** An endpoint as people write it: `<tenant>/<endpoint>`. */
+/** The name of an endpoint: `<tenant>/<endpoint>`. */
 export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
   Argument.withDescription("Such as acme/billing"),
   Argument.filterMap(

@@ -13,8 +13,8 @@ import { isRamping } from "../policy/circuit.ts"
 import { withWords } from "./duration.ts"
 
 /**
- * How an endpoint fares, from the leader. What is stored of another one that had its name before
- * says nothing, nor does what nobody can read; of that there is a warning.
+ * Reads an endpoint's health from the leader. The health of an earlier endpoint of the same name is
+ * ignored. An unreadable value is ignored with a warning.
  */
 export const healthOf = ({
   generation,
@@ -29,8 +29,8 @@ export const healthOf = ({
   )
 
 /**
- * How each endpoint fares, by one reading of all that is stored. What another one that had its name
- * before left, says nothing.
+ * Reads the health of all endpoints in one scan. The health of an earlier endpoint of the same name
+ * is ignored.
  */
 export const healthOfAll = Effect.map(listHealth, (stored) => {
   const known = new Map(stored.map(({ health, key }) => [key, health]))
@@ -40,7 +40,7 @@ export const healthOfAll = Effect.map(listHealth, (stored) => {
   }
 })
 
-/** When a circuit that is not closed may be probed, ms since the epoch. */
+/** Returns when the next probe may be sent, ms since the epoch; undefined for a closed circuit. */
 const nextProbe = ({ circuit, notBefore = 0 }: Health): number | undefined =>
   circuit.state === "closed" ? undefined : Math.max(circuit.until ?? 0, notBefore)
 
@@ -58,8 +58,8 @@ const stateJson = (health: Health): object => {
 }
 
 /**
- * All settings of an endpoint's circuit as `--circuit` takes them, and the state it is in, where that
- * is known. Moments in ms since the epoch.
+ * Returns all settings of an endpoint's circuit as `--circuit` accepts them, and its state if
+ * known. Times in ms since the epoch.
  */
 export const circuitJson = (endpoint: Endpoint, health: Health | undefined): unknown => {
   const { coolDown, giveUpAfter, maxCoolDown, rate, ...rest } = circuitOf(endpoint)
@@ -73,10 +73,10 @@ export const circuitJson = (endpoint: Endpoint, health: Health | undefined): unk
   })
 }
 
-/** What else is known of how an endpoint fares. Moments in ms since the epoch. */
+/** Returns the rest of an endpoint's health. Times in ms since the epoch. */
 export const healthJson = ({ circuit: _, generation: __, v: ___, ...rest }: Health): object => rest
 
-/** A moment to the second: health is not told more precisely. */
+/** Formats a time to the second, the precision of health. */
 export const moment = (at: number, now: number): string => momentText(at, now).replace(/\.\d+$/, "")
 
 const circuitText = (health: Health, { successes }: CircuitSettings, now: number): string => {
@@ -115,7 +115,7 @@ const failingText = (health: Health, now: number): string | undefined => {
   return permanentInRow === 0 ? undefined : `${permanentInRow} permanent failures in a row${last}`
 }
 
-/** How an endpoint fares, for people: a line for each. */
+/** Returns an endpoint's health for people, one row per property. */
 export const healthRows = (
   endpoint: Endpoint,
   health: Health,

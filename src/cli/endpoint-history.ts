@@ -39,12 +39,12 @@ const stepLines = (
   ]
 }
 
-/** Prints all known changes of an endpoint, oldest first; also of one that is removed. */
+/** Prints all recorded changes of an endpoint, oldest first. Includes removed endpoints. */
 export const showHistory = Effect.fnUntraced(function* ({ id, tenant }: Name) {
   const { json } = yield* petrel
   const story = yield* readStory(tenant, id)
   if (story.length === 0) {
-    // Says so where there is no such endpoint.
+    // Fails if there is no such endpoint.
     yield* getEndpoint(tenant, id)
     return yield* remark(untold(`${tenant}/${id}`))
   }
@@ -60,6 +60,6 @@ export const showHistory = Effect.fnUntraced(function* ({ id, tenant }: Name) {
 
 type Name = Pick<Endpoint, "tenant" | "id">
 
-/** Of an endpoint whose changes nobody has told. */
+/** Returns the remark for an endpoint without recorded changes. */
 export const untold = (label: string): string =>
   `no change of ${label} is told yet: a worker tells of what it finds when it starts`

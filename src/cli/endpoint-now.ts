@@ -15,8 +15,8 @@ const lastHourJson = ({ attempts, delivered, p50Ms, p95Ms, since }: Told): objec
 })
 
 /**
- * What goes on for an endpoint, as JSON. What only the owner of its partition knows is null where
- * none answers.
+ * Returns an endpoint's current activity as JSON. Values that only the partition's owner knows are
+ * null if no owner answers.
  */
 export const nowJson = ({ owner, partition, told, waiting }: EndpointNow): object => ({
   partition,
@@ -61,7 +61,7 @@ const unknownText = ({ owner, partition }: EndpointNow): string =>
     ? `not known: no worker owns partition ${partition} now`
     : `not known: ${plainText(owner)}, which has partition ${partition}, does not answer now`
 
-/** What goes on for an endpoint, for people: a line for each. */
+/** Returns an endpoint's current activity for people, one row per property. */
 export const nowRows = (now: EndpointNow, at: number): ReadonlyArray<readonly [string, string]> => {
   const { owner = "its owner", told } = now
   if (told === undefined)
@@ -78,14 +78,15 @@ export const nowRows = (now: EndpointNow, at: number): ReadonlyArray<readonly [s
   ]
 }
 
-/** The columns that a list has of it: attempts of the last hour, and what came of them. */
+/** The activity columns of the list: deliveries now, and the attempts of the last hour. */
 export const nowHeadings = ["in flight", "waiting", "sent/h", "ok", "p50", "p95"]
 
-/** What goes on for an endpoint, in the columns of `nowHeadings`; `-` where it is not known. */
+/** Returns an endpoint's activity in the columns of `nowHeadings`; `-` for unknown values. */
 export const nowCells = (now: EndpointNow | undefined): ReadonlyArray<string> => {
   if (now === undefined) return nowHeadings.map(() => "-")
   const { told, waiting } = now
-  // What is in flight or in line may stand in the queue or in the backlog: one count for all.
+  // Deliveries in flight or in the lane may be stored in the queue or in the backlog, so one sum
+  // covers all.
   const sum = waiting.queue + waiting.backlog + (waiting.schedules ?? 0)
   const all = waiting.schedules === undefined ? `${countText(sum)}+` : countText(sum)
   if (told === undefined) return ["-", all, "-", "-", "-", "-"]

@@ -4,7 +4,7 @@ import { unreadable } from "../broker/credentials.ts"
 import { Refused } from "./refused.ts"
 import { readStdin } from "./stdin.ts"
 
-/** The flags that take what others must not see. */
+/** Flags whose values may be secret. */
 export interface SecretFlags {
   /** The secret itself, or `-` for standard input. */
   readonly secret: string | undefined
@@ -14,7 +14,7 @@ export interface SecretFlags {
   readonly headerFile: string | undefined
 }
 
-/** A secret is shorter, whatever its scheme. */
+/** Larger than any secret. */
 const maxFileBytes = 64 * 1024
 
 const readLines = (flag: string, path: string) =>
@@ -43,7 +43,7 @@ const readSecret = Effect.fnUntraced(function* ({
   return read
 })
 
-/** What to use instead of arguments, in the one line that an invocation is warned with. */
+/** Returns what to use instead of secrets in arguments, as one warning. */
 const caution = ({ header, secret }: Pick<SecretFlags, "header" | "secret">) => {
   const given = [
     ...(secret === undefined || secret === "-"
@@ -60,9 +60,8 @@ const caution = ({ header, secret }: Pick<SecretFlags, "header" | "secret">) => 
 }
 
 /**
- * The secret and the header lines that an invocation gives, wherever they are: arguments, which
- * warn, files or standard input. In a file of headers, empty lines and those that begin with # are
- * passed over.
+ * Returns the secret and the header lines of an invocation, from arguments (with a warning), files
+ * or standard input. In a file of headers, empty lines and lines that begin with # are ignored.
  */
 export const givenSecrets = Effect.fnUntraced(function* (flags: SecretFlags) {
   const secret = yield* readSecret(flags)

@@ -13,7 +13,7 @@ import { connected, report } from "./root-command.ts"
 
 const encode = Schema.encodeSync(Endpoint)
 
-/** Names of the settings that differ. */
+/** Returns the names of the settings that differ. */
 const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
   const [old, now] = [encode(before), encode(after)].map((it) => new Map(Object.entries(it)))
   return [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].filter(
@@ -22,7 +22,7 @@ const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> =
   )
 }
 
-/** `maxInFlight` as its flag has it. */
+/** Returns the flag's form of a field: `max-in-flight` for `maxInFlight`. */
 export const settingName = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 

@@ -20,8 +20,8 @@ const encode = Schema.encodeSync(Endpoint)
 const mask = "********"
 
 /**
- * An endpoint's configuration as JSON, and how it fares, where that is given. Secrets and the values
- * of headers are masked unless revealed.
+ * Returns an endpoint's configuration as JSON, with its health if given. Secrets and the values of
+ * headers are masked unless `reveal` is set.
  */
 export const endpointJson = (
   { endpoint, revision }: StoredEndpoint,
@@ -51,7 +51,7 @@ export const endpointJson = (
   }
 }
 
-/** Since when, by whom and why an endpoint is in a state. */
+/** Returns since when, by whom and why an endpoint is in a state. */
 export const sinceText = (
   state: string,
   { at, by, reason }: { readonly at: number; readonly by: string; readonly reason?: string },
@@ -61,13 +61,13 @@ export const sinceText = (
   return `${state} since ${moment(at, now)} by ${plainText(by)}${why}`
 }
 
-/** `enabled`, or since when and why not. */
+/** Returns `enabled`, or since when and why the endpoint is disabled or paused. */
 export const stateText = ({ disabled, paused }: Endpoint, now: number): string => {
   if (disabled !== undefined) return sinceText("disabled", disabled, now)
   return paused === undefined ? "enabled" : sinceText("paused", paused, now)
 }
 
-/** The event types an endpoint wants. */
+/** Returns the subscribed event types. */
 export const typesText = ({ types }: Endpoint): string =>
   types.includes(">") ? "all events" : types.join(", ")
 
@@ -92,18 +92,18 @@ const signText = (endpoint: Endpoint): string =>
     ? `stripe, in ${endpoint.signatureHeader ?? "petrel-signature"}`
     : endpoint.sign
 
-/** How an endpoint is shown to people. */
+/** How an endpoint is displayed. */
 export interface TextOptions {
   readonly reveal: boolean
-  /** ms since the epoch */
+  /** The current time, ms since the epoch. */
   readonly at: number
-  /** In columns. (Default: as wide as it comes) */
+  /** Columns of the screen. (Default: no limit) */
   readonly width: number | undefined
-  /** The alerts that are raised about it. */
+  /** The raised alerts about the endpoint. */
   readonly raised: ReadonlyArray<Alert>
 }
 
-/** An endpoint's configuration and how it fares, for people: a line for each, or more. */
+/** Returns an endpoint's configuration and health for people, one or more lines per property. */
 export const endpointText = (
   { endpoint, revision }: StoredEndpoint,
   health: Health,
@@ -164,10 +164,10 @@ const capText = ({ adapt, maxInFlight }: Endpoint): string =>
 const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"
 
-/** A terminal that is narrower has no room for addresses in a list. */
+/** Minimum width of a terminal for the column of URLs. */
 const minWidthForUrls = 120
 
-/** The columns of a list of endpoints that a terminal of such a width has room for. */
+/** Returns the headings of a list of endpoints that fit the terminal's width. */
 export const listHeadings = (width: number | undefined): ReadonlyArray<string> => [
   "endpoint",
   "state",
@@ -181,7 +181,7 @@ const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string 
   return circuit.state === "closed" ? "enabled" : circuit.state
 }
 
-/** An endpoint as a row under `listHeadings`. */
+/** Returns an endpoint as a row under `listHeadings`. */
 export const listRow = (
   { endpoint }: StoredEndpoint,
   health: Health,

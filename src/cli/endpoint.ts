@@ -24,7 +24,7 @@ import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
-/** Endpoints whose columns are aligned with each other. */
+/** Endpoints whose columns are aligned together. */
 const rowsPerPage = 1_000
 
 const list = Command.make(
@@ -151,7 +151,10 @@ const disable = Command.make(
   })
 ).pipe(Command.withDescription("Take an endpoint out of service"))
 
-/** Asks where somebody can answer; a program that calls this has made up its mind. */
+/**
+ * Asks for confirmation on a terminal. Without one, the answer is yes: a program that runs the
+ * command has already decided.
+ */
 const agreed = Effect.fnUntraced(function* (question: string) {
   const stdio = yield* Stdio.Stdio
   const asks = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)

@@ -4,16 +4,16 @@ import { BrokerError } from "../broker/connection.ts"
 import { isUnanswered } from "../broker/until-answered.ts"
 import { OutputClosed } from "./stdout.ts"
 
-/** How the process ends: its exit code, and what stderr says. */
+/** How the process exits: its exit code, and its message on stderr. */
 export interface Ending {
-  /** 0 it worked, 1 it did not, 128 + n a signal ended it. */
+  /** 0: success, 1: failure, 128 + n: ended by signal n. */
   readonly code: number
   readonly said: string | undefined
 }
 
 const streamNotFound = 10059
 
-/** The error's own words; where a stream is not there, what to do about it. */
+/** Returns the error's message. If a stream is missing, it says what to do. */
 const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   if (!(error instanceof BrokerError)) return error.message
@@ -27,10 +27,10 @@ const messageOf = (error: unknown): string => {
 const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, " ")
 
 /**
- * Turns the end of a command into the end of its process: a failure is one sentence, a defect is
- * shown with its stack.
+ * Returns how the process exits after a command. A failure is printed as one sentence, a defect
+ * with its stack.
  *
- * @param signal the code where a signal interrupted it.
+ * @param signal the exit code if a signal interrupted the command.
  */
 export const endingOf = (exit: Exit.Exit<unknown, unknown>, signal: number): Ending => {
   if (Exit.isSuccess(exit)) return { code: 0, said: undefined }
@@ -43,7 +43,7 @@ export const endingOf = (exit: Exit.Exit<unknown, unknown>, signal: number): End
     }
   const error = cause.reasons.find(Cause.isFailReason)?.error
   if (error instanceof OutputClosed) return { code: 0, said: undefined }
-  // A wrong invocation was told of when it was found; the bare program or group shows its help.
+  // An invalid invocation was reported when it was found. The bare program or group shows its help.
   if (CliError.isCliError(error) && error._tag === "ShowHelp")
     return { code: error.errors.length > 0 ? 1 : 0, said: undefined }
   return { code: 1, said: oneLine(messageOf(error)) }

@@ -8,7 +8,7 @@ import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
 
-/** Lines that are written at once. */
+/** Lines per write. */
 const factsPerPage = 500
 
 const columns = [
@@ -37,7 +37,10 @@ const columns = [
   "user"
 ] as const
 
-/** A field as RFC 4180 has it; one that a spreadsheet would take for a formula is made a text. */
+/**
+ * Returns a field as defined by RFC 4180. A field that a spreadsheet would read as a formula is
+ * marked as text.
+ */
 const cell = (value: unknown): string => {
   if (value === undefined) return ""
   const text = typeof value === "string" ? value.replace(/^(?=[=+\-@\t\r])/, "'") : String(value)
@@ -64,7 +67,7 @@ const rowOf = ({ fact, seq }: StoredFact): string => {
 
 const jsonOf = ({ record, seq }: StoredFact): string => JSON.stringify({ seq, ...record })
 
-/** Writes the facts to stdout, for other programs to read. */
+/** Writes the facts to stdout for other programs. */
 export const historyExport = Command.make(
   "export",
   {

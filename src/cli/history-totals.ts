@@ -12,7 +12,7 @@ import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
-/** Columns of text before those of figures. */
+/** Number of text columns, before the columns of numbers. */
 const texts = 2
 
 const headings = (by: Period) => [
@@ -30,7 +30,9 @@ const headings = (by: Period) => [
 const endedIn = ({ totals: { deadLettered, delivered } }: PeriodTotals): number =>
   deadLettered + delivered
 
-/** Attempts that those which ended took on average, to the second decimal; undefined where none ended. */
+/**
+ * Returns the average attempts of the ended deliveries, to two decimals; undefined if none ended.
+ */
 const meanAttempts = (one: PeriodTotals): number | undefined =>
   endedIn(one) === 0
     ? undefined
@@ -71,7 +73,7 @@ const rowOf = (by: Period) => (one: PeriodTotals) => {
   ]
 }
 
-/** Sums the facts up, by tenant and by hour or day. */
+/** Sums up the facts by tenant and by hour or day. */
 export const historyTotals = Command.make(
   "totals",
   {

@@ -11,7 +11,7 @@ import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { untilStopped } from "./signals.ts"
 import { coloured, remark } from "./terminal.ts"
 
-/** Prints a fact: the record as it was stored with its `seq`, or a line for people. */
+/** Prints a fact: the stored record with its `seq`, or a line for people. */
 export const reportFact = Effect.fnUntraced(function* ({ fact, record, seq }: StoredFact) {
   const now = yield* Clock.currentTimeMillis
   yield* report({ seq, ...record }, factLine(fact, { now, colour: coloured() }))
@@ -39,7 +39,7 @@ const flags = {
   )
 }
 
-/** The facts, as they were stored or one line each. */
+/** Prints the facts as stored, or one line each. */
 export const history = Command.make(
   "history",
   flags,

@@ -13,7 +13,7 @@ import {
 import type { TopologyOptions } from "../broker/topology.ts"
 import { bytesText } from "./bytes.ts"
 
-/** What has become of the streams, and the size of those whose size was decided, in words. */
+/** The changes of the streams, and the sizes that were chosen, in words. */
 export interface Made {
   readonly changes: ReadonlyArray<Change>
   readonly room: string | undefined
@@ -34,12 +34,12 @@ const roomText = (
 }
 
 /**
- * Makes an installation of which nothing has been decided yet. Unless it was asked for otherwise,
- * events get half of what the account has left. Where the broker has not enough to reserve, it tries
- * with less: the store may be smaller than the account's limit, and is unknown where there is none.
+ * Creates a new installation. By default, events get half of the account's remaining storage. If
+ * the broker cannot reserve that much, a smaller size is tried: the store may be smaller than the
+ * account's limit, and its size is unknown if the account has no limit.
  *
- * @param given the sizes that were asked for; they are not changed.
- * @param fresh names of streams with a size that were not there before.
+ * @param given sizes set by the user; never changed.
+ * @param fresh names of sized streams that did not exist before.
  */
 export const makeWithRoom = Effect.fnUntraced(function* (
   options: TopologyOptions,
@@ -71,7 +71,7 @@ export const makeWithRoom = Effect.fnUntraced(function* (
   return yield* Effect.die("the last size is made, or fails")
 })
 
-/** A stream that was made too large for the broker, and then smaller, was not there before. */
+/** Reports a stream as created if it was created too large for the broker and then reduced. */
 const asCreated = (change: Change, fresh: ReadonlySet<string>): Change => {
   const stream = change.what.split(" ").at(-1) ?? ""
   return fresh.has(stream) ? { ...change, change: "created", fields: [] } : change

@@ -143,14 +143,14 @@ type Given = {
 const given = (options: Given) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 
-/** The sizes that were asked for. */
+/** Returns the sizes that the user set. */
 const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares> => ({
   ...(deadBytes === undefined ? {} : { deadBytes }),
   ...(eventBytes === undefined ? {} : { eventBytes }),
   ...(historyBytes === undefined ? {} : { historyBytes })
 })
 
-/** Of the streams that have a size, those that are not there. */
+/** Returns the names of the sized streams that do not exist yet. */
 const missingIn = (
   { deadBytes, eventBytes, historyBytes }: Partial<TopologyOptions>,
   names: Names
@@ -179,7 +179,7 @@ const summary = (
   return `${name} is ready (${layout}): ${done}`
 }
 
-/** What is there must fit, and one more message of any size. */
+/** Checks that a size fits the stored messages and one more message of the maximum payload. */
 const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, bytes: number) {
   const { ask, connection, jsm } = yield* Broker
   const maxPayload = connection.info?.max_payload ?? 0
@@ -198,7 +198,7 @@ const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, byt
     })
 })
 
-/** Says what will be gone while deliveries still wait for their last retry. */
+/** Warns if events or history expire while deliveries may still wait for their last retry. */
 const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: TopologyOptions) {
   let longest: { readonly label: string; readonly window: number } | undefined
   for (const { endpoint } of yield* listEndpoints()) {
@@ -220,7 +220,10 @@ const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: Topolo
     )
 })
 
-/** Says whose events do not come, and what is to be done where events came to EVENTS directly before. */
+/**
+ * Warns about tenants whose events do not arrive, and says what to do if events were published to
+ * EVENTS directly before.
+ */
 const warnOfTenants = Effect.fnUntraced(function* (
   { tenants }: TopologyOptions,
   isConverted: boolean
@@ -237,7 +240,7 @@ const warnOfTenants = Effect.fnUntraced(function* (
     )
 })
 
-/** Makes the streams and buckets of an installation, or brings them to what is asked for. */
+/** Creates the streams and buckets of an installation, or updates them to the given settings. */
 export const init = Command.make(
   "init",
   flags,
@@ -268,7 +271,7 @@ export const init = Command.make(
       ] as const
       for (const [flag, stream, bytes] of rooms)
         if (bytes !== undefined) yield* checkRoom(flag, stream, bytes)
-      // Partitions are made last: where there is none yet, no size has come to be.
+      // Partitions are created last: while there are none, no sizes have been chosen.
       const make = Effect.gen(function* () {
         if (installed.partitions === undefined)
           return yield* makeWithRoom(topology, sizesIn(options), missingIn(installed, names))

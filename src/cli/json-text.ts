@@ -1,10 +1,10 @@
 import { Result } from "effect"
 
-/** What was given, cut where it is long. */
+/** Quotes a text, truncated if it is long. */
 export const shown = (text: string): string =>
   JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}…` : text)
 
-/** Reads JSON, or says what it must be. */
+/** Parses JSON. Fails with a sentence that says what is expected. */
 export const readJson = (
   flag: string,
   text: string,

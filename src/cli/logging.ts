@@ -17,18 +17,19 @@ const levels: Record<LogLevel.LogLevel, Level | undefined> = {
 const stderr = 2
 
 /**
- * A line of the log so that also the texts in it are fit for a terminal: what stands there as an
- * escape of JSON, but for the ends of lines and tabs, stays one when the JSON is read.
+ * Makes a log line safe for terminals, including the texts within it. A JSON escape in it remains
+ * an escape when the JSON is parsed, except for newlines and tabs.
  */
 export const forTerminal = (line: string): string =>
   visible(line).replaceAll(/\\(?:u[0-9a-f]{4}|.)/gi, (written) =>
     /^\\[ubfr]/.test(written) ? `\\${written}` : written
   )
 
-/** Not line by line, since a worker may have much to say; but within 200 ms, or in the end. */
+/** Buffers lines for up to 200 ms, since a worker may log much. Flushes them on exit. */
 const lines = Effect.acquireRelease(
   Effect.sync(() => destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })),
-  // What is left over when the process exits is tried for ever where nobody reads it any more.
+  // Flushes before the process exits. On exit, lines that remain are retried forever if the reader
+  // has gone.
   (stream) => Effect.callback<void>((resume) => stream.flush(() => resume(Effect.void)))
 ).pipe(
   Effect.map((stream): DestinationStream => ({ write: (line) => stream.write(visible(line)) }))
@@ -47,8 +48,8 @@ const forPeople = async (): Promise<DestinationStream> => {
 }
 
 /**
- * A second line of defence: nothing that is logged should have such a field. pino's own redaction
- * looks for them in every line at many times the cost.
+ * A second line of defence: no logged object should have such a field. pino's own redaction
+ * searches every line for them, at many times the cost.
  */
 const secretFields: ReadonlySet<string> = new Set([
   "secret",
@@ -83,8 +84,8 @@ const toPino = (log: Pino) =>
   })
 
 /**
- * Effect's log on stderr through pino: for people on a terminal, one JSON object a line for
- * everything else. How much is logged is Effect's minimum level (--log-level).
+ * Writes Effect's log to stderr through pino: formatted on a terminal, otherwise one JSON object
+ * per line. Effect's minimum level (--log-level) applies.
  */
 export const logging = Layer.unwrap(
   Effect.map(process.stderr.isTTY ? Effect.promise(forPeople) : lines, (stream) =>

@@ -2,10 +2,10 @@
 import { enableCompileCache } from "node:module"
 import { fileURLToPath } from "node:url"
 
-// Look-ups of host names run on libuv's threads, 4 by default: a few silent name servers would
-// stop the attempts for everybody. Read by libuv when the first one is needed.
+// Host names are looked up on libuv's threads, 4 by default: a few unresponsive name servers would
+// stop all attempts. libuv reads this when the first thread is needed.
 process.env.UV_THREADPOOL_SIZE ??= "64"
-// Beside the code, so that whoever could write the cache could write the code as well.
+// Next to the code, so that only users who can write the code can write its cache.
 enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/petrel", import.meta.url)))
 
 const { run } = await import("./run.ts")

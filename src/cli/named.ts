@@ -1,4 +1,4 @@
-/** Flags of all commands that are followed by a value. */
+/** Global flags that take a value. */
 const withValue: ReadonlyArray<string> = [
   "--nats",
   "--creds",
@@ -12,6 +12,8 @@ const withValue: ReadonlyArray<string> = [
   "--completions"
 ]
 
-/** The first word that is neither a flag nor a flag's value: the command, if it is one. */
+/**
+ * Returns the first argument that is neither a flag nor a flag's value: the command, if it is one.
+ */
 export const named = (args: ReadonlyArray<string>): string | undefined =>
   args.find((arg, index) => !arg.startsWith("-") && !withValue.includes(args[index - 1] ?? ""))

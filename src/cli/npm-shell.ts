@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 
 const often = 250
 
-/** The command line of a process, where the system tells it (Linux). */
+/** Returns the command line of a process. Empty on systems other than Linux. */
 const commandLine = (pid: number): ReadonlyArray<string> => {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
@@ -12,9 +12,9 @@ const commandLine = (pid: number): ReadonlyArray<string> => {
 }
 
 /**
- * Notices that npm was told to stop. `npm start` and `npx` run a command in a shell and pass
- * signals on to that shell, which dies of them without telling its child: the worker or the broker
- * would run on unseen.
+ * Calls `stop` when npm has been stopped. `npm start` and `npx` run a command in a shell and
+ * forward signals to the shell only. The shell exits without signalling its child, and the worker
+ * or the broker would keep running unnoticed.
  */
 export const onNpmShellGone = (stop: () => void): void => {
   const shell = process.ppid

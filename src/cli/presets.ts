@@ -11,7 +11,7 @@ import { print } from "./stdout.ts"
 
 const encode = Schema.encodeSync(RetryPolicy)
 
-/** A preset as JSON: its policy is what `--retry` takes. */
+/** Returns a preset as JSON. `--retry` accepts its policy. */
 const presetJson = ({ name, policy, source }: Preset): object => ({
   name,
   source,
@@ -32,7 +32,7 @@ const presetText = ({ name, policy, source }: Preset): string => {
   ].join("\n")
 }
 
-/** The named retry policies: what `--retry` takes. */
+/** Lists the named retry policies that `--retry` accepts. */
 export const presets = Command.make(
   "presets",
   {

@@ -4,7 +4,7 @@ import { contentOf, eventId } from "../domain/event.ts"
 import { isToken } from "../domain/token.ts"
 import { eventTypeProblem } from "../domain/type-filter.ts"
 
-/** What was given on the command line about an event, as text. */
+/** The command line's input about an event, as text. */
 export interface PublishFlags {
   readonly tenant: string
   readonly type: string
@@ -14,22 +14,22 @@ export interface PublishFlags {
   readonly header: ReadonlyArray<string>
 }
 
-/** An event that can be published, but for its bytes. */
+/** A valid event without its bytes. */
 export interface Publication {
   readonly id: string
   readonly tenant: string
   readonly type: string
   readonly headers: HeaderList
-  /** Headers that stay with the event and are not sent to receivers. */
+  /** Headers that are stored with the event and not forwarded to receivers. */
   readonly unsent: ReadonlyArray<string>
 }
 
 const maxIdLength = 255
 
 /**
- * The id under which the broker remembers the event. It begins with the tenant, because ids are
- * remembered for all tenants together: the same id of two tenants would be one event. A dot follows,
- * which no tenant contains.
+ * Returns the id for the broker's deduplication. It begins with the tenant, because deduplication
+ * covers all tenants: without it, equal ids of two tenants would be one event. A dot follows, which
+ * no tenant contains.
  */
 const idOf = (tenant: string, given: string): string =>
   given.startsWith(`${tenant}.`) ? given : `${tenant}.${given}`
@@ -37,7 +37,7 @@ const idOf = (tenant: string, given: string): string =>
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/
 const headerValue = /^[^\p{Cc}]*$/u
 
-/** What each of the headers that receivers get must be. */
+/** The expected form of each header that receivers get. */
 const sent: Record<"content-type" | "traceparent" | "tracestate", string> = {
   "content-type": "must be 1 to 255 ASCII characters, such as application/json",
   traceparent: "must be such as 00-<32 hex digits>-<16 hex digits>-01",
@@ -45,9 +45,9 @@ const sent: Record<"content-type" | "traceparent" | "tracestate", string> = {
 }
 
 /**
- * Checks all that was given.
+ * Validates the flags.
  *
- * @param madeId the id of an event that is given none, without its tenant.
+ * @param madeId the id of an event without `--id`, without its tenant.
  */
 export const publication = (
   flags: PublishFlags,
@@ -63,7 +63,7 @@ export const publication = (
   if (typeProblem !== undefined)
     problems.push(`TYPE ${JSON.stringify(type)} must be one such as invoice.paid: ${typeProblem}`)
   const id = idOf(tenant, flags.id ?? madeId)
-  // An id that is made is wrong only where the tenant is, which was said.
+  // A generated id is invalid only if the tenant is, which is reported already.
   if (flags.id !== undefined && (flags.id === "" || eventId(id, 0, 0) !== id))
     problems.push(
       `--id ${JSON.stringify(flags.id)} must be 1 to ${maxIdLength - tenant.length - 1} ASCII characters without spaces`

@@ -10,7 +10,7 @@ import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 import { readStdin } from "./stdin.ts"
 
-/** No broker takes messages that are larger, whatever its configuration says. */
+/** No broker accepts larger messages, whatever its configuration. */
 const maxBodyBytes = 64 * 1024 * 1024
 
 const makeId = Effect.gen(function* () {
@@ -21,10 +21,13 @@ const makeId = Effect.gen(function* () {
 })
 
 const tooLarge = 10054
-/** The stream cannot store it: of those that `init` makes, one that has no room. */
+/**
+ * JetStream error code: the stream cannot store the message. For streams created by `init`: it is
+ * full.
+ */
 const notStored = 10077
 
-/** What its publisher can do about an event that was not stored, or may not have been. */
+/** Returns what the publisher can do about an event that was not stored, or may not have been. */
 const explained = Effect.fnUntraced(function* (
   error: PublishError,
   { id }: Publication,
@@ -62,7 +65,7 @@ const maybe = (name: string, metavar: string, description: string) =>
     Flag.map(Option.getOrUndefined)
   )
 
-/** Publishes one event, the way every NATS client can. */
+/** Publishes one event in the way that any NATS client can. */
 export const publish = Command.make(
   "publish",
   {
@@ -114,7 +117,7 @@ export const publish = Command.make(
         id: event.id,
         tenant: event.tenant,
         type: event.type,
-        // In a stream that EVENTS is sourced from it is another than the event's.
+        // In a stream that EVENTS is sourced from, the sequence differs from the event's.
         ...(isDirect ? { seq: ack.seq } : {}),
         duplicate: ack.duplicate
       },

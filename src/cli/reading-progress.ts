@@ -4,11 +4,11 @@ import { barLine } from "./repartition-bar.ts"
 import { cutTo } from "./screen.ts"
 import { remark } from "./terminal.ts"
 
-/** Between two drawings, and between two lines where there is no terminal, ms. */
+/** Interval between updates on a terminal, and between lines without one, ms. */
 const onTerminal = 200
 const elsewhere = 10_000
 
-/** How many messages have been read, of how many. */
+/** Number of messages read, and in total. */
 export interface ReadSoFar {
   readonly done: number
   readonly all: number
@@ -16,15 +16,15 @@ export interface ReadSoFar {
 
 const erase = "\r\u001b[2K"
 
-/** Takes the bar away, for something else to be printed: it is drawn again below that. */
+/** Erases the bar before other output. The bar is redrawn below it. */
 export const clearProgress = Effect.sync(() => {
   if (process.stderr.isTTY) process.stderr.write(erase)
 })
 
 /**
- * Runs what reads for long and shows how far it is: a bar on a terminal, else a line now and then.
+ * Runs a long read and shows its progress: a bar on a terminal, otherwise a line now and then.
  *
- * @param look undefined before it is known how much there is.
+ * @param look returns undefined while the total is unknown.
  */
 export const showingProgress = <A, E, R>(
   work: Effect.Effect<A, E, R>,

@@ -21,7 +21,7 @@ import { Refused } from "./refused.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { remark } from "./terminal.ts"
 
-/** Facts that say how an endpoint fares. */
+/** Facts that affect an endpoint's health. */
 const kinds: ReadonlySet<unknown> = new Set<FactKind>([
   "delivered",
   "circuit-half-opened",
@@ -33,7 +33,7 @@ const kinds: ReadonlySet<unknown> = new Set<FactKind>([
   "endpoint-disabled"
 ])
 
-/** How each endpoint fares as the history tells it, of those that are there now. */
+/** Computes the health of each existing endpoint from the history. */
 const readLives = Effect.fnUntraced(function* (endpoints: ReadonlyMap<string, Endpoint>) {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
@@ -41,7 +41,7 @@ const readLives = Effect.fnUntraced(function* (endpoints: ReadonlyMap<string, En
   yield* readThrough(
     {
       stream: names.history,
-      // A filter for each kind takes the broker a hundred times as long.
+      // Filtering by kind takes the broker a hundred times as long.
       subjects: [names.subjects.allFacts],
       from: Math.max(1, state.first_seq),
       to: state.last_seq
@@ -53,7 +53,7 @@ const readLives = Effect.fnUntraced(function* (endpoints: ReadonlyMap<string, En
       if (fact === undefined) return
       const key = endpointKey(fact.tenant, fact.endpoint)
       const endpoint = endpoints.get(key)
-      // One that had its name before says nothing about it.
+      // The fact may be about an earlier endpoint of the same name.
       if (endpoint === undefined || fact.at < endpoint.createdAt) return
       lives.set(key, afterEndpointFact(lives.get(key) ?? newEndpoint, fact))
     }
@@ -93,14 +93,14 @@ const rebuildHealth = Effect.fnUntraced(function* (isDry: boolean) {
     if (differences.length === 0) continue
     found.push({ key, differences })
     if (isDry) continue
-    // Whoever writes at the same time wins: this fails then, and can be run again.
+    // A concurrent write takes precedence: this write then fails, and the command can be repeated.
     if (isHealthy(told)) yield* eraseHealth(key, before?.revision)
     else yield* writeHealth(key, told, before?.revision ?? (yield* revisionOf(key)))
   }
   return { found, endpoints: endpoints.size }
 })
 
-/** The revision of what was erased, which a write has to expect; 0 where there never was anything. */
+/** Returns the revision of an erased key, which a write must expect; 0 if the key never existed. */
 const revisionOf = Effect.fnUntraced(function* (key: string) {
   const { ask, jsm, names } = yield* Broker
   const bucket = names.buckets.health
@@ -140,7 +140,7 @@ const health = Command.make(
   )
 )
 
-/** What can be made again from the history. */
+/** Commands that rebuild data from the history. */
 export const rebuild = Command.make("rebuild").pipe(
   Command.withDescription("Make again, from the history, what was lost or damaged"),
   Command.withSubcommands([health])

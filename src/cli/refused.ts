@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
-/** A command does not do what it was asked to. The message is the sentence its user reads. */
+/** A command is refused. The message is the sentence that the user reads. */
 export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
 
-/** All that is wrong, in one sentence. */
+/** Returns a refusal that names all problems in one sentence. */
 export const refusal = (problems: ReadonlyArray<string>): Refused =>
   new Refused({ message: problems.join("; ") })

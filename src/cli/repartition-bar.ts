@@ -2,20 +2,20 @@ import { coloured } from "./terminal.ts"
 import { visible } from "./visible.ts"
 
 const width = 30
-/** The least time between two drawings, ms. */
+/** Minimum time between redraws, ms. */
 const interval = 100
 
-/** A line on a terminal that shows how far something is. */
+/** A progress bar on one line of a terminal. */
 export interface Bar {
   readonly total: (messages: number) => void
   readonly advance: (messages: number, label?: string) => void
-  /** What is being done now. */
+  /** Sets the description of the current step. */
   readonly label: (text: string) => void
-  /** Takes the line away, for something else to be printed. */
+  /** Erases the bar before other output. */
   readonly clear: () => void
 }
 
-/** The line for so many of so many. */
+/** Returns the bar's line. */
 export const barLine = (done: number, total: number, label: string): string => {
   const share = total === 0 ? 0 : Math.min(1, done / total)
   const full = Math.floor(share * width)
@@ -24,7 +24,7 @@ export const barLine = (done: number, total: number, label: string): string => {
   return `${"█".repeat(full)}${"░".repeat(width - full)} ${percent}  ${numbers}  ${label}`
 }
 
-/** Draws on a stream that is a terminal. */
+/** Draws a progress bar on a terminal's stream. */
 export const makeBar = (out: NodeJS.WriteStream): Bar => {
   let total = 0
   let done = 0
@@ -49,7 +49,7 @@ export const makeBar = (out: NodeJS.WriteStream): Bar => {
     advance: (messages, text = label) => {
       done += messages
       label = text
-      // Some come to it while it counts, such as schedules that fire.
+      // Messages may be added meanwhile, such as schedules that fire.
       total = Math.max(total, done)
       draw(done === total)
     },

@@ -35,7 +35,7 @@ const emptiedText = (emptied: Emptied): string => {
   return `partition ${emptied.partition}: moved ${placesText(emptied)}${ended}`
 }
 
-/** One line for a step; none for what is only shown in a bar. */
+/** Returns the line of a step; undefined for steps that only the bar shows. */
 const stepText = (step: RepartitionStep): string | undefined => {
   switch (step.event) {
     case "begun":
@@ -64,7 +64,7 @@ const draw = (bar: Bar, step: RepartitionStep): void => {
   else if (step.event !== "emptied") bar.label(stepText(step) ?? "")
 }
 
-/** Not before it is needed: other commands do without the engine. */
+/** Imported on demand: other commands do not need the engine. */
 const engine = Effect.promise(() => import("../operations/repartition/repartition.ts"))
 
 const plan = Effect.fnUntraced(function* (to: number) {

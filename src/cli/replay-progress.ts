@@ -2,16 +2,19 @@ import { countText } from "./number-format.ts"
 import { makeBar } from "./repartition-bar.ts"
 import { visible } from "./visible.ts"
 
-/** Shows how far something is that may take long. */
+/** Shows the progress of a long operation. */
 export interface Progress {
   readonly total: (count: number) => void
   readonly advance: () => void
-  /** It is held back, for so many wait for an endpoint; 0: it goes on. */
+  /**
+   * Reports that the operation is throttled because `waiting` deliveries wait for an endpoint; 0:
+   * it continues.
+   */
   readonly held: (endpoint: string, waiting: number) => void
   readonly clear: () => void
 }
 
-/** A bar where somebody watches; else, for what is slow for a reason, a line that says so. */
+/** Returns a bar on a terminal. Otherwise, throttling is reported as a line. */
 export const makeProgress = (json: boolean): Progress => {
   const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
   const told = new Set<string>()

@@ -4,7 +4,7 @@ import { TypeFilter } from "../domain/type-filter.ts"
 
 const decode = Schema.decodeUnknownOption(Schema.NonEmptyArray(TypeFilter))
 
-/** `--types FILTERS`: event types as NATS wildcards, with commas. */
+/** `--types FILTERS`: event types as NATS wildcards, comma-separated. */
 export const typesFlag = Flag.String("types").pipe(
   Flag.withMetavar("FILTERS"),
   Flag.withDescription(

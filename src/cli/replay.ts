@@ -18,7 +18,7 @@ import { endpointNameFlag, givenTimeFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
 
-/** Types that are named one by one. */
+/** Maximum number of types that are listed by name. */
 const named = 15
 
 interface Asked {
@@ -32,10 +32,10 @@ interface Asked {
   readonly by: string
 }
 
-/** Not before it is needed: other commands do without the engine. */
+/** Imported on demand: other commands do not need the engine. */
 const engine = Effect.promise(() => import("../operations/rounds/replay.ts"))
 
-/** The same for the same arguments as they were given: `1h` stays `1h`. */
+/** Identifies a replay by its literal arguments: `1h` is not resolved to a time. */
 const fingerprint = ({ onlyMissing, since, skipped, to, types, until }: Asked): string =>
   createHash("sha256")
     .update(
@@ -61,7 +61,7 @@ const check = Effect.fnUntraced(function* ({ since, until }: Asked, now: number)
     return yield* new Refused({ message: "--since is in the future: there are no events yet" })
 })
 
-/** Fails where nothing can be sent to an endpoint. */
+/** Fails if the endpoint accepts no deliveries. */
 const refuseUnfit = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
   const { endpoint } = yield* getEndpoint(tenant, id)
   if (endpoint.disabled !== undefined)
@@ -70,7 +70,7 @@ const refuseUnfit = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
     })
 })
 
-/** What an endpoint wants, as far as it is there. */
+/** Returns the endpoint's subscribed types; empty if it does not exist. */
 const typesOf = ({ id, tenant }: EndpointName) =>
   getEndpoint(tenant, id).pipe(
     Effect.map(({ endpoint }) => endpoint.types),
@@ -80,7 +80,7 @@ const typesOf = ({ id, tenant }: EndpointName) =>
     })
   )
 
-/** Why some of the events that were asked for are not sent, a sentence each. */
+/** Returns why selected events are not sent, one sentence each. */
 const leftTexts = ({ before, delivered, open, unrouted }: Replay): ReadonlyArray<string> => [
   ...(before === 0 ? [] : [`${countText(before)} left out: sent by this replay before`]),
   ...(delivered === 0 ? [] : [`${countText(delivered)} left out: the endpoint has taken them`]),
@@ -172,7 +172,7 @@ const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
   )
 })
 
-/** Sends old events to one endpoint, once more or for the first time. */
+/** Sends old events to one endpoint, again or for the first time. */
 export const replay = Command.make(
   "replay",
   {

@@ -7,7 +7,7 @@ import { print } from "./stdout.ts"
 
 const defaultUrl = "nats://127.0.0.1:4222"
 
-/** A flag that takes a text, from the environment where it is not given; empty counts as not given. */
+/** A text flag that falls back to an environment variable. An empty value counts as not given. */
 const setting = (name: string, variable: string, fallback: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withDescription(`${description} (default: ${variable}, else ${fallback})`),
@@ -23,7 +23,7 @@ const matching = (pattern: RegExp, problem: string) => (flag: Flag.Flag<string>)
     () => problem
   )
 
-/** A file that is named by a flag, or else by the environment; empty counts as not given. */
+/** A file flag that falls back to an environment variable. An empty value counts as not given. */
 const credentialFile = (name: string, variable: string, description: string) =>
   Flag.String(name).pipe(
     Flag.withMetavar("FILE"),
@@ -33,7 +33,7 @@ const credentialFile = (name: string, variable: string, description: string) =>
     Flag.map((path) => (path === "" ? undefined : path))
   )
 
-/** The command that all others are under; `yield* petrel` gives the flags that all of them take. */
+/** The root command. `yield* petrel` returns the global flags. */
 export const petrel = Command.make("petrel").pipe(
   Command.withDescription("Deliver webhooks from NATS JetStream, and keep at it"),
   Command.withSharedFlags({
@@ -71,7 +71,7 @@ export const petrel = Command.make("petrel").pipe(
   })
 )
 
-/** How to reach the broker, as the flags say. */
+/** The broker's connection options from the flags. */
 export const brokerOptions = Effect.map(
   petrel,
   ({ ca, cert, creds, events, key, nats, nkey, prefix }) => ({
@@ -93,12 +93,12 @@ const broker = Layer.unwrap(
 )
 
 /**
- * The broker that the flags name, and its history: for `Effect.provide`. Connects when the effect
- * runs, so a command checks what it was given before.
+ * The broker and its history, for `Effect.provide`. Connects when the effect runs, so that a
+ * command validates its input first.
  */
 export const connected = Facts.layer.pipe(Layer.provideMerge(broker))
 
-/** Prints one result: as an object with --json, else as a text for people, of one or more lines. */
+/** Prints one result: as an object with --json, otherwise as text of one or more lines. */
 export const report = Effect.fnUntraced(function* (result: object, text: string) {
   const { json } = yield* petrel
   yield* print(json ? JSON.stringify(result) : text)

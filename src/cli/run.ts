@@ -14,7 +14,10 @@ import { runMain } from "./signals.ts"
 import { usage } from "./usage.ts"
 import { visible } from "./visible.ts"
 
-/** In the order in which the help shows them. Each brings along much that the others do not need. */
+/**
+ * In the order of the help. Each command is imported separately, since each loads many modules that
+ * the others do not need.
+ */
 const commands = {
   dev: async () => (await import("./dev.ts")).dev,
   init: async () => (await import("./init.ts")).init,
@@ -34,7 +37,7 @@ const commands = {
   presets: async () => (await import("./presets.ts")).presets
 }
 
-/** The command that is named; all of them where none is, for the help and for hints. */
+/** Loads the named command. Without one, loads all commands, for the help and for suggestions. */
 const wanted = (args: ReadonlyArray<string>) => {
   if (args.includes("--version") || args.includes("-v")) return Promise.resolve([])
   const name = named(args)
@@ -57,7 +60,8 @@ const program = Effect.flatMap(
 
 /** Runs the command line of this process. */
 export const run = (): void => {
-  // Each write hears of its own failure; without a listener the stream's event would be a crash.
+  // Each write reports its own failure. Without a listener, the stream's error event would crash
+  // the process.
   process.stdout.on("error", () => undefined)
   process.stderr.on("error", () => undefined)
   runMain(program, (exit, signal) => {

@@ -16,7 +16,7 @@ import { generateSecret } from "../endpoints/signing.ts"
 import { blankEndpoint } from "./endpoint-change.ts"
 import { Refused } from "./refused.ts"
 
-/** The endpoint that `petrel dev` makes on an empty store, to have something to show. */
+/** The endpoint that `petrel dev` creates on an empty store as a demonstration. */
 export const sample = { tenant: "default", id: "sample" } as const
 
 const events = [
@@ -25,7 +25,7 @@ const events = [
   { id: "default.invoice-42", type: "invoice.paid", body: { invoice: 42, fail: 2 } }
 ] as const
 
-/** Who changes the sample endpoint, as the history tells it. */
+/** Author of changes of the sample endpoint, as the history records it. */
 export const sampleBy = "petrel dev"
 
 /** The ids of the events that `publishSamples` publishes. */
@@ -40,7 +40,10 @@ const portOf = (url: string): number | undefined => {
 const Wish = Schema.fromJsonString(Schema.Struct({ fail: Schema.Int }))
 const decodeWish = Schema.decodeUnknownOption(Wish)
 
-/** An event whose body says `"fail": n` is refused n times, then taken; any other is taken at once. */
+/**
+ * Returns the status of an answer. An event whose body contains `"fail": n` is refused n times. All
+ * other requests succeed.
+ */
 const statusFor = async (request: IncomingMessage): Promise<number> => {
   const wish = decodeWish(await text(request))
   const attempt = Number(request.headers["petrel-attempt"])
@@ -65,7 +68,7 @@ const listen = (port: number): Effect.Effect<{ server: Server; port: number }, R
     })
   })
 
-/** The receiver, on the port it had before where that is free. */
+/** Starts the receiver, on its former port if that is free. */
 const receive = (before: number | undefined) =>
   Effect.acquireRelease(
     before === undefined ? listen(0) : Effect.catch(listen(before), () => listen(0)),
@@ -76,7 +79,7 @@ const receive = (before: number | undefined) =>
       })
   )
 
-/** Quick enough to be watched. */
+/** Delays short enough to watch. */
 const retry = Schema.decodeSync(RetryPolicy)({
   backoff: { kind: "exponential", base: "1 second", factor: 2, cap: "10 seconds" },
   jitter: "equal",
@@ -105,11 +108,11 @@ const isUnused = Effect.gen(function* () {
 })
 
 /**
- * Runs the sample's receiver until the scope closes. Where nothing was ever published and there is
- * no other endpoint, makes the sample endpoint; where its receiver cannot have its old port again,
- * changes its URL. A sample that was removed or given another URL is left alone.
+ * Runs the sample's receiver until the scope closes. Creates the sample endpoint if nothing was
+ * ever published and there is no other endpoint. Updates its URL if the receiver cannot use its old
+ * port. A sample that was removed or given another URL is left unchanged.
  *
- * @returns undefined where there is no sample; `first` where its events are still to be published.
+ * @returns undefined if there is no sample; `first` if its events have not been published yet.
  */
 export const serveSample = Effect.gen(function* () {
   const first = yield* isUnused
@@ -129,7 +132,7 @@ export const serveSample = Effect.gen(function* () {
   return { url, first }
 })
 
-/** Publishes the sample events. Repeated after a crash, what is there already is not stored again. */
+/** Publishes the sample events. When repeated after a crash, the broker discards duplicates. */
 export const publishSamples = Effect.gen(function* () {
   const { names, publisher } = yield* Broker
   yield* Effect.forEach(

@@ -10,7 +10,7 @@ const oneOf = (expected: string): string | undefined => {
     : undefined
 }
 
-/** Schema's words for what a value should be, as the end of a sentence about it. */
+/** Returns a schema's message as the end of a sentence about the value. */
 const reworded = (message: string): string => {
   const kinds = [...message.matchAll(/\{ readonly "kind": "(\w+)", \.\.\. \}/g)]
   if (kinds.length > 1)
@@ -55,10 +55,10 @@ const keyOf = (segment: PropertyKey | { readonly key: PropertyKey }): string =>
   String(typeof segment === "object" ? segment.key : segment)
 
 /**
- * Decodes a value; where it is not what it should be, says so of each place in it
- * (`backoff.base "1 minut" must be …`), and of fields that do not exist.
+ * Decodes a value. Fails with a message for each invalid part (`backoff.base "1 minut" must be …`)
+ * and each unknown field.
  *
- * @param fields names at the top, for a hint at what a wrong one may have meant.
+ * @param fields names of the top level, to suggest one for an unknown field.
  */
 export const decoded = <A>(
   schema: Schema.ConstraintDecoder<A>,

@@ -1,21 +1,21 @@
-/** The width of the terminal that results are read on, in columns; undefined where there is none. */
+/** Returns the width of the terminal on stdout in columns; undefined without a terminal. */
 export const screenWidth = (): number | undefined =>
   process.stdout.isTTY ? process.stdout.columns : undefined
 
-/** Its height in lines, without the one of the prompt. */
+/** Returns the terminal's height in lines, without the line of the prompt. */
 export const screenHeight = (): number | undefined =>
   process.stdout.isTTY ? process.stdout.rows - 1 : undefined
 
-/** A line that does not run over the width, where there is one. */
+/** Truncates a line to the width, if there is one. */
 export const cutTo = (width: number | undefined, line: string): string =>
   width === undefined || line.length <= width ? line : `${line.slice(0, Math.max(1, width) - 1)}…`
 
-/** Fewer columns are not worth breaking a text for. */
+/** Below this number of columns, texts are not wrapped. */
 const narrowest = 20
 
 /**
- * A label and what is said under it, in lines that do not run over the width, where there is one;
- * those after the first stand under what is said.
+ * Returns a label and its text, wrapped to the width if there is one. Continuation lines are
+ * indented to the text.
  */
 export const labelled = (
   label: string,

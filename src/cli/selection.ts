@@ -4,7 +4,7 @@ import { isToken } from "../domain/token.ts"
 import { nearestName } from "../policy/nearest-name.ts"
 import { parseWhen, whenExpected } from "./when.ts"
 
-/** An endpoint as people write it: `<tenant>/<endpoint>`. */
+/** The name of an endpoint: `<tenant>/<endpoint>`. */
 export interface EndpointName {
   readonly tenant: string
   readonly id: string
@@ -15,7 +15,7 @@ const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
-/** `--tenant T`: only this tenant's. */
+/** `--tenant T`: restricts a command to one tenant. */
 export const tenantFlag = Flag.String("tenant").pipe(
   Flag.withMetavar("TENANT"),
   Flag.withDescription("Only this tenant's"),
@@ -33,7 +33,7 @@ const parseEndpoint = (text: string): Option.Option<EndpointName> => {
     : Option.none()
 }
 
-/** A flag that names an endpoint. */
+/** A flag whose value is an endpoint's name. */
 export const endpointNameFlag = (name: string, description: string): Flag.Flag<EndpointName> =>
   Flag.String(name).pipe(
     Flag.withMetavar("TENANT/ENDPOINT"),
@@ -44,16 +44,16 @@ export const endpointNameFlag = (name: string, description: string): Flag.Flag<E
     )
   )
 
-/** `--endpoint T/E`: only this endpoint's. */
+/** `--endpoint T/E`: restricts a command to one endpoint. */
 export const endpointFlag = maybe(endpointNameFlag("endpoint", "Only this endpoint's"))
 
-/** A time as it was given, and in ms since the epoch. */
+/** A time as given, and in ms since the epoch. */
 export interface GivenTime {
   readonly text: string
   readonly at: number
 }
 
-/** A flag that takes a time. */
+/** A flag whose value is a time. */
 export const givenTimeFlag = (
   name: string,
   description: string
@@ -77,11 +77,14 @@ export const givenTimeFlag = (
     maybe
   )
 
-/** The same, in ms since the epoch. */
+/** A flag whose value is a time, in ms since the epoch. */
 export const timeFlag = (name: string, description: string): Flag.Flag<number | undefined> =>
   Flag.map(givenTimeFlag(name, description), (given) => given?.at)
 
-/** A flag that takes one of a few names; one that is not among them is answered with the nearest. */
+/**
+ * A flag whose value is one of several names. An unknown name is answered with the most similar
+ * one.
+ */
 export const nameFlag = <const Names extends ReadonlyArray<string>>(
   name: string,
   names: Names

@@ -4,14 +4,17 @@ import { onNpmShellGone } from "./npm-shell.ts"
 type Signal = "SIGINT" | "SIGTERM" | "SIGHUP"
 const numbers: Record<Signal, number> = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
 
-/** A terminal and a wrapper such as npx both send the same Ctrl-C: this close together they are one. */
+/**
+ * A terminal and a wrapper such as npx both send the same Ctrl-C. Signals within this time count as
+ * one, ms.
+ */
 const onePress = 500
 
 let servesUntilStopped = false
 
 /**
- * For what runs until it is told to stop: a signal is then how it ends well (exit 0), after its
- * finalizers. Anything else that a signal interrupts ends with 128 + the signal's number.
+ * Marks an effect that runs until it is stopped. A signal then ends it successfully (exit 0), after
+ * its finalizers. Any other effect interrupted by a signal exits with 128 + the signal's number.
  */
 export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.onInterrupt(effect, () =>
@@ -21,11 +24,11 @@ export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Ef
   )
 
 /**
- * Runs the program of this process. The first signal interrupts it, so that finalizers run; a
- * second one ends the process at once.
+ * Runs the program of this process. The first signal interrupts it and runs its finalizers. A
+ * second signal ends the process at once.
  *
- * @param codeOf the exit code, and the place to say what went wrong. `signal` is the code to end
- *   with where a signal interrupted it.
+ * @param codeOf returns the exit code, and reports errors. `signal` is the exit code after an
+ *   interruption by a signal.
  */
 export const runMain = <A, E>(
   program: Effect.Effect<A, E>,
@@ -49,10 +52,10 @@ export const runMain = <A, E>(
 
   fiber.addObserver((exit) => {
     clearInterval(keepAlive)
-    // Interrupted without a signal: Ctrl-C at a question, which takes it as a key.
+    // An interruption without a signal is Ctrl-C at a prompt, which reads it as a key.
     const signal = servesUntilStopped ? 0 : 128 + numbers[asked?.signal ?? "SIGINT"]
     const code = codeOf(exit, signal)
-    // What was written before may still be on its way into a pipe.
+    // Earlier output may still be in transit to a pipe.
     process.stdout.write("", () => process.exit(code))
   })
 }

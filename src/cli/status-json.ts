@@ -84,8 +84,8 @@ const partitionsJson = ({ partitions }: Survey): ReadonlyArray<object> =>
   }))
 
 /**
- * The state of an installation as one object. Moments are in ms since the epoch, sizes in bytes; what
- * nobody answers for is null.
+ * Returns the state of an installation as one object. Times are in ms since the epoch, sizes in
+ * bytes. Values for which no owner answers are null.
  */
 export const statusJson = (survey: Survey): object => {
   const { account, at, cluster, dead, endpoints, events, oldest, streams, version, workers } =

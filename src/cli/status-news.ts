@@ -10,27 +10,27 @@ import { moment } from "./endpoint-health.ts"
 import { countText, percentText, plural } from "./number-format.ts"
 import { waitingRoom, waitingSums } from "./status-sums.ts"
 
-/** Something that is not as it should be, with what to do about it. */
+/** A problem or notice, with what to do about it. */
 export interface News {
-  /** Stays the same, for programs. */
+  /** A stable code for programs. */
   readonly code: string
   readonly text: string
 }
 
 export interface AllNews {
-  /** Something stands still or is about to, and goes on only when somebody does something. */
+  /** Work has stopped or is about to stop until an operator acts. */
   readonly problems: ReadonlyArray<News>
-  /** What is worth a look, or passes by itself. */
+  /** Notable states, and states that pass without action. */
   readonly notices: ReadonlyArray<News>
 }
 
-/** Partitions are shared out within this after a worker has started, ms. */
+/** Time after the start of a worker within which partitions are assigned, ms. */
 const takingOver = 20_000
-/** Events that a router in good order has before it when many come at once. */
+/** Number of events that may be queued in a healthy router under load. */
 const queueWorthNoting = 1_000
 const hour = 3_600_000
 
-/** Numbers in ranges: `0-3, 5`. */
+/** Formats numbers as ranges: `0-3, 5`. */
 export const rangesText = (numbers: ReadonlyArray<number>): string => {
   const ranges: Array<[from: number, to: number]> = []
   for (const number of numbers) {
@@ -46,7 +46,7 @@ const partitionsText = (partitions: ReadonlyArray<PartitionSurvey>): string =>
 
 const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
 
-/** A few names, and how many more there are. */
+/** Returns a few names, and the number of the others. */
 const namesText = (names: ReadonlyArray<string>): string =>
   names.length <= 3
     ? names.join(", ")
@@ -169,11 +169,11 @@ const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
       ]
 }
 
-/** True where so many percent of a limit are used. */
+/** Returns true if the given percentage of a limit is used. */
 const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
   bytes !== undefined && limit !== undefined && bytes * 100 >= limit * percent
 
-/** From so many percent on, what is bounded is about to refuse, or is worth a look. */
+/** Percentages of a limit: about to reject writes, and worth a notice. */
 const full = 95
 const filling = 80
 
@@ -194,7 +194,7 @@ const fullEvents = ({ at, room: { events } }: Survey): string => {
   return `${name} is ${percentText(bytes, limit)} full (${bytesText(bytes)} of ${bytesText(limit)}), and refuses events when it is full; what it holds is delivered.${freed} to make room sooner, raise \`petrel init --event-bytes\``
 }
 
-/** A history drops its oldest where it is full. That is no problem by itself, but it goes back less far. */
+/** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
 const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<News> => {
   const { bytes, limit, maxAge, name, oldestAt } = history
   if (!isUsed(bytes, limit, full) || oldestAt === undefined) return []
@@ -207,7 +207,7 @@ const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<News> =>
   ]
 }
 
-/** Without a bound of its own, the event stream takes the room that the engine needs to go on. */
+/** An event stream without a limit may take the storage that the engine needs to continue. */
 const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
   events.bytes === undefined || events.limit !== undefined
     ? []
@@ -230,7 +230,7 @@ const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
       ]
 }
 
-/** Whose dead letters they are, those with the most first. */
+/** Returns the tenants with the most dead letters, highest first. */
 const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
   if (byTenant === undefined || byTenant.size === 0) return ""
   const most = [...byTenant].sort(([, a], [, b]) => b - a)
@@ -279,7 +279,9 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
   }))
 }
 
-/** What is raised about the system and tenants; of endpoints their circuits are told of. */
+/**
+ * Returns the raised alerts about the system and tenants. Endpoints are reported by their circuits.
+ */
 const aboutAlerts = ({ alerts, at }: Survey): ReadonlyArray<News> =>
   alerts.map((raised) => ({
     code: "alert-raised",
@@ -328,7 +330,7 @@ const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray
   ]
 }
 
-/** What is not as it should be. */
+/** Returns all problems and notices. */
 export const newsOf = (survey: Survey): AllNews => {
   const workers = aboutWorkers(survey)
   const room = aboutRoom(survey)

@@ -6,19 +6,25 @@ import { addCounts } from "../policy/tally.ts"
 const sum = (numbers: ReadonlyArray<number | undefined>): number =>
   numbers.reduce<number>((all, number) => all + (number ?? 0), 0)
 
-/** Of what was handed out, what waits for a retry; undefined where its owner says nothing. */
+/**
+ * Returns how many of a partition's unacknowledged messages wait for a retry; undefined if its
+ * owner does not answer.
+ */
 export const retriesIn = ({ ackPending, told }: PartitionSurvey): number | undefined =>
   told === undefined || ackPending === undefined
     ? undefined
     : Math.max(0, ackPending - told.prefetched)
 
-/** Waiting messages that no owner can read; undefined where none says. */
+/** Returns the number of waiting messages that no owner can read; undefined if no owner answers. */
 const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
   const told = partitions.map(({ told }) => told?.unreadable)
   return told.every((count) => count === undefined) ? undefined : sum(told)
 }
 
-/** The deliveries that wait, by place. What only owners know is that of the partitions that answer. */
+/**
+ * Returns the waiting deliveries by place. Values that only owners know cover the partitions that
+ * answer.
+ */
 export const waitingSums = ({ partitions }: Survey) => {
   const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
   const fresh = sum(partitions.map((partition) => partition.new))
@@ -31,7 +37,7 @@ export const waitingSums = ({ partitions }: Survey) => {
     handedOut,
     scheduled,
     backlog,
-    /** Endpoints with something in their backlog. */
+    /** Endpoints with deliveries in their backlog. */
     backlogs: sum(partitions.map((partition) => partition.backlogs)),
     answering: told.length,
     inFlight: sum(told.map(({ inFlight }) => inFlight)),
@@ -41,13 +47,13 @@ export const waitingSums = ({ partitions }: Survey) => {
   }
 }
 
-/** The attempts of the last hour in the partitions that answer; undefined where none does. */
+/** Returns the attempts of the last hour in the partitions that answer; undefined if none does. */
 export const lastHourOf = ({ partitions }: Survey) => {
   const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
   if (told.length === 0) return undefined
   const { attempts, delivered, durations } = addCounts(told)
   return {
-    /** When the youngest count begins: another worker had that partition before. */
+    /** The start of the shortest count: that partition had another owner before. */
     since: Math.max(...told.map(({ since }) => since)),
     attempts,
     delivered,
@@ -56,15 +62,18 @@ export const lastHourOf = ({ partitions }: Survey) => {
   }
 }
 
-/** Bytes of all streams: each counted once, however many copies there are. */
+/** Returns the bytes of all streams. Replicas are not counted. */
 export const storedBytes = ({ streams }: Survey): number =>
   sum(streams.map(({ info }) => info?.state.bytes))
 
-/** Copies of each stream. */
+/** Returns the number of replicas of each stream. */
 export const copiesOf = ({ streams }: Survey): number =>
   Math.max(1, ...streams.map(({ info }) => info?.config.num_replicas ?? 1))
 
-/** What queues and backlogs take together, and may take before routing is held back; undefined is unknown or unbounded. */
+/**
+ * Returns the size of queues and backlogs together, and the limit at which routing is throttled.
+ * Undefined is unknown or unlimited.
+ */
 export const waitingRoom = ({ dead, room: { backlogs, events, history, queues } }: Survey) => ({
   bytes: queues === undefined || backlogs === undefined ? undefined : queues + backlogs,
   limit: waitingBytes({

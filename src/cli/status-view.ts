@@ -13,9 +13,9 @@ import { makeTable } from "./table.ts"
 
 export interface ViewOptions {
   readonly colour: boolean
-  /** In columns. (Default: as wide as it comes) */
+  /** Columns of the screen. (Default: no limit) */
   readonly width: number | undefined
-  /** Lines; there are no more workers shown than fit. (Default: as many as there are) */
+  /** Lines of the screen: limits the number of workers shown. (Default: no limit) */
   readonly height: number | undefined
 }
 
@@ -110,7 +110,7 @@ const lastHourText = (survey: Survey): string => {
   const hour = lastHourOf(survey)
   if (hour === undefined) return "not known: no worker answers"
   const { attempts, delivered, p50 = 0, p95 = 0, since } = hour
-  // Who has just taken a partition over begins to count.
+  // An owner that has just taken over a partition starts counting at zero.
   const from =
     since > tallySince(survey.at) ? `, in part only since ${moment(since, survey.at)}` : ""
   return attempts === 0
@@ -141,10 +141,10 @@ const workerRows = ({
     ]
   })
 
-/** Workers that are shown where the screen is too low for all. */
+/** Minimum number of workers shown on a small screen. */
 const fewest = 2
 
-/** The state of an installation for people: a screen of lines. */
+/** Returns the state of an installation for people, as lines of a screen. */
 export const statusLines = (
   survey: Survey,
   { colour, height, width }: ViewOptions

@@ -14,10 +14,10 @@ import { clearScreen, print, redraw } from "./stdout.ts"
 import { coloured } from "./terminal.ts"
 
 const pause = "2 seconds"
-/** JetStream's answer while its servers cannot agree on a leader. */
+/** JetStream's error code while its servers cannot elect a leader. */
 const unavailable = 10008
 
-/** The survey; what keeps a cluster from answering at all, with what to do about it. */
+/** Reads the survey. Fails with what to do if the cluster does not answer at all. */
 const survey = readSurvey.pipe(
   Effect.catchIf(
     (error) => error._tag === "BrokerError" && error.code === unavailable,
@@ -55,7 +55,7 @@ const watchOnce = Effect.gen(function* () {
   )
 })
 
-/** How the whole system is. */
+/** Shows the state of the whole installation. */
 export const status = Command.make(
   "status",
   {

@@ -2,7 +2,7 @@ import { Effect, Stdio, Stream } from "effect"
 import { bytesText } from "./bytes.ts"
 import { Refused } from "./refused.ts"
 
-/** Standard input, byte for byte; refused where it has more bytes than `most`. */
+/** Reads standard input as bytes. Fails if there are more than `most`. */
 export const readStdin = (most: number) =>
   Effect.gen(function* () {
     const { stdin } = yield* Stdio.Stdio

@@ -3,7 +3,7 @@ import { Refused } from "./refused.ts"
 import { coloured } from "./terminal.ts"
 import { visible, visibleInColours } from "./visible.ts"
 
-/** Whoever read the results has gone away (`| head`): an end, but no failure. */
+/** The reader of the results has gone (`| head`). The command ends without a failure. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {}
 
 const write = (content: string | Uint8Array): Effect.Effect<void, OutputClosed | Refused> =>
@@ -21,17 +21,17 @@ const written = (error: (Error & { readonly code?: string }) | null | undefined)
 const fit = (text: string): string => (coloured() ? visibleInColours(text) : visible(text))
 
 /**
- * Writes one line of results, or several, and waits until they are handed over. Nothing in them is
- * obeyed by a terminal.
+ * Writes one or more lines of results and waits until they are written. Control sequences in them
+ * are escaped.
  */
 export const print = (line: string) => write(`${fit(line)}\n`)
 
-/** Writes bytes as they are. */
+/** Writes bytes unchanged. */
 export const printRaw = (bytes: Uint8Array) => write(bytes)
 
-/** Empties the terminal. */
+/** Clears the terminal. */
 export const clearScreen = write("\u001b[2J\u001b[H")
 
-/** Writes lines over what the terminal shows, line by line, so that nothing flickers. */
+/** Overwrites the terminal line by line, without flicker. */
 export const redraw = (lines: ReadonlyArray<string>) =>
   write(`\u001b[H${lines.map((line) => `${fit(line)}\u001b[K`).join("\n")}\u001b[J\n`)

@@ -1,13 +1,14 @@
-/** Lays rows out in columns, a page at a time. */
+/** Formats rows in columns, a page at a time. */
 export interface Table {
-  /** The lines of a page of rows; those of the first page begin with the headings. */
+  /** Returns the lines of a page of rows. The first page begins with the headings. */
   readonly lines: (rows: ReadonlyArray<ReadonlyArray<string>>) => ReadonlyArray<string>
 }
 
 /**
- * Columns as wide as what they have had to hold so far, two spaces apart.
+ * Columns are as wide as their widest cell so far, two spaces apart.
  *
- * @param texts columns that hold texts; those after them hold figures, and end together. (Default: all)
+ * @param texts number of text columns, aligned left; the others are numbers, aligned right.
+ *   (Default: all)
  */
 export const makeTable = (headings: ReadonlyArray<string>, texts = headings.length): Table => {
   const widths = headings.map(({ length }) => length)

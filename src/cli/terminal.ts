@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import { visible } from "./visible.ts"
 
-/** Whether results are read on a terminal that shows colours and is allowed to (NO_COLOR). */
+/** Returns true if stdout is a terminal that supports colours and NO_COLOR is not set. */
 export const coloured = (): boolean => process.stdout.isTTY && process.stdout.hasColors()
 
-/** Says something about the results that is none of them, on stderr. */
+/** Prints a remark about the results on stderr. */
 export const remark = (text: string): Effect.Effect<void> =>
   Effect.sync(() => {
     process.stderr.write(`${visible(text)}\n`)

@@ -20,12 +20,12 @@ const meant = (name: string, names: ReadonlyArray<string>): string => {
 
 const quoted = (value: string): string => JSON.stringify(value)
 
-/** As in the help; the library also takes all, warning, fatal and none. */
+/** As shown in the help. The library also accepts all, warning, fatal and none. */
 const logLevels = "trace, debug, info, warn or error"
 
 const badValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : option
-  // Of an address its password is not shown.
+  // The password of an address is not shown.
   const shown = quoted(option === "nats" ? shownAddress(value) : value)
   if (value === "") return `${name} needs a value`
   const times = /^(\d+) occurrences$/.exec(value)?.[1]
@@ -63,7 +63,10 @@ const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): str
   }
 }
 
-/** `--since -5m` is read as a flag without its value and the flags -5 and -m: one mistake, told once. */
+/**
+ * `--since -5m` is parsed as a flag without a value and the flags -5 and -m. Reports this as one
+ * mistake.
+ */
 const withoutMinus = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   help: HelpDoc.HelpDoc
@@ -82,20 +85,20 @@ const withoutMinus = (
   )
 }
 
-/** What is wrong with an invocation, in one line. */
+/** Returns the problems of an invocation in one line. */
 export const usageProblem = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   help: HelpDoc.HelpDoc,
   commandPath: ReadonlyArray<string>
 ): string => {
-  // Under a command that does not exist, no flag is known either.
+  // Under an unknown command, all flags are unknown, too.
   const unknown = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
   const told = unknown === undefined ? withoutMinus(errors, help) : [sentence(unknown, help)]
   const problems = [...new Set(told)].join("; ")
   return `${problems}${problems.endsWith("?") ? "" : ";"} see \`${commandPath.join(" ")} --help\``
 }
 
-/** Flags of the library whose own help lists all choices twice. */
+/** Library flags whose own help lists all choices twice. */
 const plainer: Record<string, readonly [type: string, description: string]> = {
   completions: ["SHELL", "Print completions for bash, zsh, fish or powershell"],
   "log-level": ["LEVEL", `Log from this level on: ${logLevels} (default: info; petrel dev: warn)`]
@@ -129,7 +132,10 @@ const presenter: CliOutput.Presenter = {
   }
 }
 
-/** Help on stdout when it was asked for, or a group without its command; for a wrong invocation one line on stderr. */
+/**
+ * Prints help on stdout if it was requested or a group has no command. Prints one line on stderr
+ * for an invalid invocation.
+ */
 export const usage = Layer.mergeAll(
   CliOutput.layerPresenter(presenter),
   CliConfig.layer({

@@ -1,11 +1,11 @@
 /**
- * What a terminal obeys (C0, DEL and C1 but for the ends of lines and tabs), what turns around the
- * text after it or is not seen, and what else ends a line. Not the joiners that scripts and emoji need.
+ * Characters that control a terminal (C0, DEL and C1 except newlines and tabs), that reverse or
+ * hide text, or that end a line. The joiners that scripts and emoji need are excluded.
  */
 const obeyed = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu
 
 const sequence = "\u001b["
-/** The colours that results are painted in, and their end. */
+/** The colours of results, and their end. */
 const colour = /^(?:2|22|31|32|33|36|39)m/
 
 const escaped = (character: string): string =>
@@ -14,15 +14,15 @@ const escaped = (character: string): string =>
     .join("")
 
 /**
- * A text as it may be written to a terminal: what that would obey stands as `\u009b`. A line of JSON
- * means the same afterwards.
+ * Returns a text that is safe to write to a terminal: control characters become escapes such as
+ * `\u009b`. A line of JSON keeps its meaning.
  */
 export const visible = (text: string): string => text.replaceAll(obeyed, escaped)
 
-/** How many characters of a text `visible` changes. */
+/** Returns how many characters `visible` escapes. */
 export const countObeyed = (text: string): number => text.match(obeyed)?.length ?? 0
 
-/** The same, but for the colours of results. */
+/** As {@link visible}, but keeps the colours of results. */
 export const visibleInColours = (text: string): string =>
   text
     .split(sequence)

@@ -1,23 +1,23 @@
 import { bytesText } from "./bytes.ts"
 import type { DevToken } from "./dev-token.ts"
 
-/** What `petrel dev` has to say about itself. */
+/** The texts that `petrel dev` prints about itself. */
 export interface Welcome {
-  /** Lines for when it takes events. */
+  /** Printed when it accepts events. */
   readonly ready: ReadonlyArray<string>
-  /** Lines about what to do with it; after the sample events, where there are any. */
+  /** The next steps. Printed after the sample events, if there are any. */
   readonly next: ReadonlyArray<string>
 }
 
 const defaultUrl = "nats://127.0.0.1:4222"
 
-/** Writes the text for an installation: how its broker is reached, and whether there is a sample. */
+/** Returns the texts for an installation. */
 export const welcome = (options: {
   readonly nats: string
-  /** Where the token is that the broker asks for, and its address for a shell. */
+  /** The file of the broker's token, and the broker's address for a shell. */
   readonly token: Pick<DevToken, "file" | "shellUrl"> | undefined
   readonly data: string
-  /** Bytes that the store may take, and of these the events. */
+  /** Size of the store, and the events' part of it, in bytes. */
   readonly store: number
   readonly eventBytes: number
   readonly eventRoot: string

@@ -4,15 +4,15 @@ import { readDuration } from "./duration.ts"
 const isoDate =
   /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?))?$/
 
-/** What `parseWhen` reads, for whoever gave something else. */
+/** The input that `parseWhen` accepts, for error messages. */
 export const whenExpected =
   'must be a time such as 2026-03-04T10:30:00Z, or how long ago, such as "15 minutes" or 1h'
 
 /**
- * Reads `2026-03-04T10:30:00Z` (without a zone: local time; a date alone: midnight) or a duration
+ * Parses `2026-03-04T10:30:00Z` (without a zone: local time; a date alone: midnight) or a duration
  * ago, such as `15 minutes` or `15m`.
  *
- * @param now ms since the epoch, as is the result.
+ * @param now ms since the epoch, like the result.
  */
 export const parseWhen = (text: string, now: number): number | undefined => {
   const trimmed = text.trim()

@@ -2,7 +2,10 @@ import { Result } from "effect"
 import { isToken } from "../domain/token.ts"
 import { bothReaches, parseNetwork, type Reach } from "../policy/address.ts"
 
-/** Where a worker's requests may go: all tenants', and those of single tenants besides. */
+/**
+ * The destinations that a worker's requests may reach: for all tenants, and additional ones by
+ * tenant.
+ */
 export interface WorkerReach {
   readonly everyone: Reach
   readonly tenants: ReadonlyMap<string, Reach>
@@ -10,7 +13,7 @@ export interface WorkerReach {
 
 const nothing: Reach = { networks: [], ports: [] }
 
-/** `acme=10.0.0.0/8` is for that tenant, `10.0.0.0/8` for all. */
+/** `acme=10.0.0.0/8` applies to that tenant, `10.0.0.0/8` to all. */
 const divided = (text: string): { readonly tenant: string | undefined; readonly value: string } => {
   const at = text.indexOf("=")
   return at < 0
@@ -33,10 +36,10 @@ const readPort = (text: string): Result.Result<Reach, string> => {
 }
 
 /**
- * Reads `--allow-network` and `--allow-port`, or says what is wrong with each that cannot be read.
+ * Parses `--allow-network` and `--allow-port`. Fails with the problems of all invalid values.
  *
  * @param networks as `CIDR` or `TENANT=CIDR`.
- * @param ports as `PORT`, `any`, or either with `TENANT=` in front.
+ * @param ports as `PORT` or `any`, optionally prefixed with `TENANT=`.
  */
 export const readReach = (
   networks: ReadonlyArray<string>,

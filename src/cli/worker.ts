@@ -18,13 +18,13 @@ import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
 import { readReach } from "./worker-reach.ts"
 
-/** Fewer would let one endpoint hold up the others. */
+/** With less, one endpoint would hold up the others. */
 const minInFlight = 16
 const minBytes = 16 * 1024 * 1024
 
 const roleNames: ReadonlyArray<Role> = ["router", "deliver"]
 
-/** This machine and process, as one token. */
+/** Returns an id of this machine and process, as one token. */
 const ownId = (): string => {
   const host = hostname()
     .replaceAll(/[^A-Za-z0-9_-]+/g, "-")
@@ -40,10 +40,7 @@ const readRoles = (text: string): Option.Option<ReadonlyArray<Role>> => {
     : Option.none()
 }
 
-/**
- * Reads what `--answers` was given: a level for all tenants, or `TENANT=LEVEL`, of which the last
- * one counts.
- */
+/** Parses `--answers`: a level for all tenants, or `TENANT=LEVEL`. The last one given applies. */
 const readAnswers = (
   given: ReadonlyArray<string>
 ): Result.Result<(tenant: string) => AnswerLevel, ReadonlyArray<string>> => {
@@ -78,7 +75,7 @@ const isCertificate = (pem: string): boolean => {
   }
 }
 
-/** Reads certificates, or says why the file is of no use. */
+/** Reads certificates. Fails with the reason if the file is unusable. */
 const readAuthority = (path: string): Result.Result<string, string> =>
   Result.try({
     try: () => readFileSync(path, "utf8"),
@@ -89,8 +86,8 @@ const readAuthority = (path: string): Result.Result<string, string> =>
   )
 
 /**
- * Runs a worker until it is told to stop, and says on stdout when it runs, so that the others know
- * of it, and when it first delivers all that is its share.
+ * Runs a worker until it is stopped. Reports on stdout when it has started and is visible to the
+ * other workers, and when it first delivers for all partitions of its share.
  */
 const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   setCollector()
@@ -114,7 +111,7 @@ const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   )
 }, Effect.scoped)
 
-/** Routes events, delivers them, or both, until it is told to stop. */
+/** Routes events, delivers them, or both, until it is stopped. */
 export const worker = Command.make(
   "worker",
   {

@@ -8,7 +8,10 @@ import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
-/** What a worker last said of each partition that it owns; nothing yet of one it has just taken. */
+/**
+ * Returns the load of each of a worker's partitions from its last heartbeat; zero for one that it
+ * has just taken over.
+ */
 const loads = ({ heartbeat, partitions }: Present) =>
   partitions.map((partition) => {
     const { inFlight, inMemory } = heartbeat?.partitions.find(
@@ -61,7 +64,7 @@ const unownedText = (unowned: ReadonlyArray<number>): string =>
     ? `Partition ${unowned[0]} has no worker now: nothing in it is delivered.`
     : `Partitions ${unowned.join(", ")} have no worker now: nothing in them is delivered.`
 
-/** Who is there, and which partitions each owns. */
+/** Lists the workers and their partitions. */
 export const workers = Command.make(
   "workers",
   {},

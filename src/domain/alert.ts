@@ -22,23 +22,29 @@ export const systemAlerts = ["waiting-growing", "circuits-open", "deliveries-mis
 export const AlertName = Schema.Literals([...endpointAlerts, ...systemAlerts])
 export type AlertName = typeof AlertName.Type
 
-/** What an alert says: the same in the fact, in the list of what is raised, and to an operational endpoint. */
+/**
+ * The content of an alert. It is the same in the fact, in the list of raised alerts, and in the
+ * event sent to an operational endpoint.
+ */
 export const Alert = Schema.Struct({
-  /** Of this raising: its clearing has the same. */
+  /** Identifies one raising of the alert. The clearing carries the same id. */
   id: Schema.String,
   name: AlertName,
   about: Schema.Literals(["endpoint", "tenant", "system"]),
   level: Schema.Literals(["warn", "critical"]),
-  /** What was found when it was raised or cleared; absent where nothing was there to measure. */
+  /**
+   * The value measured when the alert was raised or cleared. Absent if there was nothing to
+   * measure.
+   */
   value: Schema.optionalKey(Schema.Number),
   threshold: Schema.Number,
-  /** Of value and threshold. */
+  /** The unit of value and threshold. */
   unit: Schema.String,
-  /** Over which the value was taken, ms. */
+  /** The window over which the value was measured, ms. */
   windowMs: Schema.Number,
   /** ms since the epoch. */
   raisedAt: Schema.Number,
-  /** Whom to tell: as the endpoint's configuration names them, else as is set for the tenant. */
+  /** Whom to notify: the endpoint's contact, or else the tenant's. */
   contact: Schema.optionalKey(Schema.String),
   failuresInRow: Schema.optionalKey(Schema.Int),
   lastStatus: Schema.optionalKey(Schema.Int),
@@ -46,7 +52,7 @@ export const Alert = Schema.Struct({
 })
 export type Alert = typeof Alert.Type
 
-/** Whom to tell about an endpoint or a tenant, on one line. */
+/** Whom to notify about an endpoint or a tenant, on one line. */
 export const Contact = Schema.String.check(
   Schema.makeFilter((text: string) =>
     /^\P{Cc}{1,200}$/u.test(text) ? undefined : "must be 1 to 200 characters on one line"
@@ -57,7 +63,9 @@ const orOff = <S extends Schema.Top>(schema: S) =>
   Schema.optionalKey(Schema.Union([Schema.Literal("off"), schema]))
 const percent = orOff(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 100 })))
 const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
-/** A shorter one would hold next to nothing, and a longer one would seldom be full between restarts. */
+/**
+ * A shorter window would hold almost no samples. A longer one would seldom fill between restarts.
+ */
 const Window = PositiveDuration.check(
   Schema.makeFilter((window: Duration.Duration) =>
     Duration.toMillis(window) >= 1_000 && Duration.toMillis(window) <= 24 * 60 * 60_000
@@ -68,57 +76,60 @@ const Window = PositiveDuration.check(
 const toggle = Schema.optionalKey(Schema.Literals(["on", "off"]))
 
 const thresholds = {
-  /** Deliveries that succeed, percent: fewer raise `success-low`. */
+  /** Successful deliveries, percent. A lower share raises `success-low`. */
   successWarnPercent: percent,
-  /** The same for `success-critical`. */
+  /** Successful deliveries, percent. A lower share raises `success-critical`. */
   successCriticalPercent: percent,
-  /** Deliveries whose first attempt has to be repeated, percent. */
+  /** Deliveries whose first attempt must be retried, percent. */
   retriesPercent: percent,
-  /** Final answers that are a permanent failure, percent. */
+  /** Final answers that are permanent failures, percent. */
   permanentPercent: percent,
-  /** Attempts that a delivery took on average until it succeeded. */
+  /** Average number of attempts of a successful delivery. */
   attemptsPerDelivery: orOff(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))),
-  /** From the event to success, half of the deliveries. */
+  /** Median time from the event to success. */
   medianTime: orOff(PositiveDuration),
-  /** From the event to success, 99 of 100 deliveries. */
+  /** 99th percentile of the time from the event to success. */
   p99Time: orOff(PositiveDuration),
   /** Dead letters within the window. */
   deadLetters: orOff(count),
   circuitOpened: toggle,
   endpointDisabled: toggle,
-  /** Over which all of it is counted. */
+  /** The window over which all values are counted. */
   window: Schema.optionalKey(Window),
-  /** Of fewer deliveries no share and no time is judged. */
+  /** With fewer deliveries than this, shares and times are not evaluated. */
   samples: Schema.optionalKey(count)
 }
 
 const systemThresholds = {
-  /** Deliveries waiting, more than at the window's beginning. */
+  /** Growth of the number of waiting deliveries since the start of the window. */
   waitingGrowth: orOff(count),
   /** Circuits open at the same time. */
   circuitsOpen: orOff(count),
   deliveriesMissing: toggle
 }
 
-/** When alerts are raised about an endpoint or a tenant: what is left out is as it is one level up. */
+/**
+ * Thresholds for the alerts about an endpoint or a tenant. A setting that is left out is inherited
+ * from the level above.
+ */
 export const AlertSettings = Schema.Struct(thresholds)
 export type AlertSettings = typeof AlertSettings.Type
 
-/** The same for a tenant and its endpoints, and whom to tell about those that name nobody. */
+/** Thresholds of a tenant and its endpoints, and the contact for endpoints without their own. */
 export const TenantAlertSettings = Schema.Struct({
   ...thresholds,
   contact: Schema.optionalKey(Contact)
 })
 export type TenantAlertSettings = typeof TenantAlertSettings.Type
 
-/** The same for the system, and for all tenants. */
+/** Thresholds of the system, and the defaults of all tenants. */
 export const SystemAlertSettings = Schema.Struct({ ...thresholds, ...systemThresholds })
 export type SystemAlertSettings = typeof SystemAlertSettings.Type
 
-/** An endpoint's choice: none at all, or thresholds of its own. */
+/** An endpoint's setting: no alerts, or thresholds of its own. */
 export const AlertChoice = Schema.Union([Schema.Literal("off"), AlertSettings])
 export type AlertChoice = typeof AlertChoice.Type
 
-/** The same of a tenant. */
+/** A tenant's setting: no alerts, or thresholds of its own. */
 export const TenantAlertChoice = Schema.Union([Schema.Literal("off"), TenantAlertSettings])
 export type TenantAlertChoice = typeof TenantAlertChoice.Type

@@ -1,14 +1,14 @@
 import type { AttemptResult } from "./outcome.ts"
 import type { Verdict } from "./retry-policy.ts"
 
-/** What came of an attempt, and when it ended (ms since the epoch). */
+/** The outcome of an attempt, and when the attempt ended (`at`, ms since the epoch). */
 export interface AttemptOutcome {
-  /** As far as it is kept, without secrets. */
+  /** The part of the result that is kept, without secrets. */
   readonly result: AttemptResult
   readonly verdict: Verdict
-  /** The receiver wants no more of anything. */
+  /** The receiver refuses all further deliveries. */
   readonly gone: boolean
-  /** The receiver has too much to do: it answered 429 or 503, or not in time. */
+  /** The receiver is overloaded: it answered 429 or 503, or timed out. */
   readonly overloaded: boolean
   readonly at: number
 }

@@ -16,7 +16,9 @@ const isOrdered = ({
     ? undefined
     : "must have a coolDown that is not longer than its maxCoolDown"
 
-/** A circuit in an endpoint's configuration: what is left out is as in {@link defaultCircuit}. */
+/**
+ * A circuit in an endpoint's configuration. Settings left out default to {@link defaultCircuit}.
+ */
 export const Circuit = Schema.Struct({
   failures: Schema.optionalKey(count(10_000)),
   rate: Schema.optionalKey(
@@ -38,27 +40,30 @@ export const Circuit = Schema.Struct({
 }).check(Schema.makeFilter(isOrdered))
 export type Circuit = typeof Circuit.Type
 
-/** When a circuit opens, for how long, and what then; all there, with the defaults filled in. */
+/** When a circuit opens, for how long, and what happens then, with the defaults filled in. */
 export interface CircuitSettings {
-  /** Transient failures in a row that open it. */
+  /** Consecutive transient failures that open the circuit. */
   readonly failures: number
-  /** A share of failures that opens it, however successes lie in between. (Absent: none does) */
+  /**
+   * The failure rate that opens the circuit, regardless of successes in between. Absent: no rate
+   * opens it.
+   */
   readonly rate?: FailureRate
   /** The first cool-down, ms. */
   readonly coolDown: number
-  /** What the cool-down doubles up to, ms. */
+  /** The upper bound of the cool-down, which doubles, ms. */
   readonly maxCoolDown: number
-  /** Probes that must succeed before it closes. */
+  /** Successful probes needed to close the circuit. */
   readonly successes: number
-  /** What becomes of deliveries meanwhile. */
+  /** Where deliveries go while the circuit is open. */
   readonly onOpen: "backlog" | "dead-letter"
-  /** An endpoint that has done nothing but fail for so long (ms) is disabled. */
+  /** An endpoint that only fails for this long is disabled, ms. */
   readonly giveUpAfter: number
-  /** So many permanent failures in a row disable the endpoint. */
+  /** Consecutive permanent failures that disable the endpoint. */
   readonly permanentFailures: number
 }
 
-/** So many percent of the attempts within `over` (ms), where there were at least `of`. */
+/** `percent` of the attempts within `over` (ms) fail, out of at least `of` attempts. */
 export interface FailureRate {
   readonly percent: number
   readonly of: number
@@ -81,8 +86,8 @@ export const defaultCircuit: CircuitSettings = {
 }
 
 /**
- * A circuit's settings with the defaults filled in. Where only one of the two cool-downs is given
- * and the other's default does not go with it, it is that long, too.
+ * Returns a circuit's settings with the defaults filled in. If only one cool-down is given and the
+ * other's default would contradict it, the other takes the same value.
  */
 export const circuitSettings = (circuit: Circuit = {}): CircuitSettings => {
   const { coolDown, giveUpAfter, maxCoolDown, rate, ...numbers } = circuit

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from "node:util"
 import { Configuration } from "./configuration.ts"
 
-/** A setting that differs between two configurations, as JSON; absent where it is not set. */
+/** A setting that differs between two configurations. Values are JSON, absent if not set. */
 export interface SettingDifference {
   /**
-   * Its name in the configuration, `circuit.failures` for a part of one. Of `url` scheme, host and
-   * port are told: where they are the same, its path or its query differs.
+   * The name in the configuration, such as `circuit.failures` for a part of a setting. Of `url`,
+   * only scheme, host and port are shown: if these are equal, the path or the query differs.
    */
   readonly setting: string
   readonly from?: unknown
@@ -17,7 +17,7 @@ type Parts = Readonly<Record<string, unknown>>
 const isParts = (value: unknown): value is Parts =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Settings that are compared part by part, with what stands for one that is not set. */
+/** Settings that are compared part by part, with the value that replaces an unset one. */
 const divided: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ["retry", undefined],
   ["circuit", {}],
@@ -48,9 +48,9 @@ const comparedInParts = (
 }
 
 /**
- * The settings that differ, in the order of the configuration.
+ * Returns the settings that differ, in the order of the configuration.
  *
- * @param before undefined for a new endpoint: then all that is set differs.
+ * @param before undefined for a new endpoint: all its settings differ.
  */
 export const differencesOf = (
   before: Configuration | undefined,

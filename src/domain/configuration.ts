@@ -6,19 +6,19 @@ import { Endpoint } from "./endpoint.ts"
 const { fields } = Endpoint
 
 /**
- * An endpoint's configuration without its secrets: what the history tells of it. A URL's path and
- * query and the values of headers may be credentials; of these only a digest and the names are told.
+ * An endpoint's configuration without its secrets, as the history records it. A URL's path and
+ * query and the values of headers may be credentials: only a digest and the names are recorded.
  */
 export const Configuration = Schema.Struct({
   generation: fields.generation,
   /** Scheme, host and port of its URL. */
   origin: Schema.String,
-  /** SHA-256 of the whole URL, the first 12 hex digits: tells whether it has changed. */
+  /** The first 12 hex digits of the SHA-256 of the whole URL. Shows whether the URL has changed. */
   urlDigest: Schema.String,
   types: fields.types,
   sign: fields.sign,
   signatureHeader: fields.signatureHeader,
-  /** When each secret was made and until when it is valid, ms since the epoch; newest first. */
+  /** When each secret was created and until when it is valid, ms since the epoch; newest first. */
   secrets: Schema.Array(
     Schema.Struct({ createdAt: Schema.Number, until: Schema.optionalKey(Schema.Number) })
   ),
@@ -29,22 +29,22 @@ export const Configuration = Schema.Struct({
   circuit: fields.circuit,
   timeout: fields.timeout,
   redirects: fields.redirects,
-  /** Names of its own headers, sorted. */
+  /** Names of the endpoint's own headers, sorted. */
   headers: Schema.Array(Schema.String),
   contact: fields.contact,
   alerts: fields.alerts,
   disabled: fields.disabled,
   paused: fields.paused
 })
-/** As JSON: durations are texts. */
+/** As JSON: durations are strings. */
 export type Configuration = typeof Configuration.Encoded
 
-/** One change of an endpoint's configuration, under the revision that the endpoints bucket gave it. */
+/** One change of an endpoint's configuration, with its revision in the endpoints bucket. */
 export const ConfigurationChange = Schema.Struct({
   revision: Schema.Int,
-  /** When the bucket stored it, ms since the epoch; 0 where its removal left no trace. */
+  /** When the bucket stored the change, ms since the epoch. 0 if a removal left no entry. */
   storedAt: Schema.Number,
-  /** The configuration since then. None where the endpoint was removed, or cannot be read. */
+  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
   now: Schema.optionalKey(Schema.toEncoded(Configuration)),
   isUnreadable: Schema.optionalKey(Schema.Literal(true))
 })
@@ -53,7 +53,7 @@ export type ConfigurationChange = typeof ConfigurationChange.Type
 const digestOf = (url: string): string =>
   createHash("sha256").update(url).digest("hex").slice(0, 12)
 
-/** What may be told of a configuration. */
+/** Returns the part of an endpoint's configuration that the history may record. */
 export const configurationOf = (endpoint: EndpointJson): Configuration => {
   const {
     createdAt: _,

@@ -3,7 +3,7 @@ import type { Content, EventIdentity, GetHeader } from "./event.ts"
 import { contentOf, eventName, readEventName } from "./event.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
 
-/** What is known of a delivery from its attempts so far. Times in ms since the epoch. */
+/** The progress of a delivery in its round. Times in ms since the epoch. */
 export const Progress = Schema.Struct({
   /** Requests made in this round. */
   attempts: Schema.Int,
@@ -13,14 +13,14 @@ export const Progress = Schema.Struct({
   lastStatus: Schema.optionalKey(Schema.Int),
   lastErrorClass: Schema.optionalKey(ErrorClass),
   lastError: Schema.optionalKey(Schema.String),
-  /** Its last attempt was the last of all: it ends for this reason. */
+  /** The last attempt was final, and the delivery ends for this reason. */
   ends: Schema.optionalKey(DeadReason)
 })
 export type Progress = typeof Progress.Type
 
 export const untried: Progress = { attempts: 0 }
 
-/** One event for one endpoint, as a message carries it beside the event's bytes. */
+/** One event for one endpoint, as a message carries it in addition to the event's bytes. */
 export interface Delivery extends EventIdentity {
   readonly tenant: string
   readonly endpoint: string
@@ -30,51 +30,61 @@ export interface Delivery extends EventIdentity {
   readonly round: string
   /** When the round began, ms since the epoch. */
   readonly began: number
-  /** When it is given up, ms since the epoch; fixed when the round begins. */
+  /** Give-up deadline, ms since the epoch. Fixed when the round begins. */
   readonly deadline: number
-  /** The endpoint as routing saw it. */
+  /** The endpoint's configuration that the router saw. */
   readonly generation: string
   readonly revision: number
   readonly content: Content
   readonly progress: Progress
-  /** Where it was moved from: a `placeName`. */
+  /** The place that the message was moved from: a `placeName`. */
   readonly origin?: string
 }
 
-/** `<event id>.<endpoint id>`: how a delivery is shown. */
+/** Returns `<event id>.<endpoint id>`, the id that people see. */
 export const deliveryId = (delivery: Pick<Delivery, "event" | "endpoint">): string =>
-  // Joined it is in one piece; V8 takes twice as long to write a fact that holds a text in parts.
+  // join() returns a flat string. V8 takes twice as long to serialize a fact that holds a
+  // concatenated one.
   [delivery.event, delivery.endpoint].join(".")
 
-/** What tells the deliveries of one endpoint from each other: an event may come to it in several rounds. */
+/**
+ * Identifies a delivery among those of one endpoint. One event may reach an endpoint in several
+ * rounds.
+ */
 export type RoundIdentity = Pick<Delivery, "eventSeq" | "eventAt" | "round">
 
-/** What tells a round from all others. */
+/** Identifies a round among all rounds. */
 export type DeliveryIdentity = RoundIdentity & Pick<Delivery, "tenant" | "endpoint">
 
-/** What a round is called among those of its endpoint, in ids and keys: `<sequence>@<ms>.<round>`. */
+/**
+ * Returns the name of a round in ids and keys, unique within its endpoint:
+ * `<sequence>@<ms>.<round>`.
+ */
 export const roundKey = (of: RoundIdentity): string => `${eventName(of)}.${of.round}`
 
-/** The round that a {@link roundKey} stands for; undefined where it is none. */
+/** Parses a {@link roundKey}. Returns undefined for any other text. */
 export const readRoundKey = (key: string): RoundIdentity | undefined => {
   const dot = key.indexOf(".")
   const event = readEventName(key.slice(0, dot))
   return event === undefined ? undefined : { ...event, round: key.slice(dot + 1) }
 }
 
-/** The {@link eventName} of the event that a message's headers name. */
+/** Returns the {@link eventName} of the event that a message's headers name. */
 export const eventNameIn = (get: GetHeader): string =>
   `${get("petrel-event-seq")}@${get("petrel-event-at")}`
 
-/** The {@link roundKey} of the round that a message's headers name. */
+/** Returns the {@link roundKey} of the round that a message's headers name. */
 export const roundKeyIn = (get: GetHeader): string => `${eventNameIn(get)}.${get("petrel-round")}`
 
-/** The round that routing begins. */
+/** The round that routing starts. */
 export const firstRound = "0"
 
 type Pair = readonly [name: string, value: string]
 
-/** The headers of a delivery's message: built anew at every hop, never copied from the last one. */
+/**
+ * Returns the headers of a delivery's message. They are rebuilt at every hop, never copied from the
+ * previous message.
+ */
 export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pair> => {
   const headers: Array<Pair> = [
     ["Nats-Msg-Id", messageId],
@@ -100,10 +110,10 @@ export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pa
 const decodeProgress = Schema.decodeUnknownOption(Schema.fromJsonString(Progress))
 
 /**
- * Reads a delivery from its message.
+ * Parses a delivery from its message.
  *
- * @param subject of which the last two tokens are tenant and endpoint.
- * @returns undefined where the message is none of ours.
+ * @param subject its last two tokens are tenant and endpoint.
+ * @returns undefined if the message is no delivery of Petrel.
  */
 export const parseDelivery = (subject: string, get: GetHeader): Delivery | undefined => {
   const tokens = subject.split(".")
@@ -145,10 +155,11 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
 }
 
 /**
- * Which delivery a message is, where it cannot be read as a whole: a newer version may have written it.
+ * Identifies the delivery of a message that cannot be parsed as a whole, since a newer version may
+ * have written it.
  *
- * @param subject of which the last two tokens are tenant and endpoint.
- * @returns undefined where its headers do not say.
+ * @param subject its last two tokens are tenant and endpoint.
+ * @returns undefined if the headers do not identify one.
  */
 export const identifyDelivery = (subject: string, get: GetHeader): DeliveryIdentity | undefined => {
   const [tenant, endpoint] = subject.split(".").slice(-2)

@@ -1,11 +1,11 @@
 import { Duration, Schema } from "effect"
 
-/** Longer ones are mistakes, and more than a broker's timers hold. */
+/** Longer durations are mistakes, and exceed the range of the broker's timers. */
 const maxDurationMs = 366 * 24 * 60 * 60 * 1000
 
 /**
- * A length of time as people write it ("30 seconds", "1 hour"): from 1 ms to 366 days.
- * Decodes to a Duration, encodes back to such a string.
+ * A duration as people write it ("30 seconds", "1 hour"), from 1 ms to 366 days. Decodes to a
+ * Duration and encodes to such a string.
  */
 export const PositiveDuration = Schema.DurationFromString.check(
   Schema.makeFilter((duration: Duration.Duration) =>

@@ -17,11 +17,11 @@ const isHttpUrl = (text: string): string | undefined => {
   return undefined
 }
 
-/** Headers that Petrel or HTTP itself sets: an endpoint's own headers may not use them. */
+/** Headers that Petrel or HTTP sets. An endpoint's own headers may not use them. */
 const reserved =
   /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|user-agent|traceparent|tracestate|webhook-.*|petrel-.*|x-hub-signature-256)$/
 
-/** What keeps a name from being one of an endpoint's own headers, or undefined. */
+/** Returns why an endpoint may not have a header of this name, or undefined. */
 export const headerNameProblem = (name: string): string | undefined => {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return "must be a valid header name"
   if (reserved.test(name.toLowerCase())) return "is a header that Petrel or HTTP sets itself"
@@ -34,11 +34,15 @@ const HeaderValue = Schema.String.check(
   )
 )
 
-/** How requests are signed: Standard Webhooks v1 or v1a, Stripe style, GitHub style, or not at all. */
+/**
+ * How requests are signed: Standard Webhooks v1 or v1a, Stripe style, GitHub style, or not at all.
+ */
 export const Scheme = Schema.Literals(["standard", "standard-ed25519", "stripe", "github", "none"])
 export type Scheme = typeof Scheme.Type
 
-/** A signing secret. `until` (ms since the epoch) is set on one that a rotation has replaced. */
+/**
+ * A signing secret. A rotation sets `until` (ms since the epoch) on the secret that it replaces.
+ */
 export const Secret = Schema.Struct({
   value: Schema.String,
   createdAt: Schema.Number,
@@ -46,7 +50,7 @@ export const Secret = Schema.Struct({
 })
 export type Secret = typeof Secret.Type
 
-/** Why and since when (ms since the epoch) an endpoint takes no deliveries. */
+/** Why and since when (ms since the epoch) an endpoint accepts no deliveries. */
 export const Disabled = Schema.Struct({
   at: Schema.Number,
   reason: Schema.String,
@@ -54,7 +58,10 @@ export const Disabled = Schema.Struct({
 })
 export type Disabled = typeof Disabled.Type
 
-/** Since when (ms since the epoch) a human keeps an endpoint's deliveries back, to go out later. */
+/**
+ * Since when (ms since the epoch) an operator holds back an endpoint's deliveries, to be sent
+ * later.
+ */
 export const Paused = Schema.Struct({
   at: Schema.Number,
   by: Schema.String,
@@ -62,14 +69,17 @@ export const Paused = Schema.Struct({
 })
 export type Paused = typeof Paused.Type
 
-/** How many requests an endpoint takes in a second, and how many at once after a pause. */
+/** The sustained rate of requests to an endpoint, and the burst after a pause. */
 export const RateLimit = Schema.Struct({
   perSecond: Schema.Finite.check(Schema.isBetween({ minimum: 1 / 3600, maximum: 100_000 })),
   burst: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 })
 export type RateLimit = typeof RateLimit.Type
 
-/** Event types that an endpoint may want: each new event type of its tenant is compared with them all. */
+/**
+ * Upper bound of an endpoint's event types: the router compares each new event type of the tenant
+ * with all of them.
+ */
 export const maxTypes = 200
 
 const tooManyTypes = ({ length }: ReadonlyArray<string>): string | undefined =>
@@ -80,35 +90,40 @@ export const Endpoint = Schema.Struct({
   v: Schema.Literal(1),
   tenant: Token,
   id: Token,
-  /** Made anew each time an endpoint of this name is added: old work does not pass to a new endpoint. */
+  /**
+   * Created each time an endpoint of this name is added, so that old deliveries do not go to a new
+   * endpoint.
+   */
   generation: Schema.String,
   url: Schema.String.check(Schema.makeFilter(isHttpUrl)),
-  /** Event types it wants, as NATS wildcards. (Default: all) */
+  /** Subscribed event types, as NATS wildcards. (Default: all) */
   types: Schema.NonEmptyArray(TypeFilter).check(Schema.makeFilter(tooManyTypes)),
   sign: Scheme,
   /** Name of the signature header in Stripe style. (Default: petrel-signature) */
   signatureHeader: Schema.optionalKey(HeaderName),
   /** Newest first. Empty only for `sign: none`. */
   secrets: Schema.Array(Secret),
-  /** The name of a preset, or a policy of its own. (Default: "default") */
+  /** The name of a preset, or an inline policy. (Default: "default") */
   retry: Schema.Union([Schema.String, RetryPolicy]),
-  /** Requests at the same time. (Default: 10) */
+  /** Concurrent requests. (Default: 10) */
   maxInFlight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
-  /** Fewer at the same time while it answers 429 or slows down. (Default: false) */
+  /** Lowers the concurrency while the endpoint answers 429 or slows down. (Default: false) */
   adapt: Schema.optionalKey(Schema.Boolean),
   /** (Default: none) */
   rate: Schema.optionalKey(RateLimit),
-  /** When it is spared, and given up. (Default: all as in the default circuit) */
+  /**
+   * When the circuit opens, and when the endpoint is disabled. (Default: as in the default circuit)
+   */
   circuit: Schema.optionalKey(Circuit),
-  /** Limit for a whole attempt, redirects included. (Default: the policy's, else 30 seconds) */
+  /** Time-out of a whole attempt, including redirects. (Default: the policy's, else 30 seconds) */
   timeout: Schema.optionalKey(PositiveDuration),
   /** Redirects followed before the attempt fails; 0 follows none. (Default: 3) */
   redirects: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
-  /** Sent with every request, but not across a redirect to another origin. */
+  /** Sent with every request, except across a redirect to another origin. */
   headers: Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
-  /** Whom to tell when it does not work: an address, a channel, a name. */
+  /** Whom to notify of problems: an address, a channel, a name. */
   contact: Schema.optionalKey(Contact),
-  /** When alerts are raised about it. (Default: as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: as set for its tenant) */
   alerts: Schema.optionalKey(AlertChoice),
   disabled: Schema.optionalKey(Disabled),
   paused: Schema.optionalKey(Paused),
@@ -118,15 +133,18 @@ export const Endpoint = Schema.Struct({
 export type Endpoint = typeof Endpoint.Type
 export type EndpointJson = typeof Endpoint.Encoded
 
-/** True for an endpoint that gets its tenant's alerts: no event is made of one that is about it. */
+/**
+ * Returns true for an endpoint that receives its tenant's alerts. Alerts about such an endpoint
+ * produce no event.
+ */
 export const isOperational = ({ types }: Pick<Endpoint, "types">): boolean => types.some(isOwnType)
 
-/** When an endpoint's circuit opens and closes, and when the endpoint is given up. */
+/** Returns when the endpoint's circuit opens and closes, and when the endpoint is disabled. */
 export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettings =>
   circuitSettings(circuit)
 
-/** `<tenant>.<endpoint>`: the key of an endpoint in its bucket. */
+/** Returns the endpoint's key in its bucket, `<tenant>.<endpoint>`. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
 
-/** Whether a key of the bucket may be that of an endpoint. */
+/** Returns true if a key of the bucket has the form of an endpoint's key. */
 export const isEndpointKey = (key: string): boolean => key.split(".").length === 2

@@ -2,24 +2,27 @@ import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
 import { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-filter.ts"
 
-/** Looks up a message header by its lower-case name: the first value, or undefined where there is none or an empty one. */
+/**
+ * Returns the first value of a message header by its lower-case name; undefined if it is absent or
+ * empty.
+ */
 export type GetHeader = (name: string) => string | undefined
 
 /**
- * What tells one event from all others: its sequence in EVENTS and when the broker stored it there, ms
- * since the epoch. The sequence alone does not: a stream that loses its end gives it again.
+ * Identifies an event: its sequence in EVENTS and the time the broker stored it, ms since the
+ * epoch. The sequence alone is not unique: a truncated stream assigns it again.
  */
 export interface EventIdentity {
   readonly eventSeq: number
   readonly eventAt: number
 }
 
-/** An event's identity as one word, for ids and keys: `<sequence>@<ms>`. */
+/** Returns an event's identity as one word, for ids and keys: `<sequence>@<ms>`. */
 export const eventName = ({ eventAt, eventSeq }: EventIdentity): string => `${eventSeq}@${eventAt}`
 
 const eventNamePattern = /^(\d+)@(\d+)$/
 
-/** The identity that an {@link eventName} stands for; undefined where it is none. */
+/** Parses an {@link eventName}. Returns undefined for any other text. */
 export const readEventName = (name: string): EventIdentity | undefined => {
   const [, seq, at] = eventNamePattern.exec(name) ?? []
   return seq === undefined || at === undefined
@@ -27,34 +30,34 @@ export const readEventName = (name: string): EventIdentity | undefined => {
     : { eventSeq: Number(seq), eventAt: Number(at) }
 }
 
-/** An event as it lies in EVENTS, without its bytes. */
+/** An event as EVENTS stores it, without its bytes. */
 export interface Event {
-  /** Sequence in EVENTS; with `at` its identity. */
+  /** Sequence in EVENTS. Together with `at` it identifies the event. */
   readonly seq: number
   readonly tenant: string
   readonly type: string
-  /** Label for receivers: the publisher's `Nats-Msg-Id`, else one made by {@link eventId}. */
+  /** The label that receivers see: the publisher's `Nats-Msg-Id`, or one from {@link eventId}. */
   readonly id: string
   /** When the broker stored it, ms since the epoch. */
   readonly at: number
   readonly content: Content
 }
 
-/** Headers of a publisher that go along to the receiver. */
+/** The publisher's headers that are forwarded to receivers. */
 export interface Content {
   readonly contentType?: string
   readonly traceparent?: string
   readonly tracestate?: string
 }
 
-/** Who and what a published subject names, or why it names nobody. */
+/** The tenant and type of a published subject, or the problem with it. */
 export type EventSubject =
   | { readonly tenant: string; readonly type: string }
   | { readonly problem: string; readonly tenant: string | undefined }
 
 /**
- * Takes `<root>.<tenant>.<type…>` apart. Types of Petrel's own events are valid under the root of
- * these only, where no publisher may publish, and no others are valid there.
+ * Parses `<root>.<tenant>.<type…>`. Types of Petrel's own events are valid only under the alert
+ * root, where no publisher may publish. No other types are valid there.
  */
 export const parseEventSubject = (
   subject: string,
@@ -77,9 +80,9 @@ export const parseEventSubject = (
 }
 
 /**
- * What a subject names, for an event with these headers. The broker answers a publisher on whatever
- * subject it asks to be answered on, a subject of Petrel's own events among them; but its answers
- * have no id, and Petrel's own events have one.
+ * Rejects an event of Petrel's own without an id. The broker sends publish acknowledgements to any
+ * reply subject that a publisher names, including a subject of Petrel's own events. Such replies
+ * have no id, but Petrel's own events have one.
  */
 export const subjectWithId = (subject: EventSubject, get: GetHeader): EventSubject =>
   "problem" in subject || !isOwnType(subject.type) || get("nats-msg-id") !== undefined
@@ -89,9 +92,10 @@ export const subjectWithId = (subject: EventSubject, get: GetHeader): EventSubje
 const idPattern = /^[\x21-\x7e]{1,255}$/
 
 /**
- * The id receivers see. In place of one that HTTP could not carry as a header stands
- * `evt_<sequence>_<time stored>`, the time in ms to the base of 36: a receiver that remembers ids
- * must not take an event for another that had the sequence before.
+ * Returns the id that receivers see. An id that is not valid in an HTTP header is replaced by
+ * `evt_<sequence>_<time stored>`, with the time in ms in base 36. The time is part of it because a
+ * truncated stream assigns a sequence again, and receivers that remember ids must not confuse the
+ * two events.
  */
 export const eventId = (messageId: string | undefined, seq: number, at: number): string =>
   messageId !== undefined && idPattern.test(messageId) ? messageId : `evt_${seq}_${at.toString(36)}`
@@ -100,7 +104,9 @@ const contentTypePattern = /^[\x20-\x7e]{1,255}$/
 const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/
 
-/** The allow-list: what of a publisher's headers is taken along. Anything else ends here. */
+/**
+ * Returns the publisher's headers that are forwarded. Any header not on this allow-list is dropped.
+ */
 export const contentOf = (get: GetHeader): Content => {
   const contentType = get("content-type")
   const traceparent = get("traceparent")

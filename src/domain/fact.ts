@@ -3,7 +3,7 @@ import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Response } from "./outcome.ts"
 
-/** Facts that are news but not bad news. */
+/** Facts that report no failure. */
 export const okKinds = [
   "routed",
   "delivered",
@@ -19,7 +19,7 @@ export const okKinds = [
   "discarded",
   "alert-cleared"
 ] as const
-/** Facts that alerts are made of: the broker republishes them on the failure subjects. */
+/** Facts that report a failure. The broker republishes them on the failure subjects. */
 export const failureKinds = [
   "attempt-failed",
   "dead-lettered",
@@ -32,13 +32,15 @@ export const failureKinds = [
 export const factKinds = [...okKinds, ...failureKinds] as const
 export type FactKind = (typeof factKinds)[number]
 
-/** The part of a history subject that says whether the broker republishes the fact. */
+/**
+ * Returns the token of a history subject that determines whether the broker republishes the fact.
+ */
 export const factResult = (kind: FactKind): "ok" | "failure" =>
   (okKinds as ReadonlyArray<string>).includes(kind) ? "ok" : "failure"
 
 /**
- * Facts that an attempt succeeded: recorded by the worker that owned the delivery's partition, or by
- * one that had owned it when the request went out.
+ * Facts of a successful attempt: recorded by the owner of the delivery's partition, or by a worker
+ * that owned it when the request was sent.
  */
 export const successKinds = [
   "delivered",
@@ -47,12 +49,15 @@ export const successKinds = [
 export const isSuccess = (kind: FactKind): boolean =>
   kind === "delivered" || kind === "delivered-late"
 
-/** The reason of an attempt that was made while another plan came to count, which does not name the endpoint. */
+/**
+ * The reason of an attempt whose plan lost to another router's plan that does not name the
+ * endpoint.
+ */
 export const plannedOtherwise = "planned-otherwise"
 
 /**
- * A message in a stream. `at` is when it was stored, ms since the epoch: a stream that loses its end
- * gives the sequence again.
+ * A message in a stream. `at` is when it was stored, ms since the epoch. It is part of the identity
+ * because a truncated stream assigns a sequence again.
  */
 export const Place = Schema.Struct({
   stream: Schema.String,
@@ -61,18 +66,18 @@ export const Place = Schema.Struct({
 })
 export type Place = typeof Place.Type
 
-/** `<stream>:<sequence>:<ms>`: a place as headers and ids of messages carry it. */
+/** Returns `<stream>:<sequence>:<ms>`, the form in headers and message ids. */
 export const placeName = ({ at, seq, stream }: Place): string => `${stream}:${seq}:${at}`
 
 const placePattern = /^(.+):(\d+):(\d+)$/
 
-/** The place that a header names, or undefined where it names none. */
+/** Parses a {@link placeName}. Returns undefined for any other text. */
 export const readPlace = (name: string): Place | undefined => {
   const [, stream, seq, at] = placePattern.exec(name) ?? []
   return stream === undefined ? undefined : { stream, seq: Number(seq), at: Number(at) }
 }
 
-/** An endpoint as a plan names it: which configuration the router saw. */
+/** An endpoint in a plan, with the configuration that the router saw. */
 export const Planned = Schema.Struct({
   id: Schema.String,
   generation: Schema.String,
@@ -83,45 +88,45 @@ export const Planned = Schema.Struct({
 export type Planned = typeof Planned.Type
 
 /**
- * A part of the plan for one event. Parts follow each other in the order of endpoint ids;
- * the part with `last` ends the plan.
+ * A part of the plan of one event. Parts are ordered by endpoint id. The part with `last` completes
+ * the plan.
  */
 export const Plan = Schema.Struct({
   part: Schema.Int,
   last: Schema.Boolean,
   endpoints: Schema.Array(Planned),
   skipped: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String })),
-  /** Revision of the endpoints bucket up to which its maker knew all changes. */
+  /** The revision of the endpoints bucket up to which the router had seen all changes. */
   directory: Schema.optionalKey(Schema.Int)
 })
 export type Plan = typeof Plan.Type
 
 /**
- * One record of the history stream. Times in ms since the epoch, durations in ms. What is undefined
- * is not written.
+ * One record of the history stream. Times in ms since the epoch, durations in ms. Undefined fields
+ * are not written.
  */
 export const Fact = Schema.Struct({
   v: Schema.Literal(1),
   kind: Schema.Literals(factKinds),
   at: Schema.Number,
   tenant: Schema.String,
-  /** `_` where no endpoint is meant. */
+  /** `_` if the fact is about no endpoint. */
   endpoint: Schema.String,
   /** The event's id, a label. */
   event: Schema.optional(Schema.String),
   /** The event's sequence in EVENTS. */
   eventSeq: Schema.optional(Schema.Int),
-  /** When the event was stored; with its sequence its identity. */
+  /** When the event was stored. Together with the sequence it identifies the event. */
   eventAt: Schema.optional(Schema.Number),
   type: Schema.optional(Schema.String),
   /** `<event id>.<endpoint id>` */
   delivery: Schema.optional(Schema.String),
-  /** In `redelivered` and `replayed` the one that begins, in `discarded` the one that had ended. */
+  /** In `redelivered` and `replayed` the new round, in `discarded` the round that had ended. */
   round: Schema.optional(Schema.String),
   attempt: Schema.optional(Schema.Int),
-  /** The message that this fact settles, or whose attempt it tells of. */
+  /** The message that this fact settles, or whose attempt it records. */
   from: Schema.optional(Place),
-  /** Where that message was moved from: a {@link placeName}. */
+  /** The place that this message was moved from: a {@link placeName}. */
   origin: Schema.optional(Schema.String),
   status: Schema.optional(Schema.Int),
   error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
@@ -131,17 +136,17 @@ export const Fact = Schema.Struct({
   response: Schema.optional(Response),
   nextAttemptAt: Schema.optional(Schema.Number),
   /**
-   * How a retry waits: as a NAK of the same message, or as a schedule of the broker. Not told where
-   * the attempt was made from the event: that is decided in the queue.
+   * How a retry waits: as a NAK of the same message, or as a schedule of the broker. Absent for a
+   * direct delivery: the queue decides it later.
    */
   wait: Schema.optional(Schema.Literals(["nak", "schedule"])),
   deadline: Schema.optional(Schema.Number),
   reason: Schema.optional(Schema.Union([DeadReason, Schema.String])),
-  /** Sequence of the dead letter in DEAD: what an end left, or what is sent again or discarded. */
+  /** Sequence in DEAD of the dead letter that is created, sent again or discarded. */
   dead: Schema.optional(Schema.Int),
   /**
-   * In `routed`; in the `delivered` of an event that goes to one endpoint alone, and was taken at
-   * once, so that no fact told of its plan before.
+   * Present in `routed`. Also present in the `delivered` of an event with a single endpoint that
+   * was delivered directly, so that no earlier fact recorded its plan.
    */
   plan: Schema.optional(Plan),
   /** In `endpoint-changed`. */
@@ -149,11 +154,11 @@ export const Fact = Schema.Struct({
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),
-  /** Who asked for it: `user@host`, or what was given. */
+  /** Who requested it: `user@host`, or the value of `--by`. */
   by: Schema.optional(Schema.String),
   /**
-   * With `by`, and where an endpoint was changed, enabled, disabled, paused or resumed: the broker's user whose
-   * connection told it.
+   * Present with `by`, and on changes of an endpoint's configuration or state: the broker user
+   * whose connection requested it.
    */
   user: Schema.optional(Schema.String),
   /** The event's traceparent. */

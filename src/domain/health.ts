@@ -1,55 +1,55 @@
 import { Schema } from "effect"
 
 /**
- * Closed: deliveries are attempted. Open: none is. Half-open: one at a time, to see whether the
- * receiver is back.
+ * Closed: deliveries are attempted. Open: none is attempted. Half-open: one probe at a time tests
+ * the receiver.
  */
 export const CircuitState = Schema.Literals(["closed", "open", "half-open"])
 export type CircuitState = typeof CircuitState.Type
 
 /**
- * How an endpoint has fared: the value under `<tenant>.<endpoint>` in the health bucket. Times in ms
- * since the epoch.
+ * The health of an endpoint: the value under `<tenant>.<endpoint>` in the health bucket. Times in
+ * ms since the epoch.
  */
 export const Health = Schema.Struct({
   v: Schema.Literal(1),
-  /** Of the endpoint that is meant: one made again under the same name begins anew. */
+  /** The generation of the endpoint. An endpoint added again under the same name starts healthy. */
   generation: Schema.String,
   circuit: Schema.Struct({
     state: CircuitState,
-    /** 0: as long as anybody knows. */
+    /** 0: no change of the circuit's state is known. */
     since: Schema.Number,
     /**
-     * The latest cool-down, ms. A closed circuit keeps it until its traffic is back in full, so that
-     * what fails before then cools down for longer, not for as long as the first time.
+     * The latest cool-down, ms. A closed circuit keeps it until traffic has ramped up, so that a
+     * failure before then starts a longer cool-down, not the first one.
      */
     coolDown: Schema.optionalKey(Schema.Number),
-    /** When it may be probed. */
+    /** When the next probe may be sent. */
     until: Schema.optionalKey(Schema.Number),
-    /** Probes that succeeded since it was half-opened. */
+    /** Successful probes since the circuit became half-open. */
     successes: Schema.optionalKey(Schema.Int),
-    /** The delivery that was the latest probe: the next one should be another. */
+    /** The delivery of the latest probe. The next probe should use another one. */
     lastProbe: Schema.optionalKey(Schema.String),
     /** Why it opened. */
     why: Schema.optionalKey(Schema.String)
   }),
-  /** Transient failures since the endpoint last answered with anything else. */
+  /** Transient failures since the endpoint last gave any other answer. */
   failuresInRow: Schema.Int,
   /** Permanent failures since the last success. */
   permanentInRow: Schema.Int,
-  /** When the first of the failures in a row came. */
+  /** The time of the first of the consecutive failures. */
   failingSince: Schema.optionalKey(Schema.Number),
-  /** When it will have failed for too long and is disabled. */
+  /** When the endpoint is disabled if it keeps failing. */
   giveUpAt: Schema.optionalKey(Schema.Number),
-  /** Until when the receiver asked to be left alone. */
+  /** The end of the receiver's Retry-After. */
   notBefore: Schema.optionalKey(Schema.Number),
-  /** Of the latest failure. */
+  /** The status of the latest failure. */
   lastStatus: Schema.optionalKey(Schema.Int),
   lastError: Schema.optionalKey(Schema.String)
 })
 export type Health = typeof Health.Type
 
-/** That of an endpoint of which nothing bad is known. */
+/** Returns the health of an endpoint without recorded failures. */
 export const healthy = (generation: string): Health => ({
   v: 1,
   generation,
@@ -58,7 +58,10 @@ export const healthy = (generation: string): Health => ({
   permanentInRow: 0
 })
 
-/** True where nothing is worth storing: what is not stored counts as {@link healthy}. */
+/**
+ * Returns true if the health need not be stored. An endpoint without a stored value counts as
+ * {@link healthy}.
+ */
 export const isHealthy = ({ circuit, failuresInRow, notBefore, permanentInRow }: Health): boolean =>
   circuit.state === "closed" &&
   circuit.coolDown === undefined &&

@@ -1,22 +1,22 @@
-/** Names of streams, buckets and subjects: the only place that puts one together or takes one apart. */
+/** Names of streams, buckets and subjects. Only this file builds and parses them. */
 
 export interface Names {
   /** First token(s) of the subjects that platforms publish to. */
   readonly eventRoot: string
-  /** First tokens of the subjects of Petrel's own events, the alerts, to which only workers publish. */
+  /** First tokens of the subjects of Petrel's own events (alerts). Only workers publish to them. */
   readonly alertRoot: string
   readonly events: string
-  /** Where an installation with tenants' streams stores what is published in its own account. */
+  /** With tenants' streams, the stream for events that are published in Petrel's own account. */
   readonly ownEvents: string
   /** The stream of a tenant, in the tenant's account. */
   readonly tenantEvents: (tenant: string) => string
-  /** The tenant whose stream has a name; undefined where it is nobody's. */
+  /** Returns the tenant of a stream, or undefined. */
   readonly tenantOf: (stream: string) => string | undefined
-  /** Which events came from where: what a source brings twice is known by it. */
+  /** The origins of events. Used to detect events that a source published again. */
   readonly origins: string
   readonly history: string
   readonly dead: string
-  /** Every change of an endpoint's configuration, copied from the history and kept for good. */
+  /** Every change of an endpoint's configuration, copied from the history and never deleted. */
   readonly configuration: string
   readonly deliveries: (partition: number) => string
   readonly backlog: (partition: number) => string
@@ -32,9 +32,9 @@ export interface Names {
   readonly subjects: {
     readonly allEvents: string
     readonly eventsOf: (tenant: string) => string
-    /** In front of JetStream's requests to a tenant's account. */
+    /** The prefix of JetStream requests to a tenant's account. */
     readonly tenantApi: (tenant: string) => string
-    /** On which the stream of a tenant delivers its events. */
+    /** The subject on which a tenant's stream delivers its events. */
     readonly tenantDeliver: (tenant: string) => string
     readonly origin: string
     readonly event: (tenant: string, type: string) => string
@@ -46,9 +46,9 @@ export interface Names {
     readonly backlogOf: (partition: number) => string
     readonly schedule: (partition: number, id: string) => string
     readonly schedulesOf: (partition: number) => string
-    /** On which the owner of a partition answers what goes on in it. */
+    /** The subject on which a partition's owner answers introspection queries. */
     readonly ask: (partition: number) => string
-    /** Of a stream that is about to be removed: nobody publishes to it. */
+    /** The subject of a stream that is about to be removed. Nothing is published to it. */
     readonly removed: (stream: string) => string
     readonly fact: (
       tenant: string,
@@ -66,17 +66,17 @@ export interface Names {
 }
 
 /**
- * The names for an installation.
+ * Returns the names of an installation.
  *
- * @param prefix of streams ("PETREL_"); in lower case of buckets ("petrel_"), and without the
- *   trailing underscore the root of the subjects ("petrel").
- * @param eventRoot what platforms publish under ("events").
+ * @param prefix of streams ("PETREL_"). In lower case it prefixes buckets ("petrel_"). Without the
+ *   trailing underscore it is the root of the subjects ("petrel").
+ * @param eventRoot the root that platforms publish under ("events").
  */
 export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
   const lower = prefix.toLowerCase()
   const root = lower.replace(/_+$/, "")
   const alertRoot = `${root}.alert-events`
-  // In one piece, as each fact names one: see deliveryId.
+  // join() returns a flat string, and each fact names a stream: see deliveryId.
   const stream = (name: string) => [prefix, name].join("")
   const tenantStreams = stream("EVENTS_")
   return {
@@ -134,13 +134,13 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
 }
 
 /**
- * The partition an endpoint lives in: FNV-1a (32 bit) of `tenant.endpoint`, modulo P.
- * Part of the stored layout: changing it strands what waits.
+ * Returns the partition of an endpoint: FNV-1a (32 bit) of `tenant.endpoint`, modulo P. Part of the
+ * stored layout: a change of it would strand waiting deliveries.
  */
 export const partitionOf = (tenant: string, endpoint: string, partitions: number): number =>
   partitionOfKey(`${tenant}.${endpoint}`, partitions)
 
-/** The same of an endpoint's key, `<tenant>.<endpoint>`. */
+/** Returns the partition of an endpoint's key, `<tenant>.<endpoint>`. */
 export const partitionOfKey = (key: string, partitions: number): number => {
   let hash = 0x811c9dc5
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)

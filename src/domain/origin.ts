@@ -1,44 +1,52 @@
 import type { EventIdentity } from "./event.ts"
 import { eventName, readEventName } from "./event.ts"
 
-/** Where a source of EVENTS took a message: from which stream, and its sequence there. */
+/** The message that a source of EVENTS copied: its stream, and its sequence there. */
 export interface Origin {
-  /** By its name and, of another account, a fingerprint of how that is reached. */
+  /**
+   * The stream's name. For a stream of another account, also a fingerprint of how it is reached.
+   */
   readonly stream: string
   readonly seq: number
 }
 
 const originPattern = /^(\S+) (\d+)(?: |$)/
 
-/** The origin that a message's `Nats-Stream-Source` tells of; undefined where it tells of none. */
+/** Returns the origin that a message's `Nats-Stream-Source` header names, or undefined. */
 export const readOrigin = (header: string | undefined): Origin | undefined => {
   const [, stream, seq] = originPattern.exec(header ?? "") ?? []
   return stream === undefined ? undefined : { stream, seq: Number(seq) }
 }
 
-/** One word for an event's origin. The tenant is in it: what one brings is never taken for another's. */
+/**
+ * Returns one word for an event's origin. It contains the tenant, so that an event of one tenant is
+ * never taken for another's.
+ */
 export const originName = (tenant: string, { seq, stream }: Origin): string =>
   `${tenant}.${stream}.${seq}`
 
 const repeats = "repeats-"
 
-/** The reason in the plan of an event that a source brought again: the event that it repeats. */
+/**
+ * Returns the reason in the plan of an event that a source published again. It names the first
+ * event.
+ */
 export const repeatOf = (first: EventIdentity): string => `${repeats}${eventName(first)}`
 
-/** The event that a reason names as the first of two; undefined where it names none. */
+/** Returns the first event that such a reason names, or undefined. */
 export const readRepeat = (reason: unknown): EventIdentity | undefined =>
   typeof reason === "string" && reason.startsWith(repeats)
     ? readEventName(reason.slice(repeats.length))
     : undefined
 
 /**
- * Finds what a source brought again among events that are shown in their order: a source brings what
- * a stream holds in its order, and begins anew with something earlier after a restart only.
+ * Detects events that a source published again. Events must be shown in order: a source publishes
+ * the messages of a stream in order, and goes back to an earlier one only after a restart.
  */
 export class Repeats {
   readonly #highest = new Map<string, number>()
 
-  /** True where the same, or something later of the same stream, was shown before. */
+  /** Returns true if this message, or a later one of its stream, was shown before. */
   isRepeat(tenant: string, { seq, stream }: Origin): boolean {
     const key = `${tenant}.${stream}`
     const highest = this.#highest.get(key) ?? 0

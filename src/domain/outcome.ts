@@ -2,7 +2,7 @@ import { Schema } from "effect"
 
 /** Why an attempt got no usable answer. */
 export const ErrorClass = Schema.Literals([
-  /** The whole attempt took longer than the endpoint's time-out. */
+  /** The attempt exceeded the endpoint's time-out. */
   "timeout",
   /** No connection within the connect time-out. */
   "connect-timeout",
@@ -14,16 +14,16 @@ export const ErrorClass = Schema.Literals([
   "tls",
   /** The address is private, loopback, link-local or otherwise not allowed. */
   "address",
-  /** What came back is not HTTP. */
+  /** The answer is not HTTP. */
   "protocol",
   /** A redirect that is not followed: too many hops, no usable location, or from https to http. */
   "redirect"
 ])
 export type ErrorClass = typeof ErrorClass.Type
 
-/** What the receiver answered, as far as it is kept. */
+/** The part of the receiver's answer that is kept. */
 export const Response = Schema.Struct({
-  /** A few headers kept by name, lower case. */
+  /** A selection of headers, by lower-case name. */
   headers: Schema.Record(Schema.String, Schema.String),
   /** The first 1 KiB, as text. */
   body: Schema.String,
@@ -32,12 +32,12 @@ export const Response = Schema.Struct({
 })
 export type Response = typeof Response.Type
 
-/** How one attempt went, before anybody judges it. Times in ms. */
+/** The result of one attempt, before classification. Times in ms. */
 export interface AttemptResult {
   readonly status?: number | undefined
   readonly error?: { readonly class: ErrorClass; readonly message: string } | undefined
   readonly response?: Response | undefined
-  /** The Retry-After header as it came. */
+  /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
   readonly durationMs: number
   readonly connectMs?: number | undefined
@@ -46,21 +46,24 @@ export interface AttemptResult {
 
 /** Why a delivery ended without success. */
 export const DeadReason = Schema.Literals([
-  /** The receiver's answer says that trying again will not help. */
+  /** The receiver's answer rules out that a retry helps. */
   "permanent",
   /** The policy's attempts are used up. */
   "attempts",
-  /** The give-up deadline has passed, or the next attempt would be after it. */
+  /** The give-up deadline has passed, or would pass before the next attempt. */
   "deadline",
   "endpoint-disabled",
   "endpoint-removed",
-  /** The endpoint's circuit was open, and it wants nothing to wait for it then. */
+  /** The endpoint's circuit was open, and its `onOpen` is `dead-letter`. */
   "circuit-open",
-  /** More waits for the endpoint already than its backlog takes. */
+  /** The endpoint's backlog is full. */
   "backlog-full",
-  /** The delivery makes its worker fail each time. */
+  /** The delivery crashes its worker each time. */
   "defect",
-  /** What a further round was to send is not kept any more. The only end that leaves no dead letter. */
+  /**
+   * The event that a further round was to send is no longer kept. The only reason without a dead
+   * letter.
+   */
   "gone"
 ])
 export type DeadReason = typeof DeadReason.Type

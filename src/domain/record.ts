@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 
 /**
- * A check of all keys of a record. As the schema of its keys the same check would leave out, without
- * a word, what does not pass it.
+ * Checks all keys of a record. The same check on the key schema would silently drop the keys that
+ * fail it.
  */
 export const everyKey = (problem: (key: string) => string | undefined) =>
   Schema.makeFilter((record: Readonly<Record<string, unknown>>) => {

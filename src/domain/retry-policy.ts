@@ -4,7 +4,7 @@ import { everyKey } from "./record.ts"
 
 const Factor = Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
 
-/** How the nominal delay before the next attempt grows with the number of attempts made. */
+/** How the nominal delay before the next attempt grows with the number of attempts. */
 export const Backoff = Schema.Union([
   /** `min(base × factor^(n−1), cap)` after attempt n. */
   Schema.Struct({
@@ -15,14 +15,16 @@ export const Backoff = Schema.Union([
   }),
   /** `min(step × n, cap)` after attempt n. */
   Schema.Struct({ kind: Schema.Literal("linear"), step: PositiveDuration, cap: PositiveDuration }),
-  /** The same delay each time. */
+  /** A constant delay. */
   Schema.Struct({ kind: Schema.Literal("fixed"), delay: PositiveDuration }),
-  /** The n-th delay after attempt n; the last one repeats. */
+  /** Delay n after attempt n; the last one repeats. */
   Schema.Struct({
     kind: Schema.Literal("list"),
     delays: Schema.NonEmptyArray(PositiveDuration)
   }),
-  /** Random between base and three times the delay before, at most cap. Brings its own jitter. */
+  /**
+   * Random between base and three times the previous delay, at most cap. Needs no further jitter.
+   */
   Schema.Struct({
     kind: Schema.Literal("decorrelated"),
     base: PositiveDuration,
@@ -42,17 +44,17 @@ export type Verdict = typeof Verdict.Type
 const statusKeyProblem = (key: string): string | undefined =>
   /^([1-5]\d\d|[1-5]xx)$/.test(key) ? undefined : 'must be a status ("404") or a class ("4xx")'
 
-/** When to try again and when to stop, as data: a value in an endpoint's configuration. */
+/** When to retry and when to stop, as a value in an endpoint's configuration. */
 export const RetryPolicy = Schema.Struct({
   backoff: Backoff,
   jitter: Jitter,
-  /** Requests in a round, the first included. */
+  /** Requests in a round, including the first. */
   maxAttempts: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
-  /** From the start of the round to its give-up deadline. */
+  /** Time from the start of the round to its give-up deadline. */
   window: PositiveDuration,
-  /** The longest Retry-After that is obeyed; a longer one is cut to it. (Default: 24 hours) */
+  /** Upper bound of a Retry-After; a longer one is cut to it. (Default: 24 hours) */
   retryAfterCap: PositiveDuration.pipe(Schema.withDecodingDefaultKey(Effect.succeed("24 hours"))),
-  /** The sender's time-out for a whole attempt, where the endpoint sets none. */
+  /** Time-out of a whole attempt. Used if the endpoint sets none. */
   timeout: Schema.optionalKey(PositiveDuration),
   /** Overrides of the classification, by status or class: `{"404":"fail","5xx":"retry"}`. */
   statuses: Schema.optionalKey(

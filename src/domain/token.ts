@@ -2,10 +2,13 @@ import { Schema } from "effect"
 
 const tokenPattern = /^[A-Za-z0-9_-]{1,64}$/
 
-/** The token that stands where a subject needs one and there is none: no endpoint, no (valid) tenant. */
+/** The placeholder token of a subject without an endpoint or without a valid tenant. */
 export const nobody = "_"
 
-/** True for a name that may be one token of a subject: `[A-Za-z0-9_-]{1,64}`, and not the reserved `_`. */
+/**
+ * Returns true if the name is a valid subject token: `[A-Za-z0-9_-]{1,64}`, except the reserved
+ * `_`.
+ */
 export const isToken = (text: string): boolean => tokenPattern.test(text) && text !== nobody
 
 /** A tenant or endpoint name: one subject token. */

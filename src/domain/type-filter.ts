@@ -3,23 +3,26 @@ import { Schema } from "effect"
 const filterToken = /^(\*|[A-Za-z0-9_-]{1,64})$/
 const typeToken = /^[A-Za-z0-9_-]{1,64}$/
 
-/** What the types of Petrel's own events begin with. */
+/** The first token of the types of Petrel's own events. */
 const ownToken = "petrel"
 
-/** The type of the events made of alerts of a name, or with `>` of all. */
+/** Returns the type of the events of an alert. With `>`, a filter for all alerts. */
 export const alertType = (name: string): string => `${ownToken}.alert.${name}`
 
-/** True for a type of Petrel's own events, and for a filter that asks for them. */
+/** Returns true for a type of Petrel's own events, and for a filter that selects such types. */
 export const isOwnType = (type: string): boolean =>
   type === ownToken || type.startsWith(`${ownToken}.`)
 
-/** What is wrong with the type of an event that somebody publishes (`invoice.paid`), or undefined. */
+/** Returns the problem with the type of a published event (`invoice.paid`), or undefined. */
 export const eventTypeProblem = (type: string): string | undefined =>
   isOwnType(type)
     ? `types whose first token is ${ownToken} belong to Petrel's own events: choose another`
     : typeTextProblem(type)
 
-/** What is wrong with the type of one of Petrel's own events (`petrel.alert.success-low`), or undefined. */
+/**
+ * Returns the problem with the type of one of Petrel's own events (`petrel.alert.success-low`), or
+ * undefined.
+ */
 export const ownTypeProblem = (type: string): string | undefined =>
   isOwnType(type) ? typeTextProblem(type) : `the type is none of Petrel's own events`
 
@@ -31,7 +34,9 @@ const typeTextProblem = (type: string): string | undefined => {
   return `the type's token ${JSON.stringify(odd.slice(0, 80))} must be 1 to 64 letters, digits, - or _`
 }
 
-/** Event types as a NATS wildcard: tokens separated by dots, `*` for one token, a last `>` for the rest. */
+/**
+ * Event types as a NATS wildcard: dot-separated tokens, `*` for one token, a last `>` for the rest.
+ */
 export const TypeFilter = Schema.String.check(
   Schema.makeFilter((filter: string) => {
     const tokens = filter.split(".")
@@ -43,7 +48,10 @@ export const TypeFilter = Schema.String.check(
   })
 )
 
-/** One, or several: most filters are those of one endpoint, and a Set for it takes 230 bytes. */
+/**
+ * One value or several. Most filters belong to one endpoint, and a Set for one value takes 230
+ * bytes.
+ */
 type Some<A> = A | Set<A>
 
 const withOne = <A>(some: Some<A> | undefined, value: A): Some<A> => {
@@ -64,23 +72,22 @@ const addAll = <A>(some: Some<A> | undefined, to: Set<A>): void => {
 
 type End = "here" | "below"
 
-/** What is empty is left out: of many small trees it would be most of the memory. */
+/** Empty fields are left out: in many small trees they would take most of the memory. */
 interface Node<A> {
-  /** Tokens from the node above it to this one: as many as no other filter leaves on the way. */
+  /** The tokens between the parent node and this one. No other filter branches off within them. */
   readonly run: ReadonlyArray<string>
-  /** By the first token of their run. */
+  /** Children by the first token of their run. */
   children?: Map<string, Node<A>>
-  /** Those whose filter ends at this node. */
+  /** Values whose filter ends at this node. */
   here?: Some<A> | undefined
-  /** Those whose filter ends in `>` below this node. */
+  /** Values whose filter ends in `>` below this node. */
   below?: Some<A> | undefined
 }
 
 /**
- * Which of many filters match a type, without looking at each: a tree of their tokens. Values are
- * told apart as a Set does, and are no Sets.
- * Cost of a look-up: at most two nodes for each filter that begins as the type does, and of those
- * filters' tokens each once.
+ * Finds the filters that match a type through a tree of tokens, without testing each filter. Values
+ * are compared as in a Set, and must not be Sets themselves. A lookup visits at most two nodes for
+ * each filter that begins like the type, and each of their tokens once.
  */
 export class TypeIndex<A> {
   readonly #root: Node<A> = { run: [] }
@@ -94,7 +101,7 @@ export class TypeIndex<A> {
     }
   }
 
-  /** Takes back what `add` put there with the same filters. */
+  /** Removes `value` from the filters that it was added under. */
   remove(filters: ReadonlyArray<string>, value: A): void {
     for (const filter of filters) {
       const { end, tokens } = parted(filter)
@@ -103,8 +110,8 @@ export class TypeIndex<A> {
   }
 
   /**
-   * The values whose filters match, each once however many of its filters do. Types of Petrel's own
-   * events are matched by filters that name them, not by `>` or `*` alone.
+   * Returns the values whose filters match, each once. Petrel's own event types match only filters
+   * that name them, not `>` or `*` alone.
    */
   match(type: string): Set<A> {
     const found = new Set<A>()
@@ -122,13 +129,13 @@ const parted = (filter: string): { readonly tokens: ReadonlyArray<string>; reado
     : { tokens, end: "here" }
 }
 
-/** How many tokens are the same in both from the beginning. */
+/** Returns the length of the common prefix. */
 const shared = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): number => {
   const differs = one.findIndex((token, index) => token !== other[index])
   return differs < 0 ? one.length : differs
 }
 
-/** The node below one at which tokens end, made where there is none. */
+/** Returns the node below `node` at which the tokens end. Creates it if missing. */
 const nodeAt = <A>(node: Node<A>, tokens: ReadonlyArray<string>): Node<A> => {
   const [first] = tokens
   if (first === undefined) return node
@@ -160,7 +167,7 @@ const removeFrom = <A>(node: Node<A>, tokens: ReadonlyArray<string>, end: End, v
     node.children?.set(first, { ...only, run: [...child.run, ...only.run] })
 }
 
-/** @param at how many of the type's tokens the way to this node has taken. */
+/** @param at number of the type's tokens consumed on the way to this node. */
 const collect = <A>(
   node: Node<A>,
   tokens: ReadonlyArray<string>,
@@ -178,7 +185,7 @@ const collect = <A>(
   collectBelow(node, "*", tokens, at, found)
 }
 
-/** The same of the child whose run begins with a token. */
+/** Continues {@link collect} in the child whose run begins with `first`. */
 const collectBelow = <A>(
   node: Node<A>,
   first: string,

@@ -1,46 +1,46 @@
-/** How an attempt went, as far as it tells how much its receiver has to do. Times in ms since the epoch. */
+/** The outcome of an attempt as a sign of its receiver's load. Times in ms since the epoch. */
 export interface Sign {
   readonly sentAt: number
   readonly at: number
-  /** It said that this is too much (429, 503), or did not answer in time. */
+  /** The receiver answered 429 or 503, or timed out. */
   readonly overloaded: boolean
 }
 
-/** Twice as long as at its best, and this much, ms, is slow. */
+/** Answers are slow if their average time exceeds twice the best time plus this many ms. */
 const grace = 10
-/** How long the shortest time counts as what an endpoint can do, ms. */
+/** How long the best time remains the reference, ms. */
 const memory = 5 * 60_000
 const weight = 1 / 8
-/** What is left of the limit after an answer that says it is too much, and after slow ones. */
+/** The factor of the limit after an overloaded answer, and after slow answers. */
 const left = { overloaded: 0.7, slow: 0.9 }
 
 /**
- * How many requests at the same time suit an endpoint: additive increase, multiplicative decrease,
- * as TCP does it (RFC 5681, with the gentler decrease of RFC 9438). Each round trip in which all is
- * well adds one, up to the cap; an answer that says it is too much takes three tenths away, and
- * answers that take more than twice as long as at its best one tenth. What was sent before the last decrease lowers it no further: it met the load of
- * before.
+ * Limits the concurrent requests to an endpoint by additive increase and multiplicative decrease,
+ * as TCP does (RFC 5681, with the gentler decrease of RFC 9438). Each round trip without problems
+ * adds one, up to the cap. An overloaded answer subtracts three tenths. Answers that take more than
+ * twice the best time subtract one tenth. Requests sent before the last decrease do not decrease
+ * the limit again, since they met the previous load.
  */
 export class AdaptiveLimit {
   #limit: number
   #loweredAt = Number.NEGATIVE_INFINITY
   #usual: number | undefined
   #best = Number.POSITIVE_INFINITY
-  /** The best since this memory began, and when that was. */
+  /** The best time of the current period, and when the period began. */
   #bestNow = Number.POSITIVE_INFINITY
   #since: number | undefined
 
-  /** @param cap with which it begins. */
+  /** @param cap the initial limit. */
   constructor(cap: number) {
     this.#limit = cap
   }
 
-  /** Requests at the same time, a whole number from 1 to the cap. */
+  /** Concurrent requests, an integer from 1 to the cap. */
   get limit(): number {
     return Math.max(1, Math.floor(this.#limit))
   }
 
-  /** Learns from an attempt. */
+  /** Records the outcome of an attempt. */
   note({ at, overloaded, sentAt }: Sign, cap: number): void {
     const isNews = sentAt >= this.#loweredAt
     if (overloaded) {

@@ -3,33 +3,34 @@ import { IpInterface, IpNetwork, NetAddress } from "effect/net"
 
 const networks = (...texts: ReadonlyArray<string>) => texts.map(IpNetwork.fromStringUnsafe)
 
-/** What of IPv4 no public receiver has, from IANA's special-purpose registry. */
+/** IPv4 networks without public receivers, from IANA's special-purpose registry. */
 const specialV4 = networks(
   "0.0.0.0/8", // this network; 0.0.0.0 reaches this host
   "10.0.0.0/8", // private
-  "100.64.0.0/10", // shared by a carrier's customers; one cloud's metadata at 100.100.100.200
+  "100.64.0.0/10", // shared address space of carriers; one cloud's metadata at 100.100.100.200
   "127.0.0.0/8", // loopback
-  "168.63.129.16/32", // a cloud's host agent; public by number only, and in no registry
+  "168.63.129.16/32", // a cloud's host agent; public by number only, not in the registry
   "169.254.0.0/16", // link-local; most clouds' metadata at 169.254.169.254
   "172.16.0.0/12", // private
   "192.0.0.0/24", // protocol assignments; one cloud's metadata at 192.0.0.192
   "192.0.2.0/24", // documentation
-  "192.88.99.0/24", // 6to4 relays, given up
+  "192.88.99.0/24", // 6to4 relays, deprecated
   "192.168.0.0/16", // private
   "198.18.0.0/15", // benchmarking
   "198.51.100.0/24", // documentation
   "203.0.113.0/24", // documentation
   "224.0.0.0/4", // multicast
-  "240.0.0.0/4" // reserved, with the broadcast address
+  "240.0.0.0/4" // reserved, including the broadcast address
 )
 
 /**
- * All of IPv6's global unicast. Outside lie, among others, loopback, unique-local (with the
- * metadata at fd00:ec2::254), link-local, multicast, discard, and all local ways to write IPv4.
+ * All of IPv6's global unicast. Outside of it are loopback, unique-local (with the metadata at
+ * fd00:ec2::254), link-local, multicast, discard-only, and all local encodings of IPv4, among
+ * others.
  */
 const globalV6 = IpNetwork.fromStringUnsafe("2000::/3")
 
-/** What of global unicast no public receiver has. */
+/** Networks of global unicast without public receivers. */
 const specialV6 = networks(
   "2001::/23", // protocol assignments: Teredo, benchmarking; the few reachable ones serve no web
   "2001:db8::/32", // documentation
@@ -39,14 +40,14 @@ const specialV6 = networks(
 const nat64 = IpNetwork.fromStringUnsafe("64:ff9b::/96")
 const sixToFour = IpNetwork.fromStringUnsafe("2002::/16")
 
-/** An interface's id made of an IPv4 address (ISATAP), under any prefix. */
+/** Returns true for an interface id made of an IPv4 address (ISATAP), under any prefix. */
 const isIsatap = (octets: ReadonlyArray<number> | Uint8Array): boolean =>
   (octets[8] === 0 || octets[8] === 2) &&
   octets[9] === 0 &&
   octets[10] === 0x5e &&
   octets[11] === 0xfe
 
-/** The IPv4 addresses that packets to such an IPv6 address may end up at. */
+/** Returns the IPv4 addresses that a gateway may forward packets for this IPv6 address to. */
 const embeddedV4 = (address: NetAddress.Ipv6Address): ReadonlyArray<NetAddress.Ipv4Address> => {
   const octets = NetAddress.ipv6ToOctets(address)
   const at = (start: number) =>
@@ -57,15 +58,15 @@ const embeddedV4 = (address: NetAddress.Ipv6Address): ReadonlyArray<NetAddress.I
   ]
 }
 
-/** Where requests may go. */
+/** The destinations that requests may reach. */
 export interface Reach {
-  /** Networks whose every address and port is allowed. */
+  /** Networks in which every address and port is allowed. */
   readonly networks: ReadonlyArray<IpNetwork.IpNetwork>
-  /** Ports that are allowed at public addresses besides {@link usualPorts}; `any` allows all. */
+  /** Ports allowed at public addresses in addition to {@link usualPorts}; `any` allows all. */
   readonly ports: "any" | ReadonlyArray<number>
 }
 
-/** What one or the other allows. */
+/** Returns the union of two reaches. */
 export const bothReaches = (one: Reach, other: Reach): Reach => ({
   networks: [...one.networks, ...other.networks],
   ports: one.ports === "any" || other.ports === "any" ? "any" : [...one.ports, ...other.ports]
@@ -74,7 +75,7 @@ export const bothReaches = (one: Reach, other: Reach): Reach => ({
 /** Ports of public addresses that are always allowed. */
 export const usualPorts: ReadonlyArray<number> = [443, 80]
 
-/** What keeps a request from being sent: the address, or the port there. */
+/** Why a request is refused: the address, or its port. */
 export type Refusal = "address" | "port"
 
 const isPublic = (address: NetAddress.IpAddress, own: ReadonlySet<string>): boolean => {
@@ -88,17 +89,17 @@ const isPublic = (address: NetAddress.IpAddress, own: ReadonlySet<string>): bool
 }
 
 /**
- * May a request be sent to this port of this address? To public unicast addresses, at the usual
- * ports, and to what is allowed by configuration, at any port. This host's own addresses are not
- * public, for a connection from here passes no firewall. What is no IP address is refused. An
- * IPv4-mapped address (`::ffff:10.0.0.1`) is judged as the IPv4 address it is connected to. A
- * NAT64, 6to4 or ISATAP address is refused where the IPv4 address inside is not public; to allow
- * it, its IPv6 network must be allowed, since whose gateway leads there is another question than
- * whether the worker may reach the IPv4 network.
+ * Returns why a request may not be sent to this port of this address, or undefined. Public unicast
+ * addresses are allowed at the usual ports. Networks allowed by configuration are allowed at any
+ * port. The host's own addresses are not public, since a connection from here passes no firewall. A
+ * text that is no IP address is refused. An IPv4-mapped address (`::ffff:10.0.0.1`) is judged as
+ * the IPv4 address that it connects to. A NAT64, 6to4 or ISATAP address is refused if its embedded
+ * IPv4 address is not public. To allow it, allow its IPv6 network: permission for the IPv4 network
+ * does not cover the gateway that leads there.
  *
- * Costs microseconds: meant for each connection, not for each request.
+ * Costs microseconds: call it for each connection, not for each request.
  *
- * @param ip as the resolver or the socket has it, with a zone (`fe80::1%eth0`) or without.
+ * @param ip as given by the resolver or the socket, with a zone (`fe80::1%eth0`) or without.
  * @param own addresses of this host, IPv6 in its shortest form.
  */
 export const refusalOf = (
@@ -116,7 +117,7 @@ export const refusalOf = (
   return isOpen ? undefined : "port"
 }
 
-/** A text that should be a network is none. */
+/** The text is not a valid network. */
 export class InvalidNetwork extends Schema.TaggedError<InvalidNetwork>()("InvalidNetwork", {
   text: Schema.String,
   problem: Schema.String
@@ -133,13 +134,13 @@ const explain = (text: string): string =>
     onFailure: () => "expected one such as 10.0.0.0/8 or fd00::/8, or a single address"
   })
 
-/** An IPv4-mapped network is the IPv4 network it stands for, since addresses are judged in that form. */
+/** Converts an IPv4-mapped network to its IPv4 network, since addresses are judged in that form. */
 const toNetwork = ({ address, prefixLength }: IpInterface.IpInterface) =>
   NetAddress.isIpv6Address(address) && NetAddress.isIpv4Mapped(address) && prefixLength >= 96
     ? IpNetwork.make(NetAddress.toCanonical(address), prefixLength - 96)
     : IpNetwork.make(address, prefixLength)
 
-/** Reads a network in CIDR notation; a single address is a network of one. */
+/** Parses a network in CIDR notation. A single address is a network of one. */
 export const parseNetwork = (text: string): Result.Result<IpNetwork.IpNetwork, InvalidNetwork> =>
   IpInterface.fromString(text.trim()).pipe(
     Result.flatMap(toNetwork),

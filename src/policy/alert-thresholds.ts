@@ -4,7 +4,10 @@ import type { AlertChoice, SystemAlertSettings } from "../domain/alert.ts"
 const minute = 60_000
 const second = 1_000
 
-/** When alerts are raised, all filled in; undefined is never. Times in ms, shares in percent. */
+/**
+ * The thresholds of alerts with all defaults filled in; undefined never raises. Times in ms, shares
+ * in percent.
+ */
 export interface AlertThresholds {
   readonly successWarnPercent: number | undefined
   readonly successCriticalPercent: number | undefined
@@ -66,9 +69,9 @@ const numberOf = (value: number | string | Duration.Duration): number | undefine
 }
 
 /**
- * Thresholds with more settings over them.
+ * Returns the thresholds with settings of a lower level applied.
  *
- * @param choice `off` leaves none; undefined changes nothing.
+ * @param choice `off` removes all thresholds; undefined changes nothing.
  */
 export const withSettings = (
   under: AlertThresholds,

@@ -1,35 +1,38 @@
 import { stepOf } from "./durations.ts"
 
-/** Slices of a window: what is older than the window is forgotten a slice at a time. */
+/** Number of slices of a window. Counts older than the window are dropped one slice at a time. */
 const slices = 10
 
-/** What happened within a window. */
+/** The counts within a window. */
 export interface AlertCounts {
-  /** Deliveries that were tried for the first time. */
+  /** Deliveries with their first attempt. */
   readonly tried: number
-  /** First attempts that failed in a way that another may mend. */
+  /** First attempts with a transient failure. */
   readonly retried: number
-  /** Attempts that were answered with a permanent failure. */
+  /** Attempts with a permanent failure. */
   readonly refused: number
   readonly delivered: number
-  /** Deliveries whose first attempt failed, and that have not ended since. */
+  /** Deliveries whose first attempt failed and that have not ended yet. */
   readonly pending: number
-  /** Attempts that the delivered ones took, all together. */
+  /** Total attempts of the delivered ones. */
   readonly attempts: number
   /** Deliveries that ended without success. */
   readonly dead: number
-  /** How many of the delivered fell into each step of the scale of durations, from event to success. */
+  /** Histogram of the time from event to success, by step of the scale of durations. */
   readonly times: ReadonlyArray<number>
 }
 
-/** Of these there is one number each. */
+/** The fields that are one number each. */
 const counted = ["tried", "retried", "refused", "delivered", "pending", "attempts", "dead"] as const
 
 type Sums = { -readonly [K in (typeof counted)[number]]: number }
 
-/** A class, so that all of it is in one piece: of endpoints with little to do there are many. */
+/**
+ * A class, so that V8 stores all fields in one object. There are many endpoints with little
+ * traffic.
+ */
 class Slice implements Sums {
-  /** Which one it is, counted since the epoch. */
+  /** The slice's number, counted since the epoch. */
   readonly number: number
   tried = 0
   retried = 0
@@ -38,7 +41,7 @@ class Slice implements Sums {
   pending = 0
   attempts = 0
   dead = 0
-  /** Step and count in turn: most endpoints take about the same time each time. */
+  /** Step and count in turn. Most endpoints take about the same time each time. */
   times: Array<number> = none
 
   constructor(number: number) {
@@ -52,7 +55,7 @@ class Slice implements Sums {
         times[place + 1] = (times[place + 1] ?? 0) + 1
         return
       }
-    // Put together it has no room for more; a list that is pushed to, or spread, has it for 16.
+    // concat() leaves no spare capacity. A list that is pushed to, or spread, has room for 16.
     this.times = times.concat(step, 1)
   }
 }
@@ -71,26 +74,26 @@ const noSums: Sums = {
 
 export const noAlertCounts: AlertCounts = { ...noSums, times: [] }
 
-/** An attempt that was made. Times in ms, `at` since the epoch. */
+/** An attempt. Times in ms, `at` since the epoch. */
 export interface AlertAttempt {
   readonly verdict: "delivered" | "retry" | "fail"
-  /** Within its round, from 1. */
+  /** Number within the round, from 1. */
   readonly attempt: number
   readonly at: number
-  /** When the first one of its round was made; undefined where this is the first. */
+  /** When the first attempt of the round was made; undefined if this is the first. */
   readonly firstAt?: number | undefined
-  /** From the beginning of the round; undefined where times are not counted. */
+  /** Time since the beginning of the round; undefined if times are not counted. */
   readonly took?: number
 }
 
 /**
- * How the deliveries of an endpoint or a tenant went within a window that moves along with the time;
- * to a tenth of its length. Costs the same however many there are, and nothing for slices without any.
+ * Counts the deliveries of an endpoint or a tenant within a sliding window, accurate to a tenth of
+ * its length. The cost does not depend on the number of deliveries, and empty slices cost nothing.
  */
 export class AlertWindow {
   /** The window's length, ms. */
   readonly over: number
-  /** Those that something happened in, in no order but for the last one that was begun. */
+  /** Slices with at least one count. Unordered, except that the newest slice is last. */
   #slices: ReadonlyArray<Slice> = []
 
   constructor(over: number) {
@@ -116,14 +119,14 @@ export class AlertWindow {
   /**
    * Counts a delivery that ended without success. Times in ms since the epoch.
    *
-   * @param firstAt when its first attempt was made; undefined where none was.
+   * @param firstAt when its first attempt was made; undefined if there was none.
    */
   dead(at: number, firstAt?: number): void {
     this.#sliceAt(at).dead++
     this.#ended(firstAt)
   }
 
-  /** What there was in the window before a time (ms since the epoch). */
+  /** Returns the counts of the window that ends at a time (ms since the epoch). */
   read(at: number): AlertCounts {
     const now = this.#numberAt(at)
     const sums = { ...noSums }
@@ -140,18 +143,18 @@ export class AlertWindow {
     return { ...sums, times }
   }
 
-  /** True once all of it is too long ago. */
+  /** Returns true if all counts are older than the window. */
   isOver(at: number): boolean {
     const oldest = this.#numberAt(at) - slices
     return this.#slices.every(({ number }) => number <= oldest)
   }
 
-  /** How it ended counts from now on, and no more that it failed at first. */
+  /** Stops counting the delivery as pending: from now on its end counts instead. */
   #ended(firstAt: number | undefined): void {
     if (firstAt === undefined) return
     const number = this.#numberAt(firstAt)
     const slice = this.#find(number)
-    // What a former owner tried first was never counted here.
+    // The first attempt may have been made by a former owner, which counted it elsewhere.
     if (slice !== undefined && slice.pending > 0) slice.pending--
   }
 
@@ -160,7 +163,7 @@ export class AlertWindow {
     const known = this.#find(number)
     if (known !== undefined) return known
     const slice = new Slice(number)
-    // One has a place for each remainder, so that a clock that is put back leaves no more of them.
+    // Each remainder has one slot, so that a clock set back does not add slices.
     const others = this.#slices.filter((other) => (other.number - number) % slices !== 0)
     this.#slices = others.concat(slice)
     return slice

@@ -3,27 +3,28 @@ import type { AlertThresholds } from "./alert-thresholds.ts"
 import type { AlertCounts } from "./alert-window.ts"
 import { quantile, stepOf } from "./durations.ts"
 
-/** What was found of one thing that alerts are raised about. */
+/** The measured state of one alert. */
 export interface Reading extends Pick<Alert, "level" | "name" | "unit"> {
   readonly value?: number
   readonly threshold: number
   /**
-   * Bad raises the alert and good clears it. Between them it stays as it is: whatever wavers about its
-   * threshold raises one alert, not one each time. Unknown: too few samples; off: nobody wants to know.
+   * `bad` raises the alert and `good` clears it. `between` leaves it unchanged, so that a value
+   * that oscillates around its threshold raises one alert. `unknown`: too few samples. `off`: the
+   * alert is disabled.
    */
   readonly state: "bad" | "good" | "between" | "unknown" | "off"
-  /** Nothing bad happened in the window, however few samples there are. */
+  /** Nothing bad happened in the window, even if there are too few samples. */
   readonly quiet: boolean
 }
 
-/** What is done about an alert. */
+/** The change of an alert's state. */
 export type Transition = "raise" | "clear"
 
 /**
- * What is done about an alert after a reading.
+ * Returns the transition of an alert after a reading.
  *
- * @param watched whether somebody has watched for a whole window: who has just begun knows of nothing
- *   bad, which is not the same as knowing that there is none.
+ * @param watched whether the owner has watched for a whole window. An owner that has just started
+ *   has seen nothing bad yet, but cannot rule it out.
  */
 export const transitionOf = (
   isRaised: boolean,
@@ -38,7 +39,7 @@ export const transitionOf = (
 interface Measure extends Pick<Reading, "level" | "name" | "unit"> {
   readonly threshold: number | undefined
   readonly value: number | undefined
-  /** What the value was made of, and how many of those it takes. */
+  /** Number of samples behind the value, and the minimum needed. */
   readonly samples: number
   readonly least: number
   readonly isBad: (value: number, threshold: number) => boolean
@@ -60,12 +61,12 @@ const above = {
   isBad: (value: number, threshold: number) => value > threshold,
   isGood: (value: number, threshold: number) => value <= threshold / 2
 }
-/** Of a share of successes it is the rest that counts. */
+/** For a share of successes, the distance to 100 % counts. */
 const below = {
   isBad: (value: number, threshold: number) => value < threshold,
   isGood: (value: number, threshold: number) => value >= 100 - (100 - threshold) / 2
 }
-/** As many as that, and clear when there is none. */
+/** Bad from the threshold on, good at 0. */
 const reaching = {
   isBad: (value: number, threshold: number) => value >= threshold,
   isGood: (value: number) => value === 0
@@ -75,8 +76,9 @@ const percentOf = (part: number, whole: number): number | undefined =>
   whole === 0 ? undefined : (100 * part) / whole
 
 /**
- * How large a share of deliveries succeeded, for an endpoint or a tenant. Those that failed at first
- * count against it before they have ended: of an endpoint that is down none ends for a long time.
+ * Returns the readings of the share of successful deliveries, for an endpoint or a tenant.
+ * Deliveries whose first attempt failed count as failures before they have ended, since deliveries
+ * to an endpoint that is down do not end for a long time.
  */
 export const successReadings = (
   { dead, delivered, pending }: Pick<AlertCounts, "dead" | "delivered" | "pending">,
@@ -101,10 +103,10 @@ export const successReadings = (
   ]
 }
 
-/** How an endpoint is, beside its counts. */
+/** An endpoint's state, in addition to its counts. */
 export interface EndpointState {
   readonly isOpen: boolean
-  /** For how long its circuit is known to have been closed, ms. */
+  /** How long its circuit is known to have been closed, ms. */
   readonly closedFor: number
   readonly isDisabled: boolean
 }
@@ -118,13 +120,14 @@ const stateReading = (
 ): Reading => {
   const said = { name, level, unit, value: is.bad ? 1 : 0, threshold: threshold ?? 0 }
   if (threshold === undefined) return { ...said, state: "off", quiet: true }
-  // Whoever has just begun to watch sees a state as well as anybody: it needs no quiet.
+  // A state is known at once, even to an owner that has just started: `quiet` is not needed to
+  // clear it.
   return { ...said, state: is.bad ? "bad" : is.good ? "good" : "between", quiet: false }
 }
 
 /**
- * True where no reading can be bad: all went well at once, and quickly. That is so of most endpoints,
- * and takes a tenth of the time of all readings.
+ * Returns true if no reading can be bad: every first attempt succeeded quickly. This is the case
+ * for most endpoints, and takes a tenth of the time of all readings.
  */
 export const isSimplyWell = (
   { attempts, dead, delivered, pending, refused, retried, times }: AlertCounts,
@@ -137,7 +140,7 @@ export const isSimplyWell = (
   attempts === delivered &&
   times.length <= stepOf(Math.min(medianTime, p99Time))
 
-/** All that there is to say of an endpoint. */
+/** Returns all readings of an endpoint. */
 export const endpointReadings = (
   counts: AlertCounts,
   { closedFor, isDisabled, isOpen }: EndpointState,
@@ -162,7 +165,7 @@ export const endpointReadings = (
       { bad: isDisabled, good: !isDisabled },
       "endpoints"
     ),
-    // No count of none is good: what was counted before this owner began is not known.
+    // A count of 0 is not good: dead letters counted by the previous owner are unknown.
     withoutGood(
       judged({
         ...reaching,
@@ -197,7 +200,7 @@ export const endpointReadings = (
     judged({
       ...warn,
       isBad: above.isBad,
-      // One is the least there can be.
+      // The minimum is one attempt.
       isGood: (value, threshold) => value <= 1 + (threshold - 1) / 2,
       name: "attempts-high",
       unit: "attempts per delivery",
@@ -229,16 +232,19 @@ export const endpointReadings = (
 const withoutGood = (reading: Reading): Reading =>
   reading.state === "good" ? { ...reading, state: "between" } : reading
 
-/** How the system is. */
+/** The state of the system. */
 export interface SystemState {
-  /** By how much what waits grew within the window; undefined where nobody has watched for so long. */
+  /**
+   * Growth of the number of waiting deliveries within the window; undefined if it was not watched
+   * for that long.
+   */
   readonly growth: { readonly by: number; readonly goesOn: boolean } | undefined
   readonly circuitsOpen: number
-  /** Whether an audit found something missing within the last day. */
+  /** Whether an audit found missing deliveries within the last day. */
   readonly isMissing: boolean
 }
 
-/** All that there is to say of the system. */
+/** Returns all readings of the system. */
 export const systemReadings = (
   { circuitsOpen, growth, isMissing }: SystemState,
   thresholds: AlertThresholds
@@ -274,7 +280,7 @@ export const systemReadings = (
   )
 ]
 
-/** How much waits, looked at again and again. Times in ms since the epoch. */
+/** Records the number of waiting deliveries over time. Times in ms since the epoch. */
 export class Growth {
   #looks: Array<{ readonly at: number; readonly waiting: number }> = []
 
@@ -282,7 +288,10 @@ export class Growth {
     this.#looks.push({ at, waiting })
   }
 
-  /** How it grew within the window before a time; undefined where nobody has looked for so long. */
+  /**
+   * Returns the growth within the window that ends at `at`; undefined if the records do not go back
+   * that far.
+   */
   within(window: number, at: number): SystemState["growth"] {
     const first = this.#looks.findLastIndex((look) => look.at <= at - window)
     if (first > 0) this.#looks = this.#looks.slice(first)

@@ -2,10 +2,10 @@ import { Duration } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
 import type { RetryPolicy } from "../domain/retry-policy.ts"
 
-/** Where neither the endpoint nor its policy says otherwise, ms. */
+/** Used if neither the endpoint nor its policy sets a time-out, ms. */
 export const defaultTimeoutMs = 30_000
 
-/** How long one attempt at an endpoint may take, redirects included, ms. */
+/** Returns the time-out of one attempt, including redirects, ms. */
 export const attemptTimeoutMs = (
   { timeout }: Pick<Endpoint, "timeout">,
   policy: Pick<RetryPolicy, "timeout">

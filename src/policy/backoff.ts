@@ -2,13 +2,14 @@ import { Duration, Effect, Pull, Random, Schedule } from "effect"
 import type { Backoff, Jitter, RetryPolicy } from "../domain/retry-policy.ts"
 
 /**
- * A round as a schedule. The first step is the round's beginning, whose request goes out at once;
- * the step after it is the wait after the first attempt, and so on. Only so does a schedule that
- * is stepped after the first attempt know when its round began, which is where its window starts.
+ * The schedule of a round. Its first step is the beginning of the round, whose request is sent
+ * immediately. The next step is the delay after the first attempt, and so on. A schedule whose
+ * first step comes after the first attempt would not know when the round began, which is where its
+ * window starts.
  */
 export type RetrySchedule = Schedule.Schedule<unknown, unknown>
 
-/** The least and the greatest part of a nominal delay that a jitter lets through. */
+/** The minimum and maximum factor that each jitter applies to a nominal delay. */
 const spreads: Record<Jitter, readonly [number, number]> = {
   none: [1, 1],
   full: [0, 1],
@@ -16,7 +17,7 @@ const spreads: Record<Jitter, readonly [number, number]> = {
   scaled: [0.5, 1.5]
 }
 
-/** Never zero and never a fraction: a broker that is asked for a fraction of a wait does not wait. */
+/** At least 1 ms and an integer: the broker ignores a fractional delay. */
 const wholeMillis = (millis: number): Duration.Duration =>
   Duration.millis(Math.max(1, Math.ceil(millis)))
 
@@ -70,9 +71,9 @@ const nominal = (backoff: Backoff): Schedule.Schedule<unknown, unknown> => {
 }
 
 /**
- * The policy as an Effect Schedule, with its jitter, its cap and both its ends. The cap holds the
- * nominal delay; `scaled` jitter may exceed it by half. `decorrelated` is its own jitter, so the
- * policy's is not laid over it. Delays are whole milliseconds, at least 1.
+ * Returns the policy as an Effect Schedule with its jitter, its cap and both limits. The cap bounds
+ * the nominal delay; `scaled` jitter may exceed it by half. `decorrelated` includes its own jitter,
+ * so the policy's jitter is not applied. Delays are integers in ms, at least 1.
  */
 export const toSchedule = ({
   backoff,
@@ -98,8 +99,8 @@ export const toSchedule = ({
 }
 
 /**
- * The schedule's steps from its beginning: each call takes the time of a step (ms since the epoch)
- * and gives the delay in whole ms, or undefined at the end. It never waits itself.
+ * Returns the schedule's steps from its beginning. Each call takes the time of a step (ms since the
+ * epoch) and returns the delay in whole ms, or undefined at the end. It never waits itself.
  *
  * @param schedule from {@link toSchedule}.
  */
@@ -117,8 +118,8 @@ export const stepsOf = (
   )
 
 /**
- * The wait in whole ms after an attempt; undefined when the policy is spent. The schedule is
- * replayed from its beginning, so that no state is kept between attempts.
+ * Returns the delay in whole ms after an attempt, or undefined if the policy is exhausted. Replays
+ * the schedule from its beginning, so that no state is kept between attempts.
  *
  * @param schedule from {@link toSchedule}.
  * @param round `attempts` made so far, `began` and `now` in ms since the epoch.

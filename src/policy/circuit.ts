@@ -4,43 +4,48 @@ import type { Health } from "../domain/health.ts"
 export type { CircuitSettings } from "../domain/circuit.ts"
 export { RateWindow } from "./failure-rate.ts"
 
-/** What an attempt says about its endpoint. Times in ms since the epoch. */
+/** The outcome of an attempt as it affects its endpoint's health. Times in ms since the epoch. */
 export interface Outcome {
   readonly ok: boolean
-  /** The receiver did answer, and says that this request is wrong. */
+  /** The receiver answered, and rejected this request. */
   readonly permanent: boolean
   readonly at: number
   readonly delivery: string
   readonly status?: number
   readonly error?: string
-  /** The end of a Retry-After, which holds for the whole endpoint. */
+  /** The end of a Retry-After, which applies to the whole endpoint. */
   readonly retryAt?: number
   /**
-   * When the request was sent. What was sent before the circuit came into its present state tells of
-   * a time that is over, and neither opens nor closes it.
+   * When the request was sent. A request sent before the circuit entered its current state neither
+   * opens nor closes it.
    */
   readonly sentAt?: number
 }
 
-/** What else is to be known for judging an outcome. */
+/** Further inputs for judging an outcome. */
 export interface Circumstances {
-  /** Random, from 0 to below 1. */
+  /** A random number in [0, 1). */
   readonly spread: number
-  /** Too large a share of the latest attempts failed. */
+  /** The failure rate of the latest attempts exceeds the limit. */
   readonly rateExceeded: boolean
-  /** The circuit has closed, and traffic is not back in full: one transient failure opens it. */
+  /**
+   * The circuit has closed and traffic is still ramping up. One transient failure opens it again.
+   */
   readonly ramping: boolean
 }
 
-/** The health of an endpoint after an outcome: the same object where nothing has changed. */
+/**
+ * The health of an endpoint after an outcome, the same object if nothing has changed, and what
+ * follows from it.
+ */
 export interface Consequence {
   readonly health: Health
   readonly news: ReadonlyArray<"circuit-opened" | "circuit-closed">
-  /** Why the endpoint is to be disabled. */
+  /** Why the endpoint must be disabled. Absent if it need not be. */
   readonly giveUp?: string
 }
 
-/** Judges an outcome. */
+/** Returns the consequence of an outcome. */
 export const afterOutcome = (
   health: Health,
   outcome: Outcome,
@@ -55,13 +60,16 @@ export const afterOutcome = (
 
 const none: Consequence["news"] = []
 
-/** Clocks are read in whole ms, and how long a request took by another one, ms. */
+/**
+ * Allowed error between two clocks, ms: times are read in whole ms, and durations are measured with
+ * another clock.
+ */
 const clockError = 5
 
 const isLate = ({ circuit }: Health, { sentAt }: Outcome): boolean =>
   circuit.state === "open" || (sentAt !== undefined && sentAt + clockError < circuit.since)
 
-/** The later of what stands and what was just asked for; nothing where that has passed. */
+/** Returns the later of the current and the new Retry-After; nothing if both have passed. */
 const heldUntil = (
   { notBefore = 0 }: Health,
   { at, retryAt = 0 }: Outcome
@@ -70,7 +78,7 @@ const heldUntil = (
   return until > at ? { notBefore: until } : {}
 }
 
-/** With nothing new but until when the receiver is left alone; the same object where that is as it was. */
+/** Returns the health with only `notBefore` updated, or the same object if it is unchanged. */
 const onlyHeld = (health: Health, outcome: Outcome): Health => {
   const held = heldUntil(health, outcome)
   if (held.notBefore === health.notBefore) return health
@@ -119,8 +127,8 @@ const afterSuccess = (
 }
 
 /**
- * The receiver is there, so what failed in a row before has ended. Whether it takes anything is as
- * open as before: a probe that fails like this neither closes the circuit nor opens it.
+ * The receiver is reachable, so the streak of transient failures ends. It is still unknown whether
+ * it accepts deliveries: a probe with a permanent failure neither closes nor opens the circuit.
  */
 const afterPermanent = (
   health: Health,
@@ -222,12 +230,13 @@ const whyOpen = (
   return undefined
 }
 
-/** What a probe comes later by at most, as a share of its cool-down. */
+/** Maximum jitter of a probe, as a share of its cool-down. */
 const jitter = 0.25
 
 /**
- * The first cool-down, or twice the latest, in whole ms: spread, since endpoints that fail together
- * must not be probed together, and that is true of the first one and of the longest, too.
+ * Returns the first cool-down, or twice the latest one, in whole ms. Jitter applies to every
+ * cool-down, including the first and the longest, so that endpoints that fail together are not
+ * probed together.
  */
 const nextCoolDown = (
   latest: number | undefined,
@@ -256,28 +265,34 @@ const answerText = ({ error, status }: Outcome): string => {
   return parts.length === 0 ? "no answer" : parts.join(" ")
 }
 
-/** Nothing but a probe may go. */
+/** Returns true if only a probe may be sent. */
 export const isOpen = ({ circuit }: Health): boolean => circuit.state !== "closed"
 
-/** The receiver asked to be left alone, which holds for a probe, too. */
+/** Returns true while a Retry-After applies. It applies to probes, too. */
 export const isHeld = ({ notBefore = 0 }: Health, now: number): boolean => notBefore > now
 
 /**
- * Whether the next probe may go, of which there must be one at a time. Of a circuit found half-open
- * by a new owner nobody knows what became of the probe, so it may go there, too.
+ * Returns true if the next probe may be sent. The caller sends one at a time. A new owner does not
+ * know the outcome of a probe of a half-open circuit, so it may send one there, too.
  */
 export const mayProbe = (health: Health, now: number): boolean =>
   isOpen(health) && (health.circuit.until ?? 0) <= now && !isHeld(health, now)
 
-/** Ready for a probe; the same object where the circuit is not open. */
+/** Returns the health with a half-open circuit; the same object if the circuit is not open. */
 export const toHalfOpen = (health: Health, now: number): Health =>
   health.circuit.state === "open"
     ? { ...health, circuit: { ...health.circuit, state: "half-open", since: now, successes: 0 } }
     : health
 
-/** Traffic is not known to be back in full since the circuit closed: the owner begins at 1 in flight. */
+/**
+ * Returns true if traffic has not fully ramped up since the circuit closed. The owner starts at 1
+ * request in flight.
+ */
 export const isRamping = ({ circuit }: Health): boolean =>
   circuit.state === "closed" && circuit.coolDown !== undefined
 
-/** The next limit in flight after a success: one more for each doubles it with every full round. */
+/**
+ * Returns the next in-flight limit after a success. One more for each success doubles the limit
+ * every round trip.
+ */
 export const ramp = (limit: number, cap: number): number => Math.min(cap, Math.max(1, limit) + 1)

@@ -1,7 +1,7 @@
 import type { ErrorClass } from "../domain/outcome.ts"
 import type { Verdict } from "../domain/retry-policy.ts"
 
-/** What an answer means, by status or class of statuses, where a policy says nothing else. */
+/** The verdict on an answer, by status or class of statuses, unless a policy overrides it. */
 export const defaultStatuses: Readonly<Record<string, Verdict>> = {
   "1xx": "retry",
   "2xx": "delivered",
@@ -15,7 +15,7 @@ export const defaultStatuses: Readonly<Record<string, Verdict>> = {
   "5xx": "retry"
 }
 
-/** What it means that there was no usable answer. */
+/** The verdict on an attempt without a usable answer. */
 export const defaultErrors: Readonly<Record<ErrorClass, Verdict>> = {
   timeout: "retry",
   "connect-timeout": "retry",
@@ -41,13 +41,14 @@ const ofStatus = (status: number, statuses: Readonly<Record<string, Verdict>>): 
 }
 
 /**
- * What an attempt came to. `gone` says that the receiver wants no more of anything (a 410 that no
- * override turned into something else): the endpoint is to be disabled.
+ * Returns the verdict on an attempt. `gone` means that the receiver refuses all further deliveries
+ * (a 410 that no override changes): the endpoint must be disabled.
  *
- * An error decides before the status, since an answer that broke off is no answer; except a
- * redirect that is not followed, where the redirect itself is the answer.
+ * An error takes precedence over the status, since an incomplete answer is no answer. The exception
+ * is a redirect that is not followed, since the redirect itself is the answer.
  *
- * @param statuses the policy's overrides; an exact status beats a class, a class beats the table.
+ * @param statuses the policy's overrides. An exact status takes precedence over a class, and a
+ *   class over the default table.
  */
 export const classify = (
   result: {

@@ -1,26 +1,26 @@
-/** How full the stream of dead letters is, and with whose. */
+/** The use of the dead-letter stream, in total and by tenant. */
 export interface DeadLetterUse {
   readonly bytes: number
-  /** What it takes at most; -1 where there is no limit. */
+  /** The stream's size limit; -1 if there is none. */
   readonly maxBytes: number
   readonly messages: number
-  /** Dead letters of each tenant that has some; undefined while nobody need know. */
+  /** Dead letters of each tenant that has any; undefined if the stream is not crowded. */
   readonly byTenant: ReadonlyMap<string, number> | undefined
 }
 
-/** The part of the stream up to which nobody's part of it is counted. */
+/** Up to this share of the stream no tenant's quota applies. */
 const uncounted = 1 / 2
 
-/** True where it matters whose dead letters they are. */
+/** Returns true if quotas apply. */
 export const isCrowded = ({ bytes, maxBytes }: Pick<DeadLetterUse, "bytes" | "maxBytes">) =>
   maxBytes > 0 && bytes > maxBytes * uncounted
 
 /**
- * How many dead letters each tenant may have, where that is limited: an equal part of what the stream
- * takes, by the size that its messages have now. Undefined where it is not: the stream is at most half
- * full, or one tenant has them all.
+ * Returns how many dead letters the tenant may have: an equal share of the stream's capacity, at
+ * the current average message size. Returns undefined if no quota applies, because the stream is at
+ * most half full or one tenant has all dead letters.
  *
- * @param tenant who is about to have one more.
+ * @param tenant the tenant that is about to get one more.
  */
 export const deadLetterQuota = (use: DeadLetterUse, tenant: string): number | undefined => {
   const { byTenant, bytes, maxBytes, messages } = use

@@ -1,19 +1,21 @@
-/** Steps in which a duration doubles: each is a fifth longer than the one before. */
+/** Steps per doubling of the duration: each step is a fifth longer than the previous one. */
 const perDoubling = 4
-/** The last step takes all that is longer: 2^31 ms, 24 days. */
+/** The last step holds all longer durations: 2^31 ms, 24 days. */
 const lastStep = 31 * perDoubling
 
-/** The step of a logarithmic scale that a duration (ms) falls into; below 1 ms there is one. */
+/**
+ * Returns the step of a logarithmic scale for a duration (ms). Durations below 1 ms share one step.
+ */
 export const stepOf = (ms: number): number =>
   ms < 1 ? 0 : Math.min(lastStep, 1 + Math.floor(Math.log2(ms) * perDoubling))
 
-/** Where a step begins, ms. */
+/** Returns the start of a step, ms. */
 const startOf = (step: number): number => (step === 0 ? 0 : 2 ** ((step - 1) / perDoubling))
 
 /**
- * The duration (ms) that so large a share stays below, to about a tenth; undefined of none.
+ * Returns a quantile of durations (ms), accurate to about a tenth; undefined without durations.
  *
- * @param counts how many fell into each step of the scale.
+ * @param counts number of durations in each step.
  * @param share from 0 to 1: 0.5 for the median.
  */
 export const quantile = (counts: ReadonlyArray<number>, share: number): number | undefined => {
@@ -22,7 +24,7 @@ export const quantile = (counts: ReadonlyArray<number>, share: number): number |
   if (total === 0) return undefined
   const rank = share * total
   let below = 0
-  // No iterator: the owner of many endpoints does this for each.
+  // No iterator: an owner of many endpoints runs this for each of them.
   for (let step = 0; step < counts.length; step++) {
     const count = counts[step] ?? 0
     if (count > 0 && below + count >= rank) {

@@ -1,23 +1,23 @@
 import type { CircuitSettings, FailureRate } from "../domain/circuit.ts"
 
-/** Slices of a window: what is older than the window is forgotten a slice at a time. */
+/** Number of slices of a window. Counts older than the window are dropped one slice at a time. */
 const slices = 20
 const minute = 60_000
 
 interface Slice {
-  /** Which one it is, counted since the epoch. */
+  /** The slice's number, counted since the epoch. */
   number: number
   attempts: number
   failures: number
 }
 
 /**
- * The failures of one endpoint within a window that moves along with the time; to a twentieth of
- * its length. Costs the same however many attempts there are.
+ * Counts the failures of one endpoint within a sliding window, accurate to a twentieth of its
+ * length. The cost does not depend on the number of attempts.
  */
 export class RateWindow {
   #over: number
-  /** Has holes until it was filled once. */
+  /** Has holes until the first window has passed. */
   #ring: Array<Slice | undefined> = []
 
   /** @param over the window's length in ms. */
@@ -28,7 +28,8 @@ export class RateWindow {
   /**
    * Counts an attempt.
    *
-   * @param ok true for any answer that shows the receiver to be there, a permanent failure too.
+   * @param ok true for any answer that shows that the receiver is reachable, including a permanent
+   *   failure.
    * @param at ms since the epoch.
    */
   note(ok: boolean, at: number): void {
@@ -44,8 +45,8 @@ export class RateWindow {
   }
 
   /**
-   * Whether more failed than is allowed. Where the settings have another length than the window, a
-   * window of that length begins.
+   * Returns true if the failure rate exceeds the limit. If the settings specify another length, a
+   * new window of that length begins.
    *
    * @param at ms since the epoch.
    */
@@ -58,7 +59,10 @@ export class RateWindow {
     return this.#reaches(rate, at)
   }
 
-  /** Forgets everything: for a circuit that opens, lest its closing begin with the old failures. */
+  /**
+   * Clears the window. Called when the circuit opens, so that old failures do not count after it
+   * closes.
+   */
   clear(): void {
     this.#ring = []
   }

@@ -16,16 +16,19 @@ const climb = Effect.fnUntraced(function* (policy: RetryPolicy) {
   return rungs
 })
 
-/** Decorrelated delays have no nominal value; the middle of their range stands for it. */
+/** Decorrelated delays have no nominal value: the middle of their range is used instead. */
 const middle: Random.Random = { nextDoubleUnsafe: () => 0.5, nextIntUnsafe: () => 0 }
 
 /**
- * The nominal waits in ms between the requests of a round, without jitter and as if requests took
- * no time: as many as the policy's attempts and its window let through.
+ * Returns the nominal delays in ms between the requests of a round, without jitter and with
+ * requests that take no time. The policy's attempts and its window limit their number.
  */
 export const ladder = (policy: RetryPolicy): ReadonlyArray<number> =>
   Effect.runSync(Effect.provideService(climb(policy), Random.Random, middle))
 
-/** From the first to the last request of a round, ms: the sum of its {@link ladder}. */
+/**
+ * Returns the time from the first to the last request of a round, ms: the sum of its {@link
+ * ladder}.
+ */
 export const totalTime = (policy: RetryPolicy): number =>
   ladder(policy).reduce((sum, delay) => sum + delay, 0)

@@ -1,4 +1,7 @@
-/** Insertions, deletions and replacements that turn one text into the other. */
+/**
+ * Returns the edit distance: insertions, deletions and replacements that turn one text into the
+ * other.
+ */
 const distance = (from: string, to: string): number => {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at)
   for (const [i, letter] of [...from].entries()) {
@@ -12,10 +15,10 @@ const distance = (from: string, to: string): number => {
   return row[to.length] ?? 0
 }
 
-/** Of the longer name, this part may differ in what is a slip of the pen. */
+/** Maximum edit distance of a typing error, as a share of the longer name. */
 const slip = 1 / 3
 
-/** The name that was most likely meant, whatever its case; undefined where none is really near. */
+/** Returns the most similar name, ignoring case; undefined if none is similar. */
 export const nearestName = (name: string, names: ReadonlyArray<string>): string | undefined =>
   names
     .map((candidate) => ({

@@ -3,7 +3,10 @@ import type { DeadReason } from "../domain/outcome.ts"
 import { delayAfter, type RetrySchedule } from "./backoff.ts"
 import { parseRetryAfter } from "./retry-after.ts"
 
-/** What becomes of a delivery whose attempt did not succeed: times in ms since the epoch, `delay` in whole ms. */
+/**
+ * The next step of a delivery after a failed attempt. Times in ms since the epoch, `delay` in whole
+ * ms.
+ */
 export type NextStep =
   | { readonly _tag: "Retry"; readonly at: number; readonly delay: number }
   | { readonly _tag: "Dead"; readonly reason: DeadReason }
@@ -11,27 +14,27 @@ export type NextStep =
 const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
 
 /**
- * Decides between another attempt and the end.
+ * Decides whether a failed delivery is attempted again or ends.
  *
- * The deadline was set when the round began and travels with the delivery, so it, and not the
- * window that the policy has today, is what ends a round by time. That is why the schedule is
- * stepped as if the round had begun just now: it can then end by its attempts only. Where both
- * ends are reached, the attempts are the reason.
+ * The deadline is set when the round begins and travels with the delivery. It limits the round's
+ * duration, not the window of the current policy. The schedule is therefore stepped as if the round
+ * had just begun, so that only the attempts can end it. If both limits are reached, the reason is
+ * the attempts.
  *
- * A Retry-After lengthens the wait and never shortens it.
+ * A Retry-After lengthens the delay and never shortens it.
  */
 export const nextStep = Effect.fnUntraced(function* (attempt: {
   readonly schedule: RetrySchedule
-  /** The longest Retry-After that is obeyed, ms. */
+  /** Upper bound of a Retry-After, ms. */
   readonly retryAfterCap: number
   readonly verdict: "retry" | "fail"
-  /** Made so far in this round, this one included. */
+  /** Attempts made so far in this round, including this one. */
   readonly attempts: number
   /** Give-up deadline, ms since the epoch. */
   readonly deadline: number
   /** When the attempt ended, ms since the epoch. */
   readonly now: number
-  /** The header as it came. */
+  /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
   const { attempts, deadline, now } = attempt

@@ -2,20 +2,20 @@ import { Result, Schema } from "effect"
 import { RetryPolicy, type RetryPolicyJson, type Verdict } from "../domain/retry-policy.ts"
 import { nearestName } from "./nearest-name.ts"
 
-/** A retry policy with a name, after the sender it imitates. */
+/** A named retry policy, modelled on the sender that it is named after. */
 export interface Preset {
   readonly name: string
-  /** Which published guide the figures are from, and which of them are ours. */
+  /** The published guide that the values come from, and the values that are our choice. */
   readonly source: string
   readonly policy: RetryPolicy
 }
 
-/** Guide 1: no other 4xx than 408 and 429 is tried again. */
+/** Guide 1: of the 4xx, only 408 and 429 are retried. */
 const guide1: Record<string, Verdict> = { "404": "fail", "425": "fail" }
-/** Guide 2 has a column for it, and guide 4 says so: no 4xx is tried again, not even a 429. */
+/** Guide 2 (in a column) and guide 4 (in its text): no 4xx is retried, not even 429. */
 const no4xx: Record<string, Verdict> = { "4xx": "fail" }
 
-/** Guide 1 counts retries, so its figures are one lower than `maxAttempts`. */
+/** Guide 1 counts retries, so its numbers are one lower than `maxAttempts`. */
 const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   default: {
     source: "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter",
@@ -177,7 +177,7 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
 
 const decode = Schema.decodeSync(RetryPolicy)
 
-/** Every preset by its name. */
+/** All presets by name. */
 export const presets: ReadonlyMap<string, Preset> = new Map(
   Object.entries(table).map(([name, { source, ...policy }]) => [
     name,
@@ -201,7 +201,7 @@ export class UnknownPreset extends Schema.TaggedError<UnknownPreset>()("UnknownP
   }
 }
 
-/** The policy that an endpoint's `retry` stands for. */
+/** Returns the policy for an endpoint's `retry`. */
 export const resolveRetry = (
   retry: string | RetryPolicy
 ): Result.Result<RetryPolicy, UnknownPreset> => {

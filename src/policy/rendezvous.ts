@@ -1,11 +1,11 @@
 /**
- * Shares partitions among workers so that all who know of the same workers come to the same result
- * without asking each other: each pair of partition and worker has a weight, and the heaviest pairs
- * are taken first, while the worker has room. Nobody's share is larger by more than one than
- * another's, and few partitions change hands when a worker comes or goes.
+ * Assigns partitions to workers. All workers that know the same members compute the same result
+ * without coordination. Each pair of partition and worker has a weight, and the heaviest pairs are
+ * assigned first, while the worker has capacity. Shares differ by at most one partition, and few
+ * partitions move when a worker joins or leaves.
  *
  * @param workers their ids, each once, in any order.
- * @returns the worker for each partition; nothing where there are no workers.
+ * @returns the worker for each partition; empty without workers.
  */
 export const shareOut = (
   partitions: number,
@@ -19,7 +19,7 @@ export const shareOut = (
   pairs.sort((a, b) => b.weight - a.weight || (a.worker < b.worker ? -1 : 1))
 
   const least = Math.floor(partitions / workers.length)
-  /** How many workers may have one more than the others. */
+  /** Number of workers that may own one partition more than the others. */
   let more = partitions % workers.length
   const sizes = new Map<string, number>()
   const owners = new Map<number, string>()
@@ -34,9 +34,9 @@ export const shareOut = (
 }
 
 /**
- * FNV-1a (32 bit), finished as MurmurHash3 does: ids that differ in their last digit only would
- * otherwise have weights in the same order for every partition. Workers of different versions share
- * out alike as long as this stays as it is.
+ * FNV-1a (32 bit), finalized as in MurmurHash3. Without this, ids that differ only in their last
+ * digit would have the same order of weights in every partition. Workers of different versions must
+ * compute the same weights, so this function must not change.
  */
 const weight = (partition: number, worker: string): number => {
   const key = `${partition}.${worker}`

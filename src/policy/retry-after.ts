@@ -1,17 +1,22 @@
 const second = 1000
-/** What RFC 9111, 1.2.2 lets stand for any number of seconds that is too large: 68 years, in ms. */
+/**
+ * The value that RFC 9111, 1.2.2 permits for any number of seconds that is too large: 68 years, in
+ * ms.
+ */
 const maxDelayMs = 2 ** 31 * second
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The forms of RFC 9110, 5.6.7: IMF-fixdate, and the two obsolete ones that must be understood. */
+/**
+ * The forms of RFC 9110, 5.6.7: IMF-fixdate, and the two obsolete ones that recipients must accept.
+ */
 const dateForms = [
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
   /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>[A-Z][a-z]{2})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>[A-Z][a-z]{2}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/
 ]
 
-/** A two-digit year is never more than 50 years ahead (RFC 9110, 5.6.7). */
+/** A two-digit year is at most 50 years in the future (RFC 9110, 5.6.7). */
 const fullYear = (text: string, now: number): number => {
   if (text.length === 4) return Number(text)
   const thisYear = new Date(now).getUTCFullYear()
@@ -45,9 +50,8 @@ const parseDate = (text: string, now: number): number | undefined => {
 }
 
 /**
- * How long a receiver asks to be left alone, in ms from now (a whole number, at most 2^31 s);
- * undefined where the header is missing, is no number of seconds and no date, or is a date that
- * has passed.
+ * Returns the requested delay in ms from now (an integer, at most 2^31 s). Returns undefined if the
+ * header is missing, is neither a number of seconds nor a date, or is a date in the past.
  *
  * @param now ms since the epoch.
  */

@@ -1,31 +1,31 @@
 import { stepOf } from "./durations.ts"
 
-/** What is older than an hour is forgotten a slice at a time. */
+/** Number of slices of an hour. Older counts are dropped one slice at a time. */
 const slices = 6
-/** ms */
+/** Length of a slice, ms. */
 const sliceLength = 10 * 60_000
-/** Steps of durations by which room is made: most endpoints need few. */
+/** The table grows by this many steps of durations. Most endpoints need few. */
 const stride = 8
-/** Attempts that are listed one by one. */
+/** Maximum number of attempts that are listed one by one. */
 const most = 16
-/** Room for a step and a flag beside the slice. */
+/** Factor that leaves room for a step and a flag below the slice. */
 const packed = 256
 
-/** Counted since the epoch. */
+/** Returns the slice's number, counted since the epoch. */
 const sliceAt = (at: number): number => Math.floor(at / sliceLength)
 
-/** How attempts went, and how long they took. */
+/** Counts of attempts, and a histogram of their durations. */
 export interface Counts {
   readonly attempts: number
   readonly delivered: number
-  /** How many fell into each step of the scale of durations; without those beyond the last. */
+  /** Attempts by step of the scale of durations, without empty steps at the end. */
   readonly durations: ReadonlyArray<number>
 }
 
-/** That of nobody. */
+/** The counts without any attempt. */
 export const noCounts: Counts = { attempts: 0, delivered: 0, durations: [] }
 
-/** All of them taken together. */
+/** Returns the sum of counts. */
 export const addCounts = (all: ReadonlyArray<Counts>): Counts => {
   const durations: Array<number> = []
   let attempts = 0
@@ -39,22 +39,22 @@ export const addCounts = (all: ReadonlyArray<Counts>): Counts => {
   return { attempts, delivered, durations }
 }
 
-/** When what a tally tells of at a time begins; both in ms since the epoch. */
+/** Returns the start of the period that a tally covers at a time. Both in ms since the epoch. */
 export const tallySince = (at: number): number => (sliceAt(at) - slices + 1) * sliceLength
 
 /**
- * The attempts of the last hour, by whole slices of ten minutes: between 50 and 60 minutes. The first
- * few are listed, for most of many endpoints have no more.
+ * The attempts of the last hour in whole slices of ten minutes: between 50 and 60 minutes. The
+ * first few attempts are kept in a list, since most of many endpoints have no more.
  */
 export class Tally {
-  /** Slice, step and whether it was delivered, in one number each. */
+  /** Slice, step and success flag, packed into one number each. */
   #few: Array<number> = []
   #table: Table | undefined
 
   /**
    * Counts an attempt.
    *
-   * @param ms it took.
+   * @param ms its duration.
    * @param at when it ended, ms since the epoch.
    */
   note(delivered: boolean, ms: number, at: number): void {
@@ -63,24 +63,24 @@ export class Tally {
       this.#table.count(delivered, stepOf(ms), slice)
       return
     }
-    // Put together it has no room for more; a list that is pushed to, or spread, has it for 16.
+    // concat() leaves no spare capacity. A list that is pushed to, or spread, has room for 16.
     this.#few = this.#few.concat(slice * packed + stepOf(ms) * 2 + (delivered ? 1 : 0))
     if (this.#few.length > most) this.#tidy(slice)
   }
 
-  /** What there was since `tallySince`. */
+  /** Returns the counts since `tallySince`. */
   read(at: number): Counts {
     const oldest = sliceAt(at) - slices + 1
     return this.#table?.read(oldest) ?? this.#readFew(oldest)
   }
 
-  /** True once all of it is too long ago. */
+  /** Returns true if all attempts are older than an hour. */
   isOver(at: number): boolean {
     const newest = this.#table?.newest ?? Math.floor((this.#few.at(-1) ?? 0) / packed)
     return newest <= sliceAt(at) - slices
   }
 
-  /** What a clock that was put back by more than an hour says is still to come does not count. */
+  /** Ignores attempts in the future: the clock was set back by more than an hour. */
   #readFew(oldest: number): Counts {
     const durations: Array<number> = []
     let attempts = 0
@@ -115,14 +115,16 @@ export class Tally {
   }
 }
 
-/** The attempts of an hour by slice and duration; has room for the durations that there were only. */
+/**
+ * The attempts of an hour by slice and duration. Allocates only the range of durations that occur.
+ */
 class Table {
-  /** Counted since the epoch. */
+  /** Number of the newest slice, counted since the epoch. */
   #newest = 0
-  /** The first step of durations that there is room for. */
+  /** The first step of durations in the table. */
   #low = 0
   #width = 0
-  /** By slice: the delivered, and the attempts by their duration. */
+  /** By slice: the number delivered, then the attempts by duration. */
   #cells = new Uint32Array(0)
 
   count(delivered: boolean, step: number, slice: number): void {
@@ -155,7 +157,10 @@ class Table {
     return this.#newest
   }
 
-  /** A clock that is put back a little goes on in the newest slice; after more it begins anew. */
+  /**
+   * After a small step back of the clock, counting continues in the newest slice. After a large
+   * one, the table is cleared.
+   */
   #advance(slice: number): void {
     if (slice === this.#newest) return
     const passed = slice - this.#newest
