@@ -57,7 +57,7 @@ export class AlertBook {
   }
 
   /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
-  buried(
+  onDeadLettered(
     delivery: Pick<Delivery, "endpoint" | "generation" | "tenant" | "type">,
     { firstAttemptAt }: Pick<Progress, "firstAttemptAt">,
     at: number,

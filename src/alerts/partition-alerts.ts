@@ -16,9 +16,9 @@ export const makePartitionAlerts = Effect.fnUntraced(function* (options: Partiti
   return {
     book,
     /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
-    buried: (delivery: Delivery, progress: Progress, at: number): void => {
+    onDeadLettered: (delivery: Delivery, progress: Progress, at: number): void => {
       const known = directory.find(endpointKey(delivery.tenant, delivery.endpoint))
-      book.buried(delivery, progress, at, known?.config.alerts)
+      book.onDeadLettered(delivery, progress, at, known?.config.alerts)
     },
     /** Raises and clears alerts for as long as the scope lives. */
     watch: (health: (key: string) => Health | undefined) =>

@@ -188,7 +188,7 @@ export class Publisher {
     }
     const sentAt = performance.now()
     const late = this.#late.size === 0 ? undefined : this.#lateAt(subject, headers)
-    if (late !== undefined && this.#goOn(late, body, sentAt, settle)) return
+    if (late !== undefined && this.#awaitEarlier(late, body, sentAt, settle)) return
     const token = this.#outstanding.add({
       subject,
       headers,
@@ -252,7 +252,7 @@ export class Publisher {
   }
 
   /** Lets what is published again wait for the answer to what was sent before, if it may. */
-  #goOn(
+  #awaitEarlier(
     { ack, again, publication }: Late,
     body: Uint8Array | string,
     now: number,

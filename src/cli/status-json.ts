@@ -29,13 +29,13 @@ const lastHourJson = (survey: Survey): object | null => {
 
 const deliveriesJson = (survey: Survey): object => {
   const waiting = waitingSums(survey)
-  const { all, answering, backlog, fresh, handedOut, inFlight, inLine, retries, scheduled } =
+  const { all, answering, ackPending, backlog, fresh, inFlight, inLine, retries, scheduled } =
     waiting
   const told = (count: number) => (answering === 0 ? null : count)
   return {
     waiting: all,
     new: fresh,
-    handedOut,
+    handedOut: ackPending,
     inFlight: told(inFlight),
     inLine: told(inLine),
     retries: told(retries),

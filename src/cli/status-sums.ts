@@ -28,13 +28,13 @@ const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
 export const waitingSums = ({ partitions }: Survey) => {
   const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
   const fresh = sum(partitions.map((partition) => partition.new))
-  const handedOut = sum(partitions.map((partition) => partition.ackPending))
+  const ackPending = sum(partitions.map((partition) => partition.ackPending))
   const scheduled = sum(partitions.map((partition) => partition.scheduled))
   const backlog = sum(partitions.map((partition) => partition.backlog))
   return {
-    all: fresh + handedOut + scheduled + backlog,
+    all: fresh + ackPending + scheduled + backlog,
     fresh,
-    handedOut,
+    ackPending,
     scheduled,
     backlog,
     /** Endpoints with deliveries in their backlog. */

@@ -68,14 +68,14 @@ const roomText = ({ account, dead, room }: Survey): string => {
 
 const deliveriesText = (survey: Survey): string => {
   const waiting = waitingSums(survey)
-  const { all, answering, backlog, backlogs, fresh, handedOut, inFlight } = waiting
+  const { all, answering, backlog, backlogs, fresh, ackPending, inFlight } = waiting
   const { inLine, retries, scheduled } = waiting
   const of = survey.partitions.length
   if (all === 0 && inFlight === 0) return "none waits"
   const places = [
     `${countText(fresh)} new`,
     answering === 0
-      ? `${countText(handedOut)} in flight or for a retry`
+      ? `${countText(ackPending)} in flight or for a retry`
       : `${countText(retries)} for a retry`,
     `${countText(scheduled)} scheduled for one`,
     backlog === 0 ? "none in a backlog" : `${countText(backlog)} in ${plural(backlogs, "backlog")}`

@@ -45,7 +45,7 @@ const maxWaitingDirect = 64
  */
 const youngMs = 1_000
 /** How long a stop waits for endpoint facts that are still to be stored, ms. */
-const lastWords = 2_000
+const finalAppends = 2_000
 /** Interval of the search for messages that a former owner stored in a backlog late, ms. */
 const findPause = 60_000
 /** Interval at which limits that change with time are applied, ms. */
@@ -225,11 +225,11 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
         drains.wake(key)
       })
     },
-    putOff: giveBackTo({
+    defer: giveBackTo({
       queue: (key, held) => leaving.leave(key, held),
       backlog: (key, held) => drains.handBack(key, held)
     }),
-    roomFor: (key) => drains.wake(key)
+    onCapacity: (key) => drains.wake(key)
   })
 
   const drains = makeDrains({
@@ -248,7 +248,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     begin: (key, held) => lanes.refill(key, { key, held, isFromBacklog: true }),
     rest: options.rest,
     isDoubtful: () => tail.isDoubtful(),
-    lostTail: Effect.suspend(() => tail.lose),
+    streamTruncated: Effect.suspend(() => tail.lose),
     run: runInBackground
   })
   const tail = yield* watchForTruncation(memory.backlog.stream, drains.highest)
@@ -319,7 +319,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
     )
     yield* inFlightWork.none
     health.flush()
-    yield* Effect.timeoutOption(FiberSet.awaitEmpty(telling), lastWords)
+    yield* Effect.timeoutOption(FiberSet.awaitEmpty(telling), finalAppends)
     if (failed !== undefined) yield* failed
   })
 
@@ -345,7 +345,7 @@ export const makePartition = Effect.fnUntraced(function* (options: PartitionOpti
      * healthy and quick, and few deliveries wait for it. Returns false where it must go to the
      * queue.
      */
-    takeStraight: (direct: DirectDelivery): boolean => {
+    takeDirect: (direct: DirectDelivery): boolean => {
       const { key } = direct
       const isQuick = () => health.isClosed(key) && lanes.isQuick(key, maxWaitingDirect)
       // The attempt may turn out to be slow, and its body then counts.

@@ -53,7 +53,7 @@ export interface Names {
     readonly fact: (
       tenant: string,
       endpoint: string,
-      mood: "ok" | "failure" | "*",
+      result: "ok" | "failure" | "*",
       kind: string
     ) => string
     readonly allFacts: string
@@ -121,8 +121,8 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       schedulesOf: (partition) => `${root}.schedules.${partition}.>`,
       ask: (partition) => `${root}.ask.${partition}`,
       removed: (stream) => `${root}.removed.${stream}`,
-      fact: (tenant, endpoint, mood, kind) =>
-        `${root}.history.${tenant}.${endpoint}.${mood}.${kind}`,
+      fact: (tenant, endpoint, result, kind) =>
+        `${root}.history.${tenant}.${endpoint}.${result}.${kind}`,
       allFacts: `${root}.history.>`,
       dead: (tenant, endpoint) => `${root}.dead.${tenant}.${endpoint}`,
       allDead: `${root}.dead.>`,

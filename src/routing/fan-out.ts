@@ -218,7 +218,7 @@ class FanOut implements TimedEvent {
     let isTaken = false
     this.#begin()
     try {
-      const direct = new FromEvent(this, this.#routed, planned, key)
+      const direct = new PlannedDirectDelivery(this, this.#routed, planned, key)
       isTaken = options.owned.attempt(partitionOfKey(key, options.partitions), direct)
     } finally {
       if (!isTaken) this.#leave(false)
@@ -296,7 +296,7 @@ class FanOut implements TimedEvent {
 }
 
 /** The direct delivery of an event to one endpoint. */
-class FromEvent implements DirectDelivery {
+class PlannedDirectDelivery implements DirectDelivery {
   readonly delivery: Delivery
   readonly key: string
   readonly body: Uint8Array

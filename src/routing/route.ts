@@ -35,7 +35,7 @@ export interface RouteOptions {
   readonly worker: string
   readonly layout: Layout
   /** Maximum bytes of event bodies in direct delivery. */
-  readonly bytesStraight: number
+  readonly directBytes: number
   readonly owned: OwnedPartitions
   readonly stopping: () => boolean
 }
@@ -90,7 +90,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const sendAll = yield* makeFanOut({
     partitions: layout.partitions,
     patience: safeRepublishMs,
-    bytes: options.bytesStraight,
+    bytes: options.directBytes,
     owned: options.owned
   })
 

@@ -38,7 +38,7 @@ export interface RouterOptions {
   /**
    * Maximum bytes of event bodies in direct delivery, those outside the prefetch window included.
    */
-  readonly bytesStraight: number
+  readonly directBytes: number
   readonly owned: OwnedPartitions
   readonly stopping: () => boolean
 }

@@ -152,7 +152,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   const within = options.stopWithin ?? defaultStopWithin
   const { connection } = yield* Broker
   // What is finished then, nobody could be told of.
-  const cutOff = Effect.andThen(
+  const cancelled = Effect.andThen(
     Effect.promise(() => connection.closed()),
     Fiber.interruptAll(fibers)
   )
@@ -160,7 +160,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     yield* Deferred.succeed(asked, undefined)
     yield* Effect.forkChild(membership.leave, { startImmediately: true })
     yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
-      Effect.raceFirst(cutOff),
+      Effect.raceFirst(cancelled),
       Effect.timeoutOrElse({
         duration: within,
         orElse: () =>
@@ -231,10 +231,10 @@ const route = ({ layout, options, owned, stopping }: Node) =>
     worker: options.id,
     layout,
     bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
-    bytesStraight: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
+    directBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
     owned: {
-      attempt: (partition, direct) => owned.get(partition)?.takeStraight(direct) === true,
+      attempt: (partition, direct) => owned.get(partition)?.takeDirect(direct) === true,
       storeInBacklog: (partition, kept) => owned.get(partition)?.keep(kept) === true
     }
   })
@@ -255,7 +255,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const room = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }
-  const { history, horizon, takeOver } = yield* makeTakeovers(layout.partitions)
+  const { history, historyPosition, takeOver } = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
   const records = makeGate(
     "the broker takes no retry records: nothing new is sent until it does",
@@ -294,7 +294,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
           deadLetters,
           fence,
           nextId: node.nextId,
-          onDeadLettered: alerts.buried,
+          onDeadLettered: alerts.onDeadLettered,
           maxWaiting
         }),
       sender,
@@ -315,7 +315,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     )
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
     yield* Effect.forkScoped(wakeEnded(index, deadLetters))
-    yield* Effect.forkScoped(advanceWatermark(partition, horizon, holds, layout.ackWait))
+    yield* Effect.forkScoped(advanceWatermark(partition, historyPosition, holds, layout.ackWait))
     yield* partition.prepare
     // Somebody must look at all of it, and each partition has one owner.
     if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })

@@ -37,7 +37,7 @@ describe("what alerts are made of", () => {
     answered(endpoint("a"), 500)
     answered(endpoint("a"), 503)
     answered(endpoint("b"), 200)
-    book.buried(
+    book.onDeadLettered(
       { tenant: "acme", endpoint: "b", generation: "g", type: "x" },
       untried,
       start,
@@ -66,7 +66,7 @@ describe("what alerts are made of", () => {
     const { answered, book } = makeBook()
     const type = "petrel.alert.success-low"
     answered(endpoint("ops"), 500, { type })
-    book.buried(
+    book.onDeadLettered(
       { tenant: "acme", endpoint: "ops", generation: "g", type },
       untried,
       start,

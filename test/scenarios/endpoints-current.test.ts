@@ -113,7 +113,7 @@ const routerBy = Effect.fnUntraced(function* () {
     worker: "w1",
     layout: yield* readLayout,
     bytesInHand: 1_000_000,
-    bytesStraight: 0,
+    directBytes: 0,
     owned: { attempt: () => false, storeInBacklog: () => false },
     stopping: () => stopping
   }).pipe(Effect.scoped, Effect.provideService(Directory, directory), Effect.forkScoped)

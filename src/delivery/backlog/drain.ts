@@ -13,7 +13,7 @@ import { DrainWindow } from "./drain-window.ts"
  * Delivery count assumed for a message that may have crashed a former owner: no consumer counts
  * deliveries here.
  */
-const perhapsDeadly = 100
+const isSuspect = 100
 
 /** Progress of a search for passed deadlines. */
 export interface ScanCursor {
@@ -36,7 +36,7 @@ export class Drain {
   /** The last sequence known to be stored. Messages that are being stored come after it. */
   last = 0
   /** How many of the next messages may have crashed a former owner. */
-  suspects = 0
+  poisonCandidates = 0
   /**
    * No deadline among the messages of the last search passes before this time, ms since the epoch.
    */
@@ -49,7 +49,7 @@ export class Drain {
    */
   nextStored = Number.POSITIVE_INFINITY
   /** Messages removed individually that reading has not passed yet. */
-  thinned: ReadonlyArray<number> = []
+  deletedAhead: ReadonlyArray<number> = []
   readonly #memory: StreamMemory
   readonly #marks = new Map<number, PendingAppend>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
@@ -82,7 +82,7 @@ export class Drain {
       place,
       delivery,
       body: data,
-      deliveryCount: this.suspects-- > 0 ? perhapsDeadly : 1,
+      deliveryCount: this.poisonCandidates-- > 0 ? isSuspect : 1,
       ack: (erase) => {
         this.finish(seq, erase)
         return Effect.void

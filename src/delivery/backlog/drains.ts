@@ -64,7 +64,7 @@ export interface DrainsOptions {
   /** True while it is unknown whether the stream was truncated. Nothing is purged then. */
   readonly isDoubtful: () => boolean
   /** Reports that the stream was truncated: it reused a sequence. */
-  readonly lostTail: Effect.Effect<unknown>
+  readonly streamTruncated: Effect.Effect<unknown>
   /** Maximum messages of one backlog. */
   readonly most: number
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
@@ -127,9 +127,9 @@ export const makeDrains = (options: DrainsOptions) => {
    */
   const forgetPassed = (drain: Drain, gone: ReadonlyArray<number>) => {
     const { passed } = drain.window
-    const all = [...drain.thinned, ...gone]
+    const all = [...drain.deletedAhead, ...gone]
     for (const seq of all) if (seq < passed) memory.settled.delete(seq)
-    drain.thinned = all.filter((seq) => seq >= passed)
+    drain.deletedAhead = all.filter((seq) => seq >= passed)
   }
 
   const purge = Effect.fnUntraced(function* (drain: Drain) {
@@ -238,7 +238,7 @@ export const makeDrains = (options: DrainsOptions) => {
       )
     )
   }
-  const rota = new KeyedScheduler({ atOnce: stepsAtOnce, work, run: options.run })
+  const keyedScheduler = new KeyedScheduler({ atOnce: stepsAtOnce, work, run: options.run })
 
   const open = (to: Addressee): Drain => {
     const key = endpointKey(to.tenant, to.endpoint)
@@ -246,7 +246,7 @@ export const makeDrains = (options: DrainsOptions) => {
     if (known !== undefined) return known
     const drain = new Drain(to, memory, floors.get(key), () => wake(key))
     drains.set(key, drain)
-    rota.wake(key)
+    keyedScheduler.wake(key)
     return drain
   }
 
@@ -255,7 +255,7 @@ export const makeDrains = (options: DrainsOptions) => {
     const drain = drains.get(key)
     if (drain === undefined) return
     const { finishedCount } = drain.window
-    if (finishedCount >= minPurgedMessages || wanted(key, drain) > 0) rota.wake(key)
+    if (finishedCount >= minPurgedMessages || wanted(key, drain) > 0) keyedScheduler.wake(key)
   }
 
   return {
@@ -289,7 +289,7 @@ export const makeDrains = (options: DrainsOptions) => {
             Effect.suspend(() => {
               drain.last = Math.max(drain.last, seq)
               drain.nextStored = Math.min(drain.nextStored, to.deadline)
-              return !duplicate && seq <= after ? options.lostTail : Effect.void
+              return !duplicate && seq <= after ? options.streamTruncated : Effect.void
             })
           ),
           Effect.tapError(() => Effect.sync(() => drain.count--)),
@@ -319,7 +319,7 @@ export const makeDrains = (options: DrainsOptions) => {
     tick: () => {
       // Only one search may run at a time, so only one drain is woken for it.
       let looks = false
-      rota.tick((key) => {
+      keyedScheduler.tick((key) => {
         const drain = drains.get(key)
         if (drain === undefined) return true
         if (wanted(key, drain) > 0 || drain.window.finishedCount > 0) return true
@@ -358,7 +358,7 @@ export const makeDrains = (options: DrainsOptions) => {
         const { count = 0 } = floors.get(key)?.unreadable ?? {}
         if (drains.has(key) || to.count === count) continue
         const drain = open(to)
-        drain.suspects = maxConcurrentReads
+        drain.poisonCandidates = maxConcurrentReads
         drain.count = to.count - count
         drain.last = Math.max(drain.last, last)
       }

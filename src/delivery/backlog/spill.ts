@@ -58,7 +58,7 @@ export const makeSpill = (options: SpillOptions) => {
           : !isMoving && drains().isFull(key)
             ? "backlog-full"
             : undefined
-      const done = reason === undefined ? queue.putOff(held, toBacklog) : queue.refuse(held, reason)
+      const done = reason === undefined ? queue.defer(held, toBacklog) : queue.refuse(held, reason)
       inFlightWork.run(done, (finished) => {
         if (!finished) held.nak(1)
         letGo(held)

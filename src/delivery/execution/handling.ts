@@ -255,7 +255,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
       }
     },
     /** Moves a delivery elsewhere, where `decide` would attempt it. */
-    putOff: (held: AckHandle, store: Relocate) =>
+    defer: (held: AckHandle, store: Relocate) =>
       guarded(
         held,
         decide(held, (progress) => settlement.moved(held, store(held, progress)))

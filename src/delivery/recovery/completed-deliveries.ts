@@ -104,8 +104,8 @@ export class CompletedDeliveries {
   readonly #open: IntrusiveList<PendingAppend>
   readonly #horizon: HistoryPosition
 
-  constructor(horizon: HistoryPosition, open = new IntrusiveList<PendingAppend>()) {
-    this.#horizon = horizon
+  constructor(historyPosition: HistoryPosition, open = new IntrusiveList<PendingAppend>()) {
+    this.#horizon = historyPosition
     this.#open = open
   }
 

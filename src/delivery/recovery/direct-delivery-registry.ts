@@ -12,7 +12,7 @@ const kept = 2
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt">
 
 /** A delivery that is in flight, or being stored in the backlog. */
-interface Taken extends Linked<Taken> {
+interface DirectInFlight extends Linked<DirectInFlight> {
   readonly delivery: Identity
 }
 
@@ -24,20 +24,20 @@ const nameOf = (of: Identity): string => `${eventName(of)}.${endpointKey(of.tena
  * an event to another router, that router may put the same delivery into the queue.
  */
 export class DirectDeliveryRegistry {
-  readonly #underway = new IntrusiveList<Taken>()
+  readonly #underway = new IntrusiveList<DirectInFlight>()
   /** When each delivery's event was stored. */
   readonly #done = [new RecentCompletions()]
   /** Progress of the failed ones, by name. */
   readonly #failed: Array<Map<string, Progress>> = [new Map()]
 
   /** Registers a delivery as in flight until `leave`. */
-  begin(delivery: Identity): Taken {
-    const taken: Taken = { delivery, before: undefined, after: undefined }
+  begin(delivery: Identity): DirectInFlight {
+    const taken: DirectInFlight = { delivery, before: undefined, after: undefined }
     this.#underway.add(taken)
     return taken
   }
 
-  leave(taken: Taken): void {
+  leave(taken: DirectInFlight): void {
     this.#underway.remove(taken)
   }
 

@@ -92,17 +92,17 @@ export const settledUpTo = Effect.fnUntraced(function* (
  */
 export const takeOver = Effect.fnUntraced(function* (
   indexes: ReadonlyArray<number>,
-  horizon: HistoryPosition,
+  historyPosition: HistoryPosition,
   partitions: number
 ) {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
-  horizon.stored(state.last_seq)
-  if (state.last_seq > horizon.known.seq && !horizon.isDoubtful)
-    horizon.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
+  historyPosition.stored(state.last_seq)
+  if (state.last_seq > historyPosition.known.seq && !historyPosition.isDoubtful)
+    historyPosition.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
-      const settled = new CompletedDeliveries(horizon)
+      const settled = new CompletedDeliveries(historyPosition)
       const directDeliveries = new DirectDeliveryRegistry()
       const queue = yield* streamMemory(index, names.deliveries(index), settled, directDeliveries)
       const besides = settled.beside()

@@ -28,8 +28,8 @@ interface Wanted {
  * @param partitions number of partitions.
  */
 export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
-  const horizon = new HistoryPosition(0)
-  const history = yield* watchHistory(horizon)
+  const historyPosition = new HistoryPosition(0)
+  const history = yield* watchHistory(historyPosition)
   const one = yield* Semaphore.make(1)
   const waiting = new Set<Wanted>()
 
@@ -39,7 +39,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
     waiting.clear()
     const indexes = all.map(({ index }) => index)
     const [memories, found] = yield* Effect.all(
-      [takeOver(indexes, horizon, partitions), listHealth],
+      [takeOver(indexes, historyPosition, partitions), listHealth],
       {
         concurrency: 2
       }
@@ -70,7 +70,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
         Effect.sync(() => waiting.delete(wanted))
       )
     })
-  return { horizon, history, takeOver: takeOne }
+  return { historyPosition, history, takeOver: takeOne }
 })
 
 /** Pause before a failed check of the history is repeated, ms. */
@@ -88,23 +88,23 @@ export interface HistoryEnd {
  * Checks after each reconnect whether the history was truncated, and lowers the position to what is
  * certain. The broker may have reused the lost sequences for other facts.
  */
-const watchHistory = Effect.fnUntraced(function* (horizon: HistoryPosition) {
+const watchHistory = Effect.fnUntraced(function* (historyPosition: HistoryPosition) {
   const { onReconnect } = yield* Broker
   const run = yield* FiberSet.makeRuntime<Broker>()
   let checks = 0
   let lost = yield* Deferred.make<never, StreamTruncated>()
-  const check = Effect.suspend(() => settledUpTo(horizon.known)).pipe(
+  const check = Effect.suspend(() => settledUpTo(historyPosition.known)).pipe(
     Effect.retry(Schedule.spaced(retryPauseMs)),
     Effect.orDie
   )
   const forget = onReconnect(() => {
-    horizon.doubt()
+    historyPosition.doubt()
     const mine = ++checks
     run(
       Effect.map(check, ({ isLost, seq }) => {
         // A later reconnect has its own check.
         if (mine !== checks) return
-        horizon.fallBack(seq)
+        historyPosition.fallBack(seq)
         if (!isLost) return
         const before = lost
         lost = Deferred.makeUnsafe()
@@ -114,7 +114,7 @@ const watchHistory = Effect.fnUntraced(function* (horizon: HistoryPosition) {
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
   const end: HistoryEnd = {
-    isDoubtful: () => horizon.isDoubtful,
+    isDoubtful: () => historyPosition.isDoubtful,
     lost: Effect.suspend(() => Deferred.await(lost))
   }
   return end

@@ -15,7 +15,7 @@ import { readKnownFact, writeWatermark } from "./takeover.ts"
  */
 export const advanceWatermark = Effect.fnUntraced(function* (
   { hasAsked, memory: { index, settled, directDeliveries } }: Partition,
-  horizon: HistoryPosition,
+  historyPosition: HistoryPosition,
   holds: () => boolean,
   ackWait: number
 ) {
@@ -32,13 +32,14 @@ export const advanceWatermark = Effect.fnUntraced(function* (
       disturbed = false
       hasAsked()
       yield* Effect.sleep(ackWait)
-      if (disturbed || horizon.isDoubtful || !facts.isOpen() || !holds() || !hasAsked()) return
+      if (disturbed || historyPosition.isDoubtful || !facts.isOpen() || !holds() || !hasAsked())
+        return
       directDeliveries.rotate()
       const floor = settled.rotate()
       if (floor === undefined || stored === floor) return
       const known = yield* Effect.option(readKnownFact(floor))
       if (Option.isNone(known) || disturbed) return
-      if (floor > horizon.known.seq) horizon.known = known.value
+      if (floor > historyPosition.known.seq) historyPosition.known = known.value
       yield* Effect.ignore(writeWatermark(index, known.value))
       stored = floor
     })

@@ -7,9 +7,9 @@ export class CapacityWaiters {
   readonly #roomFor: (key: string) => void
 
   /** @param roomFor called when an endpoint has capacity again. */
-  constructor(room: CapacityPool, roomFor: (key: string) => void) {
+  constructor(room: CapacityPool, onCapacity: (key: string) => void) {
     this.#room = room
-    this.#roomFor = roomFor
+    this.#roomFor = onCapacity
   }
 
   /** Puts an endpoint in line, unless it has capacity or is in line already. */

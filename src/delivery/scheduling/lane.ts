@@ -35,9 +35,9 @@ export interface LaneOptions<A> {
    */
   readonly lasts: (item: A) => void
   /** Returns to its source a task that cannot wait in memory. */
-  readonly putOff: (item: A) => void
+  readonly defer: (item: A) => void
   /** Called when an endpoint's backlog may have capacity again. */
-  readonly roomFor: (key: string) => void
+  readonly onCapacity: (key: string) => void
   /** While true, nothing begins: new deliveries wait in line until `clear`. */
   readonly closed: () => boolean
   /** How long a delivery from the queue may wait in line, ms. */
@@ -90,16 +90,16 @@ export class LaneScheduler<A> {
 
   constructor(options: LaneOptions<A>) {
     this.#options = options
-    this.#hunger = new CapacityWaiters(options.room, options.roomFor)
+    this.#hunger = new CapacityWaiters(options.room, options.onCapacity)
   }
 
   /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
-    const { isBehind, limit, putOff } = this.#options
+    const { isBehind, limit, defer } = this.#options
     const lane = this.#laneOf(key)
     const most = limit(key)
     if (isBehind(key) || most === 0 || this.#isTooLong(lane, most)) {
-      putOff(item)
+      defer(item)
       this.#dropIfIdle(lane)
       return
     }
@@ -278,10 +278,10 @@ export class LaneScheduler<A> {
   }
 
   #beginNext(lane: Lane<A>, most: number): void {
-    const { admit, limit, putOff, room } = this.#options
+    const { admit, limit, defer, room } = this.#options
     const { key } = lane
     const allowed = limit(key)
-    if (allowed === 0) for (const place of lane.line.takeAll()) putOff(this.#free(place))
+    if (allowed === 0) for (const place of lane.line.takeAll()) defer(this.#free(place))
     for (let begun = 0; lane.inFlight < allowed; begun++) {
       const { first: next } = lane.line
       if (next === undefined) return
@@ -333,7 +333,7 @@ export class LaneScheduler<A> {
    * source those from the queue that have waited too long.
    */
   #leaveLine(lane: Lane<A>, now: number): void {
-    const { isOver, maxQueueMs, putOff } = this.#options
+    const { isOver, maxQueueMs, defer } = this.#options
     const isLate = (place: LanePosition<A>) =>
       !place.isFromBacklog && now - place.since >= maxQueueMs
     const over: Array<LanePosition<A>> = []
@@ -345,7 +345,7 @@ export class LaneScheduler<A> {
       lane.line.remove(place)
     }
     for (const place of over) this.#begin(place)
-    for (const place of late) putOff(this.#free(place))
+    for (const place of late) defer(this.#free(place))
   }
 
   #free(place: LanePosition<A>): A {

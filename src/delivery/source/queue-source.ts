@@ -89,10 +89,10 @@ export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSource
       isCompletedElsewhere(memory, delivery)
     )
       return options.isDoubtful() ? message.nak(doubtPauseMs) : message.ack()
-    const { progress: sofar, round } = delivery
+    const { progress: routingProgress, round } = delivery
     const isFirst = round === firstRound
     if (isFirst && memory.directDeliveries.isInFlight(delivery)) return message.nak(inFlightPauseMs)
-    const isUntried = isFirst && sofar.attempts === 0
+    const isUntried = isFirst && routingProgress.attempts === 0
     const progress = isUntried ? memory.directDeliveries.progressOf(delivery) : undefined
     working.set(seq, message.storedAt)
     const known = progress === undefined ? delivery : { ...delivery, progress }

@@ -176,7 +176,7 @@ const change = Effect.fnUntraced(function* (
   }).pipe(
     Effect.onExit((exit) => (Exit.isFailure(exit) ? Effect.ignore(write(rest)) : Effect.void))
   )
-  const goOn = Effect.gen(function* () {
+  const resume = Effect.gen(function* () {
     yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
     const sources = yield* existing(from)
@@ -184,7 +184,7 @@ const change = Effect.fnUntraced(function* (
     yield* makeTargets(installed, sources, changes.beyond)
     return yield* takeOver(sources, new HistoryPosition(0), from)
   })
-  const memories = yield* resumed ? goOn : settle
+  const memories = yield* resumed ? resume : settle
 
   const added = Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index)
   yield* makeTargets(installed, added, changes.beyond)

@@ -89,7 +89,7 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
 /** Facts of kinds of the endpoint, and where that is wanted the plans of its tenant. */
 const factsOf = (
   { endpoint, tenant }: Pick<ReplayQuery, "tenant" | "endpoint">,
-  kinds: ReadonlyArray<readonly [mood: "ok" | "failure", kind: string]>,
+  kinds: ReadonlyArray<readonly [result: "ok" | "failure", kind: string]>,
   plans: boolean,
   since: number
 ) =>
@@ -100,7 +100,7 @@ const factsOf = (
       return readStream({
         stream: names.history,
         subjects: [
-          ...kinds.map(([mood, kind]) => subjects.fact(tenant, endpoint, mood, kind)),
+          ...kinds.map(([result, kind]) => subjects.fact(tenant, endpoint, result, kind)),
           ...(plans ? [subjects.fact(tenant, nobody, "ok", "routed")] : [])
         ],
         fromTime: Math.max(0, since - clocksApart)

@@ -105,7 +105,7 @@ const partition = Effect.fnUntraced(function* (
       run(held.ack(Effect.void))
     },
     isDoubtful: () => false,
-    lostTail: Effect.void,
+    streamTruncated: Effect.void,
     most: 100,
     expire: () => Effect.void,
     clock: yield* Clock.Clock,

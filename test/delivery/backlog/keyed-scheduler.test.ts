@@ -7,7 +7,7 @@ import { KeyedScheduler } from "../../../src/delivery/backlog/keyed-scheduler.ts
 const makeRota = (atOnce: number) => {
   const begun: Array<string> = []
   const open = new Map<string, Deferred.Deferred<NextTurn>>()
-  const rota = new KeyedScheduler({
+  const keyedScheduler = new KeyedScheduler({
     atOnce,
     work: (key) =>
       Effect.suspend(() => {
@@ -26,7 +26,7 @@ const makeRota = (atOnce: number) => {
     // What goes on does so in the fiber's next turn.
     return Effect.runPromise(Effect.yieldNow)
   }
-  return { rota, begun, end }
+  return { keyedScheduler, begun, end }
 }
 
 describe("work for many keys", () => {
@@ -38,8 +38,8 @@ describe("work for many keys", () => {
   })
 
   it("is done for so many at the same time, and for the others in their order", async () => {
-    const { begun, end, rota } = makeRota(2)
-    for (const key of ["a", "b", "c", "d", "c"]) rota.wake(key)
+    const { begun, end, keyedScheduler } = makeRota(2)
+    for (const key of ["a", "b", "c", "d", "c"]) keyedScheduler.wake(key)
     assert.deepStrictEqual(begun, ["a", "b"])
     await end("b", "never")
     assert.deepStrictEqual(begun, ["a", "b", "c"])
@@ -48,18 +48,18 @@ describe("work for many keys", () => {
   })
 
   it("goes on at once, behind the others, where it says so", async () => {
-    const { begun, end, rota } = makeRota(1)
-    for (const key of ["a", "b"]) rota.wake(key)
+    const { begun, end, keyedScheduler } = makeRota(1)
+    for (const key of ["a", "b"]) keyedScheduler.wake(key)
     await end("a", "at once")
     await end("b", "never")
     assert.deepStrictEqual(begun, ["a", "b", "a"])
   })
 
   it("is done again for one that was woken meanwhile, never twice at the same time", async () => {
-    const { begun, end, rota } = makeRota(8)
-    rota.wake("a")
-    rota.wake("a")
-    rota.wake("a")
+    const { begun, end, keyedScheduler } = makeRota(8)
+    keyedScheduler.wake("a")
+    keyedScheduler.wake("a")
+    keyedScheduler.wake("a")
     assert.deepStrictEqual(begun, ["a"])
     await end("a", "never")
     assert.deepStrictEqual(begun, ["a", "a"])
@@ -68,21 +68,21 @@ describe("work for many keys", () => {
   })
 
   it("is looked at again after a while, where it has something to do then", async () => {
-    const { begun, end, rota } = makeRota(8)
-    for (const key of ["a", "b"]) rota.wake(key)
+    const { begun, end, keyedScheduler } = makeRota(8)
+    for (const key of ["a", "b"]) keyedScheduler.wake(key)
     await end("a", 500)
     await end("b", 500)
     const hasWork = (key: string) => key === "a"
-    rota.tick(hasWork, 1_000)
+    keyedScheduler.tick(hasWork, 1_000)
     assert.deepStrictEqual(begun, ["a", "b"])
     vi.advanceTimersByTime(500)
-    rota.tick(hasWork, 1_000)
+    keyedScheduler.tick(hasWork, 1_000)
     assert.deepStrictEqual(begun, ["a", "b", "a"])
     vi.advanceTimersByTime(999)
-    rota.tick(() => true, 1_000)
+    keyedScheduler.tick(() => true, 1_000)
     assert.deepStrictEqual(begun, ["a", "b", "a"])
     vi.advanceTimersByTime(1)
-    rota.tick(() => true, 1_000)
+    keyedScheduler.tick(() => true, 1_000)
     assert.deepStrictEqual(begun, ["a", "b", "a", "b"])
   })
 })

@@ -46,15 +46,15 @@ describe("the floor of the history", () => {
   })
 
   it("falls back where the history may have lost its end, for what is open and for what waits", () => {
-    const horizon = new HistoryPosition(10)
-    const settled = new CompletedDeliveries(horizon)
+    const historyPosition = new HistoryPosition(10)
+    const settled = new CompletedDeliveries(historyPosition)
     settled.stored(50)
     const early = settled.open()
     settled.rotate()
-    horizon.doubt()
+    historyPosition.doubt()
     settled.stored(60)
-    assert.strictEqual(horizon.floor.seq, 50)
-    horizon.fallBack(20)
+    assert.strictEqual(historyPosition.floor.seq, 50)
+    historyPosition.fallBack(20)
     settled.rotate()
     settled.stored(21)
     assert.strictEqual(settled.rotate(), 20)
@@ -66,9 +66,9 @@ describe("the floor of the history", () => {
   })
 
   it("rises with what any of a worker's partitions has told", () => {
-    const horizon = new HistoryPosition(5)
-    const busy = new CompletedDeliveries(horizon)
-    const idle = new CompletedDeliveries(horizon)
+    const historyPosition = new HistoryPosition(5)
+    const busy = new CompletedDeliveries(historyPosition)
+    const idle = new CompletedDeliveries(historyPosition)
     busy.stored(50)
     for (const settled of [busy, idle]) {
       settled.rotate()

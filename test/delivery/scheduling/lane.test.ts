@@ -9,9 +9,9 @@ const plenty = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })
 /** Lanes of cap 1 where nothing else is said, with what they did; each item is of 1 KiB. */
 const makeLanes = (room = plenty) => {
   const started: Array<string> = []
-  const putOff: Array<string> = []
+  const defer: Array<string> = []
   const lasting: Array<string> = []
-  const roomFor: Array<string> = []
+  const onCapacity: Array<string> = []
   const limits = new Map<string, number>()
   const behind = new Set<string>()
   const over = new Set<string>()
@@ -30,8 +30,8 @@ const makeLanes = (room = plenty) => {
       running.push(place)
     },
     lasts: (item) => lasting.push(item),
-    putOff: (item) => putOff.push(item),
-    roomFor: (key) => roomFor.push(key),
+    defer: (item) => defer.push(item),
+    onCapacity: (key) => onCapacity.push(key),
     closed: () => state.closed,
     maxQueueMs: 1_000
   })
@@ -42,7 +42,7 @@ const makeLanes = (room = plenty) => {
     assert(place !== undefined, `nothing is under way for ${key}`)
     lanes.leave(place)
   }
-  return { lanes, leave, started, putOff, lasting, roomFor, limits, behind, over, state }
+  return { lanes, leave, started, defer, lasting, onCapacity, limits, behind, over, state }
 }
 
 describe("a lane", () => {
@@ -115,22 +115,22 @@ describe("a lane", () => {
 
 describe("what cannot wait in line", () => {
   it("is put off: what finds it full, what comes while more waits in the backlog", () => {
-    const { behind, lanes, putOff, started } = makeLanes()
+    const { behind, lanes, defer, started } = makeLanes()
     for (let item = 0; item < 67; item++) lanes.enter("a", String(item))
     assert.deepStrictEqual(started, ["0"])
-    assert.deepStrictEqual(putOff, ["65", "66"])
+    assert.deepStrictEqual(defer, ["65", "66"])
     behind.add("b")
     lanes.enter("b", "late")
-    assert.deepStrictEqual(putOff, ["65", "66", "late"])
+    assert.deepStrictEqual(defer, ["65", "66", "late"])
   })
 
   it("is put off while the endpoint takes nothing, also what stood in line before", () => {
-    const { lanes, leave, limits, putOff, started } = makeLanes()
+    const { lanes, leave, limits, defer, started } = makeLanes()
     for (const item of ["1", "2", "3"]) lanes.enter("a", item)
     limits.set("a", 0)
     lanes.enter("a", "4")
     lanes.advance("a")
-    assert.deepStrictEqual(putOff, ["4", "2", "3"])
+    assert.deepStrictEqual(defer, ["4", "2", "3"])
     leave("a")
     assert.deepStrictEqual(started, ["1"])
   })
@@ -166,22 +166,22 @@ describe("what stands in line for too long", () => {
   })
 
   it("is put off where it came from the queue, and what came later keeps its place", () => {
-    const { lanes, leave, putOff, started } = makeLanes()
+    const { lanes, leave, defer, started } = makeLanes()
     for (const item of ["1", "2"]) lanes.enter("a", item)
     lanes.refill("a", "from the backlog")
     lanes.enter("b", "3")
     vi.advanceTimersByTime(999)
     for (const item of ["4", "5"]) lanes.enter("a", item)
     lanes.tick()
-    assert.deepStrictEqual(putOff, [])
+    assert.deepStrictEqual(defer, [])
     vi.advanceTimersByTime(1)
     lanes.tick()
-    assert.deepStrictEqual(putOff, ["2"])
+    assert.deepStrictEqual(defer, ["2"])
     leave("a")
     assert.deepStrictEqual(started, ["1", "3", "from the backlog"])
     vi.advanceTimersByTime(1_000)
     lanes.tick()
-    assert.deepStrictEqual(putOff, ["2", "4", "5"])
+    assert.deepStrictEqual(defer, ["2", "4", "5"])
   })
 
   it("ends where its time is over, whatever its endpoint takes", () => {
@@ -203,7 +203,7 @@ describe("an endpoint that is slow", () => {
   })
 
   it("has no line that would take too long, and one that is quick has", () => {
-    const { lanes, leave, limits, putOff } = makeLanes()
+    const { lanes, leave, limits, defer } = makeLanes()
     for (const key of ["slow", "quick"]) {
       limits.set(key, 2)
       lanes.enter(key, "first")
@@ -213,12 +213,12 @@ describe("an endpoint that is slow", () => {
       for (let item = 0; item < 200; item++) lanes.enter(key, `${key} ${item}`)
     }
     // One takes the free place; those behind it would wait for 15 s and more.
-    assert.strictEqual(putOff.length, 199)
-    assert.isTrue(putOff.every((item) => item.startsWith("slow")))
+    assert.strictEqual(defer.length, 199)
+    assert.isTrue(defer.every((item) => item.startsWith("slow")))
   })
 
   it("is known for it once something has been under way for a second, and told of", () => {
-    const { lanes, lasting, limits, putOff } = makeLanes()
+    const { lanes, lasting, limits, defer } = makeLanes()
     limits.set("a", 2)
     lanes.enter("a", "1")
     vi.advanceTimersByTime(999)
@@ -230,7 +230,7 @@ describe("an endpoint that is slow", () => {
     assert.deepStrictEqual(lasting, ["1"])
     lanes.enter("a", "2")
     lanes.enter("a", "3")
-    assert.deepStrictEqual([lasting, putOff], [["1", "2"], ["3"]])
+    assert.deepStrictEqual([lasting, defer], [["1", "2"], ["3"]])
   })
 
   it("is brought what waits in its backlog one by one, also after a while without anything", () => {
@@ -250,14 +250,14 @@ describe("an endpoint that is slow", () => {
 
   it("leaves half of the room to the others, and is put off beyond", () => {
     const room = new CapacityPool({ requests: 8, bytes: 1024 * kilobyte })
-    const { lanes, limits, putOff, started } = makeLanes(room)
+    const { lanes, limits, defer, started } = makeLanes(room)
     limits.set("slow", 100)
     lanes.enter("slow", "first")
     vi.advanceTimersByTime(2_000)
     lanes.tick()
     for (let item = 0; item < 10; item++) lanes.enter("slow", `slow ${item}`)
     assert.deepStrictEqual(lanes.countsOf("slow"), { inFlight: 4, inLine: 0 })
-    assert.strictEqual(putOff.length, 7)
+    assert.strictEqual(defer.length, 7)
     lanes.enter("other", "1")
     assert.strictEqual(started.at(-1), "1")
   })
@@ -308,7 +308,7 @@ describe("lanes that wait for room", () => {
 describe("the bodies of what is brought from backlogs", () => {
   it("are bounded for all endpoints together, and the bound is given back with each that is done", () => {
     const room = new CapacityPool({ requests: 100, bytes: 128 * kilobyte })
-    const { lanes, leave, limits, roomFor } = makeLanes(room)
+    const { lanes, leave, limits, onCapacity } = makeLanes(room)
     for (const key of ["a", "b"]) limits.set(key, 100)
     lanes.awaitRoom("b")
     const reserved = lanes.reserve("a", 100 * kilobyte)
@@ -316,9 +316,9 @@ describe("the bodies of what is brought from backlogs", () => {
     assert.strictEqual(lanes.rateBudget("b"), 0)
     lanes.awaitRoom("b")
     lanes.awaitRoom("b")
-    assert.deepStrictEqual(roomFor, [])
+    assert.deepStrictEqual(onCapacity, [])
     room.giveBack(reserved)
-    assert.deepStrictEqual(roomFor, ["b"])
+    assert.deepStrictEqual(onCapacity, ["b"])
     assert.strictEqual(lanes.rateBudget("b"), 64)
     for (let item = 0; item < 65; item++) lanes.refill("a", String(item))
     assert.strictEqual(lanes.rateBudget("b"), 0)
