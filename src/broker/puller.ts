@@ -68,7 +68,7 @@ export class Puller {
 
   /**
    * Stops waiting for the end of a request, which may still be open at the broker. Messages that
-   * still arrive are returned to the queue.
+   * still arrive are returned by a NAK with a delay.
    */
   abandon(): void {
     this.#inbox?.abandon()
