@@ -49,9 +49,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
       isLogged = true
       return Effect.logWarning(closed, { why: error.message })
     })
-  /**
-   * Also runs for a publish that gave up. `logOpened` does not run then, since nothing was stored.
-   */
+  /** Also runs for a publish that gave up; `logOpened` does not, since nothing was stored. */
   const reopen = Effect.suspend(() =>
     --refused > 0 ? Effect.void : Deferred.succeed(opening, undefined)
   )

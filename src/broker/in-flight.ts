@@ -89,8 +89,8 @@ class CallbackWork<R> implements InFlightWork<R>, Linked<CallbackWork<R>> {
 /** Work in flight, with fibers and without. */
 export interface InFlight<R> {
   /**
-   * Starts work in a fiber. `ended` is called once, with true if the work finished and false if it
-   * was cancelled.
+   * Starts work in a fiber. `ended` is called once: with true if the work finished, with false if
+   * it failed or was cancelled.
    */
   readonly run: (work: Effect.Effect<void, unknown, R>, ended: (finished: boolean) => void) => void
   /**

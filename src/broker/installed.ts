@@ -16,7 +16,7 @@ export class NoRoomError extends Schema.TaggedError<NoRoomError>()("NoRoomError"
   message: Schema.String
 }) {}
 
-/** The layout a worker found on the broker. */
+/** The layout that a worker finds on the broker. */
 export interface Layout {
   readonly partitions: number
   /** ms */

@@ -46,7 +46,7 @@ interface Publication {
   isSlow: boolean
 }
 
-/** A publish that has timed out, kept under the key of its next attempt. */
+/** A publish that has timed out, kept for its late answer and its next attempt. */
 interface Late {
   readonly token: number
   readonly publication: Publication
@@ -85,8 +85,8 @@ interface AckBody {
 }
 
 /**
- * Turns the acknowledgement of one publish into that of another under the same id, the way the
- * broker would answer: a different body makes it a duplicate.
+ * Turns the acknowledgement of one publish into that of another under the same id, as the broker
+ * would answer: unless the body is known to be the same, it is a duplicate.
  */
 const answerTo = (ack: PubAck, one: string | undefined, other: unknown): PubAck =>
   one !== undefined && one === other ? ack : { ...ack, duplicate: true }
@@ -117,15 +117,15 @@ const ackBody = (message: Msg): AckBody => {
  * a message; a request of its own for each costs 15. The callers bound what is in flight: each
  * awaits its acknowledgement.
  *
- * A broker that is slower than the time-out still stores what it is sent. So that it appears slow
- * and not failed, late acknowledgements still count:
+ * A broker that is slower than the time-out still stores what it is sent. So that such a broker
+ * counts as slow and not as failed, late acknowledgements are used:
  * - While acknowledgements are slow, the time-out grows with them, up to {@link maxTimeoutFactor}
  *   times the configured one.
  * - A publish that repeats the id of an unanswered one first waits for that answer. It is sent
  *   again only after twice the time-out: more of the same makes a slow broker slower. If the
  *   connection of the earlier publish is gone, no answer comes, and it is sent at once.
- * - If the answer has arrived in between, it is used. If the body differs, the publish counts as a
- *   duplicate.
+ * - If the answer has arrived in between, it is used. Unless the body is known to be the same, the
+ *   publish counts as a duplicate.
  *
  * None of this delays a message: it is sent within the configured time-out or not at all.
  */

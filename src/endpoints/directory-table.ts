@@ -16,7 +16,7 @@ export interface ListedEndpoint {
   readonly generation: string
   readonly revision: number
   readonly isDisabled: boolean
-  /** From the start of a round to its give-up deadline, ms. */
+  /** Time from the start of a round to its give-up deadline, ms. */
   readonly window: number
 }
 

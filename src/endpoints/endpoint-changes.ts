@@ -13,7 +13,7 @@ export interface Stored {
   readonly revision: number
   /** When the bucket stored it, ms since the epoch; 0 for a removal that left no marker. */
   readonly at: number
-  /** Undefined where it was removed. */
+  /** Undefined if it was removed. */
   readonly text: string | undefined
 }
 

@@ -114,7 +114,10 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     if (decides) store(state, now)
   }
 
-  /** When the receiver's Retry-After allows the next request, ms since the epoch. */
+  /**
+   * When the receiver's Retry-After, capped by the endpoint's policy, allows the next request, ms
+   * since the epoch.
+   */
   const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: AttemptOutcome) => {
     const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
     return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
@@ -124,7 +127,8 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   const tick = () => {
     if (!options.holds()) return
     tellAll()
-    // Drops records whose state an earlier tick deleted, once their last write has finished.
+    // Drops records of states that an earlier tick deleted: their last write has begun since, so
+    // `isIdle` sees it.
     for (const [key, record] of records)
       if (!states.has(key) && record.isIdle()) records.delete(key)
     const now = clock.currentTimeMillisUnsafe()
@@ -231,7 +235,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         : throttles.soon(endpoint, clock.currentTimeMillisUnsafe())
     },
 
-    /** Judges an outcome. A success of a healthy endpoint changes nothing. */
+    /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */
     answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: AttemptOutcome): void => {
       const ok = sent.verdict === "delivered"
       // A late failure of a former endpoint of this name says nothing about the current one.
@@ -297,7 +301,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       for (const state of states.values()) if (state.health !== state.stored) store(state, now)
     },
 
-    /** Returns the health of an endpoint that is not simply healthy. */
+    /** Returns the health of an endpoint that is not simply healthy, or undefined. */
     of: (key: string): Health | undefined => states.get(key)?.health,
 
     /** Number of endpoints whose circuit is not closed. */

@@ -61,8 +61,8 @@ export interface WorkerOptions {
   readonly maxInFlight?: number | undefined
   /**
    * Maximum size of bodies in memory, bytes: an eighth for routing, an eighth for direct delivery,
-   * a quarter for messages from the queues, and half for deliveries that start late or take long.
-   * (Default: 128 MiB)
+   * a quarter for messages pulled from the queues, and half for bodies read from backlogs and slow
+   * deliveries. (Default: 128 MiB)
    */
   readonly maxBytes?: number | undefined
   /** Maximum number of messages in one endpoint's backlog. (Default: 1,000,000) */
@@ -107,7 +107,7 @@ const defaultAlertEvery = 5_000
 /** Pause before a failed part of a worker is restarted, ms. */
 const retryPauseMs = 1_000
 
-/** Reads the layout, endpoints and history, and joins the cluster. */
+/** Reads the layout and the endpoints, and joins the cluster. */
 const enter = Effect.fnUntraced(function* (
   owner: Owner,
   roles: ReadonlyArray<Role>,
