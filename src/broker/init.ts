@@ -139,7 +139,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
 })
 
 /**
- * Creates what is missing of the given partitions, and updates the rest to the options.
+ * Creates missing streams and consumers of the given partitions, and updates the existing ones.
  *
  * @param beyond new streams begin after this sequence.
  */

@@ -11,7 +11,7 @@ import { decodeEndpoint } from "./endpoint-value.ts"
 import type { Shown } from "./watch-lag.ts"
 import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
 
-/** Pause between questions to the leader about its last sequence, ms. */
+/** Interval at which the leader is asked for its last sequence, ms. */
 const checkEveryMs = 2_000
 /** Pause between judgements of the watch by the leader's last answer, ms. */
 const judgeEveryMs = 250
@@ -120,7 +120,10 @@ export const keepReading = Effect.fnUntraced(function* (
       reached = () => lag.reached
       /** Keys that the watch has shown; undefined once the reading is complete. */
       let seen: Set<string> | undefined = new Set<string>()
-      /** Keys whose state only the leader can tell, with the number of the doubt. */
+      /**
+       * Keys whose state only the leader can tell. The number tells a newer doubt from the one that
+       * is being settled.
+       */
       const doubtful = new Map<string, number>()
       let doubts = 0
       let moved = () => {}
