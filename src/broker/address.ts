@@ -1,7 +1,7 @@
-/** What a client logs in to the broker with, where its address says it. */
+/** The login in a broker address. */
 export type Login = { readonly user: string; readonly pass: string } | { readonly token: string }
 
-/** An address of one or more servers, taken apart. */
+/** A parsed address of one or more servers. */
 export interface BrokerAddress {
   /** Host, with its port where one was given. */
   readonly servers: ReadonlyArray<string>
@@ -12,15 +12,15 @@ export interface BrokerAddress {
 interface Part {
   /** Such as `nats://`, or empty. */
   readonly scheme: string
-  /** All in front of the last `@`. */
+  /** Everything before the last `@`. */
   readonly login: string | undefined
   readonly hosts: ReadonlyArray<string>
 }
 
 /**
- * Takes an address apart, for those who read it and for those who show it: what one takes for a
- * password the other must not show. A password may contain commas, slashes and `@`, so a part ends
- * only where another scheme begins, and its login is all in front of its last `@`.
+ * Splits an address into parts, for reading and for display alike: what the one takes for a
+ * password, the other must hide. A password may contain commas, slashes and `@`. So a part ends
+ * only before the next scheme, and its login is everything before its last `@`.
  */
 const partsOf = (text: string): ReadonlyArray<Part> =>
   text
@@ -47,7 +47,7 @@ const isHost = (text: string): boolean => {
   return match !== null && Number(match[2] ?? 0) < 2 ** 16
 }
 
-/** A `%` that begins no escape stands for itself. */
+/** A `%` that begins no escape is taken literally. */
 const decoded = (text: string): string => {
   try {
     return decodeURIComponent(text)
@@ -64,8 +64,8 @@ const loginOf = (text: string): Login => {
 }
 
 /**
- * Reads one address or several with commas, such as `nats://user:password@127.0.0.1:4222`: where
- * several have a login, the first one counts. Undefined where it is none.
+ * Reads one address, or several separated by commas, such as `nats://user:password@127.0.0.1:4222`.
+ * If several have a login, the first one counts. Returns undefined if the text is no address.
  */
 export const readAddress = (text: string): BrokerAddress | undefined => {
   const parts = partsOf(text)
@@ -80,21 +80,30 @@ export const readAddress = (text: string): BrokerAddress | undefined => {
   }
 }
 
-/** An address as it may be shown, also one that cannot be read: without user, password and token. */
+/**
+ * Returns an address without user, password and token, for display. Also accepts one that cannot be
+ * parsed.
+ */
 export const shownAddress = (text: string): string =>
   partsOf(text)
     .map(({ hosts, scheme }) => {
       const areHosts = hosts.every((host) => host === "" || hostAndPort.test(host))
-      // What is none may be a password whose `@` is missing.
+      // A part that is no host may be a password without its `@`.
       return `${scheme}${areHosts ? hosts.join(",") : "…"}`
     })
     .join(",")
 
 const mask = "********"
-/** A password with fewer characters is not looked for in what others say: it would leave nothing of it. */
+/**
+ * Shorter passwords are not masked in messages of others: masking them would leave nothing
+ * readable.
+ */
 const shortest = 3
 
-/** What somebody else says about an address, such as the client in an error, without its login. */
+/**
+ * Masks the login of an address in a message that is not Petrel's own, such as an error of the
+ * client.
+ */
 export const withoutLogin = (message: string, address: string): string => {
   const logins = partsOf(address).flatMap(({ login }) => (login === undefined ? [] : [login]))
   const secrets = logins

@@ -14,7 +14,7 @@ import { Publisher } from "./publisher.ts"
 
 const oldestServer = [2, 12] as const
 
-/** A broker that cannot be used at all: unreachable, too old, or without JetStream. */
+/** The broker cannot be used at all: it is unreachable, too old, or has no JetStream. */
 export class BrokerUnusable extends Schema.TaggedError<BrokerUnusable>()("BrokerUnusable", {
   message: Schema.String
 }) {}
@@ -27,20 +27,25 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
   override get message() {
     return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
   }
-  /** JetStream's err_code (10059: stream not found), where it answered with one. */
+  /** The err_code of JetStream's answer (10059: stream not found), if it answered with one. */
   get code(): number | undefined {
     return this.cause instanceof JetStreamApiError ? this.cause.code : undefined
   }
 }
 
-/** Searches through streams at the same time. */
+/** Concurrent searches through streams. */
 const searches = 4
 
-/** How to reach a broker, and the names of the installation on it. */
+/** How to reach a broker, and the names that the installation uses on it. */
 export interface BrokerOptions extends CredentialFiles {
-  /** One URL or several with commas, as `readAddress` takes them; `tls://…` asks for TLS. */
+  /**
+   * One URL, or several separated by commas, in the form that `readAddress` accepts; `tls://…` asks
+   * for TLS.
+   */
   readonly url: string
-  /** Of streams; buckets and subjects follow from it. (Default: "PETREL_") */
+  /**
+   * Prefix of stream names. Names of buckets and subjects are derived from it. (Default: "PETREL_")
+   */
   readonly prefix?: string | undefined
   /** The first token of event subjects. (Default: "events") */
   readonly eventRoot?: string | undefined
@@ -50,7 +55,7 @@ export interface BrokerOptions extends CredentialFiles {
   readonly publishTimeoutMs?: number | undefined
 }
 
-/** A connection to NATS with everything that is made from it, and the installation's names. */
+/** A connection to NATS, the clients made from it, and the names of the installation. */
 export class Broker extends Context.Service<
   Broker,
   {
@@ -59,12 +64,12 @@ export class Broker extends Context.Service<
     readonly jsm: JetStreamManager
     readonly publisher: Publisher
     readonly names: Names
-    /** Runs a request, its rejection as a BrokerError that names the operation. */
+    /** Runs a request. A rejection becomes a BrokerError that names the operation. */
     readonly ask: <A>(operation: string, run: () => Promise<A>) => Effect.Effect<A, BrokerError>
     readonly bucket: (name: string) => Effect.Effect<KV, BrokerError>
     /**
-     * Bounds searches through streams. When a broker comes back, what may have been stored is looked
-     * for a thousand times at once, and each look holds up to 4 MiB.
+     * Bounds concurrent searches through streams. When a broker comes back, a thousand publishes
+     * may be searched for at once, and each search holds up to 4 MiB.
      */
     readonly oneOfFew: Semaphore.Semaphore
     /** Calls `listener` on each reconnect, until the returned function is called. */
@@ -76,8 +81,8 @@ export class Broker extends Context.Service<
 }
 
 /**
- * Lets go of a broker that does not come back: what waits for its answer fails at once, and so does
- * what is asked later.
+ * Closes the connection to a broker that does not come back: requests in flight fail at once, and
+ * so do later ones.
  */
 export const abandon = Effect.flatMap(Broker, ({ connection, publisher }) =>
   Effect.ignoreCause(
@@ -107,7 +112,8 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
           ...credentials.success,
           name: options.clientName ?? "petrel",
           maxReconnectAttempts: -1,
-          // A password that is changed on both sides is wrong for a while; a worker outlives that.
+          // While a password is being changed on both sides, logins fail for a while; a worker
+          // outlives that.
           ignoreAuthErrorAbort: true,
           reconnectTimeWait: 250,
           reconnectJitter: 250,
@@ -130,7 +136,8 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   yield* checkServer(connection)
   const jsm = yield* Effect.promise(() =>
-    // Its own check fails for users who may not ask about the account but may do what they came for.
+    // The client's own check fails for users who lack permission for account information but have
+    // all permissions that they need.
     jetstreamManager(connection, { timeout: 10_000, checkAPI: false })
   )
   yield* checkJetStream(jsm, shown)
@@ -182,7 +189,8 @@ const unreachable = (options: BrokerOptions, cause: unknown) => {
     return new BrokerUnusable({
       message: `no TLS with the broker at ${shown} (${why}): name who vouches for its certificate with --nats-ca, and where it wants a certificate of yours, that with --nats-cert and --nats-key`
     })
-  // It breaks off then, and the client takes that for silence.
+  // A broker that requires client certificates closes the connection, which the client reports as
+  // no answer.
   const mayWant =
     cert === undefined && (ca !== undefined || readAddress(url)?.tls === true)
       ? "; one that wants a certificate of its clients answers with --nats-cert and --nats-key only"
@@ -207,7 +215,7 @@ const checkJetStream = (jsm: JetStreamManager, shown: string) =>
 
 const notEnabledForAccount = 10039
 
-/** Nobody listens where JetStream would, or the account may not use it. */
+/** True if nothing answers on the JetStream API, or JetStream is disabled for the account. */
 const isWithoutJetStream = (cause: unknown): boolean =>
   cause instanceof JetStreamApiError
     ? cause.code === notEnabledForAccount
@@ -226,7 +234,7 @@ const checkServer = (connection: NatsConnection) => {
       )
 }
 
-/** Says once that the broker is gone and once that it is back, and tells those who must re-read. */
+/** Logs each disconnect and reconnect once, and calls the reconnect listeners. */
 const watchStatus = Effect.fnUntraced(function* (connection: NatsConnection, shown: string) {
   const listeners = new Set<() => void>()
   const run = Effect.runForkWith(yield* Effect.context<never>())

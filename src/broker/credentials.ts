@@ -5,13 +5,13 @@ import { credsAuthenticator, nkeyAuthenticator, nkeys } from "@nats-io/transport
 import { Result } from "effect"
 import type { BrokerAddress } from "./address.ts"
 
-/** Files with what a client of the broker shows, and trusts: paths. */
+/** Paths of the files with the client's credentials and trusted certificates. */
 export interface CredentialFiles {
   /** A user's JWT and seed, as nsc writes them. */
   readonly creds?: string | undefined
   /** A user's seed. */
   readonly nkey?: string | undefined
-  /** PEM: certificates of those who vouch for the broker's. */
+  /** PEM: certificates of the authorities that the broker's certificate is checked against. */
   readonly ca?: string | undefined
   /** PEM: the client's own certificate, and its key. */
   readonly cert?: string | undefined
@@ -20,7 +20,7 @@ export interface CredentialFiles {
 
 type Kind = keyof CredentialFiles
 
-/** The flag that names a file, and the variable that stands in for it. */
+/** The flag that names a file, and the environment variable for it. */
 const flags: Record<Kind, readonly [flag: string, variable: string]> = {
   creds: ["--creds", "NATS_CREDS"],
   nkey: ["--nkey", "NATS_NKEY"],
@@ -31,7 +31,7 @@ const flags: Record<Kind, readonly [flag: string, variable: string]> = {
 
 const named = (kind: Kind): string => `${flags[kind][0]} (${flags[kind][1]})`
 
-/** What kinds of a login exclude each other, or lack. */
+/** Returns a sentence if kinds of login exclude each other or one of a pair is missing. */
 const conflict = ({ login }: BrokerAddress, files: CredentialFiles): string | undefined => {
   const { cert, creds, key, nkey } = files
   if (creds !== undefined && nkey !== undefined)
@@ -50,7 +50,6 @@ const reasons = new Map<unknown, string>([
   ["EACCES", "its permissions do not let you"]
 ])
 
-/** Why a file cannot be read, in words. */
 export const unreadable = (error: unknown): string => {
   const code = error instanceof Error && "code" in error ? error.code : undefined
   return reasons.get(code) ?? (error instanceof Error ? error.message : String(error))
@@ -62,7 +61,7 @@ const read = (kind: Kind, path: string): Result.Result<Buffer, string> =>
     catch: (error) => `${flags[kind][0]} ${path} cannot be read: ${unreadable(error)}`
   })
 
-/** A user's seed among the lines of a file. */
+/** Finds a user's seed in the lines of a file. */
 const seedIn = (content: Uint8Array): Uint8Array | undefined => {
   const seed = /\bSU[A-Z2-7]{56}\b/.exec(Buffer.from(content).toString("latin1"))?.[0]
   if (seed === undefined) return undefined
@@ -74,8 +73,8 @@ const credsIn = (content: Uint8Array): Uint8Array | undefined =>
   Result.isSuccess(Result.try(() => credsAuthenticator(content)("nonce"))) ? content : undefined
 
 /**
- * What a file holds, read again at each connection, for credentials expire and are renewed; where
- * it cannot be read then, what it held before.
+ * Returns a function that reads a file again at each connection, because credentials expire and are
+ * renewed. If the file cannot be read then, the function returns the last contents.
  */
 const fresh = (
   kind: Kind,
@@ -123,7 +122,9 @@ const loginOf = (
   return Result.succeed(login ?? {})
 }
 
-/** Looked at before the client reads them: it says less of what is wrong with them. */
+/**
+ * Checks the files before the client reads them: the client's errors say less about what is wrong.
+ */
 const tlsOf = (
   { tls }: BrokerAddress,
   { ca, cert, key }: CredentialFiles
@@ -159,9 +160,9 @@ const tlsOf = (
 }
 
 /**
- * What the client logs in with, and whom it trusts: of the address and the files together.
+ * Returns the login and the TLS options, from the address and the files together.
  *
- * Fails with a sentence about what cannot be; it shows nothing of what is in the files.
+ * Fails with a sentence about the problem; it shows nothing of the contents of the files.
  */
 export const credentialsOf = (
   address: BrokerAddress,

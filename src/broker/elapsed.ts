@@ -1,7 +1,10 @@
-/** By how much the clock on the wall may be put forward without that being taken for a suspension, ms. */
+/** A wall clock step up to this size does not count as a suspension, ms. */
 const steppedMs = 1_000
 
-/** Between two looks at the clock on the wall, ms: it is asked several times for each delivery. */
+/**
+ * Pause between two reads of the wall clock, ms: the clock is asked several times for each
+ * delivery.
+ */
 const lookEveryMs = 1
 
 let suspendedMs = 0
@@ -9,10 +12,11 @@ let lookedAt = performance.now()
 let difference = Date.now() - lookedAt
 
 /**
- * A clock for how long ago something was, ms since some moment. The monotonic clock stands still while
- * a machine is suspended, and what the broker remembers does not wait for it: so what the clock on the
- * wall has gained on it counts as well. A wall clock that is put forward looks the same, and makes
- * things seem older than they are.
+ * A clock for elapsed time, in ms since an arbitrary moment.
+ *
+ * The monotonic clock stops while a machine is suspended, but the broker's retention does not. So
+ * what the wall clock has gained on the monotonic clock counts as well. A wall clock that is set
+ * forward looks the same, and makes things seem older than they are.
  */
 export const elapsedMs = (): number => {
   const monotonic = performance.now()

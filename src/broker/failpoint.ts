@@ -1,6 +1,9 @@
 import { Context } from "effect"
 
-/** The moments between two steps of which the second must not be lost or done twice. */
+/**
+ * The moments between two steps, where a crash must not lose the second step or cause it to run
+ * twice.
+ */
 export type FailpointName =
   | "plan-stored"
   | "delivery-stored"
@@ -21,11 +24,11 @@ export type FailpointName =
   | "alert-stored"
 
 /**
- * Called at each such moment. Does nothing; a test kills the process there.
- * A plain function: on the path of every delivery.
+ * Called at each failpoint. Does nothing by default; a test kills the process there. A plain
+ * function, because it is on the path of every delivery.
  */
 export const Failpoint = Context.Reference<(step: FailpointName) => void>(
-  "petrel/delivery/Checkpoint",
+  "petrel/broker/Failpoint",
   {
     defaultValue: () => () => undefined
   }

@@ -2,34 +2,40 @@ import { Deferred, Effect } from "effect"
 import { elapsedMs } from "./elapsed.ts"
 import type { PublishError } from "./publisher.ts"
 
-/** Pause between tries to store what the broker does not take, ms. */
+/** Pause between attempts to store a message that the broker does not accept, ms. */
 const retryPauseMs = 500
 
-/** Stores messages however long it takes, and tells whether the broker takes any. */
+/** Retries publishes until they are stored, and reports whether the broker accepts any. */
 export interface Gate {
-  /** Repeats the publish (give it a `Nats-Msg-Id`) until the broker has acknowledged it. */
+  /**
+   * Repeats the publish until the broker has acknowledged it. The publish needs a `Nats-Msg-Id`.
+   */
   readonly untilStored: <A>(publish: Effect.Effect<A, PublishError>) => Effect.Effect<A>
   /**
-   * The same, but fails when it has taken longer than `limit` ms: what may have been stored at the
-   * first try must not be stored again once the broker has forgotten its `Nats-Msg-Id`.
+   * Like `untilStored`, but fails after `limit` ms: the first attempt may have stored the message,
+   * and it must not be stored again once the broker has forgotten its `Nats-Msg-Id`.
    */
   readonly within: <A>(
     limit: number,
     publish: Effect.Effect<A, PublishError>
   ) => Effect.Effect<A, PublishError>
-  /** True while nothing is being refused, and nobody waits to be told of it: a plain publish does. */
+  /**
+   * True while no publish fails and no logged failure awaits its recovery message. A plain publish
+   * may then be used instead of the gate.
+   */
   readonly isHealthy: () => boolean
-  /** True while nothing is being refused. */
+  /** True while no publish fails. */
   readonly isOpen: () => boolean
-  /** Waits until nothing is being refused; at once while nothing is. */
+  /** Waits until no publish fails; returns at once if none does. */
   readonly ready: Effect.Effect<void>
 }
 
 /**
- * A gate that says once when it closes and once when it opens again, however many messages wait.
+ * Makes a gate that logs once when it closes and once when it opens again, however many messages
+ * wait.
  *
- * @param closed what to say when the broker refuses or does not answer.
- * @param opened what to say when it has taken all that waited.
+ * @param closed logged when the broker refuses a message or does not answer.
+ * @param opened logged when it has stored all waiting messages.
  */
 export const makeGate = (closed: string, opened: string): Gate => {
   let refused = 0
@@ -43,7 +49,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
       isLogged = true
       return Effect.logWarning(closed, { why: error.message })
     })
-  /** Also where waiting was given up: it says nothing then, for nothing has been stored. */
+  /** Also runs for a publish that gave up; `logOpened` does not, since nothing was stored. */
   const reopen = Effect.suspend(() =>
     --refused > 0 ? Effect.void : Deferred.succeed(opening, undefined)
   )
@@ -86,7 +92,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
   }
 }
 
-/** Says once when work begins to fail and once when it succeeds again, and changes nothing else. */
+/** Logs once when work begins to fail and once when it succeeds again. Changes nothing else. */
 export const logTransitions = (failing: string, working: string) => {
   let said = false
   return <A, R>(work: Effect.Effect<A, PublishError, R>): Effect.Effect<A, PublishError, R> =>

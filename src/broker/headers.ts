@@ -5,16 +5,17 @@ import type { GetHeader } from "../domain/event.ts"
 const none: GetHeader = () => undefined
 
 /**
- * The headers of a message that has just come, by their lower-case names: of several of one name
- * the first that is not empty, as in what a broker has stored. The client's own can be
- * changed and searched in any case, which takes four times as long.
+ * Returns a lookup of a received message's headers by lower-case name. Of several headers with one
+ * name it returns the first that is not empty, like headers read from a stored message. The
+ * client's own headers object is mutable and searchable in any case, which takes four times as
+ * long.
  */
 export const headersOf = (message: Msg): GetHeader => {
   const block = message instanceof MsgImpl ? message._msg.hdr : 0
   if (!(message instanceof MsgImpl) || block <= 0) return none
   const { buffer, byteOffset } = message._rdata
   const bytes = Buffer.from(buffer, byteOffset, block)
-  // One character for each byte, so that what is found in one is found in the other.
+  // latin1 maps one byte to one character, so that positions in the text and in the bytes agree.
   const text = bytes.toString("latin1")
   return (name) => valueIn(text, bytes, name)
 }
@@ -22,9 +23,9 @@ export const headersOf = (message: Msg): GetHeader => {
 const lineEnd = "\r\n"
 
 /**
- * The lines are gone through for each name: that is less than to make a table of a few headers.
- * A value is read from the bytes, for as a part of the text it would keep all of that, and take
- * twice as long to be written as JSON.
+ * Scans the lines for each name: that is cheaper than a table for a few headers. The value is
+ * decoded from the bytes: a substring would keep the whole text alive, and take twice as long to
+ * serialize as JSON.
  */
 const valueIn = (text: string, bytes: Buffer, name: string): string | undefined => {
   let from = text.indexOf(lineEnd) + lineEnd.length

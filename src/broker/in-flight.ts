@@ -2,30 +2,36 @@ import { Effect, FiberSet } from "effect"
 import type { Linked } from "./intrusive-list.ts"
 import { IntrusiveList } from "./intrusive-list.ts"
 
-/** Work that goes on without a fiber for as long as all goes well. Only its first end counts. */
+/**
+ * Work that runs on callbacks, without a fiber, as long as all goes well. Only its first end
+ * counts.
+ */
 export interface InFlightWork<R> {
-  /** Does a part of it, unless it has ended or was cut off. What that throws ends the plain way. */
+  /**
+   * Runs a part of the work, unless the work has ended or was cancelled. If the part throws, the
+   * work continues as a fiber with `afterDefect`.
+   */
   readonly step: (part: () => void) => void
-  /** It has come to its end. */
+  /** Ends the work. */
   readonly done: () => void
-  /** It goes on as a fiber. */
+  /** Continues the work in a fiber. */
   readonly continueInFiber: (work: Effect.Effect<void, unknown, R>) => void
-  /** Says what is to be stopped where the work is cut off. */
+  /** Sets what is called when the work is cancelled. */
   readonly onCancel: (stop: () => void) => void
 }
 
-/** All work of one place, and what its parts need of each other. */
+/** What all work of one `InFlight` shares. */
 interface Account<R> {
   readonly plain: IntrusiveList<CallbackWork<R>>
   readonly run: InFlight<R>["run"]
-  /** Called when there is no work without a fiber any more. */
+  /** Called when no callback work is left. */
   readonly emptied: () => void
 }
 
 type Ended = (finished: boolean) => void
 type AfterDefect<R> = (defect: unknown) => Effect.Effect<void, unknown, R>
 
-/** A class, and not closures as elsewhere: it is made twice for each delivery. */
+/** A class instead of closures as elsewhere: two instances are made for each delivery. */
 class CallbackWork<R> implements InFlightWork<R>, Linked<CallbackWork<R>> {
   before: CallbackWork<R> | undefined
   after: CallbackWork<R> | undefined
@@ -80,28 +86,32 @@ class CallbackWork<R> implements InFlightWork<R>, Linked<CallbackWork<R>> {
   }
 }
 
-/** What is to be done with the messages in hand, as fibers and without. */
+/** Work in flight, with fibers and without. */
 export interface InFlight<R> {
-  /** Begins work as a fiber. `ended` is called once, with whether it was finished or cut off. */
+  /**
+   * Starts work in a fiber. `ended` is called once: with true if the work finished, with false if
+   * it failed or was cancelled.
+   */
   readonly run: (work: Effect.Effect<void, unknown, R>, ended: (finished: boolean) => void) => void
   /**
-   * Begins work that needs no fiber yet.
+   * Starts callback work, which has no fiber yet.
    *
-   * @param afterDefect how it goes on after a step that has thrown.
+   * @param afterDefect how the work continues after a step that has thrown.
    */
   readonly begin: (
     ended: (finished: boolean) => void,
     afterDefect: (defect: unknown) => Effect.Effect<void, unknown, R>
   ) => InFlightWork<R>
-  /** How much of it there is. */
+  /** Number of items of work in flight. */
   readonly size: Effect.Effect<number>
-  /** Waits until there is none. */
+  /** Waits until no work is in flight. */
   readonly none: Effect.Effect<void>
 }
 
 /**
- * Keeps account of work, so that a stop can wait for it, and cuts it off when the scope closes. A
- * fiber for each message costs a tenth of a delivery (docs/performance.md): most need none.
+ * Tracks work in flight, so that a stop can wait for it, and cancels it when the scope closes. A
+ * fiber for each message costs a tenth of a delivery (docs/performance.md); most messages need
+ * none.
  */
 export const makeInFlight = Effect.fnUntraced(function* <R>() {
   const fibers = yield* FiberSet.make<void>()

@@ -18,7 +18,7 @@ import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-stream
 import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
 import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
-/** What was there already, what was made, what was changed and in which fields. */
+/** What init did with one stream or consumer, and which fields it changed. */
 export interface Change {
   readonly what: string
   readonly change: "unchanged" | "created" | "updated"
@@ -26,13 +26,16 @@ export interface Change {
 }
 
 const storageExceeded = 10047
-/** What a cluster says where it lacks a server that is suitable, for whatever reason. */
+/** Returned by a cluster without a suitable server, for whatever reason. */
 const noSuitablePeers = 10005
 
 const lacksRoom = ({ code, message }: BrokerError): boolean =>
   code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
 
-/** A broker that has too little room, in words that say for what; any other failure as it is. */
+/**
+ * Turns a failure for lack of storage into a sentence that names the stream; leaves other failures
+ * as they are.
+ */
 const withRoomNeeded =
   (stream: WantedStream) =>
   <A>(effect: Effect.Effect<A, BrokerError>): Effect.Effect<A, BrokerError | NoRoomError, Broker> =>
@@ -56,7 +59,7 @@ const withRoomNeeded =
       })
     )
 
-/** Fails where another stream, or this installation itself, holds subjects that it needs. */
+/** Fails if another stream, or this installation itself, already takes subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const { allAlertEvents, allDead, allEvents, allFacts, delivery, failures, schedule } =
@@ -99,8 +102,8 @@ const checkSubjects = Effect.gen(function* () {
 })
 
 /**
- * Makes what is missing, and changes what differs and may be changed.
- * Looks before it writes: re-creating a consumer can destroy its state.
+ * Creates missing streams and consumers, and updates those that differ and may be changed. Reads
+ * before it writes: re-creating a consumer can destroy its state.
  */
 export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   const { connection, names } = yield* Broker
@@ -125,7 +128,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   const items = wanted(names, options, maxPayload)
   if (options.tenants.length === 0) return yield* Effect.tap(ensureAll(items), () => noteFormat)
   yield* checkSourceServer
-  // Theirs first: where an account is not as it should be, nothing has been changed.
+  // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
     inAccountOf(tenant, (jsm) =>
       ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)
@@ -142,9 +145,9 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
 })
 
 /**
- * Makes what is missing of some partitions, and brings the others to what the options say.
+ * Creates missing streams and consumers of the given partitions, and updates the existing ones.
  *
- * @param beyond the sequence after which streams begin that are made.
+ * @param beyond new streams begin after this sequence.
  */
 export const makePartitions = Effect.fnUntraced(function* (
   options: TopologyOptions,
@@ -171,7 +174,7 @@ const ensureAll = Effect.fnUntraced(function* (items: ReadonlyArray<Wanted>, bey
   return changes
 })
 
-/** @param of the account that it is in. (Default: this one) */
+/** @param of JetStream of the account that the stream is in. (Default: this account) */
 const ensureStream = Effect.fnUntraced(function* (
   stream: WantedStream,
   beyond: number,
@@ -224,11 +227,11 @@ const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: Wa
   return { what, change: "updated", fields } satisfies Change
 })
 
-/** Values that the broker leaves out of its answers. */
+/** True for values that the broker omits from its answers. */
 const isLeftOut = (value: unknown): boolean =>
   value === false || value === -1 || value === 0 || (Array.isArray(value) && value.length === 0)
 
-/** Fields of `want` that `have` says otherwise. */
+/** Returns the fields whose value in `have` differs from `want`. */
 const differing = (want: object, have: object): ReadonlyArray<string> => {
   const actual = new Map(Object.entries(have))
   return Object.entries(want)

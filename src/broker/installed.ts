@@ -6,33 +6,32 @@ import { Broker } from "./connection.ts"
 import { isNoSuchMessage } from "./scan.ts"
 import type { TopologyOptions } from "./topology.ts"
 
-/** The broker's layout cannot become what was asked for. */
+/** The layout on the broker cannot be changed to the one that was asked for. */
 export class TopologyError extends Schema.TaggedError<TopologyError>()("TopologyError", {
   message: Schema.String
 }) {}
 
-/** The broker has less room than a stream is to set aside. */
+/** The broker has less free storage than a stream reserves. */
 export class NoRoomError extends Schema.TaggedError<NoRoomError>()("NoRoomError", {
-  /** Its name. */
   stream: Schema.String,
   message: Schema.String
 }) {}
 
-/** The layout a worker found on the broker. */
+/** The layout that a worker finds on the broker. */
 export interface Layout {
   readonly partitions: number
   /** ms */
   readonly ackWait: number
   /** ms */
   readonly moveDedupe: number
-  /** Events come from streams that EVENTS is sourced from, and what a source brings may come twice. */
+  /** True if EVENTS has sources. A source may deliver an event twice. */
   readonly isSourced: boolean
 }
 
 export const streamNotFound = 10059
 export const consumerNotFound = 10014
 
-/** Undefined instead of the failure that says that there is no such thing. */
+/** Turns the failure with the code `notFound` into undefined. */
 export const ifFound = <A>(effect: Effect.Effect<A, BrokerError>, notFound: number) =>
   effect.pipe(
     Effect.catchIf(
@@ -41,14 +40,17 @@ export const ifFound = <A>(effect: Effect.Effect<A, BrokerError>, notFound: numb
     )
   )
 
-/** How the number of partitions has been changed: the value under `layoutKey` in the bucket of workers. */
+/** State of changes to the number of partitions, stored under `layoutKey` in the workers bucket. */
 export const LayoutChanges = Schema.Struct({
   v: Schema.Literal(1),
-  /** How many changes have come to their end: another number than a worker began with means another layout. */
+  /**
+   * Number of completed changes. If it differs from the number that a worker started with, the
+   * layout has changed.
+   */
   epoch: Schema.Int,
-  /** The highest sequence that a removed stream has had: one of the same name begins after it. */
+  /** The highest sequence of any removed stream. A new stream of the same name begins after it. */
   beyond: Schema.Int,
-  /** The one under way. Up to `moving` everything lies where it lay before. */
+  /** The change in progress. Until the stage `moving`, everything is where it was before. */
   change: Schema.optionalKey(
     Schema.Struct({
       from: Schema.Int,
@@ -63,7 +65,7 @@ export const layoutKey = "layout"
 
 const decodeChanges = Schema.decodeUnknownOption(Schema.fromJsonString(LayoutChanges))
 
-/** What is known of changes of the layout, from the leader, and the revision that says so. */
+/** Reads the state of layout changes from the leader, with its revision. */
 export const readChanges = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const bucket = names.buckets.workers
@@ -85,7 +87,10 @@ export const readChanges = Effect.gen(function* () {
   return { changes, revision: message.seq }
 })
 
-/** Fails while the number of partitions is being changed: nothing lies where it should then. */
+/**
+ * Fails while the number of partitions is being changed: deliveries may be in the wrong partition
+ * then.
+ */
 export const refuseChange = Effect.gen(function* () {
   const { changes } = yield* readChanges
   if (changes.change === undefined) return changes
@@ -96,8 +101,9 @@ export const refuseChange = Effect.gen(function* () {
 })
 
 /**
- * The number of partitions on the broker, or undefined where no init has come to its end; the number
- * that the last one was going to make; and whether what newer versions need is there too.
+ * Reads the partitions on the broker. `partitions` is undefined if no init has completed; `begun`
+ * is the number that the last init was going to create; `isComplete` tells whether the streams and
+ * buckets that newer versions need exist.
  */
 export const findPartitions = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
@@ -178,8 +184,8 @@ export const noteFormat = Effect.gen(function* () {
 })
 
 /**
- * What a worker must know of the layout. Fails with a hint where `petrel init` has not been run, and
- * while the number of partitions is being changed.
+ * Reads the layout for a worker. Fails with a hint if `petrel init` has not been run, and while the
+ * number of partitions is being changed.
  */
 export const readLayout = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
@@ -211,7 +217,10 @@ export const readLayout = Effect.gen(function* () {
 
 const millis = (nanoseconds: number): number => nanoseconds / 1e6
 
-/** How an installation was made, as far as it is there; nothing before the first `petrel init`. */
+/**
+ * Reads the options of an installation from the streams and consumers that exist. Returns none
+ * before the first `petrel init`.
+ */
 export const readInstalled = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const stream = (name: string) =>

@@ -1,15 +1,16 @@
-/** What can be in a chain, in one at a time. */
+/** An element of an intrusive list; it can be in one list at a time. */
 export interface Linked<T> {
   before: T | undefined
   after: T | undefined
 }
 
 /**
- * What is under way, in the order in which it began; each can be taken out at once.
+ * A list in order of insertion, with removal in constant time.
  *
- * This is not a Set because of the collector of the young generation. A Set replaces its table every
- * few hundred entries that come and go, and each old table refers to the next. Once one of them has
- * been moved to the old generation, all that follow are, with what they held (docs/performance.md).
+ * In-flight work lives in intrusive lists instead of Sets because of the collector of the young
+ * generation. A Set replaces its table every few hundred insertions and removals, and each old
+ * table refers to the next. Once one of them is promoted to the old generation, all later ones are
+ * too, with the entries that they held (docs/performance.md).
  */
 export class IntrusiveList<T extends Linked<T>> {
   #first: T | undefined
@@ -36,7 +37,7 @@ export class IntrusiveList<T extends Linked<T>> {
     return link.before !== undefined || this.#first === link
   }
 
-  /** False where it is not in it. */
+  /** Returns false if the element is not in the list. */
   remove(link: T): boolean {
     if (!this.has(link)) return false
     const { after, before } = link
@@ -50,14 +51,14 @@ export class IntrusiveList<T extends Linked<T>> {
     return true
   }
 
-  /** Takes all of them out. */
+  /** Removes and returns all elements. */
   takeAll(): Array<T> {
     const all = [...this]
     for (const link of all) this.remove(link)
     return all
   }
 
-  /** From the first to the last; the one that was shown last may be taken out meanwhile. */
+  /** Iterates from first to last. The element that was yielded last may be removed meanwhile. */
   *[Symbol.iterator](): Generator<T, void> {
     let link = this.#first
     while (link !== undefined) {

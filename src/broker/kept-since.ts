@@ -2,15 +2,19 @@ import type { StreamConfig, StreamInfo } from "@nats-io/jetstream"
 import { DiscardPolicy } from "@nats-io/jetstream"
 
 /**
- * In a stream's metadata: what was stored since this time (ISO 8601) had not been dropped when a limit
- * of the stream was last raised. Without it, what a lower limit dropped would look removed by hand.
+ * Key in a stream's metadata. When a limit of the stream was last raised, nothing stored since this
+ * time (ISO 8601) had been dropped. Without it, messages dropped by a lower limit would look as if
+ * removed by hand.
  */
 const keptSinceKey = "petrel-kept-since"
 
-/** A stream that drops by size holds nearly as much as it may: all but its largest message. */
+/**
+ * A stream that drops by size is nearly full all the time: it stays below its limit by at most its
+ * largest message.
+ */
 const nearlyFull = 15 / 16
 
-/** What the broker says of a stream, as far as this looks at it. */
+/** The part of the broker's stream information that is used here. */
 export interface Held extends Pick<StreamInfo, "ts"> {
   readonly config: Pick<StreamConfig, "discard" | "max_age" | "max_bytes" | "metadata">
   readonly state: Pick<StreamInfo["state"], "bytes" | "first_seq" | "first_ts" | "messages">
@@ -19,7 +23,10 @@ export interface Held extends Pick<StreamInfo, "ts"> {
 /** The broker's clock, ms since the epoch. */
 const clockOf = ({ ts }: Held): number => (ts === undefined ? Date.now() : Date.parse(ts))
 
-/** Since when nothing has left the beginning of a stream, ms since the epoch; 0: since the beginning. */
+/**
+ * Returns the time since which nothing was removed from the beginning of a stream, ms since the
+ * epoch; 0 if nothing ever was.
+ */
 export const keptSince = (held: Held): number => {
   const { first_seq, first_ts, messages } = held.state
   if (first_seq <= 1) return 0
@@ -27,8 +34,9 @@ export const keptSince = (held: Held): number => {
 }
 
 /**
- * What was stored since then, ms since the epoch, the broker has dropped neither by age nor by size:
- * where it is not there, somebody removed it. 0: nothing was dropped.
+ * Returns the time since which the broker has dropped nothing by age or size, ms since the epoch; 0
+ * if it has dropped nothing at all. A message stored since then that is missing was removed by
+ * hand.
  */
 export const undroppedSince = (held: Held): number => {
   const { discard, max_age, max_bytes, metadata } = held.config
@@ -42,7 +50,7 @@ export const undroppedSince = (held: Held): number => {
   )
 }
 
-/** What a stream's metadata are to be where its limits are raised; nothing where they are not. */
+/** Returns the new metadata of a stream if its limits are raised, and nothing otherwise. */
 export const notingRaise = (
   wanted: Partial<StreamConfig>,
   held: Held

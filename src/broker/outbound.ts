@@ -1,25 +1,28 @@
 import type { NatsConnection } from "@nats-io/transport-node"
 import { NatsConnectionImpl } from "@nats-io/transport-node"
 
-/** A message on its way out: what stands before its body, and the body. */
+/** A message to be sent: the protocol line with the headers, and the body. */
 interface Frame {
   readonly head: string
   readonly body: Uint8Array | string
-  /** Of the body. */
+  /** Size of the body. */
   readonly bytes: number
-  /** When it is of no use any more, ms of the monotonic clock. */
+  /** When the message expires, ms of the monotonic clock. */
   readonly until: number
-  /** The only connection that it is meant for; any where this is not given. */
+  /** The only connection that the message may be sent on; undefined for any. */
   readonly life: Life | undefined
 }
 
-/** Stands for one connection from when it is made until it breaks. */
+/** Identifies one connection, from when it is established until it breaks. */
 export type Life = object
 
-/** Whether a stream still has a message at a sequence that was stored at a time, ms since the epoch. */
+/**
+ * Tells whether a stream still has the message that it stored at a sequence at a time, ms since the
+ * epoch.
+ */
 export type IsStored = (stream: string, seq: number, at: number) => Promise<boolean>
 
-/** Bytes that it takes as it is sent. */
+/** Bytes of the frame on the wire. */
 const sizeOf = ({ bytes, head }: Frame): number => Buffer.byteLength(head) + bytes + lineEnd.length
 
 const lineEnd = "\r\n"
@@ -27,22 +30,26 @@ const separators = /\s/
 const framesBeforeExpiry = 1_024
 
 /**
- * Composes what is published in a turn of the event loop, and writes it in one piece when the turn
- * ends. The client encodes, checks and copies each part of each message by itself, which takes
- * longer than all else about a publication (docs/performance.md). Answers of receivers come in
- * turns of their own, so that together they cost one write.
+ * Collects what is published in one turn of the event loop, and writes it in one piece when the
+ * turn ends. The client encodes, checks and copies each part of each message separately, which
+ * takes longer than everything else about a publication (docs/performance.md). Answers of receivers
+ * arrive in turns of their own, so that publications of one turn share one write.
  *
- * Without a connection all of it waits here for the next one, which gets what is still of use: the
- * client would send a message that was given up long ago, whose id the broker has forgotten.
+ * While there is no connection, messages wait here. The next connection gets those that have not
+ * expired. The client would also send messages that were given up long ago, whose ids the broker
+ * has forgotten.
  */
 export class Outbound {
   readonly #connection: NatsConnectionImpl
   #frames: Array<Frame> = []
   #bytes = 0
   #isAway = false
-  /** Whether a message that was handed out through an earlier connection is still what it was. */
+  /**
+   * Tells whether a message that was delivered over an earlier connection is still the same
+   * message.
+   */
   isStored: IsStored = () => Promise.resolve(true)
-  /** Frames at which it is looked, without a connection, which are of no use any more. */
+  /** Number of waiting frames at which expired ones are dropped while there is no connection. */
   #many = framesBeforeExpiry
 
   constructor(connection: NatsConnection) {
@@ -51,33 +58,36 @@ export class Outbound {
     this.#connection = connection
   }
 
-  /** True where nothing can be published any more. */
+  /** True if nothing can be published any more. */
   get isClosed(): boolean {
     return this.#connection.isClosed() || this.#connection.isDraining()
   }
 
-  /** The present connection. The broker tells of itself when one is made, before anything else. */
+  /**
+   * Identity of the current connection. The server sends a new INFO when a connection is
+   * established, before anything else.
+   */
   get life(): Life | undefined {
     return this.#connection.info
   }
 
-  /** True where what is published goes out. */
+  /** True while there is a connection to write to. */
   get isConnected(): boolean {
     return this.#connection.protocol.connected
   }
 
-  /** Bytes that a message may have, headers included. */
+  /** Maximum size of a message, headers included. */
   get largest(): number {
     return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY
   }
 
   /**
-   * Puts a message in line. Throws where its subject is none, or where it is larger than the
-   * broker takes.
+   * Queues a message. Throws if the subject is invalid, or the message is larger than the broker's
+   * max_payload.
    *
-   * @param headers as they are sent, `NATS/1.0` and the empty line included; none where it is empty.
-   * @param until when it is of no use any more, ms of the monotonic clock.
-   * @param life the only connection that it is meant for. (Default: any)
+   * @param headers as sent, `NATS/1.0` and the empty line included; empty for none.
+   * @param until when the message expires, ms of the monotonic clock.
+   * @param life the only connection that the message may be sent on. (Default: any)
    */
   publish(
     subject: string,
@@ -103,7 +113,7 @@ export class Outbound {
     if (this.#frames.push(frame) === 1) setImmediate(() => this.flush())
   }
 
-  /** Writes what stands in line now; to be called when there is a connection again. */
+  /** Writes all queued messages now. Called when there is a connection again. */
   flush(): void {
     if (this.#frames.length === 0) return
     if (!this.#connection.protocol.connected) {
@@ -127,7 +137,7 @@ export class Outbound {
     this.#connection.protocol.sendCommand(piece)
   }
 
-  /** Lets go of what is of no use any more. */
+  /** Drops expired messages and those for an earlier connection. */
   #letGo(): void {
     const now = performance.now()
     this.#frames = this.#frames.filter((frame) => {

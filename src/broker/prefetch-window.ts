@@ -4,46 +4,49 @@ import { IntrusiveList } from "./intrusive-list.ts"
 import type { Wanted } from "./puller.ts"
 import type { StreamMessage } from "./stream-message.ts"
 
-/** A message as far as it matters here. */
+/** The part of a message that is used here. */
 export type PrefetchedMessage = Pick<StreamMessage, "data" | "working">
 
-/** One of them in hand. */
+/** A prefetched message. */
 export interface Prefetched extends Linked<Prefetched> {
   readonly message: PrefetchedMessage
   /** ms of the monotonic clock */
   readonly since: number
-  /** Deliveries that it stands for. */
+  /** Number of deliveries that the message stands for. */
   parts: number
-  /** It is counted elsewhere. */
+  /** True if the message no longer counts against the capacity of this window. */
   isExcluded: boolean
 }
 
-/** What may be in hand at the same time: deliveries, and bytes of messages' bodies. */
+/** Limits of what may be prefetched at the same time: deliveries, and bytes of message bodies. */
 export interface PrefetchLimits {
   readonly deliveries: number
   readonly bytes: number
-  /** How many deliveries a message may turn out to stand for, as long as nobody knows. (Default: 1) */
+  /** Initial estimate of the deliveries that a message stands for. (Default: 1) */
   readonly usualParts?: number
 }
 
-/** The part of its capacity that is worth a request, and how long to wait for it, ms. */
+/**
+ * Share of the capacity that must be free before a request is worthwhile, and how often to check
+ * for less, ms.
+ */
 const minFreeShare = 1 / 2
 const moment = 5
-/** How long it is waited for room at all, ms. */
+/** How long `hasCapacity` waits at most, ms. */
 const maxKeepAliveMs = 1_000
 
 /**
- * The messages a process has taken and not settled. The broker would hand them to somebody else
- * after ack_wait; while they are in hand it is told, three times as often, that work goes on.
+ * The messages that a process has received and not settled. The broker would redeliver them after
+ * ack_wait; while they are prefetched, `renew` reports work in progress three times per ack_wait.
  */
 export class PrefetchWindow {
   readonly #hands = new IntrusiveList<Prefetched>()
-  /** Of those that are counted here. */
+  /** Sum over the messages that are not excluded. */
   #deliveries = 0
   #bytes = 0
-  /** Deliveries that a message stands for lately. */
+  /** Moving average of the deliveries that a message stands for. */
   #usualParts: number
-  /** Bytes that were too few for the message that comes next. */
+  /** The size of the last request, if it was too small for the next message. */
   #tooFew: number | undefined
   readonly #capacity: PrefetchLimits
   #waiting: (() => void) | undefined
@@ -54,8 +57,8 @@ export class PrefetchWindow {
   }
 
   /**
-   * How much more may be asked for, undefined while it is nothing. While there is none in hand a
-   * single message may be of any size: it could not come otherwise.
+   * Returns how much more may be requested, or undefined for nothing. While the window is empty, a
+   * single message may be of any size: it could not arrive otherwise.
    */
   get capacity(): Wanted | undefined {
     const isEmpty = this.#deliveries === 0
@@ -68,12 +71,12 @@ export class PrefetchWindow {
     return messages > 0 && bytes > this.#tooFew ? { messages, bytes } : undefined
   }
 
-  /** The broker's next message did not fit into what was asked for. */
+  /** Called when the broker's next message did not fit into the request. */
   tooLarge({ bytes }: Wanted): void {
     this.#tooFew = bytes
   }
 
-  /** Messages in hand. */
+  /** Number of prefetched messages, excluded ones included. */
   get size(): number {
     return this.#hands.size
   }
@@ -95,7 +98,10 @@ export class PrefetchWindow {
     return hand
   }
 
-  /** It turns out to stand for so many deliveries, 1 at least; to be told of each message, or of none. */
+  /**
+   * Sets how many deliveries a message stands for, 1 at least. Must be called for every message or
+   * for none.
+   */
   weigh(hand: Prefetched, deliveries: number): void {
     const parts = Math.max(1, deliveries)
     this.#usualParts += (parts - this.#usualParts) / 16
@@ -103,7 +109,7 @@ export class PrefetchWindow {
     hand.parts = parts
   }
 
-  /** It stays in hand, and takes up no room here any more. */
+  /** Keeps the message prefetched, but frees its capacity in this window. */
   exclude(hand: Prefetched): void {
     if (hand.isExcluded || !this.#hands.has(hand)) return
     hand.isExcluded = true
@@ -130,8 +136,8 @@ export class PrefetchWindow {
   }
 
   /**
-   * Waits until enough room has come together for a batch that is worth a request, or for any at
-   * all where that takes longer than a moment; for a second at most.
+   * Waits until enough capacity is free for a worthwhile batch, or after 5 ms for any at all; waits
+   * one second at most.
    */
   readonly hasCapacity: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#isWorthwhile) return resume(Effect.void)
@@ -148,7 +154,7 @@ export class PrefetchWindow {
     return Effect.sync(() => clearInterval(timer))
   })
 
-  /** Tells the broker of all that have been in hand for longer than `age` ms. */
+  /** Reports work in progress for all messages that were prefetched more than `age` ms ago. */
   renew(age: number): void {
     const before = performance.now() - age
     for (const { message, since } of this.#hands) {
@@ -157,7 +163,7 @@ export class PrefetchWindow {
     }
   }
 
-  /** Renews for as long as the scope lives. */
+  /** Renews all prefetched messages until the scope closes. */
   keepAlive(ackWaitMs: number) {
     const interval = ackWaitMs / 3
     return Effect.acquireRelease(

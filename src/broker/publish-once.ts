@@ -3,21 +3,24 @@ import type { BrokerError } from "./connection.ts"
 import type { PubAck } from "./publisher.ts"
 import { PublishError } from "./publisher.ts"
 
-/** Stands for the acknowledgement of a message that was found to be stored. */
+/** Stands in for the acknowledgement of a message that was found in the stream. */
 const found: PubAck = { stream: "", seq: 0, duplicate: true }
 
-/** Why something is not known to be stored. */
+/** Why a message is not known to be stored. */
 export type StoreFailure = PublishError | "unknown"
 
-/** True where a message that could not be published may have been stored nonetheless. */
+/** True if a failed publish may have stored its message nonetheless. */
 export const mayBeStored = ({ reason }: PublishError): boolean =>
   reason === "timeout" || reason === "closed"
 
-/** A search that did not come to its end, as a publish that may be tried again. */
+/** Turns a failed search into a publish error that may be retried. */
 const unanswered = ({ message, operation }: BrokerError) =>
   new PublishError({ subject: operation, reason: "timeout", code: 0, detail: message })
 
-/** The broker knows a `Nats-Msg-Id`, and what it was for is nowhere: it is taken again once that is forgotten. */
+/**
+ * The broker knows a `Nats-Msg-Id`, but its message is nowhere. The broker accepts the message
+ * again once it has forgotten the id.
+ */
 const phantom = ({ stream }: PubAck) =>
   new PublishError({
     subject: stream,
@@ -27,17 +30,21 @@ const phantom = ({ stream }: PubAck) =>
   })
 
 export interface PublishOnceOptions {
-  /** Whether somebody may have tried before. (Default: false) */
+  /** Whether an earlier attempt may have stored the message. (Default: false) */
   readonly tried?: boolean
-  /** Whether it is what the broker calls a duplicate of; looked for where this is not given. */
+  /**
+   * Tells whether a duplicate acknowledgement refers to this message. Without it, `find` is used.
+   */
   readonly isAt?: (duplicate: PubAck) => Effect.Effect<boolean, BrokerError>
 }
 
 /**
- * A publish that stores its message once though it is run again until it succeeds. The broker
- * forgets a `Nats-Msg-Id` after a while; a restart makes it forget at once that of a message which
- * has left its stream. So where a try may have stored it, `find` looks for it before the next. And
- * that the broker knows an id proves nothing: what it calls a duplicate is looked at.
+ * Makes a publish that stores its message only once, however often it is retried.
+ *
+ * The broker forgets a `Nats-Msg-Id` after a while. A restart makes it forget at once the id of a
+ * message that has left its stream. So if an attempt may have stored the message, `find` looks for
+ * it before the next one. An acknowledgement as a duplicate proves nothing by itself: the duplicate
+ * is checked too.
  */
 export const publishOnce = (
   publish: Effect.Effect<PubAck, PublishError>,

@@ -7,7 +7,7 @@ import { SlotMap } from "./slot-map.ts"
 /** Headers of a message, in order. Names and values must hold no line breaks. */
 export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
 
-/** Where a message was stored, and whether it was there already under its `Nats-Msg-Id`. */
+/** Where a message is stored, and whether it was stored before under its `Nats-Msg-Id`. */
 export interface PubAck {
   readonly stream: string
   readonly seq: number
@@ -18,7 +18,7 @@ export interface PubAck {
 export class PublishError extends Schema.TaggedError<PublishError>()("PublishError", {
   subject: Schema.String,
   reason: Schema.Literals(["timeout", "no-stream", "rejected", "closed"]),
-  /** JetStream's err_code, 0 where there is none. */
+  /** JetStream's err_code, or 0. */
   code: Schema.Number,
   detail: Schema.String
 }) {
@@ -29,48 +29,48 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
 
 type Settle = (result: PubAck | PublishError) => void
 
-/** Times by performance.now. */
+/** A publish in flight. Times are from performance.now. */
 interface Publication {
   readonly subject: string
   readonly headers: HeaderList
-  /** Where it is text, and short enough to be kept. */
+  /** The body, if it is text and short enough to be kept. */
   body: string | undefined
   readonly sentAt: number
-  /** On which of the connections, counted. */
+  /** Number of the connection that it was sent on. */
   readonly sentOn: number
-  /** Who waits; nobody where it has failed as too late. */
+  /** The caller's callback; undefined once the publish has timed out. */
   settle: Settle | undefined
-  /** When it fails. */
+  /** When the publish times out. */
   deadline: number
-  /** It has taken longer than was configured. */
+  /** True if it has taken longer than the configured time-out. */
   isSlow: boolean
 }
 
-/** What has failed as too late, under what it is published again. */
+/** A publish that has timed out, kept for its late answer and its next attempt. */
 interface Late {
   readonly token: number
   readonly publication: Publication
-  /** What was sent since in its place. */
+  /** Token of the next attempt, if one was sent. */
   again: number | undefined
-  /** Come since. */
+  /** The late acknowledgement, if it has arrived. */
   ack: PubAck | undefined
 }
 
-/** How many times the configured time-out it may be waited for an acknowledgement at most. */
+/** The time-out grows up to this multiple of the configured one. */
 const maxTimeoutFactor = 6
-/** How many times the configured time-out what has failed as too late is remembered. */
+/** A timed out publish is remembered for this multiple of the configured time-out. */
 const rememberedFactor = 12
-/** How many of these, and characters of each of their bodies. */
+/** Maximum number of remembered publishes, and of characters of each body. */
 const maxLatePublications = 4_096
 const maxLateBodyLength = 4_096
-/** By how much an acknowledgement may be slower than the slowest of late. */
+/** The time-out is this multiple of the recent slowest acknowledgement. */
 const slowestFactor = 2
 
-/** Headers as they are sent. */
+/** Encodes headers for the wire. */
 const encode = (list: HeaderList): string => {
   let text = "NATS/1.0\r\n"
   for (const [name, value] of list) {
-    // It would end this header and begin another.
+    // A line feed would end this header and begin another.
     if (value.includes("\n")) throw new Error(`the value of ${name} has more than one line`)
     text += `${name}: ${value}\r\n`
   }
@@ -84,11 +84,17 @@ interface AckBody {
   readonly error?: { readonly err_code?: number; readonly description?: string }
 }
 
-/** An answer to one publication, as one to another under the same id: as the broker would give it. */
+/**
+ * Turns the acknowledgement of one publish into that of another under the same id, as the broker
+ * would answer: unless the body is known to be the same, it is a duplicate.
+ */
 const answerTo = (ack: PubAck, one: string | undefined, other: unknown): PubAck =>
   one !== undefined && one === other ? ack : { ...ack, duplicate: true }
 
-/** The same where it is the same message that is published; none where it has no id. */
+/**
+ * Returns a key that is equal for attempts to publish the same message; undefined for a message
+ * without id.
+ */
 const keyOf = (subject: string, headers: HeaderList): string | undefined => {
   for (const [name, value] of headers) if (name === "Nats-Msg-Id") return `${value} ${subject}`
   return undefined
@@ -97,7 +103,7 @@ const keyOf = (subject: string, headers: HeaderList): string | undefined => {
 const closedError = (subject: string) =>
   new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
 
-/** Whoever has the subject may answer, with anything. */
+/** Any subscriber of the subject may answer, with anything. */
 const ackBody = (message: Msg): AckBody => {
   try {
     return message.json<AckBody | null>() ?? {}
@@ -107,34 +113,34 @@ const ackBody = (message: Msg): AckBody => {
 }
 
 /**
- * Publishes to streams and awaits their acknowledgements, all on one reply inbox:
- * 2–3 µs a message where a request of its own each costs 15.
- * What is outstanding is bounded by the callers: each awaits its acknowledgement.
+ * Publishes to streams and awaits their acknowledgements, all on one reply inbox. This costs 2–3 µs
+ * a message; a request of its own for each costs 15. The callers bound what is in flight: each
+ * awaits its acknowledgement.
  *
- * A broker that is slower than the time-out stores what it is sent nonetheless. So that it is slow
- * then, and not out of use, what was stored is known however late that is told:
- * - While acknowledgements are slow, it is waited for as long as they take, up to {@link maxTimeoutFactor}
- *   time-outs.
- * - What is published again under the id of what has no answer yet waits on for that answer, and is
- *   sent again only after twice that time: more of the same makes a slow broker slower. Of what was
- *   sent on a connection that is gone no answer comes.
- * - Where the answer has come in between, it is the answer; what is not the very same is a duplicate.
+ * A broker that is slower than the time-out still stores what it is sent. So that such a broker
+ * counts as slow and not as failed, late acknowledgements are used:
+ * - While acknowledgements are slow, the time-out grows with them, up to {@link maxTimeoutFactor}
+ *   times the configured one.
+ * - A publish that repeats the id of an unanswered one first waits for that answer. It is sent
+ *   again only after twice the time-out: more of the same makes a slow broker slower. If the
+ *   connection of the earlier publish is gone, no answer comes, and it is sent at once.
+ * - If the answer has arrived in between, it is used. Unless the body is known to be the same, the
+ *   publish counts as a duplicate.
  *
- * When a message is sent depends on none of this: not later than the configured time-out.
+ * None of this delays a message: it is sent within the configured time-out or not at all.
  */
 export class Publisher {
-  /** Through which it publishes. */
   readonly outbound: Outbound
   readonly #inbox: string
   readonly #subscription: Subscription
   readonly #outstanding = new SlotMap<Publication>()
   readonly #timeoutMs: number
   readonly #sweeper: NodeJS.Timeout
-  /** By their ids; a word of its own for each that has none. */
+  /** Timed out publishes by `keyOf`, or by token if they have no id. */
   readonly #late = new Map<string, Late>()
-  /** How long an acknowledgement is waited for now, ms. */
+  /** The current time-out, ms. */
   #currentTimeoutMs: number
-  /** Of what was slow: the most it took lately, ms, and when the last one came. */
+  /** The recent slowest acknowledgement, ms, and when the last slow one arrived. */
   #slowest = 0
   #slowAt = Number.NEGATIVE_INFINITY
   #epoch = 0
@@ -156,10 +162,10 @@ export class Publisher {
   }
 
   /**
-   * Stores one message. A time-out does not mean that it was not stored: give it a
-   * `Nats-Msg-Id` and publish again.
+   * Stores one message. After a time-out it may be stored nonetheless: give it a `Nats-Msg-Id` and
+   * publish it again.
    *
-   * @param life the only connection that it is meant for. (Default: any)
+   * @param life the only connection that the message may be sent on. (Default: any)
    */
   publish(
     subject: string,
@@ -213,8 +219,9 @@ export class Publisher {
   }
 
   /**
-   * To be called when there is a connection again. What has waited for too long fails before the
-   * broker takes anything: else whoever counts failures would hear of them after its recovery.
+   * Called when there is a connection again. Publishes that have waited for too long fail before
+   * the broker receives anything: otherwise callers that count failures would see them after the
+   * recovery.
    */
   reconnected(): void {
     this.#epoch++
@@ -223,7 +230,7 @@ export class Publisher {
     this.outbound.flush()
   }
 
-  /** Stops listening. What is outstanding fails as closed. */
+  /** Stops listening. Publishes in flight fail with the reason `closed`. */
   close(): void {
     this.outbound.flush()
     this.#closed = true
@@ -251,7 +258,7 @@ export class Publisher {
     return key === undefined ? undefined : this.#late.get(key)
   }
 
-  /** Lets what is published again wait for the answer to what was sent before, if it may. */
+  /** Lets a repeated publish wait for the answer to the earlier one, if that is still possible. */
   #awaitEarlier(
     { ack, again, publication }: Late,
     body: Uint8Array | string,
@@ -277,7 +284,7 @@ export class Publisher {
     if (key !== undefined) this.#late.delete(key)
   }
 
-  /** Nobody waits for this answer any more, but perhaps for that to what was sent in its place. */
+  /** Handles a late answer: the next attempt of the same publish may still be waiting. */
   #cameLate(token: number, { headers, subject }: Publication, result: PubAck | PublishError): void {
     this.#late.delete(`${token}`)
     const late = this.#lateAt(subject, headers)
@@ -302,7 +309,7 @@ export class Publisher {
     )
   }
 
-  /** When a message is not sent any more. */
+  /** When an unsent message expires. */
   #until({ sentAt }: Publication): number {
     return sentAt + this.#timeoutMs
   }
@@ -333,7 +340,7 @@ export class Publisher {
     }
   }
 
-  /** Remembers what has failed as too late, if it may still be answered. */
+  /** Remembers a timed out publish, if an answer may still arrive. */
   #keep(token: number, publication: Publication): boolean {
     if (publication.sentOn !== this.#epoch || !this.outbound.isConnected) return false
     if (this.#late.size >= maxLatePublications) return false
@@ -341,7 +348,7 @@ export class Publisher {
     if ((publication.body?.length ?? 0) > maxLateBodyLength) publication.body = undefined
     const before = this.#late.get(key)
     if (before?.ack !== undefined) return false
-    // How long that takes is still worth knowing.
+    // Keep the earlier one too: the time that its answer takes still counts.
     if (before !== undefined) this.#late.set(`${before.token}`, before)
     this.#late.set(key, { token, publication, again: undefined, ack: undefined })
     return true

@@ -4,35 +4,38 @@ import type { Ended, Take, Wanted } from "./puller.ts"
 import { Puller } from "./puller.ts"
 
 /**
- * How long one request for messages stays open, ms. Short, so that a worker that stops leaves
- * none stranded: it waits for the open request to end instead of hanging up on the broker.
+ * How long one request for messages stays open, ms. It is short, so that a worker that stops
+ * strands no messages: it waits for the open request to end instead of abandoning it.
  */
 const requestExpiryMs = 1_000
-/** How long its end is waited for: at first, and at most where the broker is slow, ms. */
+/** How long the end of a request is waited for: at first, and at most if the broker is slow, ms. */
 const maxRequestMs = 2_500
 const maxSlowRequestMs = 20_000
 const retryPauseMs = 1_000
 
-/** Where messages come from and go to. */
+/** A consumer to pull from, and what handles its messages. */
 export interface Pull {
-  /** Who gets messages, as a log line says it. */
+  /** Name of the receiver in log lines. */
   readonly name: string
   readonly stream: string
   readonly consumer: string
-  /** Waits until something may be taken, and says how much; undefined to be asked again. */
+  /**
+   * Waits for capacity and returns how much to request. If it returns undefined, it is called
+   * again.
+   */
   readonly room: Effect.Effect<Wanted | undefined>
   readonly take: Take
-  /** Called when a request has come to its end. */
+  /** Called when a request has ended normally. */
   readonly asked?: () => void
-  /** Called when the next message is larger than what was wanted. */
+  /** Called when the next message is larger than the request allows. */
   readonly tooLarge: (wanted: Wanted) => void
-  /** Once true, no more is asked for and the loop ends within a second. */
+  /** Once true, no more requests are made, and the loop ends within a second. */
   readonly stopping: () => boolean
 }
 
 /**
- * Takes messages in batches no larger than there is room for, for as long as it is not stopped.
- * A broker that does not answer is asked again every second.
+ * Pulls messages in batches that fit the free capacity, until stopped. If the broker answers with
+ * an error, it is asked again every second.
  */
 export const pull = Effect.fnUntraced(function* (options: Pull) {
   const { connection, onReconnect, publisher } = yield* Broker
@@ -43,11 +46,11 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false
-  let patience = maxRequestMs
-  // What was asked for on a connection that is gone has no end.
+  let requestMs = maxRequestMs
+  // A request that was sent on a lost connection never ends.
   let hangUp: (() => void) | undefined
   const forget = onReconnect(() => {
-    patience = maxRequestMs
+    requestMs = maxRequestMs
     hangUp?.()
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
@@ -55,15 +58,15 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
     const wanted = yield* options.room
     if (wanted === undefined) continue
     const began = performance.now()
-    const ended = yield* request(puller, wanted, patience, (late) => {
+    const ended = yield* request(puller, wanted, requestMs, (late) => {
       hangUp = () => {
         if (performance.now() - began > maxRequestMs) late()
       }
     })
     hangUp = undefined
     if (ended === undefined) {
-      // Else what a slow broker hands out would never be waited for.
-      if (publisher.outbound.isConnected) patience = Math.min(2 * patience, maxSlowRequestMs)
+      // Otherwise the messages of a slow broker would never be waited for.
+      if (publisher.outbound.isConnected) requestMs = Math.min(2 * requestMs, maxSlowRequestMs)
       continue
     }
     if (typeof ended === "object") {
@@ -80,13 +83,14 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
 }, Effect.scoped)
 
 /**
- * How it came to its end; undefined where it did not, as without a broker. With a timer of its own:
- * there is a request for every hundred deliveries, and Effect's way takes two fibers each.
+ * Runs one request and returns how it ended; undefined if it did not end in time, as without a
+ * broker. It uses a plain timer: there is a request for every hundred deliveries, and a time-out of
+ * Effect takes two fibers each.
  */
 const request = (
   puller: Puller,
   wanted: Wanted,
-  patience: number,
+  requestMs: number,
   begun: (late: () => void) => void
 ) =>
   Effect.callback<Ended | undefined>((resume) => {
@@ -102,7 +106,7 @@ const request = (
       abandon()
       resume(Effect.succeed(undefined))
     }
-    const timer = setTimeout(late, patience)
+    const timer = setTimeout(late, requestMs)
     begun(late)
     return Effect.sync(abandon)
   })

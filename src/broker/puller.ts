@@ -5,22 +5,25 @@ import { headersOf } from "./headers.ts"
 import type { Outbound } from "./outbound.ts"
 import { StreamMessage } from "./stream-message.ts"
 
-/** What a request for messages asks for, at most. */
+/** Limits of a request for messages. */
 export interface Wanted {
   readonly messages: number
-  /** As the broker counts them: subjects and headers included. Without it, of any size. */
+  /** Size as the broker counts it, subjects and headers included. Undefined for no limit. */
   readonly bytes?: number
 }
 
-/** Gets a message with its headers at once. Must not throw. */
+/** Receives each message with its headers when it arrives. Must not throw. */
 export type Take = (message: StreamMessage, header: GetHeader) => void
 
-/** How a request came to its end: there may be more, the next message is larger than it asked for, or it failed. */
+/**
+ * How a request ended: normally, because the next message is larger than its limit, or with an
+ * error.
+ */
 export type Ended = "done" | "too-large" | { readonly message: string }
 
 /**
- * Takes messages from a consumer by requests, one at a time, all on one inbox. The client's own
- * `fetch` cannot be limited by number and by bytes at once, and subscribes anew for each request.
+ * Pulls messages from a consumer, one request at a time, all on one inbox. The client's own `fetch`
+ * cannot limit number and bytes at once, and makes a subscription for each request.
  */
 export class Puller {
   readonly #connection: NatsConnection
@@ -31,7 +34,7 @@ export class Puller {
   #inbox: Inbox | undefined
 
   /**
-   * @param outbound through which messages are asked for and answered.
+   * @param outbound sends requests and acknowledgements.
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(
@@ -48,14 +51,14 @@ export class Puller {
     this.#expires = expires
   }
 
-  /** Asks for messages; `ended` is called once, unless the request is abandoned. */
+  /** Requests messages. `ended` is called once, unless the request is abandoned. */
   request(wanted: Wanted, ended: (how: Ended) => void): void {
     this.#inbox ??= new Inbox(this.#connection, this.#outbound, this.#take, this.#expires)
     const { bytes, messages } = wanted
     const request = {
       batch: messages,
       expires: this.#expires * 1_000_000,
-      // A share of a worker's room may not be whole, and the broker refuses a fraction.
+      // A share of a worker's capacity may be fractional, and the broker refuses fractions.
       ...(bytes === undefined ? {} : { max_bytes: Math.floor(bytes) })
     }
     const reply = this.#inbox.open(messages, ended)
@@ -64,8 +67,8 @@ export class Puller {
   }
 
   /**
-   * Waits no longer for the end of a request, which the broker may still hold: what comes of it
-   * goes back.
+   * Stops waiting for the end of a request, which may still be open at the broker. Messages that
+   * still arrive are returned by a NAK with a delay.
    */
   abandon(): void {
     this.#inbox?.abandon()
@@ -78,7 +81,7 @@ export class Puller {
   }
 }
 
-/** Where the messages of requests arrive, and the words with which the broker ends one. */
+/** The inbox where messages arrive, and the status messages by which the broker ends a request. */
 class Inbox {
   readonly #subject: string
   readonly #subscription: Subscription
@@ -96,7 +99,7 @@ class Inbox {
         if (error !== null) return
         if (!message.reply?.startsWith("$JS.ACK.")) return this.#told(message)
         const taken = new StreamMessage(message, outbound)
-        // At once it would come here again.
+        // Without a delay the message would arrive here again.
         if (this.#abandoned) return taken.nak(expires)
         take(taken, headersOf(message))
         if (--this.#missing === 0) this.#end("done")
@@ -104,7 +107,7 @@ class Inbox {
     })
   }
 
-  /** Begins a request, and says where its messages are to be sent. */
+  /** Begins a request, and returns the subject that its messages are sent to. */
   open(messages: number, ended: (how: Ended) => void): string {
     this.#missing = messages
     this.#ended = ended
@@ -135,7 +138,7 @@ class Inbox {
 }
 
 const idle = 100
-/** Nothing was there, the time is over, or the consumer's leader goes elsewhere. */
+/** There was no message, the request expired or is complete, or the consumer's leader moves. */
 const usual = new Set(["no messages", "request timeout", "batch completed", "leadership change"])
 
 const meaning = (code: number, description: string): Ended => {

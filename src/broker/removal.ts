@@ -4,11 +4,11 @@ import { Broker } from "./connection.ts"
 import { isNoSuchMessage } from "./scan.ts"
 
 /**
- * Removes a message if it is the one that is meant: a stream that has lost its end may have another
- * one at the sequence.
+ * Removes a message if `isIt` confirms it: a truncated stream may hold another message at the
+ * sequence.
  *
- * @param operation what failed, where this fails.
- * @returns false where it is gone already. Fails with BrokerError.
+ * @param operation named in the error.
+ * @returns false if the message is gone already. Fails with BrokerError.
  */
 export const removeIf = Effect.fnUntraced(function* (
   operation: string,

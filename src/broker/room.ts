@@ -4,34 +4,38 @@ import { Broker } from "./connection.ts"
 const mebibyte = 1024 ** 2
 const gibibyte = 1024 ** 3
 
-/** Bytes that the bounded streams may hold. */
+/** Size limits of the bounded streams, bytes. */
 export interface Shares {
-  /** Publishers are refused beyond it. */
+  /** Beyond it, the event stream rejects publishes. */
   readonly eventBytes: number
-  /** The history drops its oldest facts beyond it. */
+  /** Beyond it, the history drops its oldest facts. */
   readonly historyBytes: number
-  /** Dead letters are refused beyond it. */
+  /** Beyond it, dead letters are rejected. */
   readonly deadBytes: number
 }
 
-/** The event stream's room where nobody says how large the store is: half of the `nats.conf` that Petrel comes with. */
+/**
+ * Size limit of the event stream if the size of the store is unknown: half of the store in the
+ * `nats.conf` that comes with Petrel.
+ */
 export const defaultEventBytes = 10 * gibibyte
 
-/** The least room of any of them: a handful of events of a usual size. */
+/** Minimum size limit of a stream: a handful of events of a usual size. */
 export const minStreamBytes = 16 * mebibyte
 
-/** The smallest store that the shares fit into. */
+/** The smallest store that fits all the limits. */
 export const minStoreBytes = 4 * minStreamBytes
 
 const mostDeadBytes = gibibyte
 
 /**
- * The rooms that go with that of the event stream, so that publishers are refused before the engine
- * is. The store is taken to be twice as large: a quarter of it is for the history, at most an eighth
- * for dead letters. The rest has no bound of its own: queues, backlogs and buckets.
+ * Derives the other limits from that of the event stream, so that publishers are rejected before
+ * Petrel's own writes are. The store is assumed to be twice as large as the event stream: a quarter
+ * of it is for the history, at most an eighth for dead letters. The rest is for queues, backlogs
+ * and buckets, which have no limit of their own.
  *
- * A broker counts what is stored and not what is reserved: a stream without a bound can take the
- * room of all others. So the history has one too.
+ * The broker limits what is stored, not what is reserved: a stream without a limit can take the
+ * storage of all others. So the history has a limit too.
  */
 export const sharesBeside = (eventBytes: number): Shares => ({
   eventBytes,
@@ -40,9 +44,9 @@ export const sharesBeside = (eventBytes: number): Shares => ({
 })
 
 /**
- * What queues and backlogs may take together: what is left of a store that is twice as large as the
- * event stream's bound, and a quarter of that bound at least. Undefined where the event stream or the
- * history has no bound: then nobody has said how large the store is.
+ * Returns what queues and backlogs may take together: the rest of a store twice as large as the
+ * event stream's limit, but at least a quarter of that limit. Returns undefined if the event stream
+ * or the history has no limit: then the size of the store is unknown.
  */
 export const waitingBytes = ({
   deadBytes,
@@ -53,42 +57,47 @@ export const waitingBytes = ({
     ? undefined
     : Math.max(eventBytes / 4, eventBytes - historyBytes - Math.max(0, deadBytes))
 
-/** Routing that is held back goes on when what waits takes less than this part of its room. */
+/** Paused routing resumes when the waiting deliveries take less than this share of their limit. */
 export const resumeBelowShare = 7 / 8
 
-/** The shares of a store of so many bytes, of which the event stream gets half. */
+/** The limits for a store of a given size; the event stream gets half of it. */
 export const sharesOf = (store: number): Shares => sharesBeside(Math.floor(store / 2))
 
-/** Smaller and smaller rooms for events, for a store that turns out to have less than the first needs. */
+/**
+ * Decreasing sizes to try for the event stream, for a store with less free space than the first
+ * needs.
+ */
 export const eventBytesToTry = (first: number): ReadonlyArray<number> => {
   const sizes = [Math.max(first, minStoreBytes / 2)]
   for (let next = first / 2; next >= minStoreBytes / 2; next /= 2) sizes.push(Math.floor(next))
   return sizes
 }
 
-/** What an account says of its room, in bytes of all copies. */
+/** Storage of an account, bytes. All copies count. */
 export interface AccountRoom {
-  /** Undefined: it has no limit, and how large the store is nobody says. */
+  /** Undefined if the account has no limit; the size of the store is unknown then. */
   readonly limit: number | undefined
   readonly used: number
-  /** Set aside for streams, each copy counted once only. */
+  /** Reserved for streams. Each stream counts once, however many copies it has. */
   readonly reserved: number
-  /** True where the limit holds for streams with so many copies, and counts each message once. */
+  /**
+   * True if the limit is that of a tier for this number of copies, which counts each message once.
+   */
   readonly isTier: boolean
 }
 
-/** What is left of an account for one copy of new streams; undefined where nobody knows. */
+/** Returns the free storage of an account for one copy of new streams; undefined if unknown. */
 export const roomLeft = (
   { isTier, limit, reserved, used }: AccountRoom,
   replicas: number
 ): number | undefined => {
   if (limit === undefined) return undefined
-  // Without tiers each copy counts, in what is used and in the limit; what is reserved is told once.
+  // Without tiers, usage and limit count each copy, but the broker reports a reservation once.
   const copies = isTier ? 1 : replicas
   return Math.max(0, Math.floor((limit - Math.max(used, reserved * copies)) / copies))
 }
 
-/** Asks the broker for the room of the account, for streams with so many copies. */
+/** Reads the storage of the account, for streams with this number of copies. */
 export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
   const { ask, jsm } = yield* Broker
   const info = yield* ask("look at the account", () => jsm.getAccountInfo())
@@ -102,19 +111,19 @@ export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
   } satisfies AccountRoom
 })
 
-/** The most that an embedded broker takes of a disk unasked. */
+/** Default maximum of an embedded broker's store. */
 export const maxStoreBytes = 16 * gibibyte
 
-/** What is known of the disk that a broker's store is on, in bytes. */
+/** The disk that holds a broker's store, in bytes. */
 export interface Disk {
   readonly free: number
-  /** Taken by the store already. */
+  /** Used by the store. */
   readonly used: number
 }
 
 /**
- * How much a broker of our own may fill, in whole MiB: half of what the disk has for it, at most
- * 16 GiB, and never so little that what is stored already leaves no room.
+ * Returns the default size of an embedded broker's store, in whole MiB: half of the disk space
+ * available to it, at most 16 GiB, and always more than is already stored.
  */
 export const storeOn = ({ free, used }: Disk): number => {
   const usual = Math.min(maxStoreBytes, (free + used) / 2)
@@ -122,19 +131,23 @@ export const storeOn = ({ free, used }: Disk): number => {
   return Math.floor(Math.max(usual, grown) / mebibyte) * mebibyte
 }
 
-/** A stream's bound, undefined where there is none yet, and what is in it, in bytes. */
+/**
+ * A stream's limit (undefined if the stream does not exist yet) and the size of its contents, in
+ * bytes.
+ */
 export interface Bounded {
   readonly bound: number | undefined
   readonly held: number
 }
 
 /**
- * The bound of a stream after its embedded broker was started with another size of the store. What
- * somebody chose with `petrel init` stays. What came of the former size, or is from before there
- * were bounds, follows the size, unless more is stored: nothing is dropped or refused by a restart.
+ * Returns the limit of a stream after its embedded broker was started with another store size. A
+ * limit that was chosen with `petrel init` stays. A limit that was derived from the former size, or
+ * that is missing, follows the new size, unless more is stored: a restart drops and rejects
+ * nothing.
  *
- * @param next its share of the store as it is now.
- * @param former its share of the store as it was.
+ * @param next the stream's share of the new store size.
+ * @param former the stream's share of the former store size.
  */
 export const boundAfterResize = (
   { bound, held }: Bounded,

@@ -10,32 +10,35 @@ export interface Range {
   readonly subjects: ReadonlyArray<string>
   readonly fromSeq?: number | undefined
   readonly fromTime?: number | undefined
-  /** Leave the bodies out. (Default: false) */
+  /** Omits the bodies. (Default: false) */
   readonly headersOnly?: boolean
-  /** Go on with what is stored later. (Default: end with what is there now) */
+  /** Continues with messages that are stored later. (Default: end with the last one stored now) */
   readonly follow?: boolean
 }
 
 /**
  * How long one request for messages stays open, ms. After a restart of the broker the client may
- * count on an answer to one that is forgotten; it asks again when this has passed.
+ * wait for the answer to a request that the broker has forgotten; it repeats the request after this
+ * time.
  */
 const requestExpiryMs = 5_000
-/** Seconds without a message after which nothing more will come; the client needs 5 to ask again. */
+/**
+ * Seconds without a message after which none will come; the client needs 5 to repeat its request.
+ */
 const idleLooks = 8
 
-/** How long a copy that is behind is given, ms. */
+/** Pause before a lagging replica is read again, ms. */
 const catchUpPauseMs = 100
 
-/** For how long it is remembered that a stream has one copy only, ms: `petrel init` may give it more. */
+/** How long it is cached that a stream has one replica, ms: `petrel init` may add more. */
 const soleCopyKnownMs = 10_000
-/** Until when that is known of each stream, by the connection it is read through; performance.now. */
+/** Expiry of that cache by connection and stream; performance.now. */
 const soleCopies = new WeakMap<NatsConnection, Map<string, number>>()
 
 /**
- * What a stream holds now, as its leader says; undefined where it has one copy only, which is that
- * one. The stream decides: what a server says of its cluster may be missing, behind a leaf node for
- * one.
+ * Returns the stream's state from its leader; undefined if the stream has a single replica, which
+ * is the leader. The configuration of the stream decides: the server's information about its
+ * cluster may be missing, for example behind a leaf node.
  */
 const stateOfCopied = Effect.fnUntraced(function* (stream: string) {
   const { ask, connection, jsm } = yield* Broker
@@ -48,7 +51,7 @@ const stateOfCopied = Effect.fnUntraced(function* (stream: string) {
   return undefined
 })
 
-/** Where reading begins, and which messages are meant. */
+/** Where reading begins, and which subjects it covers. */
 interface Beginning {
   readonly stream: string
   readonly subjects: ReadonlyArray<string>
@@ -56,8 +59,8 @@ interface Beginning {
 }
 
 /**
- * Reads all that was acknowledged before it began. Where a stream has copies any of them may answer,
- * and be behind though the broker is well: so it is read on until the leader knows of nothing more.
+ * Reads all messages that were acknowledged before it began. Any replica may answer, and may lag
+ * even if the broker is healthy. So reading is repeated until the leader has no further message.
  */
 const complete = <A extends { readonly seq: number }, E>(
   { fromSeq, stream, subjects }: Beginning,
@@ -98,8 +101,8 @@ const complete = <A extends { readonly seq: number }, E>(
   )
 
 /**
- * Messages of a stream that keeps what was read (a work queue takes no second consumer: `scanQueue`).
- * Where it does not follow, it reads all that was acknowledged before it began.
+ * Reads messages of a stream with limits retention; a work queue allows no second consumer, see
+ * `scanQueue`. Unless it follows, it reads all messages that were acknowledged before it began.
  */
 export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Broker> =>
   Stream.unwrap(
@@ -112,10 +115,10 @@ export const readStream = (range: Range): Stream.Stream<JsMsg, BrokerError, Brok
   )
 
 /**
- * Shows all that was acknowledged before it began, as it comes: no stream is composed for it, and
- * nothing is kept. For what is many and mostly passed over.
+ * Passes each message that was acknowledged before it began to `see`. Nothing is collected and no
+ * Stream is built, for scans of many messages of which most are skipped.
  *
- * @param see says true where it has seen enough.
+ * @param see returns true to end the scan.
  */
 export const seeStream = (
   range: Omit<Range, "follow">,
@@ -129,10 +132,10 @@ export const seeStream = (
     yield* Stream.runDrain(Stream.takeUntil(passes, ({ enough }) => enough))
   })
 
-/** Messages that are asked for at once where they are only seen. */
+/** Messages per request of `seeStream`. */
 const messagesPerRequest = 5_000
 
-/** Says up to which sequence it has come, and whether that was enough. */
+/** Returns the last sequence seen, and whether `see` ended the scan. */
 const seeCopy = Effect.fnUntraced(function* (
   range: Range,
   opt_start_seq: number,
@@ -175,15 +178,15 @@ const orderedConsumer = Effect.fnUntraced(function* (range: Range, opt_start_seq
         opt_start_seq: Math.max(1, opt_start_seq)
       })
     ),
-    // Else it stays for minutes, which adds up where much is looked for.
+    // Otherwise the consumer stays for minutes, which adds up with many searches.
     (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
   )
 })
 
 /**
- * Waits until a consumer has nothing more. The last message may be removed before it is read: then
- * none says that it is the last. But what the broker has sent and nobody has seen may also have been
- * lost with a connection: the client notices within two heartbeats, and gets it again.
+ * Waits until a consumer has no more messages. If the last message is removed before it is read, no
+ * message marks the end. But messages that the broker has sent and that were not seen may have been
+ * lost with a connection: the client notices within two heartbeats and gets them again.
  */
 const isAtEnd = Effect.fnUntraced(function* (
   stream: string,
@@ -206,7 +209,7 @@ const isAtEnd = Effect.fnUntraced(function* (
   )
 })
 
-/** Reads through an ordered consumer, which the client makes anew after a gap. */
+/** Reads through an ordered consumer, which the client recreates after a gap. */
 const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, BrokerError, Broker> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -240,10 +243,10 @@ const readCopy = (range: Range, opt_start_seq: number): Stream.Stream<JsMsg, Bro
   )
 
 /**
- * The sequence at which reading a stream from a time (ms since the epoch) begins.
+ * Returns the sequence of the first message at or after a time (ms since the epoch).
  *
- * A consumer that starts at a time is not made anew by the client after a gap: the broker refuses
- * the start time beside the sequence to go on from. One that starts at a sequence is.
+ * The client cannot recreate a consumer that starts at a time after a gap: the broker rejects the
+ * start time next to the sequence to resume from. It can recreate one that starts at a sequence.
  */
 export const firstSince = Effect.fnUntraced(function* (stream: string, time: number) {
   if (time <= 0) return 1
@@ -262,20 +265,24 @@ export const firstSince = Effect.fnUntraced(function* (stream: string, time: num
 const oneOfFew = <A, E, R>(reading: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Broker, ({ oneOfFew }) => oneOfFew.withPermit(reading))
 
-/** Of one request: in bytes too, for the broker drops a connection that takes too much at once. */
+/**
+ * Limits of one request. Bytes are limited too, because the broker drops a connection that takes
+ * too much at once.
+ */
 export interface BatchLimits {
   readonly batch: number
   readonly max_bytes: number
 }
 const limits: BatchLimits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
-/** How long the broker may take for a batch, ms. */
+/** Time-out of a batch, ms. */
 const batchTimeoutMs = 10_000
 
 /**
- * Everything that is stored under a subject of a stream, delivered or not, by batched direct get.
- * Sees all that was acknowledged before it began; what is settled meanwhile may or may not appear.
+ * Reads everything that is stored under a subject of a stream, delivered or not, by batched direct
+ * get. It sees all messages that were acknowledged before it began; those settled meanwhile may or
+ * may not appear.
  *
- * @param from sequence. (Default: all)
+ * @param from first sequence. (Default: all)
  */
 export const scanQueue = (
   stream: string,
@@ -293,8 +300,8 @@ export const scanQueue = (
   )
 
 /**
- * Messages of a subject from a sequence on, in order, by one direct get: not more than fit the
- * limits, but one at least where there is one. Any copy of the stream may answer, and be behind.
+ * Reads messages of a subject in order, from a sequence on, by one direct get. It returns no more
+ * than the limits allow, but at least one if there is one. Any replica may answer, and may lag.
  */
 export const readBatch = Effect.fnUntraced(function* (
   stream: string,
@@ -304,7 +311,7 @@ export const readBatch = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm } = yield* Broker
   const operation = `read ${subject}`
-  // A share of a worker's room may not be whole, and the broker refuses a fraction.
+  // A share of a worker's capacity may be fractional, and the broker refuses fractions.
   const whole = { ...limits, max_bytes: Math.floor(limits.max_bytes) }
   return yield* ask(
     operation,
@@ -322,7 +329,7 @@ export const readBatch = Effect.fnUntraced(function* (
           .catch(reject)
       })
   ).pipe(
-    // The client watches over the first message only.
+    // The client's time-out covers the first message only.
     Effect.timeoutOrElse({
       duration: batchTimeoutMs,
       orElse: () =>
@@ -333,14 +340,14 @@ export const readBatch = Effect.fnUntraced(function* (
 
 const isNotFound = (error: Error): boolean => "code" in error && error.code === 404
 
-/** JetStream's ways to say that there is no message at a sequence. */
+/** JetStream's error codes for a missing message. */
 const noSuchMessage: ReadonlySet<number> = new Set([10037, 10043, 10057])
 
-/** True where a request failed because the message it is about is not there, or not any more. */
+/** True if a request failed because its message does not exist, or no longer. */
 export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
   code !== undefined && noSuchMessage.has(code)
 
 /** When the broker stored a message, ms since the epoch. */
 export const storedAt = ({ timestampNanos }: Pick<JsMsg, "timestampNanos">): number =>
-  // Its `info` has them as a number, which is rounded, at times to another ms.
+  // The client's `info` has the time as a number, which is rounded, at times to another ms.
   Number(timestampNanos / 1_000_000n)

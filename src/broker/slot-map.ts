@@ -1,10 +1,14 @@
-/** Slots at the most, and uses of them until numbers come again: what is late is not taken for another. */
+/**
+ * Maximum number of slots, and of uses before a token repeats: a late token must not match a newer
+ * value.
+ */
 const maxSlots = 2 ** 20
 const uses = 2 ** 32
 
 /**
- * What is awaited, by a number that does not come again for long. A list, and not a Map, for the same reason
- * as the engine's chains: a Map that is never empty makes all that it ever held old.
+ * Values by token; a token repeats only after a long time. An array instead of a Map, for the same
+ * reason as `IntrusiveList`: a Map that is never empty gets everything that it ever held promoted
+ * to the old generation.
  */
 export class SlotMap<T> {
   readonly #values: Array<T | undefined> = []
@@ -12,7 +16,7 @@ export class SlotMap<T> {
   readonly #free: Array<number> = []
   #uses = 0
 
-  /** Keeps it until it is taken by the number that is returned. */
+  /** Stores a value and returns the token that takes it. */
   add(value: T): number {
     const slot = this.#free.pop() ?? this.#values.length
     this.#uses = (this.#uses + 1) % uses
@@ -22,7 +26,7 @@ export class SlotMap<T> {
     return token
   }
 
-  /** Gives back what was kept by a number, once. */
+  /** Returns and removes the value of a token; undefined if there is none. */
   take(token: number): T | undefined {
     const slot = token % maxSlots
     if (this.#tokens[slot] !== token) return undefined
@@ -33,7 +37,7 @@ export class SlotMap<T> {
     return value
   }
 
-  /** All that is kept, by number; in no order. */
+  /** All values by token, in no particular order. */
   *entries(): Generator<readonly [token: number, value: T], void> {
     for (const [slot, value] of this.#values.entries()) {
       const token = this.#tokens[slot]

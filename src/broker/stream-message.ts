@@ -1,32 +1,35 @@
 import type { Msg } from "@nats-io/transport-node"
 import type { Life, Outbound } from "./outbound.ts"
 
-/** Whole ms of a number of nanoseconds, given as text: as a number it would be rounded. */
+/** Converts nanoseconds to whole ms. They are given as text: as a number they would be rounded. */
 export const millisOf = (nanoseconds: string): number => Number(nanoseconds.slice(0, -6))
 
 /**
- * A message of a stream as a consumer handed it out, and how it is answered.
+ * A message as a consumer delivered it, with its acknowledgement.
  *
- * What is known of it stands in its reply subject (11 tokens or more):
+ * The metadata is in its reply subject (11 tokens or more):
  * `$JS.ACK.<domain>.<account>.<stream>.<consumer>.<times>.<sequence>.<n>.<nanoseconds>.<pending>…`
- * An older server leaves out domain and account (9 tokens).
+ * An older server omits domain and account (9 tokens).
  */
 export class StreamMessage {
   readonly subject: string
   /** Sequence in its stream. */
   readonly seq: number
-  /** How often it has been handed out, this time included; the broker may forget in a crash. */
+  /**
+   * How often the message has been delivered, including this time. The broker may lose the count in
+   * a crash.
+   */
   readonly deliveryCount: number
   /** When the broker stored it, ms since the epoch. */
   readonly storedAt: number
   readonly data: Uint8Array
   readonly #outbound: Outbound
   readonly #reply: string
-  /** The connection through which it came. */
+  /** The connection that the message arrived on. */
   readonly #life: Life | undefined
   #answered = false
 
-  /** The headers are not kept: they weigh more than all the rest, and are read once. */
+  /** Headers are not kept: they take more memory than the rest, and are read once. */
   constructor(message: Msg, outbound: Outbound) {
     this.#outbound = outbound
     this.#life = outbound.life
@@ -40,29 +43,29 @@ export class StreamMessage {
     this.storedAt = millisOf(tokens[at + 3] ?? "")
   }
 
-  /** It is done with: a work queue drops it. */
+  /** Acknowledges the message: a work queue removes it. */
   ack(): void {
     this.#answer("+ACK")
   }
 
   /**
-   * Gives it back for later, ms. The delay is made whole: to a fraction the broker answers by
-   * handing the message out at once.
+   * Returns the message to be redelivered after a delay, ms. The delay is rounded to whole ms: the
+   * broker answers a fraction by redelivering at once.
    */
   nak(delayMs: number): void {
     const delay = Math.max(1, Math.round(delayMs)) * 1_000_000
     this.#answer(`-NAK {"delay":${delay}}`)
   }
 
-  /** Work on it goes on: the broker's ack_wait begins anew. */
+  /** Reports work in progress: the broker's ack_wait begins anew. */
   working(): void {
-    // Without its connection nobody knows whose the sequence will be.
+    // After a reconnect the sequence may belong to another message.
     if (!this.#answered && this.#outbound.life === this.#life) this.#send("+WPI")
   }
 
   /**
-   * Only the first answer counts. The broker knows the message by its sequence alone, and one that
-   * has lost the end of the stream may have given that to another message since.
+   * Sends the first answer and ignores later ones. The broker identifies the message by its
+   * sequence alone; a truncated stream may have reused the sequence for another message.
    */
   #answer(payload: string): void {
     if (this.#answered) return
@@ -71,7 +74,7 @@ export class StreamMessage {
     else
       this.#outbound.isStored(this.#stream, this.seq, this.storedAt).then(
         (isStored) => isStored && this.#send(payload),
-        // Unanswered it is handed out again.
+        // An unacknowledged message is redelivered.
         () => undefined
       )
   }
@@ -81,7 +84,7 @@ export class StreamMessage {
     return tokens[tokens.length === 9 ? 2 : 4] ?? ""
   }
 
-  /** Without a connection the broker hands it out again in any case. */
+  /** Without a connection nothing is sent: the broker redelivers the message in any case. */
   #send(payload: string): void {
     const { isClosed, life } = this.#outbound
     if (!isClosed) this.#outbound.publish(this.#reply, "", "", payload, undefined, life)

@@ -6,36 +6,39 @@ import type { BrokerError } from "./connection.ts"
 import { Broker } from "./connection.ts"
 import { streamNotFound } from "./installed.ts"
 
-/** How long a stream's leader may take to say how it is. */
-export const leaderPatience = "2 seconds"
+/** How long a stream's leader may take to report its state. */
+export const leaderAnswerMs = "2 seconds"
 
-/** How a stream is. */
+/** State of a stream. */
 export interface StreamSurvey {
   readonly name: string
-  /** Led: it works. Leaderless: nobody can write to it, nor read what is new. */
+  /**
+   * `led`: the stream works. `leaderless`: it accepts no writes, and recent messages cannot be
+   * read.
+   */
   readonly state: "led" | "leaderless" | "missing"
-  /** Undefined where nobody says. */
+  /** Undefined if there was no answer. */
   readonly info: StreamInfo | undefined
-  /** Copies that are not as they should be. */
+  /** Replicas that are offline or not current. */
   readonly behind: ReadonlyArray<{
     readonly server: string
     readonly offline: boolean
-    /** Operations that it has not got yet. */
+    /** Operations that it has not applied yet. */
     readonly lag: number
   }>
 }
 
-/** Undefined where the leader says nothing. */
+/** Turns a failure or time-out into undefined. */
 const ifAnswered = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
   Effect.orElseSucceed(
     Effect.timeoutOrElse(effect, {
-      duration: leaderPatience,
+      duration: leaderAnswerMs,
       orElse: () => Effect.succeed(undefined)
     }),
     () => undefined
   )
 
-/** Looks how a stream is. */
+/** Reads the state of a stream. */
 export const lookAtStream = Effect.fnUntraced(function* (name: string) {
   const { ask, jsm } = yield* Broker
   let missing = false
@@ -61,7 +64,7 @@ export const lookAtStream = Effect.fnUntraced(function* (name: string) {
   return survey
 })
 
-/** What a consumer has before it, and handed out; undefined where nobody says. */
+/** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */
 export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consumer: string) {
   const { ask, jsm } = yield* Broker
   const info: ConsumerInfo | undefined = yield* ifAnswered(
@@ -72,7 +75,9 @@ export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consu
     : { pending: info.num_pending, ackPending: info.num_ack_pending }
 })
 
-/** How many messages were stored since a time (ms since the epoch); undefined where nobody says. */
+/**
+ * Counts the messages stored since a time (ms since the epoch); undefined if there is no answer.
+ */
 export const countSince = Effect.fnUntraced(function* (stream: string, since: number) {
   const { ask, jsm } = yield* Broker
   return yield* ifAnswered(

@@ -6,15 +6,16 @@ import { ifFound, streamNotFound, TopologyError } from "./installed.ts"
 import type { WantedStream } from "./topology.ts"
 
 /**
- * Older servers take events whose publisher has set `Nats-Stream-Source`, by which they find out
- * after a restart where each source goes on: one tenant could make another's source leave events out.
+ * Older servers accept events whose publisher sets `Nats-Stream-Source`, the header by which they
+ * find after a restart where each source resumes. A tenant could make another tenant's source skip
+ * events.
  */
 const oldestServer = [2, 15] as const
 
-/** For how long an account that is not there is waited for, ms. */
+/** Time-out of a request to another account, ms. */
 const answerWithinMs = 5_000
 
-/** Fails where the broker is too old to keep tenants apart whose streams EVENTS is sourced from. */
+/** Fails if the broker is too old to isolate tenants whose streams EVENTS is sourced from. */
 export const checkSourceServer = Effect.gen(function* () {
   const { connection } = yield* Broker
   const version = connection.info?.version ?? "0"
@@ -26,9 +27,9 @@ export const checkSourceServer = Effect.gen(function* () {
 })
 
 /**
- * Looks for the stream of a tenant in the tenant's account, and makes it or changes it by `ensure`.
+ * Runs `ensure` with the JetStream of a tenant's account.
  *
- * @param ensure what makes a stream as it should be, with the JetStream of that account.
+ * @param ensure creates or updates the tenant's stream.
  */
 export const inAccountOf = Effect.fnUntraced(function* <A, E, R>(
   tenant: string,
@@ -56,7 +57,7 @@ const saysOf = (cause: unknown): string =>
       ? `no answer within ${answerWithinMs / 1_000} s`
       : "nobody has that subject"
 
-/** How long ago each tenant's stream was heard of, ns; less than 0 where it was not. */
+/** Returns how long ago each tenant's stream was last active, ns; negative if it never was. */
 const heardAgo = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const { sources = [] } = yield* ask(`look at ${names.events}`, () =>
@@ -71,8 +72,8 @@ const heardAgo = Effect.gen(function* () {
 })
 
 /**
- * The tenants of whose streams EVENTS hears nothing within 4 s, though a stream that has no events
- * says each second that it is there: what it delivers on is not imported.
+ * Returns the tenants from whose streams EVENTS receives nothing within 4 s. Even a stream without
+ * events sends a heartbeat each second, so the delivery subject is not imported.
  */
 export const unheardTenants = Effect.gen(function* () {
   let before = yield* heardAgo
@@ -81,7 +82,7 @@ export const unheardTenants = Effect.gen(function* () {
     yield* Effect.sleep("250 millis")
     const now = yield* heardAgo
     for (const [tenant, ago] of now) {
-      // That it has been asked counts as heard of it, once.
+      // The request to the source counts as activity, once.
       const last = before.get(tenant) ?? -1
       if (last >= 0 && ago < last) unheard.delete(tenant)
     }
@@ -91,8 +92,8 @@ export const unheardTenants = Effect.gen(function* () {
 })
 
 /**
- * Takes its subjects from an EVENTS that takes what is published, so that another stream may have
- * them; what it holds stays. Until that is there, the broker refuses what is published.
+ * Removes the subjects from an EVENTS stream that accepts publishes, so that another stream can
+ * take them. Its messages stay. Until the other stream exists, the broker rejects publishes.
  */
 export const releaseSubjects = Effect.fnUntraced(function* (events: WantedStream) {
   const { ask, jsm, names } = yield* Broker

@@ -13,33 +13,47 @@ import type { Names } from "../domain/names.ts"
 const minute = 60_000
 const day = 24 * 60 * minute
 
-/** What `petrel init` decides. Times in ms, sizes in bytes. */
+/** Options of `petrel init`. Times in ms, sizes in bytes. */
 export interface TopologyOptions {
-  /** Copies of each stream in a cluster. (Default: 1) */
+  /** Replicas of each stream in a cluster. (Default: 1) */
   readonly replicas: number
-  /** Slices of all endpoints; changed by `petrel repartition` only. (Default: 8) */
+  /** Number of partitions of all endpoints; only `petrel repartition` changes it. (Default: 8) */
   readonly partitions: number
-  /** How long a worker may hold a message without a sign of life. (Default: 15 s) */
+  /** How long a worker may hold a message without reporting progress. (Default: 15 s) */
   readonly ackWait: number
   /** How long an event's idempotency key is remembered. (Default: 10 min) */
   readonly eventDedupe: number
-  /** How long moves between streams are deduplicated by the broker; later ones are searched for. (Default: 2 min) */
+  /**
+   * How long the broker deduplicates moves between streams; later ones are searched for. (Default:
+   * 2 min)
+   */
   readonly moveDedupe: number
   /** (Default: 7 days) */
   readonly eventAge: number
-  /** The event stream refuses more than this; -1: no limit. Commands decide by the store, see room.ts. (Default: -1) */
+  /**
+   * Size limit of the event stream, which rejects publishes beyond it; -1: no limit. Commands
+   * derive it from the store, see room.ts. (Default: -1)
+   */
   readonly eventBytes: number
   /** (Default: 30 days) */
   readonly historyAge: number
-  /** The history drops its oldest beyond this; -1: no limit. Commands decide by the store, see room.ts. (Default: -1) */
+  /**
+   * Size limit of the history, which drops its oldest facts beyond it; -1: no limit. Commands
+   * derive it from the store, see room.ts. (Default: -1)
+   */
   readonly historyBytes: number
   /** (Default: 30 days) */
   readonly deadAge: number
-  /** The dead-letter stream refuses more than this. (Default: 1 GiB) */
+  /**
+   * Size limit of the dead-letter stream, which rejects dead letters beyond it. (Default: 1 GiB)
+   */
   readonly deadBytes: number
   /** Tenants with a stream of their own, in their own account. (Default: none) */
   readonly tenants: ReadonlyArray<string>
-  /** The stream of each of them, and the one for all others, refuses more than this. (Default: 1 GiB) */
+  /**
+   * Size limit of each tenant's stream, and of the one for all others, which reject publishes
+   * beyond it. (Default: 1 GiB)
+   */
   readonly tenantBytes: number
 }
 
@@ -59,40 +73,49 @@ export const defaultTopology: TopologyOptions = {
   tenantBytes: 1024 ** 3
 }
 
-/** The least `max_payload` of a broker: all that Petrel stores besides events fits into it, bytes. */
+/**
+ * Minimum `max_payload` of a broker: everything that Petrel stores besides events fits into it,
+ * bytes.
+ */
 export const minMaxPayloadBytes = 64 * 1024
 
-/** Room that an event leaves for the headers that Petrel adds on the way, which are under 8 KiB. */
+/** Bytes reserved in an event for the headers that Petrel adds later, which are under 8 KiB. */
 const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floor(maxPayload / 4))
 
-/** More than a source adds to the headers of an event, bytes: names of 64 characters, several times. */
+/**
+ * Upper bound of what a source adds to the headers of an event, bytes: names of 64 characters,
+ * several times.
+ */
 const sourceHeaderRoom = 1024
 
-/** Messages handed out and not settled, waiting NAKs included: far above what the worker lets wait. */
+/**
+ * Limit of unacknowledged messages, delayed NAKs included: far above the number that a worker
+ * leaves waiting.
+ */
 const maxAckPending = 65_536
 
 export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
 export type WantedConsumer = Partial<ConsumerConfig> & Pick<ConsumerConfig, "durable_name">
 
-/** A stream as it should be, and the durable consumer on it. */
+/** A stream's desired configuration, and that of the durable consumer on it. */
 export interface Wanted {
   readonly stream: WantedStream
   readonly consumer?: WantedConsumer
 }
 
-/** What all streams that hold events have in common. */
+/** Settings common to all streams that hold events. */
 const eventLimits = ({ eventAge, replicas }: TopologyOptions) => ({
   storage: StorageType.File,
   num_replicas: replicas,
   max_consumers: -1,
   retention: RetentionPolicy.Limits,
   max_age: nanos(eventAge),
-  // Full, it refuses what comes: what is in it may not be routed yet.
+  // A full stream rejects publishes: what it holds may not be routed yet.
   discard: DiscardPolicy.New,
   allow_direct: true
 })
 
-/** A stream that takes what is published, and that EVENTS is sourced from. */
+/** A stream that accepts publishes, and that EVENTS is sourced from. */
 const publishedTo = (
   name: string,
   subjects: ReadonlyArray<string>,
@@ -102,13 +125,13 @@ const publishedTo = (
   ...eventLimits(options),
   name,
   subjects: [...subjects],
-  // An event that fits here must fit into EVENTS: its source would try it again for ever.
+  // An event that fits here must fit into EVENTS: otherwise its source would retry it for ever.
   max_msg_size: maxPayload - headerRoom(maxPayload) - sourceHeaderRoom,
   max_bytes: options.tenantBytes,
   duplicate_window: nanos(options.eventDedupe)
 })
 
-/** The stream of a tenant, as it is to be in the tenant's account. */
+/** The configuration of a tenant's stream, in the tenant's account. */
 export const tenantStream = (
   names: Names,
   tenant: string,
@@ -117,7 +140,10 @@ export const tenantStream = (
 ): WantedStream =>
   publishedTo(names.tenantEvents(tenant), [names.subjects.eventsOf(tenant)], options, maxPayload)
 
-/** What publishers may publish to and EVENTS is sourced from, and what tells repeats of a source. */
+/**
+ * The stream for publishers that EVENTS is sourced from, and the one that detects duplicates of a
+ * source.
+ */
 const sourced = (
   names: Names,
   options: TopologyOptions,
@@ -146,12 +172,15 @@ const sourced = (
 ]
 
 /**
- * Where a source begins of which EVENTS holds nothing. Left to itself it would begin with what is
- * newer than the last event in EVENTS, whoever that came from, and leave out what was acknowledged.
+ * Start of a source of which EVENTS holds nothing. By default a source starts after the time of the
+ * last event in EVENTS, whatever source that is from, and would skip acknowledged events.
  */
 const fromBeginning = { opt_start_seq: 1 } as const
 
-/** Where EVENTS takes what it holds from. Equal ids of different tenants must both be stored. */
+/**
+ * The subjects or sources of EVENTS. With sources it does not deduplicate: equal ids of different
+ * tenants must both be stored.
+ */
 const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
   tenants.length === 0
     ? {
@@ -166,7 +195,7 @@ const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
           ...tenants.map((tenant) => ({
             name: names.tenantEvents(tenant),
             ...fromBeginning,
-            // Whatever that stream holds, nothing but this tenant's events comes from it.
+            // The source takes only this tenant's events, whatever else the stream holds.
             subject_transforms: [
               { src: names.subjects.eventsOf(tenant), dest: names.subjects.eventsOf(tenant) }
             ],
@@ -179,8 +208,8 @@ const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
       }
 
 /**
- * All streams, buckets and consumers of an installation, as data, in the order in which they are
- * made: partition 0 comes last, and where it is there, all is there.
+ * Returns all streams, buckets and consumers of an installation, as data, in order of creation.
+ * Partition 0 comes last: if it exists, everything exists.
  */
 export const wanted = (
   names: Names,
@@ -202,7 +231,7 @@ export const wanted = (
       discard: DiscardPolicy.New,
       allow_rollup_hdrs: true,
       deny_delete: true,
-      // A stale read here would be a wrong decision: reads go to the leader.
+      // A stale read would cause a wrong decision: reads go to the leader.
       allow_direct: false,
       ...(markers ? { allow_msg_ttl: true, subject_delete_marker_ttl: nanos(minute) } : {})
     }
@@ -234,7 +263,8 @@ export const wanted = (
       name: names.backlog(index),
       subjects: [names.subjects.backlogOf(index)],
       retention: RetentionPolicy.Limits,
-      // No max_bytes: the broker would set so much aside for each partition. Owners keep the cap.
+      // No max_bytes: the broker would reserve that much for each partition. Partition owners
+      // enforce the limit.
       allow_direct: true,
       duplicate_window: nanos(options.moveDedupe)
     }
@@ -253,7 +283,7 @@ export const wanted = (
         durable_name: names.routerConsumer,
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(options.ackWait),
-        // Events whose deliveries are attempted at the moment, of all workers.
+        // Covers events whose deliveries are in flight, on all workers.
         max_ack_pending: maxAckPending,
         max_deliver: -1
       }
@@ -267,7 +297,7 @@ export const wanted = (
         max_age: nanos(options.historyAge),
         max_bytes: options.historyBytes,
         compression: StoreCompression.S2,
-        // What is told stays told, whoever asks. The broker lets nobody take these back.
+        // Facts are immutable. The broker lets nobody revert these two settings.
         deny_delete: true,
         deny_purge: true,
         allow_direct: true,
@@ -289,7 +319,8 @@ export const wanted = (
       }
     },
     {
-      // Copied by the broker: the history keeps a month, and what an old plan was made from may be older.
+      // The broker copies these facts: the history keeps 30 days by default, but an old plan may
+      // depend on an older configuration.
       stream: {
         ...common,
         name: names.configuration,

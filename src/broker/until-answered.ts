@@ -4,15 +4,15 @@ import { Effect, Exit, Scope } from "effect"
 import { BrokerError } from "./connection.ts"
 import { PublishError } from "./publisher.ts"
 
-/** Pause before the broker is asked again that did not answer, ms. */
+/** Pause before an unanswered request is repeated, ms. */
 const askAgainMs = 500
 
-/** JetStream's status where it cannot do now what it may do later, such as without a leader. */
+/** JetStream's status for a temporary failure, such as no leader. */
 const unavailable = 503
 
 /**
- * True where nobody answered, or the broker said that it cannot at the moment: so it is while a
- * cluster elects leaders, and not where something is refused or missing.
+ * True if there was no answer, or the broker reported a temporary failure, as while a cluster
+ * elects leaders. False if a request was rejected or something is missing.
  */
 export const isUnanswered = (error: unknown): boolean => {
   if (error instanceof PublishError)
@@ -24,11 +24,11 @@ export const isUnanswered = (error: unknown): boolean => {
 }
 
 /**
- * Repeats work until it is answered, however long that takes. Says once that it waits, and once that
- * it goes on. What a try has acquired is released before the next one.
+ * Repeats work until it is answered, however long that takes. Logs once when it begins to wait and
+ * once when it succeeds. Releases what an attempt has acquired before the next one.
  *
- * @param waiting what to say when it begins to wait.
- * @param going what to say when it goes on.
+ * @param waiting logged when it begins to wait.
+ * @param going logged when it succeeds.
  */
 export const untilAnswered = <A, E, R>(
   waiting: string,

@@ -1,11 +1,11 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "./connection.ts"
 
-/** On which each server answers a client with who it is, whatever its account. */
+/** The subject on which each server tells a client who it is, whatever its account. */
 const subject = "$SYS.REQ.USER.INFO"
-/** How long the answer may take, ms. */
+/** Time-out, ms. */
 const answerWithinMs = 5_000
-/** What the broker says in place of a token. */
+/** The broker's placeholder for a token. */
 const redacted = "[REDACTED]"
 
 const decode = Schema.decodeUnknownOption(
@@ -13,9 +13,9 @@ const decode = Schema.decodeUnknownOption(
 )
 
 /**
- * As whom the broker knows this connection: the name of a user with a password, the public key of one
- * with an nkey or a JWT. Undefined where it has no users, where it has no system account, and where
- * this user may not ask. Never fails.
+ * Returns the broker's name for the user of this connection: the name of a user with a password,
+ * the public key of one with an nkey or a JWT. Returns undefined if the broker has no users or no
+ * system account, or this user lacks the permission. Never fails.
  */
 export const readUser = Effect.gen(function* () {
   const { ask, connection } = yield* Broker

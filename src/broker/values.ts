@@ -7,23 +7,26 @@ import type { HeaderList, PubAck } from "./publisher.ts"
 import { PublishError } from "./publisher.ts"
 import { readStream } from "./scan.ts"
 
-/** JetStream's answer when a compare-and-set finds another revision than expected. */
+/** JetStream's error code when a compare-and-set finds another revision than expected. */
 const wrongLastSequence = 10071
 
-/** True where a write lost against another: read again and decide anew. */
+/** True if a write lost to another one: read again and decide anew. */
 export const isConflict = (error: BrokerError | PublishError): boolean =>
   error instanceof PublishError
     ? error.code === wrongLastSequence
     : error.cause instanceof JetStreamApiError && error.cause.code === wrongLastSequence
 
-/** The value under a key, read from the leader; undefined where there is none or it was deleted. */
+/** Reads the value under a key from the leader; undefined if there is none or it was deleted. */
 export const readValue = Effect.fnUntraced(function* (bucket: KV, key: string) {
   const { ask } = yield* Broker
   const entry: KvEntry | null = yield* ask(`read ${key}`, () => bucket.get(key))
   return entry === null || entry.operation !== "PUT" ? undefined : entry
 })
 
-/** What the marker says under a key whose value was removed, from the leader; undefined where there is none. */
+/**
+ * Reads the note in the delete marker of an erased value from the leader; undefined if there is
+ * none.
+ */
 export const readNote = Effect.fnUntraced(function* (bucket: KV, key: string) {
   const { ask } = yield* Broker
   const entry = yield* ask(`read ${key}`, () => bucket.get(key))
@@ -38,11 +41,11 @@ export interface StoredValue {
 }
 
 /**
- * The values of a bucket, by one reading: of many that takes a tenth of the time of asking for each.
- * Where there are replicas, one that was overwritten or erased may be among them still, before the
- * one that took its place.
+ * Reads the values of a bucket with one consumer: for many values that takes a tenth of the time of
+ * separate requests. With replicas, a value that was overwritten or erased may still appear, before
+ * its successor.
  *
- * @param keys of which ones, as a subject. (Default: of all)
+ * @param keys subject filter of the keys. (Default: all)
  */
 export const readValues = (
   bucket: string,
@@ -59,7 +62,9 @@ export const readValues = (
   )
 }
 
-/** How a value is written: with a life of its own (ms), and only over this revision (0: only if there is none). */
+/**
+ * How a value is written: with a TTL (ms), and only over this revision (0: only if there is none).
+ */
 export interface WriteOptions {
   readonly ttl?: number
   readonly expected?: number
@@ -68,8 +73,8 @@ export interface WriteOptions {
 }
 
 /**
- * Writes a value that may end by itself, or carry headers. The client's `put` knows neither, so this
- * publishes to the key's subject as it would.
+ * Writes a value with a TTL, a precondition or headers. The client's `put` supports neither TTL nor
+ * headers, so this publishes to the key's subject as `put` would.
  */
 export const writeValue = Effect.fnUntraced(function* (
   bucket: string,
@@ -82,7 +87,8 @@ export const writeValue = Effect.fnUntraced(function* (
   if (options.ttl !== undefined) headers.push(["Nats-TTL", `${Math.ceil(options.ttl / 1000)}s`])
   if (options.expected !== undefined)
     headers.push(["Nats-Expected-Last-Subject-Sequence", String(options.expected)])
-  // What it expects is what was read through this connection: the next one may find another bucket.
+  // The expected revision was read on this connection: after a reconnect the bucket may be
+  // truncated.
   const life = options.expected === undefined ? undefined : (publisher.outbound.life ?? {})
   return yield* publisher.publish(`$KV.${bucket}.${key}`, value, headers, life)
 })
@@ -94,10 +100,10 @@ const eraseHeaders: HeaderList = [
 ]
 
 /**
- * Removes a value; the marker that says so ends by itself after a minute.
+ * Removes a value. The delete marker expires after a minute.
  *
- * @param expected the revision that is meant. (Default: whichever is there)
- * @param note what the marker says besides.
+ * @param expected the revision to remove. (Default: whichever is there)
+ * @param note stored in the marker.
  */
 export const eraseValue = Effect.fnUntraced(function* (
   bucket: string,

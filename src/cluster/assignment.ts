@@ -6,28 +6,34 @@ import { lostAfter, signs } from "./membership.ts"
 import type { Owner, Ownership } from "./ownership.ts"
 import { takeOwnership } from "./ownership.ts"
 
-/** Pause before a partition whose delivery failed is given up, to be taken again, ms. */
+/** Pause before a partition whose delivery failed is released, to be taken again, ms. */
 const retryPauseMs = 1_000
 
-/** A partition that is this worker's, from when its lease was taken until it is given back. */
+/** A partition that this worker owns, from when it takes the lease until it releases it. */
 export interface OwnedPartition {
   readonly ownership: Ownership
-  /** True once nothing new may be begun: another worker is to have it, or has it, or this one stops. */
+  /**
+   * True once no new work may begin: the partition is to move or has moved to another worker, or
+   * this worker stops.
+   */
   readonly isOver: () => boolean
-  /** Waits until then. */
+  /** Waits until `isOver` is true. */
   readonly over: Effect.Effect<void>
 }
 
 export interface AssignmentOptions<E, R> {
   readonly owner: Owner
-  /** How many there are. */
+  /** Number of partitions. */
   readonly partitions: number
   readonly membership: Membership
   readonly stopping: () => boolean
   readonly stopAsked: Effect.Effect<void>
-  /** Delivers until it is over and all that was begun is settled. Calls `begun` when it does. */
+  /**
+   * Delivers until the partition is over and all work in it is settled. Calls `begun` once it
+   * delivers.
+   */
   readonly deliver: (holding: OwnedPartition, begun: () => void) => Effect.Effect<void, E, R>
-  /** Called when this worker delivers in all partitions that it should have. */
+  /** Called when this worker delivers in all partitions that are assigned to it. */
   readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<void>
 }
 
@@ -37,9 +43,9 @@ interface Held extends OwnedPartition {
 }
 
 /**
- * Takes the partitions that this worker should have as they become free, and gives up those that
- * another should have, until the worker stops and all is given back. What is given up is finished
- * first: nobody else attempts what was begun here.
+ * Takes the partitions that are assigned to this worker as they become free, and releases those
+ * that are assigned to others, until the worker stops and has released all. A partition is finished
+ * before it is released: no other worker attempts what was begun here.
  */
 export const maintainAssignment = Effect.fnUntraced(function* <E, R>(
   options: AssignmentOptions<E, R>
@@ -103,7 +109,7 @@ export const maintainAssignment = Effect.fnUntraced(function* <E, R>(
   let overdue = false
   const renewAll = Effect.gen(function* () {
     const ownerships = [...held.values()].map(({ ownership }) => ownership)
-    // One whose answer is lost is repeated while it is still in time.
+    // A renewal whose answer is lost is repeated while the lease still lasts.
     const inTime = ({ renew }: Ownership) => Effect.timeoutOption(renew, lostAfter * owner.ttl)
     const renewOne = (ownership: Ownership) =>
       Effect.flatMap(inTime(ownership), (done) =>

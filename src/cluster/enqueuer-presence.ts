@@ -9,12 +9,13 @@ import { signs } from "./membership.ts"
 import { defaultTtl } from "./ownership.ts"
 
 /**
- * The sign of life of who stores deliveries without being a worker, under `sender.<instance>` in the
- * bucket of workers: the number of partitions must not change meanwhile.
+ * The heartbeat of a process that stores deliveries without being a worker, under
+ * `sender.<instance>` in the workers bucket. The number of partitions must not change while there
+ * is one.
  */
 const Enqueuer = Schema.Struct({
   v: Schema.Literal(1),
-  /** A replay or a redelivery, and to which endpoint. */
+  /** A replay or a redelivery, and its endpoint. */
   what: Schema.String,
   by: Schema.String,
   host: Schema.String,
@@ -26,7 +27,7 @@ export type Sender = typeof Enqueuer.Type
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Enqueuer))
 
-/** Who stores deliveries at this moment without being a worker. */
+/** Reads the processes that store deliveries now without being workers. */
 export const readEnqueuers = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
@@ -43,7 +44,7 @@ export const readEnqueuers = Effect.gen(function* () {
   return [...found.values()]
 })
 
-/** How often, and at what intervals (ms), the broker is asked again that did not answer. */
+/** Number of retries and the pause between them (ms) if the broker does not answer. */
 const askAgain = { times: 20, pause: 500 }
 
 const patiently = <E>(asking: Effect.Effect<void, E, Broker>) =>
@@ -56,20 +57,20 @@ const patiently = <E>(asking: Effect.Effect<void, E, Broker>) =>
   })
 
 export interface PresenceOptions<E> extends Pick<Sender, "what" | "by"> {
-  /** Fails where the number of partitions has changed or is being changed. */
+  /** Fails if the number of partitions has changed or is being changed. */
   readonly unchanged: Effect.Effect<void, E, Broker>
-  /** How long others count on it after its last sign of life, ms. (Default: 10 s) */
+  /** How long others count this process after its last heartbeat, ms. (Default: 10 s) */
   readonly ttl?: number
 }
 
 /**
- * Gives signs of life until the scope closes, so that nobody begins to change the number of
- * partitions. Who changes it announces that and then looks for others; this is known and then looks
- * for an announcement: at least one of the two refuses.
+ * Sends heartbeats until the scope closes, so that nobody begins to change the number of
+ * partitions. Whoever changes it announces the change and then looks for enqueuers; an enqueuer
+ * announces itself and then looks for a change. So at least one of the two refuses.
  *
- * @returns passes at once while others know of this one. Where they may have missed it, it waits
- *   for the broker, makes itself known again, and fails if the partitions have changed. To be asked
- *   before each message that is stored.
+ * @returns an effect to run before each message that is stored. It passes at once while the
+ * heartbeat is valid. If others may have missed it, the effect waits for the broker, writes the
+ * heartbeat again, and fails if the partitions have changed.
  */
 export const announcePresence = Effect.fnUntraced(function* <E>(options: PresenceOptions<E>) {
   const { by, ttl = defaultTtl, unchanged, what } = options

@@ -8,16 +8,16 @@ import type {
 } from "./introspection.ts"
 import { IntrospectionChunk as PartSchema } from "./introspection.ts"
 
-/** How long the owner of a partition may take to begin, ms. */
+/** How long the owner of a partition may take for its first chunk, ms. */
 const answerWithinMs = 1_000
-/** How long it may take for each further part once it has begun, ms: it is there, and busy. */
-const furtherPatience = 3_000
+/** How long the owner may take for each further chunk, ms: it is known to be there, and busy. */
+const furtherChunkMs = 3_000
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(PartSchema))
 
 /**
- * Asks the owner of a partition. Undefined where nobody owns it, or the owner says nothing: it may
- * just be taking it over.
+ * Queries the owner of a partition. Returns undefined if there is no owner or it does not answer,
+ * as during a takeover.
  */
 export const queryOwner = Effect.fnUntraced(function* (
   partition: number,
@@ -31,12 +31,13 @@ export const queryOwner = Effect.fnUntraced(function* (
     const subscription = connection.subscribe(inbox, {
       callback: (error, message) => {
         const part = error === null ? Option.getOrUndefined(decode(message.string())) : undefined
-        // The broker answers with nothing where nobody listens. One part too few is no answer.
+        // The broker answers with an empty message if nobody listens. An answer with a missing
+        // chunk counts as none.
         if (part === undefined || part.part !== parts.length) return end(undefined)
         parts.push(part)
         if (part.isLast) return end(joined(parts))
         clearTimeout(timer)
-        timer = setTimeout(() => end(undefined), furtherPatience)
+        timer = setTimeout(() => end(undefined), furtherChunkMs)
       }
     })
     const stop = () => {

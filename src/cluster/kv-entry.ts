@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 
 /**
- * What lies under a key of a bucket now, read from the leader: its revision, which a compare-and-set
- * must name even where the value has ended (0: there has never been one), and the value.
+ * Reads the entry under a key of a bucket from the leader. `revision` is what a compare-and-set
+ * must name even if the value has ended (0: there has never been a value). `text` is undefined if
+ * there is no value.
  */
 export const readEntry = Effect.fnUntraced(function* (bucket: string, key: string) {
   const { ask, jsm } = yield* Broker

@@ -4,13 +4,13 @@ import { Broker } from "../broker/connection.ts"
 import { findPartitions, ifFound, refuseChange, streamNotFound } from "../broker/installed.ts"
 import { WorkerRefused } from "./membership.ts"
 
-/** How often to look, ms. */
+/** Pause between checks, ms. */
 const interval = 60_000
 
 /**
- * Fails where the layout is being changed, or has been since this worker began.
+ * Fails if the layout is being changed, or has changed since this worker started.
  *
- * @param epoch how many changes there had been.
+ * @param epoch number of completed changes when the worker started.
  */
 export const refuseNewLayout = Effect.fnUntraced(function* (
   epoch: number
@@ -25,10 +25,11 @@ export const refuseNewLayout = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails when the installation has another number of partitions than this worker began with: it
- * would put deliveries where nobody looks for them. Looks once a minute and after each reconnect.
+ * Fails when the number of partitions differs from the one that this worker started with: the
+ * worker would put deliveries where nobody looks for them. Checks once a minute and after each
+ * reconnect.
  *
- * @param epoch how many changes of the layout there had been when it began.
+ * @param epoch number of completed layout changes when the worker started.
  */
 export const watchPartitions = Effect.fnUntraced(function* (partitions: number, epoch: number) {
   const { ask, jsm, names, onReconnect } = yield* Broker
@@ -46,7 +47,7 @@ export const watchPartitions = Effect.fnUntraced(function* (partitions: number, 
     yield* refuseNewLayout(epoch)
     if ((yield* isThere(partitions - 1)) && !(yield* isThere(partitions))) return
     const { begun, partitions: found } = yield* findPartitions
-    // While streams are being made or removed there is nothing to rely on.
+    // The count is unreliable while streams are being created or removed.
     if (found === undefined || found !== begun || found === partitions) return
     return yield* new WorkerRefused({
       message: `the installation has ${found} partitions now, and this worker began with ${partitions}: start it again`

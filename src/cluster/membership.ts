@@ -9,59 +9,61 @@ import type { Owner } from "./ownership.ts"
 import type { Heartbeat, Role } from "./roster.ts"
 import { decodeHeartbeat, memberKey, Roster, rosterSubjects } from "./roster.ts"
 
-/** A worker cannot begin, or not go on. The message is the sentence its user reads. */
+/** A worker cannot start or continue. The message is the sentence that its user reads. */
 export class WorkerRefused extends Schema.TaggedError<WorkerRefused>()("WorkerRefused", {
   message: Schema.String
 }) {}
 
-/** How often a sign of life is given in the time after which it is missed. */
+/** Heartbeats and lease renewals per TTL. */
 export const signs = 5
-/** A write that has not been answered for this part of the time is taken for lost, and repeated. */
+/** Share of the TTL after which an unanswered write counts as lost and is repeated. */
 export const lostAfter = 0.3
-/** Signs of others may come late: they are missed after so much of their life. */
+/** Heartbeats of others may arrive late: they expire after this multiple of the TTL. */
 const lostAfterFactor = 1.5
-/** Pause before the others are looked for again after that failed, ms. */
+/** Pause before the roster is read again after a failure, ms. */
 const pollMs = 1_000
 
-/** A worker among the others. */
+/** This worker's view of the cluster, and its place in it. */
 export interface Membership {
-  /** Ids of those who share the partitions, this one included. */
+  /** Ids of the workers that share the partitions, this one included. */
   readonly sharers: () => ReadonlyArray<string>
-  /** True where nobody was heard to own the partition, lately. */
+  /** True if no lease of another worker on the partition is known to be valid. */
   readonly isFree: (partition: number) => boolean
   /**
-   * True while what was heard of the others may be relied on: all that there was has been read, and
-   * this worker's own signs of life are heard among them.
+   * True while the roster is reliable: it has been read completely, and it shows this worker's own
+   * heartbeats.
    */
   readonly isCurrent: () => boolean
   /**
-   * True once this worker may take what was another's. After a gap it may not before a whole life
-   * of a lease, in which whoever it belongs to may come back: a broker that was away for long would
-   * else make everybody owner of everything.
+   * True once this worker may take partitions that belonged to another. After a gap in its
+   * heartbeats it must wait for a whole TTL, in which the former owner may come back: otherwise,
+   * after a long outage of the broker, every worker would take every partition.
    */
   readonly mayTake: () => boolean
-  /** Waits until somebody has come or gone, or something has changed hands. */
+  /** Waits until a worker has joined or left, or a lease has changed hands. */
   readonly changed: Effect.Effect<void>
-  /** Tells the others that this worker takes part no more, though it is still there. */
+  /** Announces that this worker no longer takes part, although it is still running. */
   readonly leave: Effect.Effect<void>
-  /** Erases the sign of life. */
+  /** Erases the heartbeat. */
   readonly end: Effect.Effect<void>
-  /** Fails when another process has taken the id, or this one was missed and may not come back. */
+  /**
+   * Fails when another process has taken the id, or when this worker was missed and may not return.
+   */
   readonly replaced: Effect.Effect<never, WorkerRefused>
 }
 
 export interface MembershipOptions {
   readonly owner: Owner
   readonly roles: ReadonlyArray<Role>
-  /** What it has in hand, per partition. */
+  /** Load of the worker, per partition. */
   readonly load: Effect.Effect<Heartbeat["partitions"]>
-  /** Fails where it may not come back after it was missed. */
+  /** Fails if the worker may not return after it was missed. */
   readonly mayReturn: Effect.Effect<void, WorkerRefused | BrokerError, Broker>
 }
 
 /**
- * Makes this worker one of those that others know of: gives signs of life until the scope closes,
- * and listens to theirs. Refuses an id that a worker has which is alive.
+ * Joins the cluster: sends heartbeats until the scope closes, and listens to those of others. Fails
+ * if a live worker has the id.
  */
 export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   const { load, owner, roles } = options
@@ -78,7 +80,9 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
 
   let revision = yield* claim(bucket, owner)
   const replaced = yield* Deferred.make<never, WorkerRefused>()
-  /** When signs of life began to come without a gap, and when the last one was taken. */
+  /**
+   * Start of the current run of heartbeats without a gap, and time of the last one that was stored.
+   */
   let soundSince = Number.NEGATIVE_INFINITY
   let soundAt = Number.NEGATIVE_INFINITY
   const sound = () => {
@@ -110,7 +114,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
     first = false
     sound()
   })
-  /** It has ended by time, or somebody else has the id now. */
+  /** The heartbeat has expired, or another process has the id now: finds out which. */
   const reconsider = Effect.gen(function* () {
     const found = yield* readEntry(bucket, key)
     const holder = Option.getOrUndefined(decodeHeartbeat(found.text ?? ""))
@@ -136,7 +140,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
       ended ? Effect.void : Effect.ignore(Effect.catchIf(write, isConflict, () => reconsider))
     )
   )
-  /** One whose answer is lost is given again while others would still be content. */
+  /** A heartbeat whose answer is lost is repeated before the others miss it. */
   const beat = Effect.flatMap(Effect.timeoutOption(beatOnce, lostAfter * ttl), (done) =>
     Option.isSome(done)
       ? Effect.void
@@ -155,7 +159,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   )
   yield* Effect.addFinalizer(() => end)
   yield* Effect.catchIf(write, isConflict, () =>
-    // Another of this id was faster by a moment.
+    // Another process with this id was faster.
     Effect.flatMap(claim(bucket, owner), (found) => {
       revision = found
       return write
@@ -177,7 +181,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
           ({ at, said }) =>
             isAlive(at) &&
             said.leaving !== true &&
-            // Nobody is to give up for its sake what it may not take.
+            // Nobody should release partitions for a worker that may not take them.
             said.returning !== true &&
             said.roles.includes("deliver")
         )
@@ -208,8 +212,8 @@ const whereabouts = ({ host, id, pid }: Heartbeat): string =>
   `a worker named ${id} is running already (on ${host}, process ${pid})`
 
 /**
- * Waits until nobody has this worker's id, and gives the revision to write over. A worker that was
- * killed is there until its time is over; one that gives a sign of life meanwhile is alive.
+ * Waits until nobody has this worker's id, and returns the revision to write over. The heartbeat of
+ * a killed worker stays until it expires; a worker that sends another one meanwhile is alive.
  */
 const claim = Effect.fnUntraced(function* (bucket: string, { ttl, worker }: Owner) {
   const look = readEntry(bucket, memberKey(worker))
@@ -232,9 +236,9 @@ const claim = Effect.fnUntraced(function* (bucket: string, { ttl, worker }: Owne
 })
 
 /**
- * Reads who is there and who owns what, for as long as the scope lives.
+ * Keeps the roster of workers and leases current until the scope closes.
  *
- * @param isSound true while own signs of life are taken.
+ * @param isSound true while this worker's own heartbeats are stored.
  */
 const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound: () => boolean) {
   const { onReconnect } = yield* Broker
@@ -242,7 +246,7 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound
   const tell = () => Queue.offerUnsafe(changes, undefined)
   let roster = new Roster()
   let complete = false
-  /** By a monotonic clock, ms. */
+  /** When the last message arrived, ms of the monotonic clock. */
   let heardAt = performance.now()
 
   const readOnce = Effect.scoped(
@@ -264,8 +268,9 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound
             if (complete && (changed || !wasComplete)) tell()
           })
       )
-      // Own signs of life come by several times in a lease's life: silence means that it broke off.
-      // Not so while there is no broker: a reading that begins then outlasts its absence.
+      // The worker's own heartbeats pass by several times per TTL, so silence means that the watch
+      // is broken. Silence does not count while there is no broker: a watch that begins then
+      // survives the outage.
       const silence = Effect.repeat(Effect.sleep(ttl / signs), {
         until: () => isSound() && performance.now() - heardAt > ttl
       })

@@ -1,21 +1,21 @@
 import { Effect } from "effect"
 import type { Ownership } from "./ownership.ts"
 
-/** Pause before it is looked again whether a lease was renewed, ms. */
+/** Pause between checks whether a lease was renewed, ms. */
 const renewalPause = 250
 
-/** Tells what a worker may record about the deliveries of a partition. */
+/** Guards what a worker records about the deliveries of a partition. */
 export interface OwnerFence {
-  /** True while nobody else can be owner; asks nobody. */
+  /** True while nobody else can be owner. Sends no request. */
   readonly holds: () => boolean
   /**
-   * True for the owner, false once another worker has or had the partition. Waits while this worker
-   * cannot tell.
+   * Returns true for the owner, and false once another worker owns or owned the partition. Waits
+   * while that is unknown.
    */
   readonly stillOwner: Effect.Effect<boolean>
   /**
-   * Passes for the owner, waits while this worker cannot tell, and interrupts once another worker has
-   * or had the partition: what a former owner would decide, the new one decides.
+   * Passes for the owner, waits while ownership is unknown, and interrupts once another worker owns
+   * or owned the partition: the new owner makes the decisions of the former one.
    */
   readonly asOwner: Effect.Effect<void>
 }

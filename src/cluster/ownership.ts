@@ -6,40 +6,43 @@ import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 import { readEntry } from "./kv-entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
 
-/** Who owns a partition, and for how long without a sign of life, ms. */
+/** The owner of partitions, and the TTL of its leases, ms. */
 export interface Owner {
   readonly worker: string
   /** Random: two processes may have been given the same id. */
   readonly instance: string
-  /** The broker counts in whole seconds. */
+  /** The broker counts TTLs in whole seconds. */
   readonly ttl: number
 }
 
-/** How long nobody delivers what a worker had that has died, where nothing else was asked for, ms. */
+/** Default TTL, ms: for this long nobody delivers in the partitions of a worker that has died. */
 export const defaultTtl = 10_000
 
-/** The right to deliver what lies in a partition, for as long as it is renewed. */
+/** The right to deliver in a partition, as long as its lease is renewed. */
 export interface Ownership {
   readonly partition: number
-  /** True while nobody else can be owner: it was renewed within half its life. */
+  /** True while nobody else can be owner: the lease was renewed within half its TTL. */
   readonly holds: () => boolean
-  /** Waits until it has passed to somebody else. */
+  /** Waits until another worker has taken the partition. */
   readonly lost: Effect.Effect<void>
   readonly isLost: () => boolean
-  /** To be called several times in each of its lives. */
+  /** Renews the lease. Called several times per TTL. */
   readonly renew: Effect.Effect<void, never, Broker>
-  /** Gives it back, so that another may have it at once. */
+  /** Releases the lease, so that another worker can take it at once. */
   readonly giveBack: Effect.Effect<void, never, Broker>
 }
 
 /**
- * Key of the last owner of a partition, which does not end. An owner whose lease has ended while
- * the broker was away may go on only if nobody has delivered in between: what it remembers would
- * be out of date.
+ * Key of a partition's last owner, which does not expire. An owner whose lease has expired during
+ * an outage of the broker may continue only if nobody has delivered in between: otherwise its state
+ * in memory is out of date.
  */
 export const lastKey = (partition: number) => `last-owner.${partition}`
 
-/** Takes the lease of a partition, if it is free. Fails where the broker does not answer. */
+/**
+ * Takes the lease of a partition; returns undefined if it is not free. Fails if the broker does not
+ * answer.
+ */
 export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {
   const { names, publisher } = yield* Broker
   const { outbound } = publisher
@@ -53,9 +56,9 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     holder: Option.getOrUndefined(decodeLease(text ?? ""))
   }))
   let revision = 0
-  /** When the last write that succeeded began: the broker counts from no earlier. */
+  /** When the last successful write began: the lease lasts at least a TTL from then. */
   let renewedAt = Number.NEGATIVE_INFINITY
-  /** Through which connection. */
+  /** The connection of that write. */
   let renewedIn: Life | undefined
   const write = (expected: number) =>
     Effect.suspend(() => {
@@ -68,12 +71,12 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
       })
     })
   const erase = Effect.suspend(() =>
-    // A broker that is gone ends it by time.
+    // If the broker is gone, the lease expires.
     Effect.ignore(Effect.timeoutOption(eraseValue(bucket, key, revision), "1 second"))
   )
 
   const found = yield* look
-  // An own one is left of a write whose answer was lost.
+  // A lease of this instance remains from a write whose answer was lost.
   if (found.holder !== undefined && found.holder.instance !== instance) return undefined
   const taken = yield* write(found.revision).pipe(
     Effect.as(true),
@@ -89,7 +92,9 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     yield* Effect.logWarning("another worker has taken a partition over", { partition, owner: to })
     yield* Deferred.succeed(lost, undefined)
   })
-  /** An own write whose answer was lost, an end by time, or another owner: looks which. */
+  /**
+   * Finds out whether an own write lost its answer, the lease expired, or another worker took it.
+   */
   const reconsider = Effect.gen(function* () {
     const now = yield* look
     if (now.holder !== undefined && now.holder.instance !== instance)
@@ -98,14 +103,14 @@ export const takeOwnership = Effect.fnUntraced(function* (partition: number, own
     if (last.text !== instance) return yield* lose(undefined)
     yield* write(now.revision)
   })
-  // A bucket that has lost its end gives revisions again: after an interruption another's lease may
-  // have the one of this.
+  // A truncated bucket reuses revisions: after a reconnect, another worker's lease may have this
+  // revision.
   const renewOrLook = Effect.suspend(() =>
     outbound.life === renewedIn
       ? Effect.catchIf(write(revision), isConflict, () => reconsider)
       : reconsider
   )
-  // One at a time: a renewal that comes after the end would be a lease without an owner.
+  // Writes are serialized: a renewal after the release would leave a lease without owner.
   const one = yield* Semaphore.make(1)
   let given = false
   const renew = one.withPermit(

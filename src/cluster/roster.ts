@@ -3,11 +3,11 @@ import { Broker } from "../broker/connection.ts"
 import { readLayout } from "../broker/installed.ts"
 import { readStream } from "../broker/scan.ts"
 
-/** What a worker does: route events, deliver them, or both. */
+/** What a worker does: it routes events, delivers, or both. */
 export const Role = Schema.Literals(["router", "deliver"])
 export type Role = typeof Role.Type
 
-/** What a worker's sign of life says. */
+/** A worker's heartbeat. */
 export const Heartbeat = Schema.Struct({
   v: Schema.Literal(1),
   id: Schema.String,
@@ -18,25 +18,25 @@ export const Heartbeat = Schema.Struct({
   pid: Schema.Int,
   /** ms since the epoch */
   startedAt: Schema.Int,
-  /** It is about to stop, and hands over what it has. */
+  /** True if the worker is stopping and hands over its partitions. */
   leaving: Schema.optionalKey(Schema.Boolean),
-  /** It was not heard for a while, and may take nothing yet. */
+  /** True if the worker was missed for a while and may not take partitions yet. */
   returning: Schema.optionalKey(Schema.Boolean),
-  /** Of each partition in which it delivers: deliveries in flight, and all that are in memory. */
+  /** Deliveries in flight and in memory, for each partition in which it delivers. */
   partitions: Schema.Array(
     Schema.Struct({ partition: Schema.Int, inFlight: Schema.Int, inMemory: Schema.Int })
   )
 })
 export type Heartbeat = typeof Heartbeat.Type
 
-/** Who owns a partition. */
+/** The value of a partition's lease. */
 export const Lease = Schema.Struct({ worker: Schema.String, instance: Schema.String })
 export type Lease = typeof Lease.Type
 
 export const decodeHeartbeat = Schema.decodeUnknownOption(Schema.fromJsonString(Heartbeat))
 export const decodeLease = Schema.decodeUnknownOption(Schema.fromJsonString(Lease))
 
-/** Keys in the bucket of workers. */
+/** Keys in the workers bucket. */
 export const memberKey = (id: string): string => `worker.${id}`
 export const leaseKey = (partition: number): string => `owner.${partition}`
 
@@ -46,21 +46,21 @@ export const rosterSubjects = (bucket: string): ReadonlyArray<string> => [
   `$KV.${bucket}.owner.*`
 ]
 
-/** Something that was heard, and when, by a monotonic clock, ms. */
+/** A value of the bucket, and when it arrived, ms of the monotonic clock. */
 interface Heard<A> {
   readonly said: A
   readonly at: number
 }
 
-/** Who is there and who owns what, as far as the bucket of workers has told. */
+/** The workers and leases known from the workers bucket. */
 export class Roster {
   readonly members = new Map<string, Heard<Heartbeat>>()
   readonly leases = new Map<number, Heard<Lease>>()
 
   /**
-   * Takes in what a message of the bucket says; one without a body says that the value has ended.
+   * Applies a message of the bucket; one without a body means that the value has ended.
    *
-   * @returns true where somebody came or went, or something changed hands.
+   * @returns true if a worker joined or left or changed its state, or a lease changed hands.
    */
   hear(subject: string, text: string, at: number): boolean {
     const [kind, name = ""] = subject.split(".").slice(-2)
@@ -92,12 +92,12 @@ export class Roster {
 /** A worker and the partitions it owns. */
 export interface Present {
   readonly id: string
-  /** None where it gives no sign of life any more, though its leases last. */
+  /** Undefined if the worker sends no heartbeats any more but its leases have not expired. */
   readonly heartbeat: Heartbeat | undefined
   readonly partitions: ReadonlyArray<number>
 }
 
-/** Who is there now, and who owns what. */
+/** Reads the roster once. */
 export const readRoster = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
@@ -110,7 +110,7 @@ export const readRoster = Effect.gen(function* () {
   return roster
 })
 
-/** Who is there, in the order of their ids. */
+/** Returns the workers in a roster, in the order of their ids. */
 export const presentIn = ({ leases, members }: Roster): ReadonlyArray<Present> => {
   const owners = [...leases.values()].map(({ said }) => said.worker)
   return [...new Set([...members.keys(), ...owners])].sort().map((id) => ({
@@ -123,7 +123,7 @@ export const presentIn = ({ leases, members }: Roster): ReadonlyArray<Present> =
   }))
 }
 
-/** Who is there now, and which partitions nobody owns. */
+/** Reads the workers, and the partitions that nobody owns. */
 export const readPresent = Effect.gen(function* () {
   const { partitions } = yield* readLayout
   const roster = yield* readRoster

@@ -8,17 +8,20 @@ import { named, readChange } from "./endpoint-changes.ts"
 
 const retryPause = Schedule.spaced("1 second")
 
-/** Tells the history of changes that a worker sees in the endpoints bucket. */
+/** Appends changes that a worker sees in the endpoints bucket to the history. */
 export interface ChangeTeller {
-  /** What the history has. */
+  /** Reads the last change of each endpoint that the history has. */
   readonly known: Effect.Effect<LastChanges>
-  /** Waits until the history has it, however long that takes; not for what cannot be an endpoint. */
+  /**
+   * Waits until the history has the change, however long that takes. Ignores keys that cannot be an
+   * endpoint.
+   */
   readonly tell: (key: string, stored: Stored) => Effect.Effect<void>
 }
 
 /**
- * Makes what tells of changes. Whoever writes to the bucket tells of it, too; but may have died in
- * between, or be a person with a tool of the broker's.
+ * Makes a change teller. Whoever writes to the bucket appends the change too, but may have died in
+ * between, or be a person with a command-line tool of the broker.
  */
 export const makeChangeTeller = Effect.gen(function* () {
   const context = yield* Effect.context<Broker>()

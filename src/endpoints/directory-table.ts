@@ -8,49 +8,57 @@ import { makeLive, windowOf } from "./live-endpoint.ts"
 import { Recent } from "./recent.ts"
 import type { Shown } from "./watch-lag.ts"
 
-/** What routing needs to know of an endpoint. */
+/** The part of an endpoint that routing needs. */
 export interface ListedEndpoint {
   readonly id: string
-  /** Of its configuration. */
+  /** Key of its configuration in the bucket. */
   readonly key: string
   readonly generation: string
   readonly revision: number
   readonly isDisabled: boolean
-  /** From the start of a round to its give-up deadline, ms. */
+  /** Time from the start of a round to its give-up deadline, ms. */
   readonly window: number
 }
 
-/** Text, for the same takes several times the memory once it is decoded and made ready. */
+/**
+ * A row keeps the configuration as text: decoded and made ready, it takes several times the memory.
+ */
 interface Row extends ListedEndpoint {
-  /** With a space between them. */
+  /** Type filters, separated by spaces. */
   readonly types: string
-  /** The configuration as the bucket holds it, known to decode. */
+  /** The configuration as the bucket holds it; it is known to decode. */
   readonly text: string
 }
 
-/** Endpoints that are kept ready: 2 KB each, and 20 µs to make one again. */
+/** Maximum number of cached live endpoints: 2 KB each, and 20 µs to make one again. */
 const maxReadyEndpoints = 10_000
-/** Tenants whose types are kept indexed: 1 KB each at least, and 1 µs for each endpoint to do it again. */
+/**
+ * Maximum number of tenants with a cached type index: 1 KB each at least, and 1 µs per endpoint to
+ * build one again.
+ */
 const maxIndexedTenants = 10_000
 
 /**
- * The endpoints in memory. Of each there are a few words and its configuration's text; what a
- * delivery needs is made of it when the endpoint is used, and kept while it is.
+ * The endpoints in memory. A row holds a few fields of an endpoint and its configuration as text.
+ * What a delivery needs is made from it on use, and cached.
  */
 export class DirectoryTable {
   readonly #rows = new Map<string, Row>()
   readonly #tenants = new Map<string, Set<Row>>()
-  /** Keys of those that are disabled: each partition asks for them, and to look for them takes long. */
+  /**
+   * Keys of disabled endpoints: each partition asks for them, and a search through all rows takes
+   * long.
+   */
   readonly #disabled = new Set<string>()
   readonly #removed = new Map<string, number>()
-  /** By tenant, ids of endpoints of which no readable configuration was ever seen. */
+  /** Ids of endpoints without any readable configuration so far, by tenant. */
   readonly #unreadable = new Map<string, Set<string>>()
   readonly #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
   readonly #indexes = new Recent<TypeIndex<Row>>(maxIndexedTenants)
 
   #version = 0
 
-  /** Another one whenever something has changed. */
+  /** Changes whenever an endpoint changes. */
   get version(): number {
     return this.#version
   }
@@ -63,12 +71,15 @@ export class DirectoryTable {
     return this.#rows.get(key)?.generation
   }
 
-  /** 0 for one that was never heard of. */
+  /** Returns 0 for an unknown key. */
   revisionOf(key: string): number {
     return this.#rows.get(key)?.revision ?? this.#removed.get(key) ?? 0
   }
 
-  /** What is known of a key, as its bucket would show it; revision 0 for one that was never heard of. */
+  /**
+   * Returns the last known value of a key, as the bucket would show it; revision 0 for an unknown
+   * key.
+   */
   shown(key: string): Shown {
     return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
   }
@@ -92,7 +103,7 @@ export class DirectoryTable {
     return [...(this.#unreadable.get(tenant) ?? [])]
   }
 
-  /** What is known of an endpoint from before goes on holding. */
+  /** Records an unreadable configuration. An earlier readable one stays in force. */
   cannotRead(key: string): void {
     if (this.#rows.has(key)) return
     const [tenant = "", id = ""] = key.split(".")
@@ -101,7 +112,7 @@ export class DirectoryTable {
     this.#unreadable.set(tenant, ids.add(id))
   }
 
-  /** @param text what `config` was decoded from. */
+  /** @param text the text that `config` was decoded from. */
   put(key: string, config: Endpoint, text: string, revision: number): void {
     const { generation, id, tenant } = config
     this.#drop(key)
@@ -129,7 +140,7 @@ export class DirectoryTable {
     this.#removed.set(key, revision)
   }
 
-  /** Keys that a complete reading did not mention. */
+  /** Returns the known keys that a complete reading did not show. */
   absent(seen: ReadonlySet<string>): ReadonlyArray<string> {
     const unreadable = [...this.#unreadable].flatMap(([tenant, ids]) =>
       [...ids].map((id) => endpointKey(tenant, id))

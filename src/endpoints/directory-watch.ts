@@ -11,40 +11,43 @@ import { decodeEndpoint } from "./endpoint-value.ts"
 import type { Shown } from "./watch-lag.ts"
 import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
 
-/** How often the leader is asked what it has, ms. */
+/** Interval at which the leader is asked for its last sequence, ms. */
 const checkEveryMs = 2_000
-/** How often the watch is judged by what the leader said last, ms. */
+/** Pause between judgements of the watch by the leader's last answer, ms. */
 const judgeEveryMs = 250
-/** A judgement that is older than this counts no more, ms: the machine may have been suspended since. */
+/** A judgement expires after this time, ms: the machine may have been suspended since. */
 const judgedForMs = 2_000
-/** Keys that the leader is asked for at the same time. */
+/** Concurrent reads of keys from the leader. */
 const keysAtOnce = 16
-/** Entries of a watch that wait at once until the history has them or those before them. */
+/** Maximum number of watch entries that wait for the history, or for entries before them. */
 const maxUntoldEntries = 1_000
 
-/** Whether the endpoints in memory may be planned by. */
+/** Whether plans may be based on the endpoints in memory. */
 export interface Currentness {
-  /** True while they are less than 10 s behind the bucket. */
+  /** True while the endpoints are less than 10 s behind the bucket. */
   readonly isCurrent: () => boolean
-  /** Waits until they are; at once while they are. */
+  /** Waits until the endpoints are current; returns at once if they are. */
   readonly current: Effect.Effect<void>
-  /** Revision of the bucket up to which all changes are in memory, and none beyond, while they are current. */
+  /**
+   * While the endpoints are current: the revision of the bucket up to which all changes are in
+   * memory. No later change is.
+   */
   readonly revision: () => number
 }
 
 /**
- * Watches the bucket for as long as the scope lives: the broker sends each change once, and nothing
- * is read for it. After a reconnect everything is read again: a watch can miss what happened
- * meanwhile. Returns when the first reading is complete.
+ * Watches the bucket until the scope closes: the broker sends each change once, and nothing is read
+ * to get it. After a reconnect everything is read again, because a watch can miss changes. Returns
+ * when the first reading is complete.
  *
- * A reading is complete when it has reached what the leader had after the watch was begun. The table
- * is not current from a reconnect until then, nor while the watch is behind the leader or the leader
- * does not answer (`WatchLag`).
+ * A reading is complete when it has reached the state that the leader had after the watch was
+ * started. The table is not current from a reconnect until then, nor while the watch is behind the
+ * leader or the leader does not answer (`WatchLag`).
  *
- * No change is applied before the history has it: whoever reads there can tell what a plan was made
- * from.
+ * No change is applied before the history has it: readers of the history can then tell what a plan
+ * was made from.
  *
- * @param unavailable told of the keys of endpoints that are disabled, removed or replaced.
+ * @param unavailable called with the keys of endpoints that are disabled, removed or replaced.
  */
 export const keepReading = Effect.fnUntraced(function* (
   table: DirectoryTable,
@@ -61,16 +64,16 @@ export const keepReading = Effect.fnUntraced(function* (
 
   let isCurrent = false
   let judgedAt = 0
-  /** Revision up to which the watch has shown all. */
+  /** Revision up to which the watch is complete. */
   let reached = () => 0
-  /** The highest revision that was applied in this reading. */
+  /** The highest revision applied in this reading. */
   let highest = 0
   let opening = Deferred.makeUnsafe<void>()
   const close = () => {
     if (isCurrent) opening = Deferred.makeUnsafe()
     isCurrent = false
   }
-  /** Another one after each reconnect: what was asked before proves nothing any more. */
+  /** Changes at each reconnect: earlier answers prove nothing any more. */
   let connection = 0
   let again = Deferred.makeUnsafe<void>()
   const forget = onReconnect(() => {
@@ -105,7 +108,7 @@ export const keepReading = Effect.fnUntraced(function* (
       close()
       again = Deferred.makeUnsafe()
       const begunIn = connection
-      // Each time: a history that has lost its end has lost changes, too.
+      // Read for each reading: a truncated history has lost changes too.
       let told = yield* teller.known
       const kv = yield* bucket(name)
       const watch = yield* Effect.acquireRelease(
@@ -115,14 +118,20 @@ export const keepReading = Effect.fnUntraced(function* (
       const lag = new WatchLag(elapsedMs())
       highest = 0
       reached = () => lag.reached
-      /** Keys that the watch has shown, as long as the reading is not complete. */
+      /** Keys that the watch has shown; undefined once the reading is complete. */
       let seen: Set<string> | undefined = new Set<string>()
-      /** Keys of which only the leader can say what counts, and since which of all doubts. */
+      /**
+       * Keys whose state only the leader can tell. The number tells a newer doubt from the one that
+       * is being settled.
+       */
       const doubtful = new Map<string, number>()
       let doubts = 0
       let moved = () => {}
 
-      /** What is asked for at the leader is told then. */
+      /**
+       * True if the entry needs no append to the history now. A key that is read from the leader is
+       * appended then.
+       */
       const isTold = (key: string, stored: Stored): boolean => {
         const weighed = weigh(table.shown(key), stored)
         if (seen === undefined || weighed === "ask-leader") return weighed !== "take"
@@ -131,7 +140,7 @@ export const keepReading = Effect.fnUntraced(function* (
 
       const apply = (key: string, stored: Stored, mayBeTaken: boolean): void => {
         const weighed = weigh(table.shown(key), stored)
-        // What was not to be taken when it came may be now, and the history does not have it.
+        // The entry was not newer when it arrived but is now, and the history does not have it.
         const isUntold = weighed === "take" && !mayBeTaken
         if (isUntold) close()
         if (isUntold || weighed === "ask-leader") doubtful.set(key, doubts++)
@@ -140,14 +149,14 @@ export const keepReading = Effect.fnUntraced(function* (
         seen?.add(key)
         if (lag.shown(stored.revision, elapsedMs())) moved()
       }
-      /** Entries that are not applied yet. */
+      /** Number of entries that are not applied yet. */
       let untold = 0
       let lastApplied = Promise.resolve()
       const aborting = yield* Effect.acquireRelease(
         Effect.sync(() => new AbortController()),
         (aborting) => Effect.sync(() => aborting.abort())
       )
-      // No fiber steps for each entry: of 100,000 they would take longer than all the rest.
+      // Entries take no fiber steps: for 100,000 of them these would take longer than all the rest.
       const follow = ask(`watch ${name}`, async () => {
         for await (const entry of watch) {
           const { key } = entry
@@ -165,13 +174,16 @@ export const keepReading = Effect.fnUntraced(function* (
             untold--
             apply(key, stored, wasTaken)
           })
-          // It fails only when this ends.
+          // It fails only when this reading ends.
           lastApplied.catch(() => undefined)
           if (untold >= maxUntoldEntries) await lastApplied
         }
       })
 
-      /** @param lastSeq of the stream, as the leader knew it before it is asked for the key. */
+      /**
+       * @param lastSeq last sequence of the stream, as the leader reported it before the key is
+       * read.
+       */
       const askLeader = Effect.fnUntraced(function* (key: string, since: number, lastSeq: number) {
         const message = yield* ask(`read ${key}`, () =>
           jsm.streams.getMessage(stream, { last_by_subj: `${prefix}${key}` })
@@ -186,7 +198,8 @@ export const keepReading = Effect.fnUntraced(function* (
             : told.has(key, said.revision, said.at)
         const isSame = (isAbsent && !table.isUnreadable(key)) || weigh(before, said) === "same"
         if (!isKnown) yield* teller.tell(key, said)
-        // Else the watch has meanwhile shown something that the leader may not have had yet.
+        // If the doubt is newer, the watch has since shown an entry that the leader may not have
+        // had yet.
         if (doubtful.get(key) !== since) return
         doubtful.delete(key)
         if (isSame) return
@@ -216,7 +229,8 @@ export const keepReading = Effect.fnUntraced(function* (
             ? null
             : yield* ask(`look at ${name}`, () => jsm.streams.getMessage(stream, query))
         yield* settleDoubts(lastSeq)
-        // A later one may have taken the place of one up to there, which was never shown then.
+        // A message up to `lastSeq` may have been replaced by a later one; the watch never shows it
+        // then.
         lag.answered(question, { lastSeq, hasMore: next !== null })
         return lastSeq
       })
@@ -230,7 +244,7 @@ export const keepReading = Effect.fnUntraced(function* (
           }).pipe(Effect.raceFirst(Effect.sleep(judgeEveryMs)))
           if (!lag.isCaughtUp(elapsedMs())) lastSeq = yield* check
         }
-        // Absence is believed from the leader only: a copy may not have had them yet.
+        // Only the leader proves that a key is absent: a replica may lag.
         const shown = seen ?? new Set()
         for (const key of table.absent(shown)) doubtful.set(key, doubts++)
         for (const key of told.keys()) if (!shown.has(key)) doubtful.set(key, doubts++)
@@ -250,8 +264,8 @@ export const keepReading = Effect.fnUntraced(function* (
       }
 
       /**
-       * None waits for the one before: to a slow broker they are under way at the same time. One that
-       * has no answer yet is judged by the time that has passed since the last that has.
+       * Checks do not wait for each other: with a slow broker several are in flight. While a check
+       * is unanswered, the watch is judged by the time since the last answered one.
        */
       const checks = check.pipe(
         Effect.timeoutOption(maxSilenceMs),
@@ -297,9 +311,9 @@ const storedIn = (entry: KvWatchEntry): Stored => ({
 })
 
 /**
- * A watch that will not catch up by itself: another one may be served by another copy.
+ * Fails if the watch will not catch up by itself: another watch may be served by another replica.
  *
- * @param untold entries that it has shown and that wait for the history.
+ * @param untold entries that the watch has shown and that wait for the history.
  */
 const failIfStuck = (lag: WatchLag, untold: number): Effect.Effect<void, BrokerError> => {
   const standing = lag.at(elapsedMs())

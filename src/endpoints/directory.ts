@@ -15,51 +15,60 @@ import { makeLive } from "./live-endpoint.ts"
 export type { ListedEndpoint } from "./directory-table.ts"
 export type { LiveEndpoint } from "./live-endpoint.ts"
 
-/** What an endpoint is to a delivery that was routed to it. */
+/** State of an endpoint for a delivery that was routed to it. */
 export type Standing =
   | { readonly _tag: "Live"; readonly endpoint: LiveEndpoint }
   | { readonly _tag: "Disabled"; readonly endpoint: LiveEndpoint }
   | { readonly _tag: "Removed" }
 
-/** Told when an endpoint is disabled, removed, or replaced by another of its name. */
+/** Called when an endpoint is disabled, removed, or replaced by another of its name. */
 export type UnavailableListener = (tenant: string, endpoint: string) => void
 
 /**
- * All endpoints, kept current by a watch on their bucket. Matching reads memory only; a delivery
- * that knows more than the watch has seen sends its reader to the leader.
+ * All endpoints, kept current by a watch on their bucket. Matching reads memory only. If a delivery
+ * names a later revision than the watch has shown, the endpoint is read from the leader.
  */
 export class Directory extends Context.Service<
   Directory,
   {
-    /** Endpoints of the tenant that want the type, disabled ones included, in the order of their ids. */
+    /**
+     * Returns the tenant's endpoints that want the type, disabled ones included, in the order of
+     * their ids.
+     */
     readonly match: (tenant: string, type: string) => ReadonlyArray<ListedEndpoint>
-    /** Ids of the tenant's endpoints whose configuration nobody can read: they may want anything. */
+    /**
+     * Returns ids of the tenant's endpoints without a readable configuration: they may want any
+     * type.
+     */
     readonly unreadable: (tenant: string) => ReadonlyArray<string>
     /**
-     * Whether what is known here may be planned by: it is less than 10 s behind the bucket. Not from a
-     * reconnect until all has been read again, nor while the watch is behind the leader or the leader
-     * does not answer.
+     * True while plans may be based on this directory: it is less than 10 s behind the bucket.
+     * False from a reconnect until everything has been read again, and while the watch is behind
+     * the leader or the leader does not answer.
      */
     readonly isCurrent: () => boolean
-    /** Waits until it may; at once while it may. */
+    /** Waits until the directory is current; returns at once if it is. */
     readonly current: Effect.Effect<void>
-    /** Revision of the bucket up to which all changes are known here, and none beyond, while it is current. */
+    /**
+     * While the directory is current: the revision of the bucket up to which all changes are known
+     * here. No later change is.
+     */
     readonly revision: () => number
-    /** Another one whenever an endpoint has changed. */
+    /** Changes whenever an endpoint changes. */
     readonly version: () => number
     readonly standing: (
       delivery: Delivery
     ) => Effect.Effect<Standing, BrokerError | EndpointUnreadable>
-    /** The endpoint, where nobody need be asked to know that it takes the delivery. */
+    /** Returns the endpoint if memory alone tells that it accepts the delivery. */
     readonly liveNow: (delivery: Delivery, key?: string) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
-    /** The keys of those that are disabled. */
+    /** Keys of disabled endpoints. */
     readonly disabled: () => ReadonlyArray<string>
     /** Calls the listener until the returned function is called. */
     readonly onUnavailable: (listener: UnavailableListener) => () => void
   }
->()("petrel/delivery/Directory") {
-  /** Ready when every endpoint has been read once. */
+>()("petrel/endpoints/Directory") {
+  /** Ready when all endpoints have been read once. */
   static readonly layer = Layer.effect(
     Directory,
     Effect.suspend(() => open())

@@ -11,13 +11,13 @@ import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
 /** A value of the endpoints bucket, or its removal. */
 export interface Stored {
   readonly revision: number
-  /** When the bucket stored it, ms since the epoch; 0 where its removal left no trace. */
+  /** When the bucket stored it, ms since the epoch; 0 for a removal that left no marker. */
   readonly at: number
-  /** Undefined where it was removed. */
+  /** Undefined if it was removed. */
   readonly text: string | undefined
 }
 
-/** What the history is told of a value under a key. */
+/** Returns the change to append to the history for a value under a key. */
 export const changeOf = (key: string, { at, revision, text }: Stored): ConfigurationChange => {
   if (text === undefined) return { revision, storedAt: at }
   const decoded = decodeEndpoint(key, text)
@@ -26,10 +26,10 @@ export const changeOf = (key: string, { at, revision, text }: Stored): Configura
     : { revision, storedAt: at, now: configurationOf(encodeEndpoint(decoded.success)) }
 }
 
-/** Headers that only the mark of a removal has. */
+/** Headers that only delete markers have. */
 const marks = ["KV-Operation", "Nats-Marker-Reason"]
 
-/** What a message of the bucket's stream holds. */
+/** Reads the value in a message of the bucket's stream. */
 export const storedUnder = (message: StoredMsg): Stored => ({
   revision: message.seq,
   at: message.time.getTime(),
@@ -37,8 +37,8 @@ export const storedUnder = (message: StoredMsg): Stored => ({
 })
 
 /**
- * The change that gave a key its revision, as the bucket's leader has it; undefined where a later
- * one has taken its place.
+ * Reads the change with a revision of a key from the bucket's leader; undefined if a later change
+ * has replaced it.
  */
 export const readChange = Effect.fnUntraced(function* (key: string, revision: number) {
   const { ask, jsm, names } = yield* Broker
@@ -54,7 +54,7 @@ export const readChange = Effect.fnUntraced(function* (key: string, revision: nu
   )
 })
 
-/** A change of the endpoint under a key. */
+/** Makes the change of the endpoint under a key. */
 export const named = (key: string, stored: Stored, author: Author = {}): EndpointChange => {
   const [tenant = "", endpoint = ""] = key.split(".")
   return { tenant, endpoint, change: changeOf(key, stored), ...author }

@@ -7,22 +7,28 @@ import { disableEndpoint } from "./endpoint-state.ts"
 
 export interface EndpointNewsOptions {
   readonly worker: string
-  /** A new id for a fact. */
+  /** Returns a new id for a fact. */
   readonly nextId: () => string
-  /** True while this worker is owner: what a former one thinks of an endpoint is not told. */
+  /**
+   * True while this worker is the partition's owner: a former owner's view of an endpoint is not
+   * recorded.
+   */
   readonly holds: () => boolean
-  /** Runs until the partition is given up. */
+  /** Runs work until the partition is released. */
   readonly run: (work: Effect.Effect<void, never, Broker | Facts>) => void
 }
 
-/** Tells what has become of endpoints: by facts, and by disabling one that is given up. */
+/** Records events of endpoints as facts, and disables an endpoint that is given up. */
 export const makeEndpointNews = Effect.fnUntraced(function* (options: EndpointNewsOptions) {
   const { holds, nextId, run, worker } = options
   const facts = yield* Facts
-  /** What has happened while it was not certain who is owner. */
+  /** Facts from while ownership was uncertain. */
   const untold: Array<Fact> = []
 
-  /** Tells what could not be told before; the new owner has its own view. */
+  /**
+   * Appends the waiting facts if this worker is owner. Otherwise they wait: a new owner has its own
+   * view.
+   */
   const tellAll = () => {
     if (!holds()) return
     for (const fact of untold.splice(0)) {

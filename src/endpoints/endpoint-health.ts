@@ -23,37 +23,37 @@ import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
 import { Throttles } from "./throttles.ts"
 
-/** How often what is only counted is stored, ms. */
+/** Minimum time between stores of a change in counts only, ms. */
 const countingPause = 5_000
-/** Pause before it is asked again who is owner, ms. */
+/** Pause between checks of ownership, ms. */
 const ownerPause = 250
-/** Deliveries at the same time to an endpoint that takes none any more: they only end. */
+/** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
 
 export interface EndpointHealthOptions extends EndpointNewsOptions {
   readonly clock: Clock.Clock
-  /** True once it will not be owner again, unless it takes the partition anew. */
+  /** True once this worker will not be owner again, unless it takes the partition anew. */
   readonly isOver: () => boolean
-  /** Told of an endpoint that may take more than before. */
+  /** Called for an endpoint that may take more than before. */
   readonly freed: (key: string) => void
 }
 
-/** What is remembered of an endpoint that failed lately, or comes back. */
+/** State of an endpoint that failed lately or is recovering. */
 interface State {
   health: Health
   readonly record: HealthRecord
   readonly window: RateWindow
   lastFailure: number
-  /** What was given to the bucket last, and when (ms since the epoch). */
+  /** The health that was last written to the bucket, and when (ms since the epoch). */
   stored: Health | undefined
   storedAt: number
-  /** Requests at the same time while it comes back; undefined when it is back. */
+  /** Concurrency limit while the endpoint recovers; undefined once it has. */
   limit: number | undefined
 }
 
 /**
- * How the endpoints of a partition are, and what they may take: their owner judges each outcome,
- * keeps what it comes to in the health bucket, and tells of it.
+ * Health of a partition's endpoints, and what they may take. The partition's owner judges each
+ * outcome, stores the result in the health bucket, and records changes as facts.
  */
 export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
   const { clock, run } = options
@@ -70,7 +70,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     return options.isOver() ? Effect.interrupt : Effect.delay(asOwner, ownerPause)
   })
 
-  /** One for each key: what an earlier one still writes would come in between. */
+  /** One record per key: writes of a second one could interleave with those of the first. */
   const recordOf = (key: string, revision: number) => {
     const record = records.get(key) ?? makeHealthRecord(key, revision, asOwner)
     records.set(key, record)
@@ -100,7 +100,10 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     run(state.record.write(isHealthy(state.health) ? undefined : state.health))
   }
 
-  /** What decides something is stored at once; what is only counted, with the next tick that is due. */
+  /**
+   * Changes health. A change of the circuit, `failingSince` or `notBefore` is stored at once; a
+   * change in counts only, with the next tick that is due.
+   */
   const change = (state: State, health: Health, now: number) => {
     const { circuit, failingSince, notBefore } = state.health
     state.health = health
@@ -111,17 +114,21 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     if (decides) store(state, now)
   }
 
-  /** Until when the receiver asks to be left alone, ms since the epoch. */
+  /**
+   * When the receiver's Retry-After, capped by the endpoint's policy, allows the next request, ms
+   * since the epoch.
+   */
   const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: AttemptOutcome) => {
     const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
     return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
   }
 
-  /** Goes over those that are not simply well: some may be tried again, some forgotten. */
+  /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
   const tick = () => {
     if (!options.holds()) return
     tellAll()
-    // Of those that were forgotten with an earlier tick: what that had stored has begun since.
+    // Drops records of states that an earlier tick deleted: their last write has begun since, so
+    // `isIdle` sees it.
     for (const [key, record] of records)
       if (!states.has(key) && record.isIdle()) records.delete(key)
     const now = clock.currentTimeMillisUnsafe()
@@ -138,7 +145,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
     }
     for (const [key, state] of states) {
       const endpoint = directory.find(key)
-      // One that is enabled again begins anew: what it was disabled for is over.
+      // An endpoint that is enabled again starts anew: the failures it was disabled for are over.
       const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
       if (isGone || !isOf(state, endpoint)) {
         states.delete(key)
@@ -166,7 +173,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
   }
 
   return {
-    /** Takes in what former owners stored. */
+    /** Loads the health that former owners stored. */
     load: (found: ReadonlyArray<StoredHealth>) => {
       for (const { health, key, revision } of found) {
         const endpoint = directory.find(key)
@@ -174,7 +181,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       }
     },
 
-    /** Requests that an endpoint may have under way now. */
+    /** Returns the number of requests that an endpoint may have in flight now. */
     limit: (key: string): number => {
       const endpoint = directory.find(key)
       if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
@@ -186,7 +193,7 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       if (paused.has(key)) return 0
       const state = states.get(key)
       if (state === undefined || !isOf(state, endpoint)) return most
-      // The tick ends it, so that what waits comes a little at a time.
+      // `tick` ends the pause, so that waiting deliveries start gradually.
       if (state.health.notBefore !== undefined) return 0
       switch (state.health.circuit.state) {
         case "open":
@@ -198,11 +205,11 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       }
     },
 
-    /** True where its circuit is closed. */
+    /** True if the endpoint's circuit is closed. */
     isClosed: (key: string): boolean =>
       (states.get(key)?.health.circuit.state ?? "closed") === "closed",
 
-    /** True where nothing is to wait for an endpoint whose circuit is open. */
+    /** True if the circuit is open and deliveries are dead-lettered instead of waiting. */
     refuses: (key: string): boolean => {
       const endpoint = directory.find(key)
       const state = states.get(key)
@@ -210,14 +217,17 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
       return isOf(state, endpoint) && circuitOf(endpoint.config).onOpen === "dead-letter"
     },
 
-    /** Counts one more request against an endpoint's rate; false where it comes too soon. */
+    /**
+     * Counts a request against the endpoint's rate; returns false if the rate does not allow it
+     * now.
+     */
     admit: (key: string): boolean => {
       const endpoint = directory.find(key)
       if (endpoint?.config.rate === undefined) return true
       return throttles.admit(endpoint, clock.currentTimeMillisUnsafe())
     },
 
-    /** How many requests its rate lets begin within a second. */
+    /** Returns how many requests the endpoint's rate allows within a second. */
     soon: (key: string): number => {
       const endpoint = directory.find(key)
       return endpoint === undefined
@@ -225,10 +235,10 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
         : throttles.soon(endpoint, clock.currentTimeMillisUnsafe())
     },
 
-    /** Judges an outcome. A success of an endpoint that is well costs nothing. */
+    /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */
     answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: AttemptOutcome): void => {
       const ok = sent.verdict === "delivered"
-      // A late answer of one that had this name before says nothing about this one.
+      // A late failure of a former endpoint of this name says nothing about the current one.
       if (!ok && directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
         return
       throttles.note(endpoint, sent)
@@ -285,26 +295,26 @@ export const makeEndpointHealth = Effect.fnUntraced(function* (options: Endpoint
 
     tick,
 
-    /** Stores what is only counted, for the next owner. */
+    /** Stores pending counts for the next owner. */
     flush: () => {
       const now = clock.currentTimeMillisUnsafe()
       for (const state of states.values()) if (state.health !== state.stored) store(state, now)
     },
 
-    /** What is known of an endpoint that is not simply well. */
+    /** Returns the health of an endpoint that is not simply healthy, or undefined. */
     of: (key: string): Health | undefined => states.get(key)?.health,
 
-    /** Endpoints whose circuit is not closed. */
+    /** Number of endpoints whose circuit is not closed. */
     openCircuits: (): number => {
       let open = 0
       for (const { health } of states.values()) if (health.circuit.state !== "closed") open++
       return open
     },
 
-    /** How many endpoints are not simply well. */
+    /** Number of endpoints that are not simply healthy. */
     size: () => states.size,
 
-    /** How many endpoints anything at all is remembered of. */
+    /** Number of endpoints with a health record in memory. */
     remembered: () => records.size
   }
 })

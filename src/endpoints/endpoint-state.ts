@@ -6,24 +6,30 @@ import type { Fact } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import { changeEndpoint } from "./endpoint-store.ts"
 
-/** Stands for people among those who decide. */
+/** The `worker` of decisions that people make. */
 const cli = "cli"
 
-/** An endpoint, and which one of that name where that matters. */
+/** An endpoint, and its generation if only that one is meant. */
 interface Target {
   readonly tenant: string
   readonly endpoint: string
   readonly generation?: string
 }
 
-/** What is to become of an endpoint, and how the history tells of it. */
+/** A change of an endpoint's state, and how its fact records it. */
 interface StateChange extends Pick<Fact, "by" | "worker" | "reason"> {
   readonly kind: "endpoint-disabled" | "endpoint-enabled" | "endpoint-paused" | "endpoint-resumed"
-  /** The endpoint after it; undefined where it is so already. `at` is now, ms since the epoch. */
+  /**
+   * Returns the changed endpoint; undefined if it has that state already. `at` is now, ms since the
+   * epoch.
+   */
   readonly apply: (endpoint: Endpoint, at: number) => Endpoint | undefined
 }
 
-/** Changes an endpoint's state and says so in the history. Leaves one alone that is so already, or is another. */
+/**
+ * Changes an endpoint's state and appends the fact. Leaves the endpoint alone if it has that state
+ * already or is of another generation.
+ */
 const changeState = Effect.fnUntraced(function* (
   { endpoint: id, generation, tenant }: Target,
   { apply, kind, ...told }: StateChange
@@ -53,10 +59,10 @@ const changeState = Effect.fnUntraced(function* (
 })
 
 /**
- * Takes an endpoint out of service: it gets no events, and what waits for it ends as dead letters.
+ * Disables an endpoint: it gets no events, and its waiting deliveries are dead-lettered.
  *
  * @param by who decided: a worker's id, or the person who asked for it.
- * @param worker that decided; `cli` for people.
+ * @param worker the worker that decided; `cli` for people.
  */
 export const disableEndpoint = (target: Target, reason: string, by: string, worker = cli) =>
   changeState(target, {
@@ -66,7 +72,7 @@ export const disableEndpoint = (target: Target, reason: string, by: string, work
   })
 
 /**
- * Puts a disabled endpoint back to work.
+ * Enables a disabled endpoint.
  *
  * @param by who asked for it.
  */
@@ -77,7 +83,7 @@ export const enableEndpoint = (target: Target, by: string) =>
   })
 
 /**
- * Keeps an endpoint's deliveries back: they wait in its backlog.
+ * Pauses an endpoint: its deliveries wait in its backlog.
  *
  * @param by who asked for it.
  */
@@ -91,7 +97,7 @@ export const pauseEndpoint = (target: Target, reason: string | undefined, by: st
   })
 
 /**
- * Lets the deliveries of a paused endpoint go on.
+ * Resumes the deliveries of a paused endpoint.
  *
  * @param by who asked for it.
  */

@@ -12,7 +12,7 @@ import { readChange } from "./endpoint-changes.ts"
 import type { EndpointUnreadable } from "./endpoint-value.ts"
 import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
 
-/** An endpoint's configuration as the bucket holds it, with the revision it has there. */
+/** An endpoint's configuration in the bucket, with its revision. */
 export interface StoredEndpoint {
   readonly endpoint: Endpoint
   readonly revision: number
@@ -48,7 +48,7 @@ const openBucket = Effect.gen(function* () {
   return yield* bucket(names.buckets.endpoints)
 })
 
-/** An endpoint's configuration from the leader. */
+/** Reads an endpoint's configuration from the leader. */
 export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: string) {
   const entry = yield* readValue(yield* openBucket, endpointKey(tenant, id))
   if (entry === undefined) return yield* new EndpointNotFound({ tenant, id })
@@ -56,8 +56,8 @@ export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: stri
 })
 
 /**
- * All endpoints, or a tenant's, in the order of their names. One whose configuration does not parse
- * is left out, with a warning.
+ * Lists all endpoints, or a tenant's, in the order of their keys. Skips one whose configuration
+ * does not parse, with a warning.
  */
 export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   const { names } = yield* Broker
@@ -74,8 +74,8 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
 })
 
 /**
- * Writes what is under a key, and tells the history of it; where that is not possible now, the
- * workers do it, which see each change.
+ * Writes the value under a key, and appends the change to the history. If the append fails, the
+ * workers append it: they see each change.
  */
 const write = Effect.fnUntraced(function* (
   key: string,
@@ -98,7 +98,7 @@ const write = Effect.fnUntraced(function* (
   return revision
 })
 
-/** A time-out does not say whether a value was stored: its revision, where it is there. */
+/** After a time-out, returns the value's revision if it was stored. */
 const findWritten = Effect.fnUntraced(function* (key: string, value: string) {
   const { ask } = yield* Broker
   const bucket = yield* openBucket
@@ -114,9 +114,9 @@ const tell = Effect.fnUntraced(function* (key: string, revision: number) {
 })
 
 /**
- * Stores a new endpoint. Fails with EndpointExists where there is one of that name.
+ * Stores a new endpoint. Fails with EndpointExists if there is one of that name.
  *
- * @param by who adds it, as the history tells it.
+ * @param by who adds it, recorded in the history.
  */
 export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint, by?: string) {
   const { ask } = yield* Broker
@@ -134,10 +134,10 @@ export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint, by?:
 })
 
 /**
- * Changes an endpoint by compare-and-set: `change` is asked again with what is there now when
- * somebody else was faster. It returns undefined to leave the endpoint as it is.
+ * Changes an endpoint by compare-and-set. `change` is called again with the current value if
+ * another write was faster. It returns undefined to leave the endpoint unchanged.
  *
- * @param by who changes it, as the history tells it.
+ * @param by who changes it, recorded in the history.
  */
 export const changeEndpoint = <E, R>(
   tenant: string,
@@ -163,10 +163,10 @@ export const changeEndpoint = <E, R>(
   })
 
 /**
- * Removes an endpoint, also one whose configuration does not parse; what waits for it ends as dead
- * letters in the worker that owns it.
+ * Removes an endpoint, even if its configuration does not parse. The partition's owner dead-letters
+ * its waiting deliveries.
  *
- * @param by who removes it, as the history tells it.
+ * @param by who removes it, recorded in the history.
  */
 export const removeEndpoint = Effect.fnUntraced(function* (
   tenant: string,

@@ -2,7 +2,7 @@ import { Result, Schema } from "effect"
 import { Endpoint, endpointKey } from "../domain/endpoint.ts"
 import { resolveRetry } from "../policy/presets.ts"
 
-/** A stored configuration that is not one: written by something else than Petrel. */
+/** A stored configuration that does not parse: something other than Petrel wrote it. */
 export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()(
   "EndpointUnreadable",
   { key: Schema.String, problem: Schema.String }
@@ -13,10 +13,10 @@ export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()
 }
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
-/** An endpoint as JSON. */
+/** Encodes an endpoint for JSON. */
 export const encodeEndpoint = Schema.encodeSync(Endpoint)
 
-/** The configuration in a value of the endpoints bucket. Its retry policy is known to resolve. */
+/** Decodes a value of the endpoints bucket. The retry policy of the result is known to resolve. */
 export const decodeEndpoint = (
   key: string,
   value: string

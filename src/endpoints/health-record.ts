@@ -4,27 +4,30 @@ import { isConflict, readValues } from "../broker/values.ts"
 import { Health } from "../domain/health.ts"
 import { eraseHealth, readHealth, writeHealth } from "./health-store.ts"
 
-/** Pause before a write that failed is tried again, ms. */
+/** Pause before a failed write is retried, ms. */
 const retryPauseMs = 1_000
 
-/** The health of one endpoint in the bucket, as its owner writes it. */
+/** The stored health of one endpoint, as its owner writes it. */
 export interface HealthRecord {
   /**
-   * Stores what the health is now (undefined: well), however long that takes; what was to be stored
-   * before and is not yet, is left out.
+   * Stores the current health (undefined: healthy), however long that takes. Replaces an earlier
+   * write that has not started.
    */
   readonly write: (health: Health | undefined) => Effect.Effect<void, never, Broker>
-  /** Nothing is being stored or is to be: another may take its place, and finds the revision itself. */
+  /**
+   * True if no write is pending or in flight. The record may then be dropped; a new one finds the
+   * revision itself.
+   */
   readonly isIdle: () => boolean
 }
 
 /**
- * The owner decides what stands there: where somebody else has written, it writes over it.
+ * Makes the record of one endpoint. The owner decides: it overwrites what others have written.
  *
  * @param key from `endpointKey`.
- * @param known the revision that is there; 0 where there is none.
- * @param asOwner passes while this worker is owner, and no later: what a former one could not store
- * is out of date.
+ * @param known the stored revision; 0 if there is none.
+ * @param asOwner passes while this worker is owner: a pending write of a former owner is out of
+ * date.
  */
 export const makeHealthRecord = (
   key: string,
@@ -33,7 +36,7 @@ export const makeHealthRecord = (
 ): HealthRecord => {
   const [tenant = "", id = ""] = key.split(".")
   let revision = known
-  /** A write whose end nobody knows may have been stored. */
+  /** True if a failed write may have been stored. */
   let uncertain = false
   let wanted: { readonly health: Health | undefined } | undefined
   let writing = false
@@ -89,15 +92,15 @@ export const makeHealthRecord = (
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Health))
 
-/** A health as it is stored. */
+/** A stored health with its key. */
 export interface StoredHealth {
-  /** As `endpointKey` makes it. */
+  /** From `endpointKey`. */
   readonly key: string
   readonly health: Health
   readonly revision: number
 }
 
-/** Every health that is stored. One that nobody can read is passed over. */
+/** Lists all stored health. Skips values that do not parse. */
 export const listHealth = Effect.gen(function* () {
   const { names } = yield* Broker
   const stored = yield* Stream.runCollect(readValues(names.buckets.health))

@@ -5,19 +5,24 @@ import { writeValue } from "../broker/values.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import { Health } from "../domain/health.ts"
 
-/** An endpoint's health as the bucket holds it. */
+/** An endpoint's health in the bucket. */
 export interface StoredHealth {
-  /** Undefined where nothing bad is known of the endpoint. */
+  /** Undefined if nothing bad is known of the endpoint. */
   readonly health: Health | undefined
-  /** What the next write has to expect: also that of an erased one; 0 where nothing was ever stored. */
+  /**
+   * The revision that the next write must expect, also after an erase; 0 if nothing was ever
+   * stored.
+   */
   readonly revision: number
 }
 
-/** A stored health that is none: written by something else than Petrel, or a newer version of it. */
+/**
+ * A stored health that does not parse: something other than Petrel wrote it, or a newer version.
+ */
 export class HealthUnreadable extends Schema.TaggedError<HealthUnreadable>()("HealthUnreadable", {
   key: Schema.String,
   problem: Schema.String,
-  /** To write over it by compare-and-set. */
+  /** The revision to overwrite it by compare-and-set. */
   revision: Schema.Int
 }) {
   override get message() {
@@ -28,7 +33,7 @@ export class HealthUnreadable extends Schema.TaggedError<HealthUnreadable>()("He
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(Health))
 const encode = Schema.encodeSync(Health)
 
-/** An endpoint's health from the leader. */
+/** Reads an endpoint's health from the leader. */
 export const readHealth = Effect.fnUntraced(function* (
   tenant: string,
   id: string
@@ -50,11 +55,11 @@ export const readHealth = Effect.fnUntraced(function* (
 })
 
 /**
- * Stores an endpoint's health over the revision that is expected there and returns the new one.
- * Where another has written meanwhile it fails with a PublishError that `isConflict` knows.
+ * Stores an endpoint's health over the expected revision, and returns the new one. If another write
+ * was faster, fails with a PublishError for which `isConflict` is true.
  *
  * @param key from `endpointKey`.
- * @param expected 0 where there is none.
+ * @param expected 0 if there is none.
  */
 export const writeHealth = Effect.fnUntraced(function* (
   key: string,
@@ -68,12 +73,12 @@ export const writeHealth = Effect.fnUntraced(function* (
 })
 
 /**
- * Removes an endpoint's health: it counts as healthy from now on. What marks the place stays, and
- * with it the revision that is returned: one that ended by itself would leave whoever remembers its
- * revision unable to write.
+ * Removes an endpoint's health: the endpoint counts as healthy from now on. Returns the revision of
+ * the delete marker, which does not expire: if it did, whoever remembers its revision could not
+ * write.
  *
  * @param key from `endpointKey`.
- * @param expected the revision that is meant. (Default: whichever is there)
+ * @param expected the revision to remove. (Default: whichever is there)
  */
 export const eraseHealth = Effect.fnUntraced(function* (key: string, expected?: number) {
   const { names, publisher } = yield* Broker

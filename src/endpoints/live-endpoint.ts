@@ -10,7 +10,7 @@ import { makeSigner } from "./signing.ts"
 import type { Target } from "./target.ts"
 import { targetOf } from "./target.ts"
 
-/** An endpoint's configuration made ready for use. Durations in ms. */
+/** An endpoint's configuration, prepared for use. Durations in ms. */
 export interface LiveEndpoint {
   readonly key: string
   readonly config: Endpoint
@@ -20,22 +20,28 @@ export interface LiveEndpoint {
   readonly timeout: number
   readonly retryAfterCap: number
   readonly target: Target
-  /** Names and values in turn. */
+  /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
-  /** Made on first use: a secret that its scheme cannot sign with is no concern of those who only look. */
+  /**
+   * Made on first use: a secret that its scheme cannot sign with must not fail readers that do not
+   * sign.
+   */
   readonly signer: () => Signer
   readonly schedule: () => RetrySchedule
 }
 
-/** From the start of a round of an endpoint's deliveries to its give-up deadline, ms. */
+/**
+ * Returns the time from the start of a round of an endpoint's deliveries to its give-up deadline,
+ * ms.
+ */
 export const windowOf = ({ retry }: Pick<Endpoint, "retry">): number =>
   Duration.toMillis(Result.getOrThrow(resolveRetry(retry)).window)
 
 /**
- * Makes an endpoint ready for use.
+ * Prepares an endpoint for use.
  *
  * @param key from `endpointKey`.
- * @param config as `decodeEndpoint` gives it.
+ * @param config from `decodeEndpoint`.
  */
 export const makeLive = (key: string, config: Endpoint, revision: number): LiveEndpoint => {
   const policy = Result.getOrThrow(resolveRetry(config.retry))
@@ -70,7 +76,7 @@ const lazy = <A>(make: () => A): (() => A) => {
   }
 }
 
-/** Most endpoints have the policy of a preset, and then one schedule does for all of them. */
+/** Most endpoints have the policy of a preset, and so share one schedule. */
 const schedules = new WeakMap<RetryPolicy, RetrySchedule>()
 
 const scheduleOf = (policy: RetryPolicy): RetrySchedule => {

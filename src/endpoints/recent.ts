@@ -1,12 +1,13 @@
 interface Kept<A> {
   readonly value: A
-  /** Since it was last considered for being dropped. */
+  /** Used since it was last considered for eviction. */
   isUsed: boolean
 }
 
 /**
- * What can be made again, by its key: only so many are kept, and of those that are not used any
- * more one goes for each that is added. A use costs a look-up and no order is kept.
+ * A cache with a maximum size, for values that can be made again. Eviction uses the CLOCK
+ * (second-chance) algorithm: each addition to a full cache evicts one value that was not used
+ * lately. A use costs one look-up and maintains no order.
  */
 export class Recent<A> {
   readonly #kept = new Map<string, Kept<A>>()
@@ -32,7 +33,7 @@ export class Recent<A> {
     this.#kept.delete(key)
   }
 
-  /** One that was used since it was looked at last goes to the end of the line. */
+  /** A value that was used since it was last considered moves to the end. */
   #dropOne(): void {
     for (const [key, kept] of this.#kept) {
       this.#kept.delete(key)

@@ -10,7 +10,7 @@ import {
 import { Effect, Schema } from "effect"
 import type { Scheme, Secret } from "../domain/endpoint.ts"
 
-/** A secret that its scheme cannot sign with. The message says why and never shows the secret. */
+/** A secret is invalid for its scheme. The message says why and never shows the secret. */
 export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidSecret", {
   problem: Schema.String
 }) {
@@ -19,7 +19,7 @@ export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidS
   }
 }
 
-/** What an endpoint's configuration says about signing. */
+/** The signing settings of an endpoint. */
 export interface Signing {
   readonly scheme: Scheme
   /** Newest first. */
@@ -30,11 +30,11 @@ export interface Signing {
 
 export interface Signer {
   /**
-   * The headers that identify and sign one attempt, as name, value, name, value… in an array of
-   * the caller's own.
+   * Returns the headers that identify and sign one attempt, as name, value, name, value… in a new
+   * array.
    *
    * @param id the event's id: ASCII, the same at each attempt.
-   * @param timestampSeconds when the attempt is made, in s since the epoch.
+   * @param timestampSeconds time of the attempt, s since the epoch.
    * @param body the bytes that are sent.
    * @param nowMs ms since the epoch: secrets whose `until` is not after it do not sign.
    */
@@ -46,7 +46,10 @@ export interface Signer {
   ) => Array<string>
 }
 
-/** The value of the signature header among headers that `sign` has just made; undefined where none signs. */
+/**
+ * Returns the value of the signature header in headers that `sign` has made; undefined if there is
+ * none.
+ */
 export const signatureIn = (signed: ReadonlyArray<string>): string | undefined => signed[5]
 
 interface Key {
@@ -54,7 +57,7 @@ interface Key {
   readonly until: number
 }
 
-/** DER of a PKCS #8 Ed25519 private key up to its seed: node:crypto imports no bare seed. */
+/** DER of a PKCS #8 Ed25519 private key up to its seed: node:crypto cannot import a bare seed. */
 const ed25519Header = Buffer.from("302e020100300506032b657004220420", "hex")
 
 const ed25519Key = (seed: Uint8Array): KeyObject =>
@@ -63,7 +66,10 @@ const ed25519Key = (seed: Uint8Array): KeyObject =>
 const publicBytes = (key: KeyObject): Buffer =>
   Buffer.from(createPublicKey(key).export({ format: "jwk" }).x ?? "", "base64url")
 
-/** Buffer.from skips over what is not base64: only what encodes back to the same text counts. */
+/**
+ * Decodes base64 after a prefix. Buffer.from skips invalid characters, so only text that encodes
+ * back to itself is accepted.
+ */
 const decodeAfter = (prefix: string, value: string): Buffer | undefined => {
   if (!value.startsWith(prefix)) return undefined
   const text = value.slice(prefix.length)
@@ -71,7 +77,7 @@ const decodeAfter = (prefix: string, value: string): Buffer | undefined => {
   return bytes.toString("base64") === text ? bytes : undefined
 }
 
-/** What keeps a secret from being used with a scheme, as a sentence, or undefined. */
+/** Returns a sentence that says why a secret is invalid for a scheme, or undefined. */
 export const secretProblem = (scheme: Scheme, value: string): string | undefined => {
   switch (scheme) {
     case "standard": {
@@ -106,10 +112,10 @@ export const secretProblem = (scheme: Scheme, value: string): string | undefined
 }
 
 /**
- * A new secret for a scheme, from 32 random bytes.
+ * Generates a new secret for a scheme, from 32 random bytes.
  *
  * The bytes come from node:crypto: Effect's Random can be seeded and is not meant to be
- * unpredictable, which is all that a secret is good for.
+ * unpredictable, as a secret must be.
  */
 export const generateSecret = (scheme: Exclude<Scheme, "none">): Effect.Effect<string> =>
   Effect.sync(() => {
@@ -126,7 +132,10 @@ export const generateSecret = (scheme: Exclude<Scheme, "none">): Effect.Effect<s
     }
   })
 
-/** The public key (`whpk_…`) that receivers verify `v1a` signatures with, or undefined for any other secret. */
+/**
+ * Returns the public key (`whpk_…`) with which receivers verify `v1a` signatures, or undefined for
+ * any other secret.
+ */
 export const publicKeyOf = (secret: string): string | undefined => {
   const bytes = decodeAfter("whsk_", secret)
   if (bytes === undefined || secretProblem("standard-ed25519", secret) !== undefined)
@@ -134,7 +143,7 @@ export const publicKeyOf = (secret: string): string | undefined => {
   return `whpk_${publicBytes(ed25519Key(bytes.subarray(0, 32))).toString("base64")}`
 }
 
-/** Stripe's and GitHub's libraries take the whole text for the key, prefix and all. */
+/** Stripe's and GitHub's libraries use the whole text as the key, prefix included. */
 const keyOf = (scheme: Scheme, value: string): KeyObject => {
   switch (scheme) {
     case "standard":
@@ -190,7 +199,8 @@ const signerFor = (scheme: Scheme, keys: ReadonlyArray<Key>, headerName: string)
     case "standard-ed25519":
       return {
         sign: (id, seconds, body, nowMs) => {
-          // Ed25519 reads its message twice, so it must lie in one piece: the one scheme that copies.
+          // Ed25519 reads its message twice, so it must be contiguous: this is the one scheme that
+          // copies the body.
           const message = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])
           const signature = joined(
             keys,
@@ -235,14 +245,14 @@ const signerFor = (scheme: Scheme, keys: ReadonlyArray<Key>, headerName: string)
 }
 
 /**
- * Prepares the signing of an endpoint's requests, once per configuration: keys are imported here,
- * so that an attempt pays for nothing but the signature.
+ * Prepares the signing of an endpoint's requests, once per configuration. Keys are imported here,
+ * so that an attempt costs only the signature.
  *
- * All secrets that are still valid sign, newest first; GitHub's header holds one signature only,
- * which is the newest secret's. Where none is valid there is no signature header, and the
- * receiver refuses the request.
+ * All valid secrets sign, newest first. GitHub's header holds a single signature, that of the
+ * newest valid secret. If none is valid, there is no signature header, and the receiver rejects the
+ * request.
  *
- * Fails with `InvalidSecret` where `secretProblem` has something to say.
+ * Fails with `InvalidSecret` if `secretProblem` returns a sentence.
  */
 export const makeSigner = Effect.fnUntraced(function* (signing: Signing) {
   const { scheme, secrets, signatureHeader = "petrel-signature" } = signing

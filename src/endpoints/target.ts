@@ -1,4 +1,4 @@
-/** Where a request goes, taken apart once per endpoint and not at each attempt. */
+/** The parsed URL of a request, made once per endpoint instead of at each attempt. */
 export interface Target {
   readonly url: string
   readonly origin: string
@@ -15,14 +15,14 @@ export const targetOf = (url: string | URL): Target => {
 const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
 
 /**
- * True for the redirects that are followed, all with the same POST: 303 asks for a GET, which
- * would not deliver anything, and 300 and 304 name no one place to go to.
+ * True for redirects that are followed, all with the same POST. 303 asks for a GET, which would not
+ * deliver anything; 300 and 304 name no single target.
  */
 export const isFollowed = (status: number): boolean => followed.has(status)
 
 /**
- * Where a redirect leads, or in words why nobody should go there. Whether the address is allowed
- * is not known yet: that is asked when the connection is made, as for any other request.
+ * Returns the target of a redirect, or a clause that says why it is not followed. Whether the
+ * address is allowed is checked when the connection is made, as for any other request.
  */
 export const redirected = (from: Target, location: unknown): Target | string => {
   if (location === undefined) return "a redirect without a location"

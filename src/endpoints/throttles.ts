@@ -6,12 +6,15 @@ import type { LiveEndpoint } from "./directory.ts"
 
 const second = 1_000
 
-/** What endpoints that are well let through by their own settings: a rate, a cap, and one that adapts. */
+/**
+ * The limits that an endpoint's own settings give it: a rate, a maximum of requests in flight, and
+ * an adaptive limit.
+ */
 export class Throttles {
   readonly #buckets = new Map<string, { readonly revision: number; readonly bucket: TokenBucket }>()
   readonly #limits = new Map<string, AdaptiveLimit>()
 
-  /** Requests that may be under way. */
+  /** Returns the number of requests that may be in flight. */
   limit({ config, key }: LiveEndpoint): number {
     const { adapt, maxInFlight } = config
     if (adapt !== true) return maxInFlight
@@ -19,7 +22,7 @@ export class Throttles {
   }
 
   /**
-   * Counts one more request against an endpoint's rate; false where it comes too soon.
+   * Counts a request against the endpoint's rate; returns false if the rate does not allow it now.
    *
    * @param now ms since the epoch.
    */
@@ -28,7 +31,9 @@ export class Throttles {
     return rate === undefined || this.#bucketOf(endpoint, rate, now).take(now)
   }
 
-  /** How many requests its rate lets begin within a second, 0 where the first of them comes later. */
+  /**
+   * Returns how many requests the rate allows within a second; 0 if the first one must wait longer.
+   */
   soon(endpoint: LiveEndpoint, now: number): number {
     const { rate } = endpoint.config
     if (rate === undefined) return Number.POSITIVE_INFINITY
@@ -44,17 +49,17 @@ export class Throttles {
     return bucket
   }
 
-  /** Learns from an answer how much an endpoint takes, where its limit adapts. */
+  /** Adjusts an adaptive limit after an answer. */
   note({ config, key }: LiveEndpoint, { at, overloaded, result, verdict }: AttemptOutcome): void {
     if (config.adapt !== true) return
-    // Other failures say nothing about how much it has to do.
+    // Other failures say nothing about the endpoint's load.
     if (!overloaded && verdict !== "delivered") return
     const limit = this.#limits.get(key) ?? new AdaptiveLimit(config.maxInFlight)
     this.#limits.set(key, limit)
     limit.note({ sentAt: at - result.durationMs, at, overloaded }, config.maxInFlight)
   }
 
-  /** Nothing is remembered of an endpoint. */
+  /** Drops the state of an endpoint. */
   forget(key: string): void {
     this.#buckets.delete(key)
     this.#limits.delete(key)

@@ -1,61 +1,66 @@
-/** How long what the leader has may be missing from the watch before nothing is planned by it, ms. */
+/**
+ * How long an entry of the leader may be missing from the watch before no plan may be based on it,
+ * ms.
+ */
 export const maxLagMs = 3_000
-/** Age of the leader's last answer beyond which nobody knows how far the watch is behind, ms. */
+/** Age of the leader's last answer beyond which the lag of the watch is unknown, ms. */
 export const maxSilenceMs = 6_000
 
-/** What the leader was asked of its bucket's stream. */
+/** A question to the leader about its bucket's stream. */
 export interface LeaderQuestion {
   /** When it was asked, ms of the monotonic clock. */
   readonly at: number
-  /** What the watch had shown when the question before this one was asked. */
+  /** The sequence that the watch had reached when the previous question was asked. */
   readonly reachedBefore: number
 }
 
-/** What the leader said of its bucket's stream. */
+/** The leader's answer about its bucket's stream. */
 export interface LeaderAnswer {
   readonly lastSeq: number
-  /** Whether it has a message beyond what the watch had shown, and up to `lastSeq`. */
+  /** True if the leader has a message beyond what the watch has shown, up to `lastSeq`. */
   readonly hasMore: boolean
 }
 
 /**
- * How a watch stands to the leader:
+ * State of a watch relative to the leader:
  * - `current`: it shows all that the leader had, as far as that can be expected yet;
- * - `unanswered`: the leader has not said for too long what it has;
- * - `behind`: something is missing for too long, and more is coming;
- * - `stuck`: something is missing for too long, and nothing comes;
- * - `truncated`: the leader has less than the watch has shown: the stream has lost its end.
+ * - `unanswered`: the leader has not answered for too long;
+ * - `behind`: an entry is missing for too long, and more entries arrive;
+ * - `stuck`: an entry is missing for too long, and none arrive;
+ * - `truncated`: the leader has less than the watch has shown: the stream was truncated.
  */
 export type WatchStanding = "current" | "unanswered" | "behind" | "stuck" | "truncated"
 
 /**
- * How far a watch of a bucket is behind the bucket's leader. Any copy of the stream may serve a watch,
- * and lag; and a watch whose consumer has died shows nothing, as one does of a bucket at rest.
- * Times are ms of the monotonic clock.
+ * Tracks how far a watch of a bucket is behind the bucket's leader. Any replica may serve a watch,
+ * and lag. A watch whose consumer has died shows nothing, like a watch of an idle bucket. Times are
+ * ms of the monotonic clock.
  */
 export class WatchLag {
   #reached = 0
-  /** What was reached when the last question was asked. */
+  /** The sequence that was reached when the last question was asked. */
   #reachedWhenAsked = 0
-  /** When the latest of the answered questions was asked. */
+  /** When the latest answered question was asked. */
   #answeredAt: number
   #shownAt: number
-  /** What must be shown yet, and when the leader was first asked that had it. */
+  /**
+   * The sequence that must be shown yet, and when the first question was asked whose answer had it.
+   */
   #goal: { readonly seq: number; readonly at: number } | undefined
   #isTruncated = false
 
-  /** @param now when the watch was begun. */
+  /** @param now when the watch was started. */
   constructor(now: number) {
     this.#answeredAt = now
     this.#shownAt = now
   }
 
-  /** The sequence up to which everything was shown that the leader still has. */
+  /** The sequence up to which the watch has shown everything that the leader still has. */
   get reached(): number {
     return this.#reached
   }
 
-  /** The watch has shown a message. True where that was the last one that was missing. */
+  /** Called when the watch shows a message. Returns true if it was the last missing one. */
   shown(seq: number, now: number): boolean {
     this.#shownAt = now
     return this.#advance(seq)
@@ -67,12 +72,12 @@ export class WatchLag {
     return { at: now, reachedBefore }
   }
 
-  /** Questions may overlap, and be answered in another order. */
+  /** Called with the leader's answer. Questions may overlap, and be answered in another order. */
   answered({ at, reachedBefore }: LeaderQuestion, { hasMore, lastSeq }: LeaderAnswer): void {
     this.#answeredAt = Math.max(this.#answeredAt, at)
-    // A copy may be ahead of its leader, but only for a moment: not of what the leader is asked later.
+    // A replica may be ahead of the leader's answer, but only for a moment: not of a later answer.
     if (lastSeq < reachedBefore) this.#isTruncated = true
-    // What is between may have been purged: no watch shows it, however long it is waited for.
+    // Messages in between may have been purged: no watch ever shows them.
     if (!hasMore) this.#advance(lastSeq)
     else if (this.#reached < lastSeq) this.#goal ??= { seq: lastSeq, at }
   }
@@ -84,7 +89,10 @@ export class WatchLag {
     return now - this.#shownAt > maxLagMs ? "stuck" : "behind"
   }
 
-  /** Whether it has shown all that the leader had when it was asked last: stricter than `current`. */
+  /**
+   * True if the watch has shown all that the leader had when it was last asked: stricter than
+   * `current`.
+   */
   isCaughtUp(now: number): boolean {
     return this.#goal === undefined && this.at(now) === "current"
   }
@@ -97,16 +105,16 @@ export class WatchLag {
   }
 }
 
-/** A value of a bucket, or that there is none. */
+/** A value of a bucket, or its absence. */
 export interface Shown {
   readonly revision: number
-  /** Undefined where it was removed, or was never there. */
+  /** Undefined if it was removed or never existed. */
   readonly text: string | undefined
 }
 
 /**
- * What to do with a value that a watch shows. One that is no newer than what is known may come from a
- * copy that lags, or from a stream that has lost its end and gives its sequences again: only the
+ * Decides what to do with a value that a watch shows. A value that is no newer than the known one
+ * may come from a lagging replica, or from a truncated stream that reuses its sequences: only the
  * leader can tell.
  */
 export const weigh = (known: Shown, shown: Shown): "take" | "same" | "ask-leader" => {

@@ -37,65 +37,77 @@ import { runRouter } from "../routing/router.ts"
 export type { Role } from "../cluster/roster.ts"
 
 export interface WorkerOptions {
-  /** Shown in facts, logs and leases. No other worker that is alive may have it. */
+  /** Id of the worker in facts, logs and leases. No other live worker may have it. */
   readonly id: string
   readonly roles: ReadonlyArray<Role>
-  /** Networks that requests may go to, at any port, though they are private, loopback or this host's own. */
+  /**
+   * Networks that requests may go to, at any port, even if they are private, loopback or this
+   * host's own.
+   */
   readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
-  /** Ports of public addresses that requests may go to besides 443 and 80. (Default: none) */
+  /** Ports of public addresses that are allowed besides 443 and 80. (Default: none) */
   readonly allowPorts?: Reach["ports"] | undefined
-  /** What single tenants may reach besides, by tenant. (Default: nothing) */
+  /** Additional networks and ports per tenant. (Default: none) */
   readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
-  /** Authorities (PEM) that vouch for receivers, besides those that come with Node. (Default: none) */
+  /**
+   * Certificate authorities (PEM) for receivers, besides those that come with Node. (Default: none)
+   */
   readonly receiverCa?: string | undefined
-  /** How much is kept of the answers to a tenant's deliveries. (Default: body, all that is read) */
+  /** How much of an answer is kept, by tenant. (Default: body, all that is read) */
   readonly answers?: ((tenant: string) => AnswerLevel) | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
-  /** Requests in flight, whatever the endpoints may have. (Default: 1,024) */
+  /** Maximum number of requests in flight, whatever the endpoints' own limits. (Default: 1,024) */
   readonly maxInFlight?: number | undefined
   /**
-   * Bodies in memory, bytes: an eighth for what is routed, an eighth for what is attempted from there, a
-   * quarter for what the queues hand out, and half for what comes late or lasts. (Default: 128 MiB)
+   * Maximum size of bodies in memory, bytes: an eighth for routing, an eighth for direct delivery,
+   * a quarter for messages pulled from the queues, and half for bodies read from backlogs and slow
+   * deliveries. (Default: 128 MiB)
    */
   readonly maxBytes?: number | undefined
-  /** Messages that one endpoint's backlog takes. (Default: 1,000,000) */
+  /** Maximum number of messages in one endpoint's backlog. (Default: 1,000,000) */
   readonly maxBacklog?: number | undefined
-  /** How often alerts about endpoints are judged, ms; those about tenants and the system a third as often. (Default: 5 s) */
+  /**
+   * Pause between evaluations of endpoint alerts, ms; alerts about tenants and the system are
+   * evaluated a third as often. (Default: 5 s)
+   */
   readonly alertEvery?: number | undefined
-  /** How often owners look for backlogs that they do not know of, ms. (Default: 1 min) */
+  /** Pause between searches of owners for unknown backlogs, ms. (Default: 1 min) */
   readonly findEvery?: number | undefined
-  /** Waiting in a partition by NAK, beyond which schedules are used. (Default: 20,000) */
+  /**
+   * Maximum number of deliveries in a partition that wait by NAK; beyond it, schedules are used.
+   * (Default: 20,000)
+   */
   readonly maxWaiting?: number | undefined
   /**
-   * How long nobody delivers what a worker had that has died, ms; the same for all workers.
-   * (Default: 10 s)
+   * How long nobody delivers in the partitions of a worker that has died, ms; must be the same for
+   * all workers. (Default: 10 s)
    */
   readonly leaseTtl?: number | undefined
 }
 
-/** A worker that runs, and that the others know of. */
+/** A running worker that has joined the cluster. */
 export interface Worker {
   /**
-   * Stops politely: takes no more, finishes what is in flight, gives back the rest. What is not
-   * finished in time is cut off; its messages come back to the next worker.
+   * Stops gracefully: pulls no more, finishes requests in flight, and releases the rest. Work that
+   * is not finished in time is cancelled; the next owner receives its messages again.
    */
   readonly stop: Effect.Effect<void>
   /**
-   * Waits until it delivers in all partitions that are its share, and says which those are: none
-   * where there are more workers than partitions.
+   * Waits until the worker delivers in all partitions that are assigned to it, and returns these:
+   * none if there are more workers than partitions.
    */
   readonly delivering: Effect.Effect<ReadonlyArray<number>>
-  /** Fails when it has stopped because it could not go on. */
+  /** Fails when the worker has stopped because it could not continue. */
   readonly refused: Effect.Effect<never, WorkerRefused>
 }
 
 const defaultStopWithin = 30_000
 const defaultAlertEvery = 5_000
-/** Pause before a part of a worker that failed begins again, ms. */
+/** Pause before a failed part of a worker is restarted, ms. */
 const retryPauseMs = 1_000
 
-/** Reads what a worker must know, and makes it known to the others. */
+/** Reads the layout and the endpoints, and joins the cluster. */
 const enter = Effect.fnUntraced(function* (
   owner: Owner,
   roles: ReadonlyArray<Role>,
@@ -104,17 +116,18 @@ const enter = Effect.fnUntraced(function* (
   const { epoch } = yield* refuseChange
   const layout = yield* readLayout
   const mayReturn = refuseNewLayout(epoch)
-  // Before the first sign of life: while 100,000 endpoints are read the next ones may come too late.
+  // Before the first heartbeat: while 100,000 endpoints are read, the next ones may come too late.
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
   const membership = yield* join({ owner, roles, load, mayReturn })
-  // Whoever changes the layout looks for workers after it has said so: one of both sees the other.
+  // Whoever changes the layout announces that and then looks for workers: one of the two sees the
+  // other.
   yield* mayReturn
   return { epoch, layout, membership, services }
 })
 
 /**
- * Starts a worker, which runs until it is stopped, cannot go on, or the scope closes. Fails where
- * a worker with its id is alive.
+ * Starts a worker, which runs until it is stopped, cannot continue, or the scope closes. Fails if a
+ * live worker has its id.
  */
 export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) {
   const owner: Owner = {
@@ -151,7 +164,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   )
   const within = options.stopWithin ?? defaultStopWithin
   const { connection } = yield* Broker
-  // What is finished then, nobody could be told of.
+  // Without a connection, results could not be recorded.
   const cancelled = Effect.andThen(
     Effect.promise(() => connection.closed()),
     Fiber.interruptAll(fibers)
@@ -189,9 +202,9 @@ interface Node {
   readonly options: WorkerOptions
   readonly layout: Layout
   readonly owner: Owner
-  /** A new id for each request really made. */
+  /** Returns a new id for each request that is made. */
   readonly nextId: () => string
-  /** In which it delivers at the moment. */
+  /** Partitions in which the worker delivers now. */
   readonly owned: Map<number, Partition>
   readonly membership: Membership
   readonly stopping: () => boolean
@@ -206,7 +219,10 @@ const loadOf = (owned: ReadonlyMap<number, Partition>) =>
     )
   )
 
-/** Does its part until the worker stops: again when it ends, and after a pause when it fails. */
+/**
+ * Runs a part of the worker until the worker stops: again when it ends, and after a pause when it
+ * fails.
+ */
 const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>) => {
   const once = Effect.scoped(part).pipe(
     Effect.catchCauseIf(
@@ -225,7 +241,10 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
   })
 }
 
-/** Routes events; what goes to its own partitions it may attempt, or keep back, at once. */
+/**
+ * Routes events. Deliveries for the worker's own partitions may be attempted directly, or stored in
+ * the backlog at once.
+ */
 const route = ({ layout, options, owned, stopping }: Node) =>
   runRouter({
     worker: options.id,
@@ -239,7 +258,7 @@ const route = ({ layout, options, owned, stopping }: Node) =>
     }
   })
 
-/** Delivers in the partitions that are its share, whichever those are. */
+/** Delivers in the partitions that are assigned to this worker. */
 const deliverShare = Effect.fnUntraced(function* (node: Node) {
   const { layout, options, owned } = node
   const agentOf = yield* makeAgents({
@@ -317,7 +336,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     yield* Effect.forkScoped(wakeEnded(index, deadLetters))
     yield* Effect.forkScoped(advanceWatermark(partition, historyPosition, holds, layout.ackWait))
     yield* partition.prepare
-    // Somebody must look at all of it, and each partition has one owner.
+    // System alerts need a single evaluator: the owner of partition 0.
     if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })
     begun()
     yield* partition.deliverAll

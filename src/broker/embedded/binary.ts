@@ -22,20 +22,23 @@ export class BrokerBinaryError extends Schema.TaggedError<BrokerBinaryError>()(
   { message: Schema.String }
 ) {}
 
-/** A nats-server that is there and new enough. */
+/** A nats-server binary that exists and is new enough. */
 export interface NatsServerBinary {
   readonly path: string
   readonly version: string
-  /** "NATS_SERVER", "PATH", "cache", or the name of the source it was just obtained from. */
+  /** "NATS_SERVER", "PATH", "cache", or the name of the source that it was just fetched from. */
   readonly from: string
 }
 
 export interface FindNatsServerOptions {
-  /** Takes the lines that tell what is going on. (Default: they go to stderr) */
+  /** Receives progress lines. (Default: they go to stderr) */
   readonly onProgress?: Progress
   /** (Default: process.env) */
   readonly env?: NodeJS.ProcessEnv
-  /** Asked in turn where the machine has none. (Default: Debian, the project's release, Homebrew) */
+  /**
+   * Sources to try in order if the machine has no usable binary. (Default: Debian, the project's
+   * release, Homebrew)
+   */
   readonly sources?: ReadonlyArray<Source>
 }
 
@@ -53,7 +56,7 @@ const versionOf = (path: string): Effect.Effect<SemVer.SemVer, ObtainFailed> =>
 
 const newEnough = SemVer.isGreaterThanOrEqualTo(SemVer.parseUnsafe(oldestUsable))
 
-/** The binary at `path` if it can be used; the failure is a clause that says why not. */
+/** Returns the binary at `path` if it is usable; the failure is a clause that says why not. */
 const usable = Effect.fnUntraced(function* (path: string, from: string) {
   const version = yield* versionOf(path)
   if (!newEnough(version))
@@ -85,8 +88,8 @@ const attempt = <A>(what: () => Promise<A>) =>
   })
 
 /**
- * Fetches from one source into the cache. What is under the final name is always complete and has
- * been run once: others may be fetching at the same time, and the last rename wins.
+ * Fetches from one source into the cache. The file under the final name is always complete and has
+ * been run once: other processes may fetch at the same time, and the last rename wins.
  */
 const obtainFrom = (source: Source, cache: string, progress: Progress) =>
   Effect.acquireUseRelease(
@@ -111,12 +114,12 @@ const obtainFrom = (source: Source, cache: string, progress: Progress) =>
   )
 
 /**
- * A nats-server of at least 2.12: the one that NATS_SERVER names, else the first usable one in
- * PATH, else the one kept in the cache (`petrel` in XDG_CACHE_HOME, or in the platform's place for
- * caches), else one obtained now and kept there.
+ * Finds a nats-server of at least 2.12. The order is: the one that NATS_SERVER names, the first
+ * usable one in PATH, the one in the cache (`petrel` in XDG_CACHE_HOME or the platform's cache
+ * directory), one that is fetched now and cached.
  *
- * A NATS_SERVER that cannot be used is an error; anything else that cannot is passed over with a
- * line of progress.
+ * Fails if NATS_SERVER names an unusable binary. Other unusable binaries are skipped with a
+ * progress line.
  */
 export const findNatsServer = Effect.fnUntraced(function* (
   options: FindNatsServerOptions = {}

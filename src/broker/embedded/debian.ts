@@ -4,10 +4,10 @@ import { Effect } from "effect"
 import type { Source } from "./source.ts"
 import { ObtainFailed, run } from "./source.ts"
 
-/** A Debian mirror as this machine's own apt sources name it. */
+/** A Debian mirror from this machine's apt sources. */
 export interface Mirror {
   readonly uri: string
-  /** The Signed-By field as it stands: paths of keyrings, or a key with its continuation lines. */
+  /** The verbatim Signed-By field: paths of keyrings, or a key with its continuation lines. */
   readonly signedBy?: string
 }
 
@@ -66,11 +66,11 @@ const mirrorInList = (text: string, suites: ReadonlyArray<string>): Mirror | und
 }
 
 /**
- * The first mirror of Debian's main archive among apt's source files.
+ * Returns the first mirror of Debian's main archive in apt's source files.
  *
  * @param files name and text, in apt's order; `.sources` is deb822, `.list` one line per source.
- * @param codename the release this machine runs ("trixie"), by which the main archive is known
- *   from those for updates, security and others.
+ * @param codename the release that this machine runs ("trixie"). It tells the main archive from
+ * those for updates, security and others.
  */
 export const findMirror = (
   files: ReadonlyArray<{ readonly name: string; readonly text: string }>,
@@ -102,7 +102,10 @@ const osRelease = async () => {
   return { id: value("ID"), codename: value("VERSION_CODENAME") }
 }
 
-/** Hooks of the machine's own apt would tidy its caches after our update: they are cleared. */
+/**
+ * The configuration clears the hooks of the machine's own apt, which would tidy its caches after
+ * this update.
+ */
 const aptConfig = (directory: string) => `#clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -130,7 +133,7 @@ const aptSources = (mirror: Mirror, signedBy: string | undefined) =>
 const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 const prepare = async (directory: string, mirror: Mirror) => {
-  // Run as root, apt fetches as the user _apt, who must be able to get here.
+  // When run as root, apt fetches as the user _apt, who must be able to enter the directory.
   await chmod(directory, 0o755)
   await mkdir(join(directory, "state/lists/partial"), { recursive: true })
   await mkdir(join(directory, "cache/archives/partial"), { recursive: true })
@@ -141,11 +144,11 @@ const prepare = async (directory: string, mirror: Mirror) => {
 }
 
 /**
- * Debian's package from sid, which has no dependencies that older releases lack. It comes from
- * the mirror this machine uses, and apt checks its signature, but sources list, state and cache
- * are temporary ones: nothing is installed, nothing of apt's own changes, and root is not needed.
+ * Debian's package from sid, which has no dependencies that older releases lack. It comes from the
+ * mirror that this machine uses, and apt checks its signature. Sources list, state and cache are
+ * temporary: nothing is installed, apt's own files do not change, and root is not needed.
  *
- * @param aptDirectory where the machine's sources are. (Default: /etc/apt)
+ * @param aptDirectory directory of the machine's sources. (Default: /etc/apt)
  */
 export const debianPackage = (aptDirectory = "/etc/apt"): Source => ({
   name: "Debian's package",

@@ -19,21 +19,24 @@ export class BrokerStartError extends Schema.TaggedError<BrokerStartError>()("Br
 }) {}
 
 export interface EmbeddedOptions {
-  /** For clients; 0 takes a free one. */
+  /** Client port; 0 picks a free one. */
   readonly port: number
-  /** Holds the store, the generated configuration and the log; made if it is missing. */
+  /** Directory of the store, the generated configuration and the log; created if it is missing. */
   readonly dataDir: string
-  /** Without a token the broker lets everybody in: anything but loopback is open to all. (Default: 127.0.0.1) */
+  /**
+   * Listen address. Without a token the broker accepts everybody: any address but loopback is open
+   * to all. (Default: 127.0.0.1)
+   */
   readonly host?: string | undefined
-  /** What each client must give; letters, digits, - or _. (Default: nothing) */
+  /** Token that clients must present; letters, digits, - or _. (Default: none) */
   readonly token?: string | undefined
-  /** Bytes, headers included. (Default: 1 MiB) */
+  /** Maximum size of a message, bytes, headers included. (Default: 1 MiB) */
   readonly maxPayload?: number | undefined
-  /** Bytes that the store may take. (Default: what nats-server takes, three quarters of the free disk) */
+  /** Maximum size of the store, bytes. (Default: nats-server's, three quarters of the free disk) */
   readonly maxStore?: number | undefined
-  /** A nats-server to run. (Default: what findNatsServer finds) */
+  /** Path of the nats-server to run. (Default: the one that findNatsServer finds) */
   readonly binary?: string | undefined
-  /** How long starting may take; a large store is read first. (Default: 2 minutes) */
+  /** Time-out of the start; a large store is read first. (Default: 2 minutes) */
   readonly startTimeout?: Duration.Input | undefined
   readonly onProgress?: Progress | undefined
 }
@@ -41,13 +44,16 @@ export interface EmbeddedOptions {
 export interface EmbeddedBroker {
   readonly url: string
   readonly pid: number
-  /** Waits for the broker's end, whoever brought it about; its exit code, 128 + n after signal n. */
+  /**
+   * Waits until the broker has exited, for whatever reason, and returns its exit code; 128 + n
+   * after signal n.
+   */
   readonly exited: Effect.Effect<number>
 }
 
 /**
- * Runs a broker as long as standard input's stand-in, descriptor 3, is open at the other end: it
- * goes when Petrel lets go of it, and just as well when Petrel is killed.
+ * Shell script that runs a broker as long as the other end of descriptor 3 is open. The broker
+ * stops when Petrel closes its end, and also when Petrel is killed.
  */
 const keeper = `"$@" 3<&- & server=$!
 (read -r line <&3; kill -TERM "$server") 2>/dev/null & reader=$!
@@ -86,7 +92,10 @@ pid_file: ${JSON.stringify(join(dataDir, "nats-server.pid"))}
 ports_file_dir: ${JSON.stringify(dataDir)}
 ${authorization(options)}`
 
-/** A quarter of what this machine or container has, in bytes, between 256 MiB and 4 GiB. */
+/**
+ * Memory limit of the broker: a quarter of the memory of this machine or container, in bytes,
+ * between 256 MiB and 4 GiB.
+ */
 const memoryLimit = (): number => {
   const constrained = process.constrainedMemory()
   const available = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
@@ -96,8 +105,9 @@ const memoryLimit = (): number => {
 const read = (path: string) => readFile(path, "utf8").catch(() => undefined)
 
 /**
- * nats-server does not lock its store, and two on one store ruin it. The broker of a Petrel that
- * was killed a moment ago is on its way out: it is waited for. One that stays has an owner.
+ * Waits for the former broker of a data directory to exit. nats-server does not lock its store, and
+ * two on one store corrupt it. The broker of a Petrel that was just killed is about to exit; one
+ * that stays belongs to a running Petrel.
  */
 const awaitFormerBroker = Effect.fnUntraced(function* (
   dataDir: string,
@@ -127,7 +137,7 @@ const prepare = async (options: EmbeddedOptions, dataDir: string, config: string
   for (const name of await readdir(dataDir))
     if (name.endsWith(".ports")) await rm(join(dataDir, name), { force: true })
   await rm(join(dataDir, "nats-server.pid"), { force: true })
-  // Written anew, for a file that is there keeps its mode.
+  // Remove the file first: an existing file keeps its mode.
   await rm(config, { force: true })
   await writeFile(config, configuration(options, dataDir), { mode: 0o600 })
   const log = join(dataDir, "nats-server.log")
@@ -149,7 +159,7 @@ const launch = (binary: string, config: string, log: string) =>
   Effect.suspend(() => {
     const exited = Deferred.makeUnsafe<number>()
     const output = openSync(log, "a")
-    // A process group of its own: Ctrl-C is for Petrel, which stops the broker last.
+    // Its own process group: Ctrl-C is for Petrel, which stops the broker last.
     const child = spawn("sh", ["-c", keeper, "petrel-broker", binary, "-c", config], {
       detached: true,
       stdio: ["ignore", output, output, "pipe"],
@@ -185,7 +195,7 @@ const Ports = Schema.fromJsonString(Schema.Struct({ nats: Schema.NonEmptyArray(S
 
 const portsFile = /_(\d+)\.ports$/
 
-/** Where the broker listens by its own account, once it has written that down completely. */
+/** Returns the broker's pid and port from its ports file; undefined until the file is complete. */
 const listening = async (dataDir: string) => {
   for (const name of await readdir(dataDir)) {
     const pid = portsFile.exec(name)?.[1]
@@ -196,7 +206,7 @@ const listening = async (dataDir: string) => {
   return undefined
 }
 
-/** Whether a NATS server greets on that port. */
+/** True if a NATS server sends its greeting on the port. */
 const greets = (host: string, port: number) =>
   new Promise<boolean>((done) => {
     const socket = connect(port, host)
@@ -224,13 +234,13 @@ const reachableAt = (host: string) => {
 }
 
 /**
- * Starts a broker with JetStream for as long as the scope lasts, and waits until it takes
- * connections. It does not get the terminal's Ctrl-C, and it does not outlive this process, even
- * one that is killed. Closing the scope stops it and waits for its end; after 5 seconds it is
- * killed.
+ * Starts a broker with JetStream, which runs until the scope closes, and waits until it accepts
+ * connections. The broker does not receive the terminal's Ctrl-C. It does not outlive this process,
+ * even if this process is killed. Closing the scope stops the broker and waits for its exit; after
+ * 5 seconds the broker is killed.
  *
- * Fails where the port is taken, where the data directory is in use by a broker that another
- * Petrel runs, and where there is no usable nats-server.
+ * Fails if the port is taken, if the data directory is in use by the broker of another Petrel, or
+ * if there is no usable nats-server.
  */
 export const startEmbedded = Effect.fnUntraced(function* (
   options: EmbeddedOptions

@@ -6,7 +6,10 @@ import { run } from "./source.ts"
 const installTimeoutMs = 600_000
 const prefixTimeoutMs = 30_000
 
-/** Homebrew's formula, where Homebrew is used: it is installed for the user, as by hand. */
+/**
+ * Homebrew's formula, if Homebrew is installed. It is installed for the user, like a manual `brew
+ * install`.
+ */
 export const homebrewFormula = (
   platform: string = process.platform,
   env: NodeJS.ProcessEnv = process.env

@@ -5,8 +5,8 @@ const codeOf = (error: unknown) =>
   error instanceof Error && "code" in error ? error.code : undefined
 
 /**
- * Makes a directory and those above it that are missing. Node's own recursive mkdir never ends
- * where the system denies that a parent exists which it has just made, as under /proc.
+ * Creates a directory and its missing parents. Node's own recursive mkdir never ends if the system
+ * denies that a parent exists right after its creation, as under /proc.
  */
 export const makeDirectory = async (path: string): Promise<void> => {
   try {

@@ -9,8 +9,8 @@ const commandLine = async (pid: number): Promise<string> => {
 }
 
 /**
- * Whether the process `pid` is alive and was started with `argument`. A pid alone says little: it
- * may have been given to another program since it was written down.
+ * True if the process `pid` is alive and was started with `argument`. A pid alone proves little:
+ * the system may have reused it since.
  */
 export const runsWith = async (pid: number, argument: string): Promise<boolean> =>
   (await commandLine(pid)).includes(argument)

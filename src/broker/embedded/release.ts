@@ -9,18 +9,19 @@ const connectTimeoutMs = 5_000
 const stallTimeoutMs = 10_000
 const extractTimeoutMs = 30_000
 
-/** Which release is fetched, from where, and what its archives must hash to. */
+/** A release: where it is fetched from, and the checksums of its archives. */
 export interface Release {
   readonly version: string
   readonly baseUrl: string
-  /** SHA-256 in hex, by NATS' name of the platform. */
+  /** SHA-256 in hex, by NATS's name of the platform. */
   readonly sha256: Readonly<Record<string, string>>
 }
 
 /**
- * The release with pinned sums. The Linux sums are those that the NATS project builds its own
- * container images of this release with. The macOS sums are from a third party, which agrees with
- * the project on the Linux ones; were one wrong, the download would be refused.
+ * The release that is fetched, with pinned checksums. The Linux checksums are those with which the
+ * NATS project builds its own container images of this release. The macOS checksums are from a
+ * third party, which agrees with the project on the Linux ones; if one were wrong, the download
+ * would be rejected.
  */
 export const pinnedRelease: Release = {
   version: "2.15.0",
@@ -42,7 +43,7 @@ const architectures: Readonly<Record<string, string>> = {
   ppc64: "ppc64le"
 }
 
-/** NATS' name of a platform that Node names by `platform` and `arch`. */
+/** Returns NATS's name of a platform from Node's `platform` and `arch`. */
 export const platformName = (platform: string, arch: string): string =>
   `${platform}-${architectures[arch] ?? arch}`
 
@@ -52,7 +53,7 @@ const rootCause = (error: unknown): string => {
 }
 
 const download = async (url: string, progress: Progress, signal: AbortSignal): Promise<Buffer> => {
-  // Only who has no broker yet needs it; it is large.
+  // Imported only when needed: the module is large, and most runs download nothing.
   const { EnvHttpProxyAgent, fetch } = await import("undici")
   const dispatcher = new EnvHttpProxyAgent({
     connect: { timeout: connectTimeoutMs },
@@ -83,8 +84,8 @@ const download = async (url: string, progress: Progress, signal: AbortSignal): P
 }
 
 /**
- * The NATS project's release archive for this platform, refused where its SHA-256 is not the
- * pinned one. Obeys HTTPS_PROXY and NO_PROXY. Nothing for platforms without a pinned sum.
+ * The NATS project's release archive for this platform, rejected if its SHA-256 is not the pinned
+ * one. Obeys HTTPS_PROXY and NO_PROXY. Yields nothing for platforms without a pinned checksum.
  */
 export const releaseArchive = (
   release: Release = pinnedRelease,

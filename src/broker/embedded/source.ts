@@ -3,20 +3,22 @@ import { execFile } from "node:child_process"
 import { createInterface } from "node:readline"
 import { Effect, Schema } from "effect"
 
-/** Why a source did not yield a nats-server: a clause that fits into a longer sentence. */
+/**
+ * A source failed to yield a nats-server. The message is a clause that fits into a longer sentence.
+ */
 export class ObtainFailed extends Schema.TaggedError<ObtainFailed>()("ObtainFailed", {
   message: Schema.String
 }) {}
 
-/** Takes one line of progress, without a line feed. */
+/** Receives one line of progress, without a line feed. */
 export type Progress = (line: string) => void
 
-/** Somewhere a nats-server can be had from. */
+/** A source of the nats-server binary. */
 export interface Source {
   readonly name: string
   /**
-   * Fetches into `directory`, an empty temporary one, and answers with the binary's path;
-   * or with undefined where this source has nothing for this kind of machine.
+   * Fetches into `directory`, an empty temporary one, and returns the path of the binary; undefined
+   * if this source has nothing for this kind of machine.
    */
   readonly obtain: (
     directory: string,
@@ -32,8 +34,8 @@ const whyItFailed = (error: ExecFileException, stderr: string, timeoutMs: number
 }
 
 /**
- * Runs a program to its end and answers with its stdout. An interruption kills the program.
- * Fails with the last line of its stderr, or where it takes longer than `timeoutMs`.
+ * Runs a program and returns its stdout. An interruption kills the program. Fails with the last
+ * line of its stderr, or if it takes longer than `timeoutMs`.
  */
 export const run = (
   command: string,
