@@ -6,8 +6,8 @@ import { concerning, parseFact } from "./read.ts"
 
 /**
  * Reads all facts about an event and an endpoint, including the plan, in the order of the history.
- * The history has no index by event, so this scans all facts of the tenant. One pass with one filter,
- * and parsing only texts that name the event, keep it affordable.
+ * The history has no index by event, so this scans all facts of the tenant. One pass with one
+ * filter, and parsing only texts that name the event, keep it affordable.
  *
  * @param event its id, or `evt_` + its sequence, which works for every event.
  */

@@ -137,7 +137,7 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
 })
 
 /**
- * Returns the highest sequence of an event whose plan was recorded since a time; 0 if there is none.
+ * Returns the highest sequence of an event whose plan was recorded since a time; 0 if none was.
  *
  * Events are planned in order, except for those in flight. So it is enough to read as many plans
  * from the end of the history as there may be events in flight, and one more.
