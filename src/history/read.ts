@@ -49,9 +49,9 @@ export const parseFact = (text: string, seq: number): Option.Option<StoredFact> 
 const frequent: ReadonlySet<FactKind> = new Set(["routed", "delivered", "attempt-failed"])
 
 /**
- * Filters by kind only for rare kinds, whose few facts the broker finds by its index. With
- * thousands of subjects, a filter of single tokens costs the broker 80 µs a fact that passes, times
- * the number of filters; reading all facts costs 6 µs each.
+ * Across all tenants, filters by kind only for rare kinds, whose few facts the broker finds by its
+ * index. With thousands of subjects, a filter of single tokens costs the broker 80 µs a fact that
+ * passes, times the number of filters; reading all facts costs 6 µs each.
  */
 const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string> => {
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"

@@ -6,7 +6,7 @@ import type { Delivery } from "../../domain/delivery.ts"
 export interface BackpressureLimits {
   /** In its queue, which it shares with others. (Default: 1,000) */
   readonly queue: number
-  /** In its queue and its backlog, which holds at most 1,000,000. (Default: 10,000) */
+  /** In its queue and its backlog, which holds 1,000,000 with new events. (Default: 10,000) */
   readonly all: number
 }
 
