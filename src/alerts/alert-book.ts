@@ -7,23 +7,23 @@ import type { LiveEndpoint } from "../endpoints/live-endpoint.ts"
 import { AlertWindow } from "../policy/alert-window.ts"
 import type { Thresholds } from "./thresholds.ts"
 
-/** How often what is over is looked for, ms. */
+/** Interval between removals of expired pages, ms. */
 const tidyPause = 60_000
 
-/** What is known of an endpoint that had attempts or dead letters within its window. */
+/** Counters of an endpoint that had attempts or dead letters within its window. */
 export interface AlertPage {
   readonly generation: string
   readonly window: AlertWindow
-  /** Something has happened since it was looked at. */
+  /** True if something was counted since the last look. */
   touched: boolean
-  /** Attempts that failed since the last one that did not. */
+  /** Failed attempts since the last success. */
   failuresInRow: number
   /** Of the last failure. */
   lastStatus: number | undefined
   lastError: string | undefined
 }
 
-/** What alerts are made of in one partition: how deliveries went lately, by endpoint and by tenant. */
+/** Recent outcomes in one partition, by endpoint and by tenant, from which alerts are judged. */
 export class AlertBook {
   readonly #thresholds: Thresholds
   readonly #pages = new Map<string, AlertPage>()
@@ -35,7 +35,7 @@ export class AlertBook {
     this.#thresholds = thresholds
   }
 
-  /** @param progress what was known of the delivery before this attempt. */
+  /** @param progress the delivery's progress before this attempt. */
   answered(
     { config, key }: Pick<LiveEndpoint, "config" | "key">,
     { began, tenant, type }: Pick<Delivery, "began" | "tenant" | "type">,
@@ -52,11 +52,11 @@ export class AlertBook {
       page.lastStatus = result.status
       page.lastError = result.error?.message
     }
-    // What becomes of an alert must not be the reason of another.
+    // The delivery of an alert's own event must not raise another alert.
     if (!isOwnType(type)) this.#tenantOf(tenant).attempt(made)
   }
 
-  /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
+  /** Counts a delivery that was dead-lettered at a time (ms since the epoch), with its progress. */
   onDeadLettered(
     delivery: Pick<Delivery, "endpoint" | "generation" | "tenant" | "type">,
     { firstAttemptAt }: Pick<Progress, "firstAttemptAt">,
@@ -84,7 +84,7 @@ export class AlertBook {
     return this.#tenants.keys()
   }
 
-  /** The keys of endpoints of which there is something new since this was asked last. */
+  /** Returns the keys of endpoints with news since the last call. */
   takeTouched(at: number): ReadonlyArray<string> {
     if (at >= this.#tidyAt) this.#tidy(at)
     const touched = this.#touched
@@ -110,7 +110,7 @@ export class AlertBook {
   ): AlertPage {
     const known = this.#pages.get(key)
     const over = this.#thresholds.endpoint(tenant, choice).window
-    // One that was made again under the same name begins anew.
+    // An endpoint that was created again under the same name starts from zero.
     if (known?.generation === generation && known.window.over === over) return known
     const page: AlertPage = {
       generation,

@@ -5,19 +5,19 @@ import { readEntry } from "../cluster/kv-entry.ts"
 import type { AlertRecord, AlertSubject } from "./alert-store.ts"
 import { alertKey, listAlerts, nothingRaised, parseRecord } from "./alert-store.ts"
 
-/** What is raised about something, in the memory of the one who judges it. */
+/** The alerts raised about one subject, in the memory of the worker that judges it. */
 export interface AlertEntry extends AlertSubject {
   record: AlertRecord
-  /** What the next write has to expect; 0 where nothing was ever stored. */
+  /** Revision that the next write expects; 0 if nothing was ever stored. */
   revision: number
-  /** A write whose end nobody knows may have been stored. */
+  /** True if a write with an unknown result may have been stored. */
   uncertain: boolean
 }
 
 /**
- * What the bucket holds of the alerts that somebody judges, in memory.
+ * A copy in memory of the bucket's alerts that this worker judges.
  *
- * @param keys of which ones, as a subject, and of which subjects among them, a predicate.
+ * @param keys the keys as a subject filter, and a predicate on the subjects among them.
  */
 export const makeAlertEntries = Effect.fnUntraced(function* (
   keys: string,
@@ -42,7 +42,7 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
     else entries.delete(key)
   }
 
-  /** What somebody else has written stands. */
+  /** Takes over what another worker has written. */
   const readAgain = Effect.fnUntraced(function* (entry: AlertEntry) {
     const { revision, text } = yield* readEntry(bucket, alertKey(entry))
     entry.record = (text === undefined ? undefined : parseRecord(text)) ?? nothingRaised
@@ -51,7 +51,7 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
     keep(entry)
   })
 
-  /** False where it is not known to be stored: then it is judged anew, from what is stored. */
+  /** Returns false if the write may have failed. The caller judges again from the stored record. */
   const write = Effect.fnUntraced(function* (entry: AlertEntry, record: AlertRecord) {
     const key = alertKey(entry)
     const isEmpty = record.raised.length === 0 && record.untold === undefined
@@ -62,7 +62,7 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
     )
     if (stored._tag === "Success") {
       entry.record = record
-      // A mark that something was erased ends by itself.
+      // The marker of a deleted key expires.
       entry.revision = stored.success.seq
       keep(entry)
       return true
@@ -76,22 +76,22 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
   const listMine = Effect.map(listAlerts(keys), (found) => found.filter(isMine))
 
   return {
-    /** A new one where nothing is raised: it is kept once something is. */
+    /** Returns a new entry if nothing is raised; it is kept once something is. */
     of: entryOf,
     all: (): ReadonlyArray<AlertEntry> => [...entries.values()],
-    /** Takes in what is raised already. */
+    /** Loads the alerts that are raised already. */
     load: Effect.map(listMine, (found) => {
       for (const { endpoint, record, revision, tenant } of found)
         keep({ tenant, endpoint, record, revision, uncertain: false })
     }),
     /**
-     * Takes in what is not as it is remembered: a write of a former judge, made before it knew that
-     * it is none any more, may come after everything was loaded.
+     * Loads records that differ from memory: a former judge that has not noticed its loss of
+     * ownership may write after `load`.
      */
     refresh: Effect.gen(function* () {
       const found = new Map((yield* listMine).map((stored) => [alertKey(stored), stored]))
       const subjects = new Map<string, AlertSubject>([...entries, ...found])
-      // A copy of the bucket may be behind: what differs is read from the leader.
+      // A replica may lag, so differing records are read from the leader.
       for (const [key, subject] of subjects)
         if (entries.get(key)?.revision !== found.get(key)?.revision)
           yield* readAgain(entryOf(subject))

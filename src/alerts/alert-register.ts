@@ -31,7 +31,7 @@ export interface RegisterOptions {
   readonly nextId: () => string
   /** True while this worker is the one to judge. */
   readonly holds: () => boolean
-  /** For how long the history knows an id, ms. */
+  /** The history's dedupe window, ms. */
   readonly dedupe: number
 }
 
@@ -50,9 +50,9 @@ export interface Found {
 }
 
 /**
- * Raises alerts and clears them, each once, whoever judges: what is raised is written by
- * compare-and-set before it is told, together with what is to be told. Whoever takes over tells it
- * where the former one has not.
+ * Raises and clears alerts, each once, even if the judge changes. A change is written to the bucket
+ * by compare-and-set, together with its fact, before the fact is appended. The next judge appends
+ * the fact if the former one has not.
  */
 export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterOptions) {
   const { ask, jsm, names, publisher } = yield* Broker
@@ -63,7 +63,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
   const entries = yield* makeAlertEntries(options.keys, options.isMine)
   let looks = 0
 
-  /** Whether the history has the latest fact of an entry: nobody but its judge tells there. */
+  /** Whether the history has the latest fact of an entry. Only the judge appends to its subject. */
   const isTold = ({ alert, endpoint, kind, tenant }: Fact) =>
     ask("look for an alert", () =>
       jsm.streams.getMessage(names.history, {
@@ -77,9 +77,9 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     )
 
   /**
-   * Publishes an event of the alert, where the tenant has somebody who wants it. It may come twice
-   * after a crash, with the same id. No event is made of what is about one who gets them: an alert
-   * that cannot be delivered would bring forth the next.
+   * Publishes an event of the alert if an endpoint of the tenant wants it. A crash may repeat the
+   * event, with the same id. An alert about an endpoint that receives such events publishes none:
+   * an alert that cannot be delivered would raise the next.
    */
   const publish = (fact: Fact): Effect.Effect<unknown, PublishError> => {
     const { alert, at, endpoint, kind, tenant } = fact
@@ -107,7 +107,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     ])
   }
 
-  /** @param tried whether somebody may have told it before. */
+  /** @param tried whether the fact may have been appended before. */
   const tell = Effect.fnUntraced(function* (entry: AlertEntry, tried: boolean) {
     const { untold, ...rest } = entry.record
     if (untold === undefined) return
@@ -191,7 +191,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     return { ...record, untold } satisfies AlertRecord
   }
 
-  /** Does what a reading asks for; where somebody else has written, by what that one wrote. */
+  /** Applies the change that a reading asks for, to the other's record if a write conflicts. */
   const judge = Effect.fnUntraced(function* (subject: AlertSubject, found: Found) {
     const entry = entries.of(subject)
     for (let tries = 0; tries < 2 && options.holds(); tries++) {
@@ -204,12 +204,12 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
   })
 
   return {
-    /** Takes in what is raised already. */
+    /** Loads the alerts that are raised already. */
     load: entries.load,
     judge,
     /**
-     * To be called at the beginning of each look: goes on with what was begun, by this one or a former
-     * one, and was not told.
+     * Called at the beginning of each look. Appends the facts of changes that this judge or a
+     * former one has stored and not yet recorded in the history.
      */
     resume: Effect.gen(function* () {
       if (looks++ % refreshEvery === refreshEvery - 1) yield* entries.refresh
@@ -227,7 +227,7 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
 
 export type AlertRegister = Effect.Success<ReturnType<typeof makeAlertRegister>>
 
-/** The same for each try: the history stores it once. */
+/** Message id of an alert's fact: equal for each try, so the history stores it once. */
 const factId = ({ alert, kind }: Fact): string =>
   `${alert?.id}.${kind === "alert-raised" ? "raised" : "cleared"}`
 

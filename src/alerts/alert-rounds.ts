@@ -1,11 +1,11 @@
 import { Cause, Effect, Schedule } from "effect"
 
-/** Pause before what was raised before is read again, where it could not be read, ms. */
+/** Pause between tries to load the raised alerts, ms. */
 const retryPauseMs = 1_000
 
 /**
- * Looks every so often (ms), once `load` has succeeded, for as long as the scope lives. A look that
- * fails is told of, and the next one comes all the same.
+ * Looks at an interval (ms) once `load` has succeeded, for as long as the scope lives. Logs a look
+ * that fails, and continues with the next.
  */
 export const lookAgainAndAgain = <E1, E2, R1, R2>(
   load: Effect.Effect<void, E1, R1>,

@@ -12,10 +12,10 @@ export interface AlertSubject {
   readonly endpoint: string
 }
 
-/** The system as what alerts are about. */
+/** The subject of alerts about the system. */
 export const theSystem: AlertSubject = { tenant: nobody, endpoint: nobody }
 
-/** Which of the three it is. */
+/** Whether the subject is an endpoint, a tenant or the system. */
 export const aboutOf = ({ endpoint, tenant }: AlertSubject): Alert["about"] => {
   if (endpoint !== nobody) return "endpoint"
   return tenant === nobody ? "system" : "tenant"
@@ -24,7 +24,7 @@ export const aboutOf = ({ endpoint, tenant }: AlertSubject): Alert["about"] => {
 /** Which alerts are raised about something: the value under `alertKey` in the bucket of alerts. */
 export const AlertRecord = Schema.Struct({
   v: Schema.Literal(1),
-  /** Of the endpoint that is meant: one made again under the same name begins anew. */
+  /** The endpoint's generation: a new endpoint under the same name starts without alerts. */
   generation: Schema.optionalKey(Schema.String),
   raised: Schema.Array(Alert),
   /** The latest change, until it is in the history. */
@@ -48,7 +48,7 @@ export const alertKey = (subject: AlertSubject): string => {
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(AlertRecord))
 
-/** A stored record; undefined where it is none that this version can read. */
+/** Parses a stored record; undefined if this version cannot read it. */
 export const parseRecord = (text: string): AlertRecord | undefined =>
   Option.getOrUndefined(decodeRecord(text))
 
@@ -117,7 +117,7 @@ const ofTenants = "thresholds.tenant."
 const decodeSystem = Schema.decodeUnknownOption(Schema.fromJsonString(SystemAlertSettings))
 const decodeTenant = Schema.decodeUnknownOption(Schema.fromJsonString(TenantAlertChoice))
 
-/** All that was set. What does not parse is as if it were not there. */
+/** Reads all thresholds that were set. Ignores values that do not parse. */
 export const readThresholds = Effect.gen(function* () {
   const { names } = yield* Broker
   const values = yield* Stream.runCollect(readValues(names.buckets.alerts, "thresholds.>"))
@@ -145,10 +145,10 @@ const store = Effect.fnUntraced(function* (key: string, text: string | undefined
   if (before !== undefined) yield* eraseValue(bucket, key)
 })
 
-/** Sets what holds for the system and all tenants; undefined takes it back. */
+/** Sets the thresholds of the system and of all tenants; undefined removes them. */
 export const storeSystemThresholds = (settings: SystemAlertSettings | undefined) =>
   store(ofSystem, settings === undefined ? undefined : encodeSystem(settings))
 
-/** Sets what holds for a tenant and its endpoints; undefined takes it back. */
+/** Sets the thresholds of a tenant and its endpoints; undefined removes them. */
 export const storeTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
   store(`${ofTenants}${tenant}`, choice === undefined ? undefined : encodeTenant(choice))

@@ -44,14 +44,14 @@ const gone: Omit<Reading, "name"> = {
 }
 
 /**
- * Raises and clears alerts about the endpoints of a partition, for as long as the scope lives: those
- * of which there is something new, and those about which something is raised.
+ * Raises and clears alerts about the endpoints of a partition, for as long as the scope lives.
+ * Judges the endpoints with new outcomes and the endpoints with raised alerts.
  */
 export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointAlertsOptions) {
   const { book, clock, health, index, partitions, thresholds } = options
   const directory = yield* Directory
   const began = clock.currentTimeMillisUnsafe()
-  /** When circuits about which an alert is raised were seen open last, ms since the epoch. */
+  /** When circuits with a raised alert were last seen open, ms since the epoch. */
   const openAt = new Map<string, number>()
   const unavailable = new Set<string>()
   const isMine = ({ endpoint, tenant }: AlertSubject) =>
@@ -108,7 +108,7 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
     const at = clock.currentTimeMillisUnsafe()
     const endpoint = directory.find(key)
     const { generation, raised } = register.raised(subject)
-    // One that nobody can read is there all the same: what is raised about it stays as it is.
+    // An unreadable endpoint still exists: its alerts stay.
     if (endpoint === undefined && directory.unreadable(tenant).includes(id)) return
     if (endpoint === undefined || (generation ?? "") !== endpoint.config.generation)
       if (raised.length > 0) yield* clearAll(subject, at)
@@ -140,7 +140,7 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
 
   const look = Effect.gen(function* () {
     if (!options.holds()) return
-    // What somebody else has cleared meanwhile is judged, too: it may be as bad as before.
+    // Also judge alerts that another worker has cleared since: the cause may persist.
     const before = register.entries()
     yield* register.resume
     const keys = new Set(book.takeTouched(clock.currentTimeMillisUnsafe()))

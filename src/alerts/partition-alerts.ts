@@ -9,13 +9,13 @@ import { runEndpointAlerts } from "./endpoint-alerts.ts"
 
 export type PartitionAlertsOptions = Omit<EndpointAlertsOptions, "book" | "health">
 
-/** What alerts about the endpoints of a partition are made of, and who raises them. */
+/** Counts outcomes of one partition and raises the alerts about its endpoints. */
 export const makePartitionAlerts = Effect.fnUntraced(function* (options: PartitionAlertsOptions) {
   const directory = yield* Directory
   const book = new AlertBook(options.thresholds)
   return {
     book,
-    /** Counts a delivery that ended without success at a time (ms since the epoch), and what was known of it. */
+    /** Counts a delivery that was dead-lettered at a time (ms since the epoch). */
     onDeadLettered: (delivery: Delivery, progress: Progress, at: number): void => {
       const known = directory.find(endpointKey(delivery.tenant, delivery.endpoint))
       book.onDeadLettered(delivery, progress, at, known?.config.alerts)

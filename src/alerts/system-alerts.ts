@@ -11,13 +11,13 @@ import { lookAgainAndAgain } from "./alert-rounds.ts"
 import { aboutOf, theSystem } from "./alert-store.ts"
 import type { Thresholds } from "./thresholds.ts"
 
-/** Requests under way at the same time. */
+/** Maximum concurrent requests. */
 const maxConcurrentLookups = 8
-/** For so long after an audit has found something missing the alert stays, ms. */
+/** How long the alert stays after an audit found deliveries missing, ms. */
 const missingFor = 24 * 60 * 60_000
-/** At so many looks it is looked for: the broker goes over the subjects of all endpoints. */
+/** Looks from one search for it to the next: the broker scans the subjects of all endpoints. */
 const missingEvery = 4
-/** Tenants that owners are asked for by name at once: some 64 KiB. */
+/** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
 export interface SystemAlertsOptions {
@@ -39,8 +39,8 @@ const noCounts = { delivered: 0, pending: 0, dead: 0 }
 const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending > 0
 
 /**
- * Raises and clears alerts about tenants and the system, for as long as the scope lives: one worker
- * does, the owner of the first partition, which asks all owners for what they have counted.
+ * Raises and clears alerts about tenants and the system, for as long as the scope lives. Only the
+ * owner of the first partition does so; it asks all owners for their counts.
  */
 export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlertsOptions) {
   const { clock, partitions, thresholds } = options
@@ -53,7 +53,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
   const began = clock.currentTimeMillisUnsafe()
   const growth = new Growth()
   let looks = 0
-  /** When an audit last found something missing, ms since the epoch. */
+  /** When an audit last found deliveries missing, ms since the epoch. */
   let missing = 0
   const all = Array.from({ length: partitions }, (_, index) => index)
 
@@ -62,7 +62,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
       concurrency: maxConcurrentLookups
     })
 
-  /** How much waits: in front of the router, in queues and in backlogs; undefined where nobody says. */
+  /** Counts what waits for the router, in queues and in backlogs; undefined if unknown. */
   const countWaiting = Effect.gen(function* () {
     const streams = all.flatMap((index) => [names.deliveries(index), names.backlog(index)])
     const [router, ...found] = yield* Effect.all(
@@ -120,7 +120,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
     }
   })
 
-  /** @param isWhole false where somebody is silent, and more circuits may be open. */
+  /** @param isWhole false if an owner did not answer, so more circuits may be open. */
   const judgeSystem = Effect.fnUntraced(function* (circuitsOpen: number, isWhole: boolean) {
     const own = thresholds.system()
     const waiting = yield* countWaiting
@@ -154,7 +154,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
       for (const one of tenants) if (hasTrouble(one)) troubled.add(one.tenant)
     const open = first.reduce((sum, { openCircuits = 0 }) => sum + openCircuits, 0)
     yield* judgeSystem(open, first.length === partitions)
-    // Part of the sums would say something else than the whole: who is silent is waited for.
+    // Partial sums would mislead, so judge only when all owners have answered.
     if (first.length < partitions) return
     for (const tenants of Arr.chunksOf(troubled, tenantsAtOnce)) {
       const answers = (yield* askAll(tenants)).filter((answer) => answer !== undefined)

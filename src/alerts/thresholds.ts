@@ -5,11 +5,11 @@ import { defaultThresholds, withSettings } from "../policy/alert-thresholds.ts"
 import type { StoredThresholds } from "./alert-store.ts"
 import { readThresholds } from "./alert-store.ts"
 
-/** When alerts are raised, as far as a worker knows. */
+/** The thresholds that a worker judges by. */
 export interface Thresholds {
   readonly system: () => AlertThresholds
   readonly tenant: (tenant: string) => AlertThresholds
-  /** Whom to tell about a tenant, and about its endpoints that name nobody. */
+  /** Contact of a tenant, and of its endpoints without a contact of their own. */
   readonly contact: (tenant: string) => string | undefined
   /** @param choice the endpoint's own; the same object gives the same thresholds at no cost. */
   readonly endpoint: (tenant: string, choice: AlertChoice | undefined) => AlertThresholds
@@ -50,8 +50,8 @@ export const thresholdsFrom = (stored: StoredThresholds): Thresholds => {
 }
 
 /**
- * Reads what was set for tenants and the system every so often (ms), for as long as the scope lives.
- * Where it cannot be read, what was read last goes on holding.
+ * Reads the thresholds of tenants and the system at an interval (ms), for as long as the scope
+ * lives. If a read fails, the thresholds of the last read stay in force.
  */
 export const watchThresholds = Effect.fnUntraced(function* (every: number) {
   let now = thresholdsFrom({ system: undefined, tenants: new Map() })

@@ -4,7 +4,7 @@ import { spanText } from "./span.ts"
 const number = (value: number): string =>
   value.toLocaleString("en-US", { maximumFractionDigits: 2 })
 
-/** What was found, with what makes it an alert; without what it is about. */
+/** The alert's finding and its threshold, without its subject. */
 export const alertText = ({ name, threshold, value = 0, windowMs }: Alert): string => {
   const over = `over ${spanText(windowMs)}`
   switch (name) {
@@ -36,7 +36,7 @@ export const alertText = ({ name, threshold, value = 0, windowMs }: Alert): stri
   }
 }
 
-/** Whom to tell, and how the endpoint's last attempts went. */
+/** The endpoint's failures in a row, its last answer, and its contact. */
 export const alertDetails = ({
   contact,
   failuresInRow = 0,

@@ -10,10 +10,13 @@ import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
 import { parseFact } from "./read.ts"
 
-/** Facts of which a delivery's round has one at most: what they tell of must not be done twice. */
+/** Facts that a round has at most once: the action that they record must not be done twice. */
 export type ClaimKind = "redelivered" | "replayed" | "discarded"
 
-/** What is kept of such a fact: a replay may have millions. Times in ms since the epoch. */
+/**
+ * The part of a claim's fact that stays in memory: a replay may have millions. Times in ms since
+ * the epoch.
+ */
 export interface Claim {
   /** Sequence in HISTORY. */
   readonly seq: number
@@ -22,21 +25,21 @@ export interface Claim {
 }
 
 /**
- * How a claim went: it is `mine`; it was `taken` before; or the broker was away, and nobody can
- * tell whose the one is that it has now.
+ * Result of a claim. `mine`: this call stored it. `taken`: it existed before. `either`: it exists,
+ * but a failed append leaves open whether this call stored it.
  */
 export type Claimed = "mine" | "taken" | "either"
 
-/** How often, and at what intervals (ms), the broker is asked again that did not answer. */
+/** Retries of a request that the broker did not answer, and the pause between them (ms). */
 const tries = 20
 const retryPauseMs = 500
 
 /**
- * The claims of one kind on one endpoint's deliveries. Each is appended to the history by
- * compare-and-set on the last of its kind and endpoint: however many do so at the same time and
- * however long ago the first did, there is one for each round.
+ * The claims of one kind on one endpoint's deliveries. Each claim is appended to the history by
+ * compare-and-set on the last fact of its kind and endpoint. So each round has one claim, whatever
+ * the number of concurrent claimants and however old the first claim is.
  *
- * @param since claims that were stored before this time (ms since the epoch) are not asked for.
+ * @param since skip claims that were stored before this time (ms since the epoch).
  */
 export const openClaims = Effect.fnUntraced(function* (
   kind: ClaimKind,
@@ -65,14 +68,14 @@ export const openClaims = Effect.fnUntraced(function* (
     if (stored._tag === "Some") note(seq, stored.value.fact)
     else last = Math.max(last, seq)
   }
-  // Most have none, and many may be opened.
+  // Most endpoints have no claims, and a caller may open many endpoints: skip the scan.
   if (first !== null && first.time.getTime() >= since)
     yield* Stream.runForEach(
       readStream({ stream: names.history, subjects: [subject], fromTime: since }),
       (message) => Effect.sync(() => hear(message.seq, message.string()))
     )
 
-  /** Reads what somebody else has claimed meanwhile, from the leader. */
+  /** Reads, from the stream's leader, claims that other clients have made since. */
   const catchUp = Effect.gen(function* () {
     while (true) {
       const query = { seq: last + 1, next_by_subj: subject }
@@ -80,7 +83,7 @@ export const openClaims = Effect.fnUntraced(function* (
       if (next === null) break
       hear(next.seq, next.string())
     }
-    // The one that was the last may have become too old to be kept, or the history have lost its end.
+    // The last claim may have expired, or the stream may have been truncated.
     const end = (yield* newest)?.seq
     if (end === undefined) last = 0
     else if (end < last) {
@@ -121,11 +124,11 @@ export const openClaims = Effect.fnUntraced(function* (
   })
 
   return {
-    /** As whom the broker knows who claims. */
+    /** The broker's user of this connection. */
     user,
-    /** Those there are, by `roundKey`. */
+    /** Known claims, by `roundKey`. */
     known: known as ReadonlyMap<string, Claim>,
-    /** All that one of them says, from the leader; undefined where it is not kept any more. */
+    /** Reads a claim's whole fact from the stream's leader; undefined if it has expired. */
     read: ({ seq }: Claim) =>
       ask(what, () => jsm.streams.getMessage(names.history, { seq })).pipe(
         Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)),
@@ -135,7 +138,7 @@ export const openClaims = Effect.fnUntraced(function* (
             : Option.getOrUndefined(parseFact(message.string(), seq))?.fact
         )
       ),
-    /** Tells a fact, of now unless it says of when, unless one of its kind was told of this round before. */
+    /** Appends the fact unless the round has one of its kind. `at` defaults to now. */
     claim: (
       fact: Omit<Fact, "v" | "kind" | "at" | "user"> & Partial<Pick<Fact, "at">>,
       of: RoundIdentity

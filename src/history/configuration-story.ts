@@ -14,19 +14,19 @@ export interface ConfigurationStep {
   readonly revision: number
   /** ms since the epoch. */
   readonly at: number
-  /** Who made it, where that is known. */
+  /** Its author, if known. */
   readonly by?: string
-  /** The broker's user whose connection told it, where that is known. */
+  /** The broker's user that recorded it, if known. */
   readonly user?: string
   readonly change: "added" | "changed" | "removed" | "unreadable"
-  /** From the last configuration before that could be read; all that was set in one that was added. */
+  /** Since the last readable configuration. For an added endpoint: every setting that is set. */
   readonly differences: ReadonlyArray<SettingDifference>
-  /** Since then. None where the endpoint was removed, or cannot be read. */
+  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
   readonly configuration?: Configuration
 }
 
 /**
- * What the changes of one endpoint come to, oldest first. A change that was told twice counts once.
+ * Returns one endpoint's changes, oldest first. A change that was recorded twice counts once.
  *
  * @param facts of the kind `endpoint-changed`, in any order.
  */
@@ -35,7 +35,7 @@ export const storyOf = (facts: ReadonlyArray<Fact>): ReadonlyArray<Configuration
   for (const fact of facts) {
     if (fact.change === undefined) continue
     const id = changeId("", fact.change.revision, fact.change.storedAt)
-    // Who noticed it before its author told of it does not know who that was.
+    // A watcher may record the change before its author does, and does not know the author.
     if (changes.get(id)?.by === undefined) changes.set(id, fact)
   }
   const story: Array<ConfigurationStep> = []
@@ -64,13 +64,13 @@ export const storyOf = (facts: ReadonlyArray<Fact>): ReadonlyArray<Configuration
   return story
 }
 
-/** A bucket that has lost its end gives its revisions again: time comes first. */
+/** A truncated bucket assigns its revisions again, so the time decides first. */
 const inOrder = (one: Fact, other: Fact): number =>
   one.at - other.at || (one.change?.revision ?? 0) - (other.change?.revision ?? 0)
 
 /**
- * All changes of an endpoint that are known, oldest first; also of one that is removed. The copy
- * that is kept for good is behind the history by moments, so both are read.
+ * Reads all known changes of an endpoint, oldest first, also of a removed one. Reads the permanent
+ * copy and the history, because the copy lags the history by moments.
  */
 export const readStory = Effect.fnUntraced(function* (tenant: string, id: string) {
   const { names } = yield* Broker

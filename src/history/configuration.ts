@@ -6,20 +6,20 @@ import type { ConfigurationChange } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
 
-/** Headers of a message in the endpoints bucket: who changed the endpoint, as they say and as the broker knows them. */
+/** Headers in the endpoints bucket: the author as given, and the broker's user. */
 const authorHeader = { by: "Petrel-By", user: "Petrel-User" } as const
-/** Longest name that is taken over from the bucket, in UTF-16 units. */
+/** Names from the bucket are cut to this length, in UTF-16 units. */
 const maxNameLength = 200
 
 /** Who changed an endpoint. */
 export interface Author {
-  /** As they say. */
+  /** The name that the author gave. */
   readonly by?: string | undefined
-  /** The broker's user, where it tells. */
+  /** The broker's user, if the broker reports it. */
   readonly user?: string | undefined
 }
 
-/** Headers that say in the endpoints bucket who changed the endpoint. */
+/** Headers that name the author of a change in the endpoints bucket. */
 export const authorHeaders = ({ by, user }: Author): HeaderList => [
   ...(by === undefined ? [] : [[authorHeader.by, encodeURIComponent(by)] as const]),
   ...(user === undefined ? [] : [[authorHeader.user, encodeURIComponent(user)] as const])
@@ -33,7 +33,7 @@ const readName = (text: string): string | undefined => {
   }
 }
 
-/** What {@link authorHeaders} says; what cannot be read is left out. */
+/** Reads the headers that {@link authorHeaders} writes; omits what it cannot decode. */
 export const readAuthor = (header: (name: string) => string): Author => ({
   by: readName(header(authorHeader.by)),
   user: readName(header(authorHeader.user))
@@ -41,7 +41,7 @@ export const readAuthor = (header: (name: string) => string): Author => ({
 
 const kind = "endpoint-changed"
 
-/** One change of an endpoint, and who made it where that is known. */
+/** One change of an endpoint, with its author if known. */
 export interface EndpointChange extends Author {
   readonly tenant: string
   readonly endpoint: string
@@ -49,13 +49,13 @@ export interface EndpointChange extends Author {
 }
 
 /**
- * Under which the history takes a change once. The time belongs to it: a bucket that has lost its end
- * gives its revisions again.
+ * Message id of a change, by which the history stores it once. It contains the time, because a
+ * truncated bucket assigns its revisions again.
  */
 export const changeId = (key: string, revision: number, storedAt: number): string =>
   `${kind}.${key}.${revision}.${storedAt}`
 
-/** Appends the fact of a change; under its id it is stored once (inside the history's dedupe window). */
+/** Appends the fact of a change. Its id stores it once within the history's dedupe window. */
 export const appendChange = Effect.fnUntraced(function* ({
   by,
   change,
@@ -74,34 +74,34 @@ export const appendChange = Effect.fnUntraced(function* ({
   )
 })
 
-/** The same, however long the history does not take it. */
+/** Like {@link appendChange}, but retries every second until the history accepts the fact. */
 export const appendChangeSurely = (change: EndpointChange) =>
   Effect.retry(appendChange(change), Schedule.spaced("1 second")).pipe(Effect.orDie)
 
-/** The change that {@link changeId} names; undefined where it names none. */
+/** Parses an id that {@link changeId} made; undefined for any other id. */
 const readChangeId = (id: string) => {
   const [name, tenant, endpoint, revision, storedAt] = id.split(".")
   if (name !== kind || storedAt === undefined) return undefined
   return { key: `${tenant}.${endpoint}`, revision: Number(revision), storedAt: Number(storedAt) }
 }
 
-/** The last change of each endpoint that the history was told, however long ago. */
+/** The last recorded change of each endpoint, of any age. */
 export interface LastChanges {
   readonly has: (key: string, revision: number, storedAt: number) => boolean
-  /** False where it was told that the endpoint is gone from the bucket, without a trace of its removal. */
+  /** False if the last record says that the endpoint vanished from the bucket without a removal. */
   readonly isPresent: (key: string) => boolean
-  /** Keys of those that are present. */
+  /** Keys of the endpoints that are present. */
   readonly keys: () => Iterable<string>
 }
 
-/** What takes no memory, and says that all has to be told. */
+/** Knows no change, so every change has to be recorded. Uses no memory. */
 export const nothingTold: LastChanges = {
   has: () => false,
   isPresent: () => false,
   keys: () => []
 }
 
-/** Reads, without their bodies, the last fact of each endpoint's changes: 100,000 in about a second. */
+/** Reads the headers of each endpoint's last change: 100,000 in about a second. */
 export const readLastChanges = Effect.gen(function* () {
   const { ask, js, names } = yield* Broker
   const stream = names.configuration

@@ -7,30 +7,30 @@ import type { Fact } from "../domain/fact.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
 import { readLateDeliveries } from "./late-deliveries.ts"
 
-/** What became of a dead letter that was sent again. Times in ms since the epoch. */
+/** State of the round that a redelivered dead letter began. Times in ms since the epoch. */
 export interface Fate {
   readonly round: string
   readonly at: number
   readonly by: string | undefined
-  /** Under way, or how the round ended. */
+  /** `waiting` while the round is open, otherwise how it ended. */
   outcome: "waiting" | "delivered" | "delivered-late" | "dead-lettered"
   endedAt?: number
-  /** The dead letter that it became again. */
+  /** Id of the new dead letter, if the round was dead-lettered. */
   dead?: number
 }
 
-/** A dead letter that was sent again, and what became of it. */
+/** A redelivered dead letter and the state of its new round. */
 export interface SentAgain extends Pick<Fact, "tenant" | "endpoint">, EventIdentity {
   readonly id: number
   readonly fate: Fate
 }
 
-/** Endpoints up to which the history is read for each of them, and beyond which as a whole. */
+/** With more endpoints than this, the history is read as a whole and not filtered by endpoint. */
 const maxSingleLookups = 8
-/** Sequences without an open round beyond which it is cheaper to begin a reading anew than to read on. */
+/** A gap of more sequences without an open round is skipped by starting a new read behind it. */
 const far = 5_000
 
-/** What a fact says of a round; no more than is needed, for there may be millions. */
+/** The needed fields of a fact about a round; there may be millions. */
 interface Told {
   readonly tenant: string
   readonly endpoint: string
@@ -43,10 +43,13 @@ interface Told {
   readonly dead: number | undefined
 }
 
-/** How a fact about the round that routing began says so, whatever else it holds: a text escapes its quotes. */
+/**
+ * Occurs in each fact about a round that routing began, and in no other: JSON escapes the quotes
+ * inside a string.
+ */
 const ofFirstRound = `"round":${JSON.stringify(firstRound)}`
 
-/** Undefined for a fact about the round that routing began, and for what is none. */
+/** Undefined for a fact about a round that routing began, and for text that is no such fact. */
 const toldIn = (text: string): Told | undefined => {
   if (text.includes(ofFirstRound)) return undefined
   const record = recordIn(text)
@@ -72,16 +75,16 @@ const recordIn = (text: string): { readonly [field: string]: unknown } => {
 
 const keyOf = (told: Told): string => `${told.tenant}.${told.endpoint}.${roundKey(told)}`
 
-/** A round that was begun by sending something again, and where the history says so. */
+/** A round that a redelivery began, and the sequence of its fact in HISTORY. */
 interface Claimed {
   readonly seq: number
   readonly fate: Fate
 }
 
 /**
- * Finds what came of rounds that were begun by sending something again. Reads on from each only as
- * far as one of those before is open: most end soon after they began, and between two redeliveries
- * may lie a month of other facts.
+ * Finds the ends of rounds that redeliveries began. A read stops when no round before its position
+ * is open: most rounds end soon after they begin, and a month of other facts may lie between two
+ * redeliveries.
  *
  * @param rounds in the order of the history.
  */
@@ -114,7 +117,7 @@ const endsOf = Effect.fnUntraced(function* (
     fate.endedAt = told.at
     if (told.dead !== undefined) fate.dead = told.dead
   }
-  /** True where nothing is open, and what is begun next lies far ahead, if anything does. */
+  /** True if no round is open, and the next one is far ahead or does not exist. */
   const mayLeave = (seq: number) => {
     if (open > 0) return false
     const next = rounds[passed]
@@ -138,7 +141,7 @@ const endsOf = Effect.fnUntraced(function* (
   }
 })
 
-/** The dead letters that were sent again, each with what became of it, as the history tells it. */
+/** Reads the redelivered dead letters, each with the state of its new round, from the history. */
 const readSentAgain = Effect.fnUntraced(function* (
   query: Pick<DeadLetterQuery, "tenant" | "endpoint">,
   since: number
@@ -182,10 +185,10 @@ const readSentAgain = Effect.fnUntraced(function* (
 })
 
 /**
- * What became of the dead letters that were sent again, by their ids, as the history tells it.
+ * Reads the state of the rounds that redelivered dead letters began, by the dead letters' ids.
  *
- * @param query whose dead letters; what is said of them otherwise is not looked at.
- * @param since when the first of them was stored, ms since the epoch.
+ * @param query selects by tenant and endpoint only.
+ * @param since skip redeliveries that were recorded earlier, ms since the epoch.
  */
 export const readFates = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">, since = 0) =>
   Effect.map(
@@ -193,6 +196,6 @@ export const readFates = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">, s
     (all): ReadonlyMap<number, Fate> => new Map(all.map(({ fate, id }) => [id, fate]))
   )
 
-/** The dead letters that were sent again and have come to no end yet, there or not. */
+/** Reads redelivered dead letters whose round is open, whether or not they are still in DEAD. */
 export const readUnended = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">) =>
   Effect.map(readSentAgain(query, 0), (all) => all.filter(({ fate }) => fate.outcome === "waiting"))

@@ -20,19 +20,19 @@ export interface DeadLetterQuery {
   readonly until?: number | undefined
 }
 
-/** A delivery that ended without success, as it lies in DEAD. */
+/** A delivery that ended without success, as stored in DEAD. */
 export interface DeadLetter {
   /** Sequence in DEAD: what `--id` means. */
   readonly id: number
   readonly delivery: Delivery
   readonly reason: DeadReason
-  /** When its end was decided, ms since the epoch. */
+  /** Time of the decision to dead-letter it, ms since the epoch. */
   readonly deadAt: number
 }
 
 const isReason = Schema.is(DeadReason)
 
-/** A dead letter from its message's headers; undefined where the message is none. */
+/** Parses a dead letter from its headers; undefined if the message is not a dead letter. */
 export const parseDeadLetter = (
   message: Pick<JsMsg, "headers" | "seq" | "subject">
 ): DeadLetter | undefined => {
@@ -44,7 +44,7 @@ export const parseDeadLetter = (
   return { id: message.seq, delivery, reason, deadAt }
 }
 
-/** Whether a dead letter is what a query asks for, apart from the time. */
+/** Whether a dead letter matches a query, apart from its time. */
 const isAskedFor = (query: DeadLetterQuery) => {
   const { endpoint, reason, status, tenant } = query
   return ({ delivery, reason: why }: DeadLetter): boolean => {
@@ -60,8 +60,8 @@ const isAskedFor = (query: DeadLetterQuery) => {
 }
 
 /**
- * The dead letters that a query asks for, oldest first, without their bodies. A message that is
- * none is passed over; how many were is said at the end.
+ * Reads the dead letters that match a query, oldest first, without their bodies. Skips messages
+ * that are not dead letters, and logs their number at the end.
  */
 export const readDeadLetters = (
   query: DeadLetterQuery

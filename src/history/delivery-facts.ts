@@ -5,11 +5,11 @@ import type { StoredFact } from "./read.ts"
 import { concerning, parseFact } from "./read.ts"
 
 /**
- * What the history tells of an event for an endpoint, its plan included, in its order. The history
- * knows no events, so all facts of the tenant are looked through; what makes that bearable is to
- * read them in one pass by one filter, and only those as facts that name the event.
+ * Reads all facts about an event and an endpoint, including the plan, in the order of the history.
+ * The history has no index by event, so this scans all facts of the tenant. One pass with one
+ * filter, and parsing only texts that name the event, keep it affordable.
  *
- * @param event its id, or `evt_` + its sequence whatever its id.
+ * @param event its id, or `evt_` + its sequence, which works for every event.
  */
 export const readDeliveryFacts = Effect.fnUntraced(function* (
   tenant: string,

@@ -6,8 +6,7 @@ import { DeadReason } from "../domain/outcome.ts"
 const isDeadReason = Schema.is(DeadReason)
 
 /**
- * What a fact tells of a delivery whose attempt from its event did not succeed; undefined where it is
- * about something else.
+ * Returns the progress that a fact records of a failed direct delivery; undefined for other facts.
  *
  * @param events the stream of events.
  */

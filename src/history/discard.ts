@@ -7,14 +7,14 @@ import { openClaims } from "./claims.ts"
 import type { DeadLetter } from "./dead-letters.ts"
 import { parseDeadLetter } from "./dead-letters.ts"
 
-/** Dead letters that are removed at the same time. */
+/** Dead letters that are removed concurrently. */
 const maxConcurrentDiscards = 16
 /**
- * Removes dead letters for good, after the history has been told of each who wanted that. May be
- * interrupted and done again.
+ * Removes dead letters for good. Before each removal, the history records who asked for it. Safe to
+ * interrupt and to run again.
  *
  * @param by who asked for it.
- * @param done called for each.
+ * @param done called after each dead letter.
  */
 export const discardDeadLetters = Effect.fnUntraced(function* (
   letters: ReadonlyArray<DeadLetter>,

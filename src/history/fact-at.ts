@@ -2,10 +2,10 @@ import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { Fact } from "../domain/fact.ts"
 
-/** Reads the text of a fact; none where it is not one. */
+/** Parses a fact; none if the text is not a fact. */
 export const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
-/** The fact that the history holds at a sequence, from its leader; none where there is none. */
+/** Reads the fact at a sequence of HISTORY from the stream's leader; none if there is none. */
 export const readFact = Effect.fnUntraced(function* (seq: number) {
   const { ask, jsm, names } = yield* Broker
   const message = yield* ask("read a fact", () => jsm.streams.getMessage(names.history, { seq }))

@@ -11,29 +11,29 @@ import { factResult } from "../domain/fact.ts"
 const takenWithinMs = 5_000
 
 /**
- * Appends facts to the history, and says whether it takes any. No fact, no attempt: while the
- * history refuses or does not answer, `ready` waits, and nothing new is to be sent.
+ * Appends facts to the history, and reports whether the history accepts them. No fact, no attempt:
+ * while the history rejects facts or does not answer, `ready` waits and no new attempt starts.
  */
 export class Facts extends Context.Service<
   Facts,
   {
     /**
-     * Appends a fact and waits until the broker has it, however long that takes: what has happened
-     * must be told. Under the same id it is stored once (inside the history's dedupe window).
+     * Appends a fact and waits without limit until the broker has stored it. The id stores it once
+     * within the history's dedupe window.
      */
     readonly append: (fact: Fact, id: string) => Effect.Effect<PubAck>
-    /** The same of a fact that is made anew for each try, since what is true may have changed. */
+    /** Like `append`, but builds the fact anew for each try, because its content may change. */
     readonly appendAnew: (make: Effect.Effect<Fact>, id: string) => Effect.Effect<PubAck>
     /**
-     * The same as `append` for a fact that must not be stored twice at all: fails after `limit` ms,
-     * while the history still knows the id of what it may have stored at the first try.
+     * Like `append`, for a fact that must never be stored twice. Fails after `limit` ms, while the
+     * history still knows the id that the first try may have stored.
      */
     readonly appendWithin: (
       limit: number,
       fact: Fact,
       id: string
     ) => Effect.Effect<PubAck, PublishError>
-    /** The same while a condition holds, which each try asks anew; gives nothing once it does not. */
+    /** Like `append`, but checks a condition before each try; returns nothing once it fails. */
     readonly appendWhile: (
       condition: Effect.Effect<boolean>,
       limit: number,
@@ -41,19 +41,19 @@ export class Facts extends Context.Service<
       id: string
     ) => Effect.Effect<PubAck | undefined, PublishError>
     /**
-     * Tries to append a fact without a fiber. `settle` is called once, with nothing where that is
-     * not known to have worked: then it is for `append`, under the same id.
+     * Tries to append a fact without a fiber. Calls `settle` once, with undefined if the result is
+     * not known to be a success. The caller then uses `append` with the same id.
      */
     readonly tryAppend: (
       fact: Fact,
       id: string,
       settle: (stored: PubAck | undefined) => void
     ) => void
-    /** True while the history takes facts. */
+    /** True while the history accepts facts. */
     readonly isOpen: () => boolean
-    /** True where it has taken one lately: what happens next can surely be told. */
+    /** True if the history accepted a fact recently, so the next one can be expected to succeed. */
     readonly isTaking: () => boolean
-    /** Waits until the history takes facts; at once while it does. */
+    /** Waits until the history accepts facts; returns at once while it does. */
     readonly ready: Effect.Effect<void>
   }
 >()("petrel/history/Facts") {

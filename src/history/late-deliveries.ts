@@ -13,12 +13,12 @@ export interface LateDelivery {
   readonly worker: string | undefined
 }
 
-/** Says of a round whether it was delivered late. */
+/** Returns a round's late delivery, if it has one. */
 export type LateDeliveries = (round: DeliveryIdentity) => LateDelivery | undefined
 
 /**
- * Reads which rounds were delivered late. A late success may be recorded before the dead letter that
- * it resolves, so all that the history has are read; they are few.
+ * Reads which rounds were delivered late. A late success may be recorded before the dead letter
+ * that it resolves, so this reads all late successes in the history; they are few.
  */
 export const readLateDeliveries = Effect.fnUntraced(function* (
   query: Pick<DeadLetterQuery, "tenant" | "endpoint">

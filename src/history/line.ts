@@ -5,7 +5,7 @@ import { alertDetails, alertText } from "./alert-text.ts"
 import { spanText } from "./span.ts"
 
 export interface LineOptions {
-  /** ms since the epoch: what happened on another day is shown with its date. */
+  /** ms since the epoch. A fact of another day is shown with its date. */
   readonly now: number
   readonly colour: boolean
 }
@@ -14,15 +14,15 @@ type Colour = "green" | "yellow" | "red" | "dim"
 
 /** Endpoints of a plan that a line names; the others are counted. */
 const namedEndpoints = 3
-/** Columns for event and endpoint, so that what follows stands in line for names of usual length. */
+/** Columns for event and endpoint, which align the rest of the line for names of usual length. */
 const subjectWidth = 35
 const durationWidth = 6
-/** An id that is longer is cut in the middle: most lines fit into 80 columns then. */
+/** A longer id is cut in the middle, so that most lines fit into 80 columns. */
 const longestId = 24
 
 const digits = (number: number, count = 2) => String(number).padStart(count, "0")
 
-/** A moment (ms since the epoch) in local time, with its date where that is not today's. */
+/** Formats a time (ms since the epoch) in local time, with the date if it is not today's. */
 export const momentText = (at: number, now: number): string => {
   const then = new Date(at)
   const time = `${digits(then.getHours())}:${digits(then.getMinutes())}:${digits(then.getSeconds())}.${digits(then.getMilliseconds(), 3)}`
@@ -30,10 +30,10 @@ export const momentText = (at: number, now: number): string => {
   return `${then.getFullYear()}-${digits(then.getMonth() + 1)}-${digits(then.getDate())} ${time}`
 }
 
-/** Text from outside, fit for a terminal: no control characters, no more than a line. */
+/** Makes external text safe for a terminal: no control characters, one line. */
 export const plainText = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ")
 
-/** An event's id by its beginning and its end, which tell most ids apart. */
+/** Shortens an event's id to its beginning and its end, which identify most ids. */
 const shortId = (id: string): string =>
   id.length > longestId ? `${id.slice(0, 13)}…${id.slice(-10)}` : id
 
@@ -64,7 +64,7 @@ const planText = ({ plan, type }: Fact): string => {
   return `${type ?? "routed"} for ${names.length === 0 ? none : chosen}${skipped}`
 }
 
-/** With the type where no line about the plan names it. */
+/** Includes the type if the fact carries the plan, because then no other line names the type. */
 const deliveredText = ({ plan, type }: Fact): string =>
   plan === undefined || type === undefined ? "delivered" : `delivered: ${type}`
 
@@ -75,14 +75,14 @@ const attemptsText = ({ attempt = 0 }: Fact): string => {
 
 type Asker = Pick<Fact, "by" | "user">
 
-/** The broker's user that told it, where that is known. */
+/** The broker's user that recorded the fact, if known. */
 const userOf = ({ user }: Asker): string => (user === undefined ? "" : ` (user ${user})`)
 
-/** What was done, and by whom: `paused by ana@host (user ops)`. */
+/** The action and who asked for it: `paused by ana@host (user ops)`. */
 export const askedBy = (what: string, asker: Asker): string =>
   `${asker.by === undefined ? what : `${what} by ${asker.by}`}${userOf(asker)}`
 
-/** What has changed is told by `petrel endpoint show --history`: it takes the change before. */
+/** Omits the differences, which need the previous change: `petrel endpoint show --history`. */
 const changeText = (fact: Fact): string => {
   const { change } = fact
   if (change === undefined) return fact.kind
@@ -91,7 +91,7 @@ const changeText = (fact: Fact): string => {
   return askedBy(`${now === undefined ? withoutSettings : "changed"}: revision ${revision}`, fact)
 }
 
-/** The same with the reason, where there is one: `paused by ana@host: maintenance`. */
+/** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */
 const askedFor = (what: string, fact: Fact): string =>
   `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
 
@@ -109,7 +109,7 @@ const alertStory = ({
   ]
 }
 
-/** What happened, part by part, and the colour of the last part. */
+/** The parts of the line that say what happened, and the colour of the last part. */
 const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Colour] => {
   const { kind, nextAttemptAt, reason } = fact
   switch (kind) {
@@ -164,8 +164,7 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
 }
 
 /**
- * A fact as one line for people: when, which event for which endpoint, which attempt
- * and how it went, what is next.
+ * Formats a fact as one line for people: time, event, endpoint, attempt, result, next step.
  * `10:32:07  acme.invoice-42 → acme/billing       #2  503   12 ms  next in 2 s`
  */
 export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {

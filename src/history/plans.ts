@@ -11,7 +11,7 @@ import type { Names } from "../domain/names.ts"
 import { nobody } from "../domain/token.ts"
 import { decodeFact, readFact } from "./fact-at.ts"
 
-/** A part of an event's plan where the history tells it. */
+/** A part of an event's plan, as a fact in the history records it. */
 export interface ToldPlan extends EventIdentity {
   readonly tenant: string
   readonly plan: Plan
@@ -19,29 +19,30 @@ export interface ToldPlan extends EventIdentity {
   readonly seq: number
 }
 
-/** Under which the history takes a part of an event's plan once, whichever fact tells it. */
+/** Message id of a part of an event's plan. It stores the part once, whichever fact carries it. */
 export const planId = (event: EventIdentity, part: number): string =>
   `routed.${eventName(event)}.${part}`
 
 const planIdPattern = /^routed\.(.+)\.(\d+)$/
 
-/** Which event's plan a fact tells, and which part of it, by its headers alone. */
+/** The event and the part of the plan that a fact carries, from its headers alone. */
 const toldBy = ({ headers }: Pick<JsMsg, "headers">) => {
   const [, name = "", part] = planIdPattern.exec(headers?.get("Nats-Msg-Id") ?? "") ?? []
   return part === undefined ? undefined : { name, part: Number(part) }
 }
 
-/** Of facts that may tell plans. */
+/** Subjects of facts that may carry plans. */
 const planSubjects = (names: Names, tenant: string): ReadonlyArray<string> => [
   names.subjects.fact(tenant, nobody, "ok", "routed"),
   names.subjects.fact(tenant, "*", "ok", "delivered")
 ]
 
 /**
- * Shows the plans that are told from a time on, in their order, whichever fact tells them.
+ * Reads the plans that were recorded since a time, in the order of the history, whichever fact
+ * carries them.
  *
- * @param tenant whose; `*` for all.
- * @param fromTime ms since the epoch, of when the broker stored a fact.
+ * @param tenant `*` for all tenants.
+ * @param fromTime when the broker stored the fact, ms since the epoch.
  */
 export const readPlans = Effect.fnUntraced(function* (
   tenant: string,
@@ -57,7 +58,7 @@ export const readPlans = Effect.fnUntraced(function* (
     Stream.runForEach((message) =>
       Effect.sync(() => {
         const text = message.string()
-        // Most successes tell none.
+        // Most successes carry no plan.
         if (!text.includes('"plan"')) return
         const fact = Option.getOrUndefined(decodeFact(text))
         const { eventAt, eventSeq, plan } = fact ?? {}
@@ -69,27 +70,27 @@ export const readPlans = Effect.fnUntraced(function* (
   )
 })
 
-/** Its parts are there from the first to the last. */
+/** Whether all parts of a plan are present. */
 const isComplete = (parts: ReadonlyArray<ToldPlan>): boolean => {
   const told = parts.filter(() => true)
   return told.length === parts.length && told.at(-1)?.plan.last === true
 }
 
-/** Where the plans of events that are not complete are looked for when some were found. */
+/** Where to continue the search for the plans of events whose plan is not complete yet. */
 const after = (
   { seq, timestampNanos }: Pick<JsMsg, "seq" | "timestampNanos">,
   open: ReadonlyArray<{ readonly from: number }>
 ) => {
   const from = Math.min(...open.map((event) => event.from))
   if (from === Number.POSITIVE_INFINITY) return undefined
-  // One of several parts goes on from there.
+  // If one part was found, the next one lies behind it.
   return from <= storedAt({ timestampNanos }) ? { fromSeq: seq + 1 } : { fromTime: from }
 }
 
 /**
- * The plans of these events, as far as the history has them, by the events' names: of each part the
- * one that was told first counts. A plan is looked for from when its event was stored, by ids alone,
- * and no further than it is found: between an old event and a young one there may be millions.
+ * Finds the plans of these events in the history, by the events' names. If a part was recorded
+ * twice, the first record counts. The search for a plan begins at the time of its event, reads ids
+ * only, and ends where the plan is complete: millions of facts may lie between two events.
  */
 export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<EventIdentity>) {
   const { names } = yield* Broker
@@ -136,12 +137,12 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
 })
 
 /**
- * The highest sequence of an event whose plan is told since a time; 0 where there is none.
+ * Returns the highest sequence of an event whose plan was recorded since a time; 0 if none was.
  *
- * Events are planned in their order, but for those that somebody has in hand meanwhile. So it is
- * enough to read as many plans from the end as there may be of these, and one more.
+ * Events are planned in order, except for those in flight. So it is enough to read as many plans
+ * from the end of the history as there may be events in flight, and one more.
  *
- * @param inHand how many events may be in hand at once.
+ * @param prefetch maximum number of events in flight.
  */
 export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetch: number) {
   const { ask, jsm, names } = yield* Broker

@@ -7,14 +7,14 @@ import { Fact, factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 
 /**
- * Which facts to read; all conditions hold at once. Times in ms since the epoch, of when the broker
- * stored a fact: that is the order they lie in.
+ * Which facts to read; all conditions hold at once. Times are when the broker stored a fact (ms
+ * since the epoch), because facts are in that order.
  */
 export interface FactQuery {
   readonly tenant?: string | undefined
-  /** Only its own: the facts about an event as a whole (`routed`, `unroutable`) name no endpoint. */
+  /** Excludes facts about an event as a whole (`routed`, `unroutable`), which name no endpoint. */
   readonly endpoint?: { readonly tenant: string; readonly id: string } | undefined
-  /** An event's id, or `evt_` + its sequence whatever its id. */
+  /** An event's id, or `evt_` + its sequence, which works for every event. */
   readonly event?: string | undefined
   /** (Default: all) */
   readonly kinds?: ReadonlyArray<FactKind> | undefined
@@ -22,16 +22,16 @@ export interface FactQuery {
   readonly since?: number | undefined
   /** Inclusive. */
   readonly until?: number | undefined
-  /** Go on with what is stored later, to `until` where there is one. (Default: end with what is there now) */
+  /** Also read facts stored later, up to `until` if set. (Default: end with those stored now) */
   readonly follow?: boolean | undefined
 }
 
-/** A fact where it lies in the history. */
+/** A fact and its position in the history. */
 export interface StoredFact {
   /** Sequence in HISTORY. */
   readonly seq: number
   readonly fact: Fact
-  /** The record as it was written, with fields this version may not know. */
+  /** The record as written, including fields that this version does not know. */
   readonly record: Readonly<Record<string, unknown>>
 }
 
@@ -39,19 +39,19 @@ const Json = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 const decodeRecord = Schema.decodeUnknownOption(Json)
 const decodeFact = Schema.decodeUnknownOption(Fact)
 
-/** Reads the bytes of a fact; none where they are not one. */
+/** Parses a fact; none if the text is not a fact. */
 export const parseFact = (text: string, seq: number): Option.Option<StoredFact> =>
   Option.flatMap(decodeRecord(text), (record) =>
     Option.map(decodeFact(record), (fact) => ({ seq, fact, record }))
   )
 
-/** Of which a history has so many that it is read as a whole for them. */
+/** Kinds so frequent that reading the whole history is cheaper than filtering for them. */
 const frequent: ReadonlySet<FactKind> = new Set(["routed", "delivered", "attempt-failed"])
 
 /**
- * The broker finds the few facts of a rare kind by its index. For each fact that passes a filter
- * of single tokens it takes 80 µs where there are thousands of subjects, times the number of
- * filters, and 6 µs where it hands out all.
+ * Across all tenants, filters by kind only for rare kinds, whose few facts the broker finds by its
+ * index. With thousands of subjects, a filter of single tokens costs the broker 80 µs a fact that
+ * passes, times the number of filters; reading all facts costs 6 µs each.
  */
 const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string> => {
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
@@ -69,8 +69,8 @@ const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string
 }
 
 /**
- * Whether a fact is about an event (an id, or `evt_` + a sequence), and whether a text may be such a
- * fact: to look at the text takes a fraction of what it takes to read it as one.
+ * Tests whether a fact is about an event (an id, or `evt_` + a sequence), and whether a text may be
+ * such a fact. Searching the text costs a fraction of parsing it.
  */
 export const concerning = (
   event: string
@@ -87,15 +87,15 @@ export const concerning = (
   }
 }
 
-/** The kinds that are asked for; undefined for all. */
+/** The requested kinds; undefined for all. */
 const kindsOf = ({ kinds = [] }: FactQuery): ReadonlyArray<FactKind> | undefined =>
   kinds.length === 0 ? undefined : [...new Set(kinds)]
 
 const anything = { isAbout: () => true, mayBeAbout: () => true }
 
 /**
- * The facts that a query asks for, in the order of the history. A record that is no fact of this
- * version is passed over; how many were is said at the end.
+ * Reads the facts that match a query, in the order of the history. Skips records that are not facts
+ * of this version, and logs their number at the end.
  */
 export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerError, Broker> =>
   Stream.unwrap(

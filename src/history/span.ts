@@ -11,7 +11,7 @@ const inUnits = (ms: number, unit: readonly [string, number], finer: readonly [s
   return rest === 0 ? whole : `${whole} ${rest} ${finer[0]}`
 }
 
-/** A length of time (ms) as people say it, in at most two units: `12 ms`, `2.5 s`, `1 h 5 min`. */
+/** Formats a duration (ms) in at most two units: `12 ms`, `2.5 s`, `1 h 5 min`. */
 export const spanText = (ms: number): string => {
   if (ms < second) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 10 * second) return `${Number((ms / second).toFixed(1))} s`

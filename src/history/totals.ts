@@ -7,7 +7,7 @@ import { numberIn, planOf, readRecord, textIn } from "./audit/record.ts"
 import type { Countable, Period, Totals } from "./fold/totals.ts"
 import { afterCounting, beginningOf, countedKinds, noTotals } from "./fold/totals.ts"
 
-/** Facts that are read before what is complete is given away. */
+/** Number of facts read before completed periods are emitted. */
 const segment = 100_000
 
 /** Which facts to sum up. Times in ms since the epoch, of when the broker stored a fact; inclusive. */
@@ -26,7 +26,7 @@ export interface PeriodTotals {
   readonly totals: Totals
 }
 
-/** How far the reading has come, in sequences of the history. */
+/** Progress of the reading, in sequences of the history. */
 export interface TotalsProgress {
   readonly done: number
   readonly all: number
@@ -47,9 +47,9 @@ const countableIn = (record: Loose): Countable | undefined => {
 }
 
 /**
- * Sums the history up, period by period in their order, tenants by name. A period's totals are given
- * away as soon as it is over, so what is remembered is one period of all tenants at most. A fact
- * counts for the period in which the broker stored it.
+ * Sums up the history by period, in order, and by tenant, by name. Emits a period's totals as soon
+ * as it is over, so memory holds at most one period of all tenants. A fact counts for the period in
+ * which the broker stored it.
  */
 export const readTotals = Effect.fnUntraced(function* <E, R>(
   query: TotalsQuery,
@@ -77,14 +77,14 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
   }
   const show = (next: number) => progress({ done: next - first, all: last - first + 1 })
 
-  // One for all kinds: a filter for each takes the broker a hundred times as long.
+  // One filter for all kinds: a filter for each kind takes the broker a hundred times as long.
   const { allFacts, fact } = names.subjects
   const subjects = [tenant === undefined ? allFacts : fact(tenant, "*", "*", "*")]
   for (let from = first; from <= last; from += segment) {
     const to = Math.min(last, from + segment - 1)
     yield* readThrough({ stream: names.history, subjects, from, to }, (seen) => {
       const period = beginningOf(Math.floor(Number(seen.nanoseconds) / 1e6), by)
-      // In a cluster another node's clock may be a little behind the one before it.
+      // After a change of leader, the new leader's clock may be a little behind the old one's.
       if (period > begins) {
         close()
         begins = period

@@ -33,7 +33,7 @@ export const refuseOthers = Effect.gen(function* () {
   })
 })
 
-/** All partitions in one hand. */
+/** Ownership of all partitions. */
 export interface Hold {
   /** Waits while it cannot be told whether they still are. */
   readonly safe: Effect.Effect<void>
@@ -42,11 +42,11 @@ export interface Hold {
 }
 
 /**
- * Becomes the owner of all partitions, as a worker does of some, until the scope closes. A worker
- * that was away for long and comes back finds then that it owns none. What was left by somebody who
- * was killed is waited for; somebody who is alive is refused.
+ * Owns all partitions until the scope closes, by the same leases as workers, so that a worker that
+ * returns after a long pause finds that it owns none. Waits for the leases of a killed run to
+ * expire; fails if another run is alive.
  *
- * @param onWait called once where it has to wait.
+ * @param onWait called once if it has to wait.
  */
 export const holdAll = Effect.fnUntraced(function* (
   partitions: number,

@@ -112,11 +112,11 @@ export const planRepartition = Effect.fnUntraced(function* (to: number) {
 })
 
 /**
- * Changes the number of partitions, and moves what waits to where it belongs then. No worker may
- * run meanwhile, and none can start. Broken off at any moment, it goes on when it is run again.
+ * Changes the number of partitions, and moves waiting deliveries to their new partitions. Workers
+ * must be stopped, and none can start meanwhile. An interrupted run is resumed by the next one.
  *
- * What waits is first stored in its new place and then removed from the old one. What has ended is
- * only removed, as a new owner would.
+ * A waiting delivery is first stored in its new partition and then removed from the old one. A
+ * delivery that has ended is only removed, as a new owner would.
  */
 export const repartition = Effect.fnUntraced(function* (options: RepartitionOptions) {
   const { tell, to } = options
@@ -242,7 +242,7 @@ const moveAll = Effect.fnUntraced(function* (
   )
 })
 
-/** Moves what belongs into other partitions, until the leader knows of nothing more. */
+/** Moves messages to other partitions until the stream's leader lists no more of them. */
 const emptyOut = Effect.fnUntraced(function* (memory: PartitionMemory, to: number, moving: Moving) {
   for (let pass = 0; pass < passes; pass++) {
     const { endpoints, schedules } = yield* listStrays(memory.index, to)

@@ -2,19 +2,19 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 
-/** What may wait for an endpoint while more is sent to it, in messages. */
+/** Maximum number of waiting messages of an endpoint while more are sent to it. */
 export interface BackpressureLimits {
   /** In its queue, which it shares with others. (Default: 1,000) */
   readonly queue: number
-  /** In its queue and its backlog, which takes 1,000,000 at most, of new events too. (Default: 10,000) */
+  /** In its queue and its backlog, which holds 1,000,000 with new events. (Default: 10,000) */
   readonly all: number
 }
 
 export const defaultBackpressure: BackpressureLimits = { queue: 1_000, all: 10_000 }
 
-/** It is looked after so many, or so long after the last look (ms). */
+/** Waiting messages are counted after this many sends, or this long after the last count (ms). */
 const lookAfter = { sent: 100, ms: 1_000 }
-/** What comes when a backlog has 1,000,000 is a dead letter. */
+/** A delivery for a backlog with 1,000,000 messages is dead-lettered. */
 const nearlyFull = 900_000
 /** Pause between looks while it is held back, ms. */
 const pollMs = 250
@@ -26,15 +26,15 @@ export interface BackpressureOptions<E> {
   readonly target: Pick<Delivery, "tenant" | "endpoint">
   readonly partition: number
   readonly limits: BackpressureLimits
-  /** Told how many wait while it holds back, and 0 when it goes on. */
+  /** Called with the number of waiting messages while held back, and with 0 on resuming. */
   readonly held: (waiting: number) => void
-  /** What else is to be looked at as often. */
+  /** A further check, made as often. */
   readonly look: Effect.Effect<void, E, Broker>
 }
 
 /**
- * Holds back what is sent to one endpoint in bulk, so that no more waits for it than it may: new
- * events would find its backlog full, and those behind in its queue would wait.
+ * Throttles bulk sends to one endpoint, so that its waiting messages stay below the limits.
+ * Otherwise new events would find its backlog full, and others in its queue would wait.
  */
 export const makeBackpressure = Effect.fnUntraced(function* <E>(options: BackpressureOptions<E>) {
   const { held, limits, partition, target } = options
@@ -52,13 +52,13 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
     ],
     { concurrency: 2 }
   )
-  /** A few go out however much waits: whoever sends a few again is not to wait for a whole backlog. */
+  /** The first few are not held back: a small redelivery need not wait for a whole backlog. */
   let few = limits.queue
   let sent = 0
   let lookedAt = Number.NEGATIVE_INFINITY
 
   return {
-    /** Waits until one more may be sent. To be asked before each, one at a time. */
+    /** Waits until one more may be sent. Called before each send, never concurrently. */
     next: Effect.gen(function* () {
       const now = performance.now()
       if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
@@ -69,7 +69,7 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
         const [queue, backlog] = yield* look
         const part = holding ? 0.5 : 1
         const waiting = queue + backlog
-        // Last of all, each time: what changed while it was held back is known before it goes on.
+        // Checked last, so that a change during the wait is seen before the next send.
         yield* options.look
         if (queue < limits.queue * part && waiting < limits.all * part) break
         if (few > 0 && waiting < nearlyFull) break

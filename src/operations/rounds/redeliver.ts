@@ -24,11 +24,11 @@ const maxConcurrentEndpoints = 8
 export interface EndpointRedelivery {
   readonly tenant: string
   readonly endpoint: string
-  /** Where it takes nothing: what is `fresh` is left alone. */
+  /** Why the endpoint accepts nothing; `fresh` dead letters are then left alone. */
   readonly unfit: Unfit | undefined
   /** Never sent again so far. */
   readonly fresh: ReadonlyArray<Round>
-  /** Claimed by somebody who died before they were stored. */
+  /** Claimed by a process that died before it stored them. */
   readonly finishing: ReadonlyArray<Round>
   /** Sent again before. */
   readonly before: number
@@ -41,8 +41,8 @@ export interface EndpointRedelivery {
 export interface RedeliveryOptions {
   readonly letters: ReadonlyArray<DeadLetter>
   /**
-   * What was sent again there before and has no end: where it was claimed by somebody who died it is
-   * finished, too, whether its letter is among these, is another, or is gone.
+   * Earlier redeliveries without an end. If their claimant died, they are finished too, whether or
+   * not their dead letter is among these or still exists.
    */
   readonly unended: ReadonlyArray<SentAgain>
   /** Who asked for it. */
@@ -52,7 +52,7 @@ export interface RedeliveryOptions {
   readonly held?: ((endpoint: string, waiting: number) => void) | undefined
 }
 
-/** The round that sending a dead letter again begins: there is one, however often it is asked for. */
+/** The round that the redelivery of a dead letter begins: one, however often it is requested. */
 export const redeliveryRound = (dead: number): string => `d${dead}`
 
 const readLetter = Effect.fnUntraced(function* (
@@ -64,7 +64,7 @@ const readLetter = Effect.fnUntraced(function* (
   const letter = yield* getDeadLetter(dead)
   if (letter === undefined) return undefined
   const { delivery } = letter
-  // A stream of dead letters that lost its end may have another one there.
+  // If DEAD was truncated, the sequence may hold another dead letter.
   const isIt = delivery.tenant === tenant && delivery.endpoint === endpoint
   if (!isIt || eventName(delivery) !== eventName(round)) return undefined
   const { content, event, type } = delivery
@@ -101,8 +101,8 @@ const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<Sen
 }
 
 /**
- * Finds out what there is to do about dead letters that are to be sent again: nothing about those
- * that were, those that a late success has resolved, and for endpoints that take nothing now.
+ * Plans a redelivery. It skips dead letters that were redelivered before or resolved by a late
+ * success, and dead letters of endpoints that accept nothing now.
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOptions) {
   const { by, held, letters, pace, unended } = options
@@ -147,8 +147,8 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOp
 })
 
 /**
- * Sends dead letters again: same id and bytes, attempts and deadline begin anew. May be interrupted,
- * and done again: what was sent is not sent twice.
+ * Redelivers dead letters: same id and bytes, attempts and deadline start anew. Safe to interrupt
+ * and to run again: a dead letter is not redelivered twice.
  */
 export const redeliver = (
   plan: ReadonlyArray<EndpointRedelivery>,
@@ -157,7 +157,7 @@ export const redeliver = (
   Effect.forEach(
     plan,
     ({ finishing, fresh, rounds, unfit }) =>
-      // What was claimed is stored even where its endpoint takes nothing: its round must have an end.
+      // A claimed round is stored even if its endpoint accepts nothing: it must come to an end.
       rounds.beginAll(unfit === undefined ? [...finishing, ...fresh] : finishing, done),
     { concurrency: maxConcurrentEndpoints, discard: true }
   )

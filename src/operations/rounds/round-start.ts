@@ -15,7 +15,7 @@ import type { Claim, Claims } from "../../history/claims.ts"
 import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
 import { findRounds } from "./round-search.ts"
 
-/** Pause before what the broker did not take is stored again, ms. */
+/** Pause before a store that the broker did not accept is retried, ms. */
 const retryPauseMs = 500
 
 type Refusal = TopologyError | BrokerError | PublishError
@@ -46,7 +46,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     "the broker takes no deliveries: waiting until it does",
     "the broker takes deliveries again"
   )
-  /** Beyond it the broker may have forgotten what it has stored already: that is looked for then. */
+  /** After this time the broker may have forgotten a message id, so search before storing again. */
   const safeRepublishMs = layout.moveDedupe / 2
 
   const insist = (store: Effect.Effect<PubAck, PublishError>) =>
@@ -141,9 +141,9 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
     return Effect.as(store(delivery, contents.body, claim, true), "finished" as const)
   }
 
-  /** What was claimed and cannot be sent any more: its round has an end all the same. */
+  /** Ends a claimed round whose contents are gone. */
   const end = Effect.fnUntraced(function* (round: Round, claim: Claim) {
-    // Whoever claimed it may have read it while it was there, and be about to store it.
+    // The claimant may have read the contents before they were gone, and may still store them.
     const wait = claim.at + layout.moveDedupe - clock.currentTimeMillisUnsafe()
     yield* Effect.interruptible(Effect.sleep(Math.max(0, wait)))
     if (yield* find(round, claim)) return "before"

@@ -48,9 +48,9 @@ export class RoundsStopped extends Schema.TaggedError<RoundsStopped>()("RoundsSt
 }) {}
 
 /**
- * Begins further rounds of one endpoint's deliveries: for each a fact, told once for ever (the
- * claim), then the message, stored once. After a crash in between whoever runs it again finds the
- * claim without a message, and stores that or, where there is nothing left to send, the round's end.
+ * Begins further rounds of one endpoint's deliveries. For each round it stores first a fact (the
+ * claim), then the message, each exactly once. After a crash in between, the next run finds the
+ * claim without a message and stores the message or, if the contents are gone, the round's end.
  */
 export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
   const { by, kind, target } = options
@@ -71,7 +71,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     return new Set(claimed.filter((key) => !found.has(key)))
   })
 
-  /** To one that takes nothing any more all would be dead letters. */
+  /** Fails if the endpoint accepts nothing any more: each delivery would be dead-lettered. */
   const stillTakes = Effect.gen(function* () {
     const stop = (why: string) =>
       new RoundsStopped({
@@ -108,7 +108,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     claimed: (): ReadonlyArray<Round> =>
       [...claims.known.keys()].flatMap((key) => readRoundKey(key) ?? []),
 
-    /** Begins rounds, or finishes beginning them, at their endpoint's pace. Stops between two of them. */
+    /** Begins rounds, or finishes claimed ones, under backpressure. Stops between two of them. */
     beginAll: Effect.fnUntraced(function* (
       rounds: ReadonlyArray<Round>,
       done: (round: Round, begun: StartedRound) => void
@@ -131,7 +131,7 @@ export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
       })
       const turn = yield* Semaphore.make(1)
       const one = Effect.fnUntraced(function* (round: Round) {
-        // Before the claim: what is gone cannot be sent by whoever would finish it.
+        // Read before the claim: a claim without contents could not be finished.
         const contents = yield* patiently(options.read(round))
         yield* Effect.uninterruptible(
           Effect.map(start(round, contents), (what) => done(round, what))

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { readLayout, refuseChange, TopologyError } from "../../broker/installed.ts"
 
 /**
- * The layout, and a check that it is still that one: what is stored by another number of partitions
- * would lie where its owner does not look. Fails while it is being changed.
+ * Returns the layout and a check that it has not changed: a message stored by another number of
+ * partitions would lie where its owner does not look. Fails during a repartition.
  */
 export const steadyLayout = Effect.gen(function* () {
   const { epoch } = yield* refuseChange
