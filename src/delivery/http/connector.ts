@@ -4,7 +4,7 @@ import type { SecureContext } from "node:tls"
 import { Effect } from "effect"
 import { Agent, buildConnector, type Dispatcher } from "undici"
 import type { Refusal } from "../../policy/address.ts"
-import { Names, NameUnresolved, type Resolve } from "./names.ts"
+import { Names, NameUnresolved, type Resolve } from "./dns.ts"
 
 /**
  * No connection was made or used, because the address or its port is not allowed. The message is

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Agent } from "undici"
 import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
 import { agent, type Refused } from "./connector.ts"
-import { Names } from "./names.ts"
+import { Names } from "./dns.ts"
 import { ownAddresses } from "./own-addresses.ts"
 
 /** Where a worker's requests may go, and which certificates are trusted for receivers. */

@@ -1,6 +1,6 @@
 import type { AttemptResult, ErrorClass } from "../../domain/outcome.ts"
 import { AddressRefused } from "./connector.ts"
-import { NameUnresolved } from "./names.ts"
+import { NameUnresolved } from "./dns.ts"
 
 export type Failure = NonNullable<AttemptResult["error"]>
 

@@ -1,4 +1,4 @@
-import type { DirectDelivery } from "../../routing/direct-delivery.ts"
+import type { DirectDelivery } from "../../routing/partition-owner.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { leaveUntried } from "../source/direct-delivery.ts"
 

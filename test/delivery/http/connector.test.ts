@@ -4,7 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import type { Agent } from "undici"
 import { agent } from "../../../src/delivery/http/connector.ts"
-import type { Resolve } from "../../../src/delivery/http/names.ts"
+import type { Resolve } from "../../../src/delivery/http/dns.ts"
 import { receiver, selfSigned, tcpServer } from "../../receiver.ts"
 
 const onlyLocal = (ip: string) => (ip === "127.0.0.1" ? undefined : "address")

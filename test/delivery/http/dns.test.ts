@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Names, type NamesOptions, NameUnresolved } from "../../../src/delivery/http/names.ts"
+import { Names, type NamesOptions, NameUnresolved } from "../../../src/delivery/http/dns.ts"
 import { nameServer } from "../../name-server.ts"
 
 const noHosts = { hostsPath: "/nowhere/hosts" }
