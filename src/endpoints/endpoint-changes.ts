@@ -42,7 +42,7 @@ export const storedUnder = (message: StoredMsg): Stored => ({
  */
 export const readChange = Effect.fnUntraced(function* (key: string, revision: number) {
   const { ask, jsm, names } = yield* Broker
-  const message = yield* ask(`read ${key}`, () =>
+  const message = yield* ask(`look at revision ${revision} of ${key}`, () =>
     jsm.streams.getMessage(`KV_${names.buckets.endpoints}`, { seq: revision })
   ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
   if (message === null || message.subject !== `$KV.${names.buckets.endpoints}.${key}`)
