@@ -6,13 +6,14 @@ import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
 import type { LiveEndpoint, Standing } from "../../endpoints/directory.ts"
 import { Directory } from "../../endpoints/directory.ts"
 import { Facts } from "../../history/facts.ts"
 import type { Sender } from "../http/sender.ts"
 import { send, startSending } from "../http/sender.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
-import { isErased, isOf, readRecord } from "../retry/retry-record.ts"
+import { isErased, readRecord } from "../retry/retry-records.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { disableWhereGone } from "./failed-attempt.ts"
 import type { Settlement } from "./settlement.ts"
@@ -73,7 +74,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
   const recall = (held: AckHandle) => {
     const { seq } = held.place
     const known = memory.waiting.get(seq)
-    if (known !== undefined && isOf(known.record, held.delivery)) return Effect.succeed(known)
+    if (known !== undefined && isRecordOf(known.record, held.delivery)) return Effect.succeed(known)
     // A truncated stream reuses the sequence for another message.
     if (known !== undefined) memory.waiting.delete(seq)
     return memory.recorded.has(seq) ? recallFormer(held) : Effect.succeed(undefined)
@@ -85,7 +86,7 @@ export const makeHandling = Effect.fnUntraced(function* (options: HandlingOption
     const isGone = record === undefined && (yield* isErased(stream, seq, held.delivery))
     memory.recorded.delete(seq)
     if (isGone) return gone
-    if (record === undefined || !isOf(record, held.delivery)) return undefined
+    if (record === undefined || !isRecordOf(record, held.delivery)) return undefined
     const isOutcomeRecorded = memory.told.has(seq, record)
     const waiting: WaitingDelivery = { record, isOutcomeRecorded }
     memory.waiting.set(seq, waiting)

@@ -11,14 +11,15 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
+import type { Decision, RetryRecord } from "../../domain/retry-record.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { Facts } from "../../history/facts.ts"
 import { waitBy } from "../../policy/wait.ts"
 import type { WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isEndFact, isTold } from "../recovery/search.ts"
 import { type MovesOptions, makeMoves } from "../retry/moves.ts"
-import type { Decision, RetryRecord } from "../retry/retry-record.ts"
-import { eraseRecord, isOf, writeRecord } from "../retry/retry-record.ts"
+import { eraseRecord, writeRecord } from "../retry/retry-records.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
 import { judgeFailure } from "./failed-attempt.ts"
@@ -325,7 +326,8 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
     reason: DeadReason
   ) {
     const known = memory.waiting.get(held.place.seq)
-    const waiting = known !== undefined && isOf(known.record, held.delivery) ? known : undefined
+    const waiting =
+      known !== undefined && isRecordOf(known.record, held.delivery) ? known : undefined
     const decision = waiting?.record.decision
     if (waiting !== undefined) {
       if (decision?._tag === "Dead") return yield* apply(held, waiting, true)

@@ -8,8 +8,8 @@ import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Fact, placeName, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
 import { readFact } from "../../history/fact-at.ts"
-import type { RetryRecord } from "../retry/retry-record.ts"
 import type { AckHandle } from "../source/ack-handle.ts"
 
 /*

@@ -7,9 +7,10 @@ import { isNoSuchMessage } from "../../broker/scan.ts"
 import { makeSettlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isTold } from "../../delivery/recovery/search.ts"
-import { eraseRecord, isErased, isOf, readRecord } from "../../delivery/retry/retry-record.ts"
+import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
 import type { AckHandle } from "../../delivery/source/ack-handle.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
 import { removeMessage } from "./release.ts"
 
@@ -84,7 +85,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
         yield* remove(stream, seq)
         return yield* eraseRecord(stream, seq, delivery)
       }
-      if (record === undefined || !isOf(record, delivery)) return
+      if (record === undefined || !isRecordOf(record, delivery)) return
       const held: AckHandle = {
         place: { stream, seq, at: message.time.getTime() },
         delivery,

@@ -1,48 +1,9 @@
 import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { eraseValue, readNote, readValue, writeValue } from "../../broker/values.ts"
-import type { Delivery } from "../../domain/delivery.ts"
-import { Progress } from "../../domain/delivery.ts"
+import type { DeliveryIdentity } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact } from "../../domain/fact.ts"
-import { DeadReason } from "../../domain/outcome.ts"
-
-/** A decision about a delivery that did not succeed. `at` in ms since the epoch. */
-export const Decision = Schema.Union([
-  Schema.TaggedStruct("Nak", { at: Schema.Number }),
-  Schema.TaggedStruct("Schedule", { at: Schema.Number }),
-  Schema.TaggedStruct("Dead", { reason: DeadReason }),
-  /**
-   * No decision yet: an attempt is marked because its message may have crashed earlier workers.
-   * `times` counts the marked attempts.
-   */
-  Schema.TaggedStruct("Trying", { times: Schema.Int })
-])
-export type Decision = typeof Decision.Type
-
-/**
- * The value under `<stream>.<sequence>` in the retries bucket. It is stored before a decision is
- * applied: after a crash, the same decision is applied instead of a new one.
- */
-export const RetryRecord = Schema.Struct({
-  v: Schema.Literal(1),
-  /**
-   * Identity of the delivery, checked on reading: a truncated stream reuses the message's sequence.
-   */
-  eventSeq: Schema.Int,
-  eventAt: Schema.Number,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  round: Schema.String,
-  progress: Progress,
-  decision: Decision,
-  decidedAt: Schema.Number,
-  /**
-   * The fact of the attempt that led to the decision, and the message id under which it is stored.
-   */
-  outcome: Schema.optionalKey(Schema.Struct({ fact: Fact, id: Schema.String }))
-})
-export type RetryRecord = typeof RetryRecord.Type
+import { RetryRecord } from "../../domain/retry-record.ts"
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
 
@@ -52,16 +13,6 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
 const afterlife = 24 * 60 * 60 * 1000
 
 const keyOf = (stream: string, seq: number) => `${stream}.${seq}`
-
-type Whose = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt" | "round">
-
-/** True for a record of this delivery and round. */
-export const isOf = (record: RetryRecord, delivery: Whose): boolean =>
-  record.eventSeq === delivery.eventSeq &&
-  record.eventAt === delivery.eventAt &&
-  record.round === delivery.round &&
-  record.tenant === delivery.tenant &&
-  record.endpoint === delivery.endpoint
 
 /** Stores a decision. The caller repeats this until the broker acknowledges. */
 export const writeRecord = Effect.fnUntraced(function* (
@@ -106,7 +57,7 @@ export const copyRecord = Effect.fnUntraced(function* (
   })
 })
 
-const noteOf = ({ endpoint, eventAt, eventSeq, round, tenant }: Whose): string =>
+const noteOf = ({ endpoint, eventAt, eventSeq, round, tenant }: DeliveryIdentity): string =>
   JSON.stringify([eventSeq, eventAt, tenant, endpoint, round])
 
 /**
@@ -116,14 +67,22 @@ const noteOf = ({ endpoint, eventAt, eventSeq, round, tenant }: Whose): string =
  * redeliver the message (seen in 1 of 25 kills). So the identity of the delivery is kept for one
  * more minute.
  */
-export const eraseRecord = Effect.fnUntraced(function* (stream: string, seq: number, of: Whose) {
+export const eraseRecord = Effect.fnUntraced(function* (
+  stream: string,
+  seq: number,
+  of: DeliveryIdentity
+) {
   const { names } = yield* Broker
   const { retries } = names.buckets
   yield* Effect.ignore(eraseValue(retries, keyOf(stream, seq), undefined, noteOf(of)))
 })
 
 /** True where the record of this delivery and round was erased because its message has ended. */
-export const isErased = Effect.fnUntraced(function* (stream: string, seq: number, of: Whose) {
+export const isErased = Effect.fnUntraced(function* (
+  stream: string,
+  seq: number,
+  of: DeliveryIdentity
+) {
   const { bucket, names } = yield* Broker
   const note = yield* readNote(yield* bucket(names.buckets.retries), keyOf(stream, seq))
   return note === noteOf(of)
