@@ -17,12 +17,11 @@ import { ownerFence } from "../cluster/owner-fence.ts"
 import type { Owner } from "../cluster/ownership.ts"
 import { defaultTtl } from "../cluster/ownership.ts"
 import type { Role } from "../cluster/roster.ts"
-import { makeSettlement } from "../delivery/execution/settlement.ts"
+import { Settlement } from "../delivery/execution/settlement.ts"
 import { makeAgents } from "../delivery/http/egress.ts"
 import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
 import type { Sender } from "../delivery/http/sender.ts"
-import type { Partition } from "../delivery/partition.ts"
-import { makePartition } from "../delivery/partition.ts"
+import { Partition } from "../delivery/partition.ts"
 import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
 import { makeDeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
@@ -254,7 +253,7 @@ const route = ({ layout, options, owned, stopping }: Node) =>
     stopping,
     owned: {
       attempt: (partition, direct) => owned.get(partition)?.takeDirect(direct) === true,
-      storeInBacklog: (partition, kept) => owned.get(partition)?.keep(kept) === true
+      storeInBacklog: (partition, kept) => owned.get(partition)?.storeInBacklog(kept) === true
     }
   })
 
@@ -272,7 +271,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     answers: options.answers ?? (() => "body")
   }
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
-  const room = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
+  const pool = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
   const rest = { until: 0 }
   const { history, historyPosition, takeOver } = yield* makeTakeovers(layout.partitions)
   const sweeps = yield* Semaphore.make(1)
@@ -300,12 +299,12 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     if (taken === undefined) return
     const fence = ownerFence(holding.ownership)
     const alerts = yield* makePartitionAlerts({ ...judge, index, holds })
-    const partition = yield* makePartition({
+    const partition = yield* Partition.make({
       ...taken,
       history,
       nextId: node.nextId,
       settle: (memory, maxWaiting = options.maxWaiting) =>
-        makeSettlement({
+        Settlement.make({
           worker: options.id,
           layout,
           memory,
@@ -318,14 +317,14 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
         }),
       sender,
       alerts,
-      room,
+      pool,
       rest,
       bytesInHand: Math.floor(maxBytes / 4 / layout.partitions),
       worker: options.id,
       ackWait: layout.ackWait,
       maxBacklog: options.maxBacklog,
       findEvery: options.findEvery,
-      mayAttempt: holds,
+      fence,
       stopping: holding.isOver
     })
     yield* Effect.acquireRelease(
@@ -334,7 +333,9 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     )
     yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
     yield* Effect.forkScoped(wakeEnded(index, deadLetters))
-    yield* Effect.forkScoped(advanceWatermark(partition, historyPosition, holds, layout.ackWait))
+    yield* Effect.forkScoped(
+      advanceWatermark(partition, taken.memory, historyPosition, holds, layout.ackWait)
+    )
     yield* partition.prepare
     // System alerts need a single evaluator: the owner of partition 0.
     if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })

@@ -8,7 +8,7 @@ import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 
 /**
  * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but

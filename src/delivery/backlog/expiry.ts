@@ -2,8 +2,8 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import type { Clock } from "effect"
 import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import type { Backlog } from "./backlog.ts"
 import type { Drain } from "./drain.ts"
 import { deliveryIn } from "./drain.ts"
@@ -64,7 +64,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
     const held = drain.hold(message, delivery)
     let gone: Effect.Effect<void> | undefined
     yield* options.expire({
-      ...held,
+      ...{ place: held.place, delivery, body: held.body, deliveryCount: held.deliveryCount },
       ack: (erase) =>
         Effect.sync(() => {
           gone = erase

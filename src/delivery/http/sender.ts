@@ -1,10 +1,10 @@
-import { type Clock, Effect } from "effect"
+import type { Clock } from "effect"
 import type { Agent } from "undici"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
+import type { Delivery } from "../../domain/delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { signatureIn } from "../../endpoints/signing.ts"
 import { classify } from "../../policy/classify.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import type { Running } from "./attempt.ts"
 import { startAttempt } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
@@ -31,7 +31,7 @@ const defaultContentType = "application/json"
  */
 export const startSending = (
   { agentOf, answers, clock }: Sender,
-  { body, delivery }: Pick<AckHandle, "body" | "delivery">,
+  { body, delivery }: { readonly body: Uint8Array; readonly delivery: Delivery },
   endpoint: LiveEndpoint,
   number: number,
   done: (sent: AttemptOutcome) => void
@@ -56,17 +56,3 @@ export const startSending = (
     done({ result: kept, verdict, gone, overloaded, at: clock.currentTimeMillisUnsafe() })
   })
 }
-
-/** Does the same as a fiber. Interrupting the fiber cancels the request. */
-export const send = (
-  sender: Sender,
-  held: AckHandle,
-  endpoint: LiveEndpoint,
-  number: number
-): Effect.Effect<AttemptOutcome> =>
-  Effect.callback((resume) => {
-    const running = startSending(sender, held, endpoint, number, (sent) =>
-      resume(Effect.succeed(sent))
-    )
-    return Effect.sync(() => running.interrupt())
-  })

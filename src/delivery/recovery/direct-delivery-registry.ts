@@ -12,7 +12,7 @@ const kept = 2
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt">
 
 /** A delivery that is in flight, or being stored in the backlog. */
-interface DirectInFlight extends Linked<DirectInFlight> {
+export interface DirectInFlight extends Linked<DirectInFlight> {
   readonly delivery: Identity
 }
 

@@ -28,7 +28,7 @@ export interface StreamMemory {
    */
   readonly recorded: Set<number>
   /** Attempts that the history holds. Only for messages that a former owner had in flight. */
-  readonly told: RecordedAttempts
+  readonly recordedAttempts: RecordedAttempts
   readonly settled: CompletedDeliveries
   readonly poisonGuard: PoisonGuard
   /** Shared by the partition's queue and backlog. */

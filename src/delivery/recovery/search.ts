@@ -10,7 +10,7 @@ import { Fact, placeName, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import { readFact } from "../../history/fact-at.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 
 /*
  * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions

@@ -151,7 +151,7 @@ export const takeOver = Effect.fnUntraced(function* (
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
         if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, of)
-        else memory.told.add(fact.from.seq, of, fact.attempt ?? 0)
+        else memory.recordedAttempts.add(fact.from.seq, of, fact.attempt ?? 0)
       })
     )
   )
@@ -177,7 +177,7 @@ const streamMemory = Effect.fnUntraced(function* (
     isOurs: yield* sequencesOf(stream),
     waiting: new Map(),
     recorded: yield* listRecords(stream),
-    told: new RecordedAttempts(),
+    recordedAttempts: new RecordedAttempts(),
     settled,
     poisonGuard: new PoisonGuard(),
     directDeliveries

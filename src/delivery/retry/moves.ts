@@ -8,9 +8,9 @@ import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import { findMoved, isDeadLetter, makeFindDeadLetter, scheduleId } from "../recovery/search.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import type { DeadLetterGate } from "./dead-letter-gate.ts"
 
 export interface MovesOptions {

@@ -12,8 +12,8 @@ import { deliveryHeaders, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import { Directory } from "../../endpoints/directory.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 
 /** Dead-letters one waiting delivery. Calls `nak` for one that is in flight. */
 export type EndWaiting = (

@@ -2,7 +2,8 @@ import type { Semaphore } from "effect"
 import { Cause, Effect, Queue } from "effect"
 import { partitionOf } from "../../domain/names.ts"
 import { Directory } from "../../endpoints/directory.ts"
-import type { Partition } from "../partition.ts"
+import type { PartitionMemory } from "../recovery/partition-memory.ts"
+import type { EndWaiting } from "./sweep.ts"
 import { strandedEndpoints, sweepEndpoint, sweepSchedules } from "./sweep.ts"
 
 /**
@@ -25,7 +26,7 @@ interface Task {
  * @param turn lets one partition of a worker sweep at a time.
  */
 export const sweepUnavailable = Effect.fnUntraced(function* (
-  { endWaiting, memory }: Partition,
+  { endWaiting, memory }: { readonly endWaiting: EndWaiting; readonly memory: PartitionMemory },
   partitions: number,
   turn: Semaphore.Semaphore
 ) {

@@ -8,7 +8,7 @@ import { SlowEndpoints } from "./slow-endpoints.ts"
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
   /** Capacity shared with the lanes of other partitions. */
-  readonly room: CapacityPool
+  readonly pool: CapacityPool
   /** Returns how many requests may be in flight now; 0 while the endpoint accepts nothing. */
   readonly limit: (key: string) => number
   /**
@@ -17,9 +17,9 @@ export interface LaneOptions<A> {
    */
   readonly admit: (key: string) => boolean
   /** Returns how many requests the endpoint's rate allows shortly. */
-  readonly soon: (key: string) => number
+  readonly rateBudget: (key: string) => number
   /** True while the endpoint's backlog has messages: new deliveries go behind them. */
-  readonly isBehind: (key: string) => boolean
+  readonly hasBacklog: (key: string) => boolean
   /** Returns the size of the body, bytes. */
   readonly bytes: (item: A) => number
   /** True where the deadline has passed: the delivery ends without a request. */
@@ -28,12 +28,12 @@ export interface LaneOptions<A> {
    * Begins the work on an item whose turn it is. The caller must call `leave` when the work is
    * done.
    */
-  readonly start: (item: A, place: LanePosition<A>) => void
+  readonly start: (item: A, position: LanePosition<A>) => void
   /**
    * Called once when a task is slow, or its endpoint is known to be slow. Not called for tasks from
    * the backlog.
    */
-  readonly lasts: (item: A) => void
+  readonly becameSlow: (item: A) => void
   /** Returns to its source a task that cannot wait in memory. */
   readonly defer: (item: A) => void
   /** Called when an endpoint's backlog may have capacity again. */
@@ -59,25 +59,31 @@ export interface LaneCounts {
   readonly inLine: number
 }
 
+/** Memory that is reserved for a read. */
+export interface ReadReservation {
+  readonly bytes: number
+  readonly giveBack: () => void
+}
+
 interface Lane<A> extends CapacityWaiter {
   readonly key: string
   inFlight: number
   /** Moving average of the endpoint's recent request durations, ms. */
-  usual: number | undefined
+  ewmaMs: number | undefined
   readonly line: IntrusiveList<LanePosition<A>>
   /** True while deliveries in line are begun: one that ends at once calls back meanwhile. */
   advancing: boolean
 }
 
 /** Maximum length of the line of an endpoint whose speed is unknown. */
-const places = 64
+const maxLineLength = 64
 
-const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): SpeedClass =>
-  usual < slowFromMs ? "quick" : "slow"
+const speedOf = ({ ewmaMs = 0 }: { readonly ewmaMs: number | undefined }): SpeedClass =>
+  ewmaMs < slowFromMs ? "quick" : "slow"
 
 /**
  * The lanes of one partition. Each endpoint has as many requests in flight as its limit allows, and
- * a short line in memory for deliveries beyond it. A delivery that finds no place in line, or has
+ * a short line in memory for deliveries beyond it. A delivery that finds no position in line, or has
  * waited too long, returns to its source, so that no endpoint uses up the capacity of others.
  */
 export class LaneScheduler<A> {
@@ -85,20 +91,20 @@ export class LaneScheduler<A> {
   /** Positions in flight that are not slow so far, in the order in which they began. */
   readonly #young = new IntrusiveList<LanePosition<A>>()
   readonly #slow = new SlowEndpoints()
-  readonly #hunger: CapacityWaiters
+  readonly #waiters: CapacityWaiters
   readonly #options: LaneOptions<A>
 
   constructor(options: LaneOptions<A>) {
     this.#options = options
-    this.#hunger = new CapacityWaiters(options.room, options.onCapacity)
+    this.#waiters = new CapacityWaiters(options.pool, options.onCapacity)
   }
 
   /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
-    const { isBehind, limit, defer } = this.#options
+    const { hasBacklog, limit, defer } = this.#options
     const lane = this.#laneOf(key)
     const most = limit(key)
-    if (isBehind(key) || most === 0 || this.#isTooLong(lane, most)) {
+    if (hasBacklog(key) || most === 0 || this.#isTooLong(lane, most)) {
       defer(item)
       this.#dropIfIdle(lane)
       return
@@ -113,7 +119,7 @@ export class LaneScheduler<A> {
   isQuick(key: string, most: number): boolean {
     const lane = this.#lanes.get(key)
     if (lane === undefined) return !this.#slow.has(key)
-    return paceOf(lane) === "quick" && lane.inFlight + lane.line.size < most
+    return speedOf(lane) === "quick" && lane.inFlight + lane.line.size < most
   }
 
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
@@ -126,47 +132,47 @@ export class LaneScheduler<A> {
    * slow endpoint, and for any endpoint while memory is short.
    */
   rateBudget(key: string): number {
-    const { closed, limit, room, soon } = this.#options
+    const { closed, limit, pool, rateBudget } = this.#options
     const most = closed() ? 0 : limit(key)
     const lane = this.#lanes.get(key)
     const { inFlight, inLine } = this.countsOf(key)
-    const pace = this.#paceOf(key, lane)
-    if (most === 0 || room.bytesFor(pace) === 0) return 0
-    if (pace === "slow" || room.isTight) return inLine === 0 && inFlight < most ? 1 : 0
+    const speed = this.#speedOf(key, lane)
+    if (most === 0 || pool.bytesFor(speed) === 0) return 0
+    if (speed === "slow" || pool.isTight) return inLine === 0 && inFlight < most ? 1 : 0
     // Refill in batches of at least the limit, not one for each delivery that left.
     if (inLine > most) return 0
-    return Math.max(0, Math.min(2 * most, places, soon(key)) - inLine)
+    return Math.max(0, Math.min(2 * most, maxLineLength, rateBudget(key)) - inLine)
   }
 
   /** Asks to be called when there is body capacity again, if the endpoint lacks it. */
-  awaitRoom(key: string): void {
-    this.#hunger.await(key, this.#paceOf(key, this.#lanes.get(key)))
+  awaitCapacity(key: string): void {
+    this.#waiters.await(key, this.#speedOf(key, this.#lanes.get(key)))
   }
 
   /** Reserves capacity for bodies that are being read from the backlog, up to `most` bytes. */
-  reserve(key: string, most: number): Reservation {
-    const { room } = this.#options
-    const pace = this.#paceOf(key, this.#lanes.get(key))
-    const use = { requests: 0, bytes: 0, slow: pace === "slow" }
-    room.take(use, 0, Math.min(most, room.bytesFor(pace)))
-    return use
+  reserve(key: string, most: number): ReadReservation {
+    const { pool } = this.#options
+    const speed = this.#speedOf(key, this.#lanes.get(key))
+    const use = { requests: 0, bytes: 0, slow: speed === "slow" }
+    pool.take(use, 0, Math.min(most, pool.bytesFor(speed)))
+    return { bytes: use.bytes, giveBack: () => pool.giveBack(use) }
   }
 
   /** Notes how long an attempt took, answered or not, ms. */
   answered(key: string, ms: number): void {
     const lane = this.#lanes.get(key)
     if (lane !== undefined)
-      lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
+      lane.ewmaMs = lane.ewmaMs === undefined ? ms : lane.ewmaMs + (ms - lane.ewmaMs) / 8
   }
 
   /** Called when work in flight is done: the next in line begins. */
-  leave(place: LanePosition<A>): void {
-    const { lane } = place
-    const { room } = this.#options
-    this.#young.remove(place)
+  leave(position: LanePosition<A>): void {
+    const { lane } = position
+    const { pool } = this.#options
+    this.#young.remove(position)
     lane.inFlight--
-    if (lane.inFlight === 0) room.lane(-1)
-    room.giveBack(place)
+    if (lane.inFlight === 0) pool.lane(-1)
+    pool.giveBack(position)
     this.#advance(lane)
   }
 
@@ -179,11 +185,11 @@ export class LaneScheduler<A> {
   /** Does what is due by time. Called at a fixed interval. */
   tick(): void {
     const now = performance.now()
-    this.#noteLasting(now - slowFromMs)
+    this.#noteSlow(now - slowFromMs)
     for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
     this.#slow.tick(now)
     this.advance()
-    this.#options.room.next()
+    this.#options.pool.next()
   }
 
   /** Returns an endpoint's requests in flight, and the length of its line. */
@@ -200,15 +206,15 @@ export class LaneScheduler<A> {
   /** Takes all deliveries out of their lines. */
   clear(): Array<A> {
     return [...this.#lanes.values()].flatMap(({ line }) =>
-      line.takeAll().map((place) => this.#free(place))
+      line.takeAll().map((position) => this.#free(position))
     )
   }
 
   #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
-    const { bytes, room } = this.#options
-    const slow = paceOf(lane) === "slow"
+    const { bytes, pool } = this.#options
+    const slow = speedOf(lane) === "slow"
     const since = performance.now()
-    const place: LanePosition<A> = {
+    const position: LanePosition<A> = {
       item,
       lane,
       isFromBacklog,
@@ -219,8 +225,8 @@ export class LaneScheduler<A> {
       before: undefined,
       after: undefined
     }
-    if (isFromBacklog) room.take(place, 0, bytes(item))
-    lane.line.add(place)
+    if (isFromBacklog) pool.take(position, 0, bytes(item))
+    lane.line.add(position)
     this.#advance(lane)
   }
 
@@ -229,12 +235,12 @@ export class LaneScheduler<A> {
    * wait at all.
    */
   #isTooLong(lane: Lane<A>, limit: number): boolean {
-    const { maxQueueMs, room } = this.#options
-    const { inFlight, line, usual } = lane
-    if (usual === undefined) return line.size >= places
-    if (paceOf(lane) === "quick") return (line.size * usual) / limit > maxQueueMs
+    const { maxQueueMs, pool } = this.#options
+    const { inFlight, line, ewmaMs } = lane
+    if (ewmaMs === undefined) return line.size >= maxLineLength
+    if (speedOf(lane) === "quick") return (line.size * ewmaMs) / limit > maxQueueMs
     const hasPlace = line.size === 0 && inFlight < limit
-    return !(hasPlace && room.mayStart("slow", inFlight, false))
+    return !(hasPlace && pool.mayStart("slow", inFlight, false))
   }
 
   #laneOf(key: string): Lane<A> {
@@ -243,7 +249,7 @@ export class LaneScheduler<A> {
     const lane: Lane<A> = {
       key,
       inFlight: 0,
-      usual: this.#slow.ewmaMsOf(key),
+      ewmaMs: this.#slow.ewmaMsOf(key),
       line: new IntrusiveList(),
       advancing: false,
       turn: () => {
@@ -257,8 +263,8 @@ export class LaneScheduler<A> {
     return lane
   }
 
-  #paceOf(key: string, lane: Lane<A> | undefined): SpeedClass {
-    return paceOf({ usual: lane === undefined ? this.#slow.ewmaMsOf(key) : lane.usual })
+  #speedOf(key: string, lane: Lane<A> | undefined): SpeedClass {
+    return speedOf({ ewmaMs: lane === undefined ? this.#slow.ewmaMsOf(key) : lane.ewmaMs })
   }
 
   /**
@@ -278,16 +284,16 @@ export class LaneScheduler<A> {
   }
 
   #beginNext(lane: Lane<A>, most: number): void {
-    const { admit, limit, defer, room } = this.#options
+    const { admit, limit, defer, pool } = this.#options
     const { key } = lane
     const allowed = limit(key)
-    if (allowed === 0) for (const place of lane.line.takeAll()) defer(this.#free(place))
+    if (allowed === 0) for (const position of lane.line.takeAll()) defer(this.#free(position))
     for (let begun = 0; lane.inFlight < allowed; begun++) {
       const { first: next } = lane.line
       if (next === undefined) return
-      const pace = paceOf(lane)
-      if (begun === most || !room.mayStart(pace, lane.inFlight, next.isFromBacklog)) {
-        room.wait(pace, lane.inFlight, lane)
+      const speed = speedOf(lane)
+      if (begun === most || !pool.mayStart(speed, lane.inFlight, next.isFromBacklog)) {
+        pool.wait(speed, lane.inFlight, lane)
         return
       }
       if (!admit(key)) return
@@ -296,35 +302,35 @@ export class LaneScheduler<A> {
     }
   }
 
-  #begin(place: LanePosition<A>): void {
-    const { room, start } = this.#options
-    const { item, lane } = place
-    place.since = performance.now()
-    if (lane.inFlight === 0) room.lane(1)
+  #begin(position: LanePosition<A>): void {
+    const { pool, start } = this.#options
+    const { item, lane } = position
+    position.since = performance.now()
+    if (lane.inFlight === 0) pool.lane(1)
     lane.inFlight++
-    room.take(place, 1, 0)
-    if (paceOf(lane) === "slow") this.#lasts(place)
-    else this.#young.add(place)
-    start(item, place)
+    pool.take(position, 1, 0)
+    if (speedOf(lane) === "slow") this.#becameSlow(position)
+    else this.#young.add(position)
+    start(item, position)
   }
 
   /**
    * Counts a position as slow, its body included, and takes it out of the queue's prefetch window.
    */
-  #lasts(place: LanePosition<A>): void {
-    const { bytes, lasts, room } = this.#options
-    room.becomesSlow(place)
-    if (place.isFromBacklog) return
-    room.take(place, 0, bytes(place.item))
-    lasts(place.item)
+  #becameSlow(position: LanePosition<A>): void {
+    const { bytes, becameSlow, pool } = this.#options
+    pool.becomesSlow(position)
+    if (position.isFromBacklog) return
+    pool.take(position, 0, bytes(position.item))
+    becameSlow(position.item)
   }
 
-  #noteLasting(before: number): void {
-    for (const place of this.#young) {
-      if (place.since > before) return
-      this.#young.remove(place)
-      place.lane.usual = Math.max(place.lane.usual ?? 0, slowFromMs)
-      this.#lasts(place)
+  #noteSlow(before: number): void {
+    for (const position of this.#young) {
+      if (position.since > before) return
+      this.#young.remove(position)
+      position.lane.ewmaMs = Math.max(position.lane.ewmaMs ?? 0, slowFromMs)
+      this.#becameSlow(position)
     }
   }
 
@@ -334,29 +340,29 @@ export class LaneScheduler<A> {
    */
   #leaveLine(lane: Lane<A>, now: number): void {
     const { isOver, maxQueueMs, defer } = this.#options
-    const isLate = (place: LanePosition<A>) =>
-      !place.isFromBacklog && now - place.since >= maxQueueMs
+    const isLate = (position: LanePosition<A>) =>
+      !position.isFromBacklog && now - position.since >= maxQueueMs
     const over: Array<LanePosition<A>> = []
     const late: Array<LanePosition<A>> = []
-    for (const place of lane.line) {
-      if (isOver(place.item)) over.push(place)
-      else if (isLate(place)) late.push(place)
+    for (const position of lane.line) {
+      if (isOver(position.item)) over.push(position)
+      else if (isLate(position)) late.push(position)
       else continue
-      lane.line.remove(place)
+      lane.line.remove(position)
     }
-    for (const place of over) this.#begin(place)
-    for (const place of late) defer(this.#free(place))
+    for (const position of over) this.#begin(position)
+    for (const position of late) defer(this.#free(position))
   }
 
-  #free(place: LanePosition<A>): A {
-    this.#options.room.giveBack(place)
-    return place.item
+  #free(position: LanePosition<A>): A {
+    this.#options.pool.giveBack(position)
+    return position.item
   }
 
   #dropIfIdle(lane: Lane<A>): void {
-    const { inFlight, key, line, usual } = lane
+    const { inFlight, key, line, ewmaMs } = lane
     if (inFlight > 0 || line.size > 0 || this.#lanes.get(key) !== lane) return
-    this.#slow.remember(key, usual)
+    this.#slow.remember(key, ewmaMs)
     this.#lanes.delete(key)
   }
 }

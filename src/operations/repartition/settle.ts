@@ -4,11 +4,11 @@ import { logTransitions, makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { TopologyError } from "../../broker/installed.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
-import { makeSettlement } from "../../delivery/execution/settlement.ts"
+import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
+import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isTold } from "../../delivery/recovery/search.ts"
 import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
-import type { AckHandle } from "../../delivery/source/ack-handle.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { isRecordOf } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
@@ -51,13 +51,13 @@ export const settleDecisions = Effect.fnUntraced(function* (
 
   const settleStream = Effect.fnUntraced(function* (memory: StreamMemory) {
     const { settled, stream } = memory
-    const settlement = yield* makeSettlement({
+    const settlement = yield* Settlement.make({
       worker: "cli",
       layout,
       memory,
       records,
       deadLetters: { store: (_tenant, _bytes, publish) => say(publish) },
-      schedulesEnds: false,
+      mayAwaitSpace: false,
       // It sends nothing, so there is no success to record late.
       fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()
@@ -97,7 +97,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
         }
       }
       const { decision, outcome } = record
-      const isOutcomeRecorded = memory.told.has(seq, record)
+      const isOutcomeRecorded = memory.recordedAttempts.has(seq, record)
       if (decision._tag === "Schedule" || decision._tag === "Dead")
         return yield* settlement.resume(held, { record, isOutcomeRecorded })
       if (isOutcomeRecorded || outcome === undefined || (yield* isTold(held, record))) return

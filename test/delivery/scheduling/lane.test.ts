@@ -7,7 +7,7 @@ const kilobyte = 1024
 const plenty = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })
 
 /** Lanes of cap 1 where nothing else is said, with what they did; each item is of 1 KiB. */
-const makeLanes = (room = plenty) => {
+const makeLanes = (pool = plenty) => {
   const started: Array<string> = []
   const defer: Array<string> = []
   const lasting: Array<string> = []
@@ -16,20 +16,20 @@ const makeLanes = (room = plenty) => {
   const behind = new Set<string>()
   const over = new Set<string>()
   const running: Array<LanePosition<string>> = []
-  const state = { closed: false, tokens: Number.POSITIVE_INFINITY, soon: 1_000 }
+  const state = { closed: false, tokens: Number.POSITIVE_INFINITY, rateBudget: 1_000 }
   const lanes = new LaneScheduler<string>({
-    room,
+    pool,
     limit: (key) => limits.get(key) ?? 1,
     admit: () => state.tokens-- > 0,
-    soon: () => state.soon,
-    isBehind: (key) => behind.has(key),
+    rateBudget: () => state.rateBudget,
+    hasBacklog: (key) => behind.has(key),
     bytes: () => kilobyte,
     isOver: (item) => over.has(item),
-    start: (item, place) => {
+    start: (item, position) => {
       started.push(item)
-      running.push(place)
+      running.push(position)
     },
-    lasts: (item) => lasting.push(item),
+    becameSlow: (item) => lasting.push(item),
     defer: (item) => defer.push(item),
     onCapacity: (key) => onCapacity.push(key),
     closed: () => state.closed,
@@ -38,9 +38,9 @@ const makeLanes = (room = plenty) => {
   /** The first of a lane that is under way is done. */
   const leave = (key: string) => {
     const at = running.findIndex(({ lane }) => lane.key === key)
-    const [place] = running.splice(at, at < 0 ? 0 : 1)
-    assert(place !== undefined, `nothing is under way for ${key}`)
-    lanes.leave(place)
+    const [position] = running.splice(at, at < 0 ? 0 : 1)
+    assert(position !== undefined, `nothing is under way for ${key}`)
+    lanes.leave(position)
   }
   return { lanes, leave, started, defer, lasting, onCapacity, limits, behind, over, state }
 }
@@ -150,7 +150,7 @@ describe("what comes from the backlog", () => {
     limits.set("b", 0)
     assert.strictEqual(lanes.rateBudget("b"), 0)
     limits.set("b", 5)
-    state.soon = 2
+    state.rateBudget = 2
     assert.strictEqual(lanes.rateBudget("b"), 2)
     state.closed = true
     assert.strictEqual(lanes.rateBudget("b"), 0)
@@ -249,8 +249,8 @@ describe("an endpoint that is slow", () => {
   })
 
   it("leaves half of the room to the others, and is put off beyond", () => {
-    const room = new CapacityPool({ requests: 8, bytes: 1024 * kilobyte })
-    const { lanes, limits, defer, started } = makeLanes(room)
+    const pool = new CapacityPool({ requests: 8, bytes: 1024 * kilobyte })
+    const { lanes, limits, defer, started } = makeLanes(pool)
     limits.set("slow", 100)
     lanes.enter("slow", "first")
     vi.advanceTimersByTime(2_000)
@@ -265,8 +265,8 @@ describe("an endpoint that is slow", () => {
 
 describe("lanes that wait for room", () => {
   it("have equal parts of it, whatever their caps and whoever came first", () => {
-    const room = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
-    const { lanes, leave, limits } = makeLanes(room)
+    const pool = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
+    const { lanes, leave, limits } = makeLanes(pool)
     const keys = ["a", "b", "c"]
     const underWay = () => keys.map((key) => lanes.countsOf(key).inFlight)
     for (const key of keys) {
@@ -282,8 +282,8 @@ describe("lanes that wait for room", () => {
   })
 
   it("leave some for one that has nothing under way", () => {
-    const room = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
-    const { lanes, limits, started } = makeLanes(room)
+    const pool = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
+    const { lanes, limits, started } = makeLanes(pool)
     limits.set("a", 100)
     for (let item = 0; item < 30; item++) lanes.enter("a", `a${item}`)
     assert.strictEqual(started.length, 14)
@@ -292,9 +292,9 @@ describe("lanes that wait for room", () => {
   })
 
   it("hear of it where the room that becomes free is another partition's", () => {
-    const room = new CapacityPool({ requests: 2, bytes: 1024 * kilobyte })
-    const here = makeLanes(room)
-    const there = makeLanes(room)
+    const pool = new CapacityPool({ requests: 2, bytes: 1024 * kilobyte })
+    const here = makeLanes(pool)
+    const there = makeLanes(pool)
     here.lanes.enter("a", "1")
     here.lanes.enter("b", "2")
     there.lanes.enter("c", "3")
@@ -307,17 +307,17 @@ describe("lanes that wait for room", () => {
 
 describe("the bodies of what is brought from backlogs", () => {
   it("are bounded for all endpoints together, and the bound is given back with each that is done", () => {
-    const room = new CapacityPool({ requests: 100, bytes: 128 * kilobyte })
-    const { lanes, leave, limits, onCapacity } = makeLanes(room)
+    const pool = new CapacityPool({ requests: 100, bytes: 128 * kilobyte })
+    const { lanes, leave, limits, onCapacity } = makeLanes(pool)
     for (const key of ["a", "b"]) limits.set(key, 100)
-    lanes.awaitRoom("b")
+    lanes.awaitCapacity("b")
     const reserved = lanes.reserve("a", 100 * kilobyte)
     assert.strictEqual(reserved.bytes, 100 * kilobyte)
     assert.strictEqual(lanes.rateBudget("b"), 0)
-    lanes.awaitRoom("b")
-    lanes.awaitRoom("b")
+    lanes.awaitCapacity("b")
+    lanes.awaitCapacity("b")
     assert.deepStrictEqual(onCapacity, [])
-    room.giveBack(reserved)
+    reserved.giveBack()
     assert.deepStrictEqual(onCapacity, ["b"])
     assert.strictEqual(lanes.rateBudget("b"), 64)
     for (let item = 0; item < 65; item++) lanes.refill("a", String(item))

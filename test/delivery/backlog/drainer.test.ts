@@ -3,8 +3,9 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Clock, Effect, FiberSet } from "effect"
 import type { Backlog } from "../../../src/delivery/backlog/backlog.ts"
-import type { DrainsOptions } from "../../../src/delivery/backlog/drains.ts"
-import { makeDrains } from "../../../src/delivery/backlog/drains.ts"
+import { BacklogIndex } from "../../../src/delivery/backlog/backlog-index.ts"
+import type { DrainerOptions } from "../../../src/delivery/backlog/drainer.ts"
+import { Drainer } from "../../../src/delivery/backlog/drainer.ts"
 import {
   CompletedDeliveries,
   HistoryPosition
@@ -38,7 +39,7 @@ const message = (seq: number, isReadable: boolean): StoredMsg => {
 /** A partition whose one backlog is in memory. Every delivery that is begun ends at once. */
 const partition = Effect.fnUntraced(function* (
   unreadable: (seq: number) => boolean,
-  options: Partial<DrainsOptions> = {}
+  options: Partial<DrainerOptions> = {}
 ) {
   const stored = new Map<number, StoredMsg>()
   const asked: Array<string> = []
@@ -80,14 +81,16 @@ const partition = Effect.fnUntraced(function* (
     }))
   }
   const run = yield* FiberSet.makeRuntime<never>()
-  const drains = makeDrains({
+  const index = new BacklogIndex(100)
+  const drainer = new Drainer({
     backlog,
+    index,
     memory: {
       ...{
         index: 0,
         stream: "BACKLOG",
         settled: new CompletedDeliveries(new HistoryPosition(0)),
-        told: new RecordedAttempts()
+        recordedAttempts: new RecordedAttempts()
       },
       ...{
         waiting: new Map(),
@@ -96,9 +99,11 @@ const partition = Effect.fnUntraced(function* (
         directDeliveries: new DirectDeliveryRegistry()
       }
     },
-    wants: () => 20,
-    awaitRoom: () => undefined,
-    reserve: (_, bytes) => ({ bytes, giveBack: () => undefined }),
+    lanes: {
+      rateBudget: () => 20,
+      awaitCapacity: () => undefined,
+      reserve: (_, bytes) => ({ bytes, giveBack: () => undefined })
+    },
     left: () => undefined,
     begin: (_, held) => {
       begun.push(held.place.seq)
@@ -106,7 +111,6 @@ const partition = Effect.fnUntraced(function* (
     },
     isDoubtful: () => false,
     streamTruncated: Effect.void,
-    most: 100,
     expire: () => Effect.void,
     clock: yield* Clock.Clock,
     rest: { until: 0 },
@@ -114,20 +118,21 @@ const partition = Effect.fnUntraced(function* (
     ...options
   })
   return {
-    drains,
+    drainer,
+    index,
     store,
     asked,
     begun,
     left: () => [...stored.keys()],
     /** Finds what there is, and waits until the endpoint is not behind. */
     drained: Effect.andThen(
-      drains.find,
+      drainer.find,
       eventually(
         Effect.sync(() => {
-          drains.tick()
-          return drains.isBehind(key)
+          drainer.tick()
+          return index.hasBacklog(key)
         }),
-        (isBehind) => !isBehind
+        (hasBacklog) => !hasBacklog
       )
     )
   }
@@ -140,12 +145,12 @@ describe("a backlog with messages that are unreadable", () => {
   it.live("keeps them and nothing else, and its endpoint is not behind", () =>
     Effect.gen(function* () {
       const isUnreadable = (seq: number) => seq === 3 || seq === 70 || seq > 190
-      const { begun, drained, drains, left, store } = yield* partition(isUnreadable)
+      const { begun, drained, index, left, store } = yield* partition(isUnreadable)
       store(200)
       yield* drained
       assert.deepStrictEqual(left(), [3, 70, ...range(191, 200)])
       assert.lengthOf(begun, 188)
-      assert.strictEqual(drains.unreadable(), 12)
+      assert.strictEqual(index.unreadableCount(), 12)
     })
   )
 
@@ -163,7 +168,7 @@ describe("a backlog with messages that are unreadable", () => {
     const log = makeLog()
     return Effect.gen(function* () {
       const isUnreadable = (seq: number) => seq <= 50
-      const { asked, begun, drained, drains, left, store } = yield* partition(isUnreadable)
+      const { asked, begun, drained, index, left, store } = yield* partition(isUnreadable)
       store(50)
       yield* drained
       const before = asked.length
@@ -173,25 +178,27 @@ describe("a backlog with messages that are unreadable", () => {
       yield* drained
       assert.deepStrictEqual(begun, range(51, 55))
       assert.deepStrictEqual(left(), range(1, 50))
-      assert.strictEqual(drains.unreadable(), 50)
+      assert.strictEqual(index.unreadableCount(), 50)
       assert.strictEqual(log.count("unreadable"), 50)
     }).pipe(Effect.provide(log.layer))
   })
 
   it.live("is not full because of them, also where nothing is taken from it", () =>
     Effect.gen(function* () {
-      const { drains, store } = yield* partition((seq) => seq <= 150, { wants: () => 0 })
+      const { drainer, index, store } = yield* partition((seq) => seq <= 150, {
+        lanes: { rateBudget: () => 0, awaitCapacity: () => undefined, reserve: () => assert.fail() }
+      })
       store(200)
-      yield* drains.find
-      assert.isTrue(drains.isFull(key))
+      yield* drainer.find
+      assert.isTrue(drainer.isFull(key))
       yield* eventually(
         Effect.sync(() => {
-          drains.tick()
-          return drains.isFull(key)
+          drainer.tick()
+          return drainer.isFull(key)
         }),
         (isFull) => !isFull
       )
-      assert.isTrue(drains.isBehind(key))
+      assert.isTrue(index.hasBacklog(key))
     })
   )
 })
@@ -200,11 +207,11 @@ describe("a backlog whose stream may have lost what was stored last", () => {
   it.live("is not done with before what has ended there is purged", () =>
     Effect.gen(function* () {
       let isDoubtful = true
-      const { asked, drained, drains, left, store } = yield* partition(() => false, {
+      const { asked, drained, drainer, left, store } = yield* partition(() => false, {
         isDoubtful: () => isDoubtful
       })
       store(5)
-      yield* drains.find
+      yield* drainer.find
       yield* eventually(
         Effect.sync(() => asked),
         (asked) => asked.includes("isEmpty")
