@@ -11,11 +11,11 @@ import { Facts } from "../history/facts.ts"
 import { makeBacklog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
-import { watchForTruncation } from "./backlog/truncation-watch.ts"
 import type { Settlement } from "./execution/settlement.ts"
 import type { Sender } from "./http/sender.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import type { HistoryEnd } from "./recovery/takeovers.ts"
+import { watchForTruncation } from "./recovery/truncation-watch.ts"
 import type { CapacityPool } from "./scheduling/capacity-pool.ts"
 
 /** Maximum messages of one endpoint's backlog. */

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { AckHandle } from "../../src/delivery/execution/ack-handle.ts"
-import { findMoved } from "../../src/delivery/recovery/search.ts"
+import { findMoved } from "../../src/delivery/retry/applied-steps.ts"
 import { roundKey, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { readFates } from "../../src/history/dead-fates.ts"

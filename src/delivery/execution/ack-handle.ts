@@ -1,13 +1,5 @@
 import type { Effect } from "effect"
-import type { Delivery } from "../../domain/delivery.ts"
-import type { Place } from "../../domain/fact.ts"
-
-/** A delivery and the message that holds it. */
-export interface PlacedDelivery {
-  readonly delivery: Delivery
-  readonly place: Place
-  readonly body: Uint8Array
-}
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 
 /** A message of a delivery stream that this worker has in flight, and the ways to release it. */
 export interface AckHandle extends PlacedDelivery {

@@ -4,7 +4,7 @@ import type { Progress } from "../../domain/delivery.ts"
 import { deliveryId } from "../../domain/delivery.ts"
 import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
 import type { AttemptResult } from "../../domain/outcome.ts"
-import type { PlacedDelivery } from "./ack-handle.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 
 /** An attempt and its result. */
 interface Made {

@@ -2,11 +2,11 @@ import { Effect } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { disableEndpoint } from "../../endpoints/endpoint-state.ts"
 import type { NextStep } from "../../policy/next-step.ts"
 import { nextStep } from "../../policy/next-step.ts"
-import type { PlacedDelivery } from "./ack-handle.ts"
 import { deliveryFact } from "./delivery-fact.ts"
 
 /** What follows from a failed attempt. */

@@ -4,15 +4,14 @@ import { BrokerError } from "../../broker/connection.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
 import type { Directory, LiveEndpoint, Standing } from "../../endpoints/directory.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { Goal, KnownDelivery, NextMove } from "../../policy/decide.ts"
 import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decide.ts"
 import type { Sender } from "../http/sender.ts"
-import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
-import { isErased, readRecord } from "../retry/retry-records.ts"
+import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
+import type { Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Attempt } from "./task.ts"
 
@@ -29,8 +28,6 @@ export type Relocate = (
   handle: AckHandle,
   progress: Progress
 ) => Effect.Effect<PubAck, PublishError>
-
-type Recalled = WaitingDelivery | "released" | undefined
 
 const attemptGoal: Goal = { _tag: "Attempt" }
 const relocateGoal: Goal = { _tag: "Relocate" }
@@ -58,8 +55,7 @@ export class Interpreter {
   readyFor(handle: AckHandle): LiveEndpoint | undefined {
     const { clock, mayAttempt, memory, settlement } = this.#options
     const { delivery, deliveryCount, place } = handle
-    const hasRecord = memory.waiting.has(place.seq) || memory.recorded.has(place.seq)
-    if (hasRecord || !settlement.isOpen || !mayAttempt()) return undefined
+    if (settlement.decisions.has(place.seq) || !settlement.isOpen || !mayAttempt()) return undefined
     const now = clock.currentTimeMillisUnsafe()
     const { ends, nextAttemptAt = 0 } = delivery.progress
     const isTime = now < delivery.deadline && now + timerToleranceMs >= nextAttemptAt
@@ -88,7 +84,7 @@ export class Interpreter {
     { self: this },
     function* (handle: AckHandle, reason: DeadReason) {
       const { settlement } = this.#options
-      const stored = yield* this.#recall(handle)
+      const stored = yield* settlement.decisions.recall(handle)
       if (stored === "released") return yield* settlement.release(handle)
       const progress = stored?.record.progress ?? handle.delivery.progress
       yield* settlement.end(handle, progress, progress.ends ?? reason)
@@ -128,7 +124,7 @@ export class Interpreter {
     { self: this },
     function* (handle: AckHandle, goal: Goal, store?: Relocate) {
       const { settlement } = this.#options
-      const recalled = yield* this.#recall(handle)
+      const recalled = yield* settlement.decisions.recall(handle)
       let standing: Standing | undefined
       while (true) {
         const move = decide(this.#known(handle, goal, recalled, standing))
@@ -214,33 +210,4 @@ export class Interpreter {
       return undefined
     }
   )
-
-  /**
-   * Returns the stored decision about a message: from memory, or from the leader where a former
-   * owner made it.
-   */
-  #recall(handle: AckHandle) {
-    const { memory } = this.#options
-    const { seq } = handle.place
-    const known = memory.waiting.get(seq)
-    if (known !== undefined && isRecordOf(known.record, handle.delivery))
-      return Effect.succeed<Recalled>(known)
-    // A truncated stream reuses the sequence for another message.
-    if (known !== undefined) memory.waiting.delete(seq)
-    return memory.recorded.has(seq) ? this.#recallFormer(handle) : Effect.succeed(undefined)
-  }
-
-  readonly #recallFormer = Effect.fnUntraced({ self: this }, function* (handle: AckHandle) {
-    const { memory } = this.#options
-    const { seq, stream } = handle.place
-    const record = yield* readRecord(stream, seq)
-    const isReleased = record === undefined && (yield* isErased(stream, seq, handle.delivery))
-    memory.recorded.delete(seq)
-    if (isReleased) return "released"
-    if (record === undefined || !isRecordOf(record, handle.delivery)) return undefined
-    const isOutcomeRecorded = memory.recordedAttempts.has(seq, record)
-    const waiting: WaitingDelivery = { record, isOutcomeRecorded }
-    memory.waiting.set(seq, waiting)
-    return waiting
-  })
 }

@@ -12,15 +12,15 @@ import type { Fact } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Decision, RetryRecord } from "../../domain/retry-record.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
 import { decisionAfter, endingOf, waitUntil } from "../../policy/decide.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
-import { findMoved, isEndFact, isTold } from "../recovery/search.ts"
+import { findMoved, isEndFact, isTold } from "../retry/applied-steps.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
-import { eraseRecord, writeRecord } from "../retry/retry-records.ts"
 import type { AckHandle } from "./ack-handle.ts"
+import type { Decided } from "./decisions.ts"
+import { Decisions } from "./decisions.ts"
 import { deliveryFact, logFact } from "./delivery-fact.ts"
 import type { FailedAttempt } from "./failed-attempt.ts"
 
@@ -34,10 +34,10 @@ const spaceRetryMs = { least: 300_000, spread: 60_000 }
 /** Redelivery delay after the broker did not answer, ms. */
 const silentRetryMs = 1_000
 
-type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
 type Applying = Effect.Effect<void, PublishError | BrokerError, Broker>
 
 export interface SettlementOptions extends MovesOptions {
+  readonly memory: StreamMemory
   readonly worker: string
   /** False where nobody is left who would wake what waits for space in DEAD. (Default: true) */
   readonly mayAwaitSpace?: boolean
@@ -63,12 +63,6 @@ const isRefusal = (error: PublishError | BrokerError): boolean =>
 const waitOf = ({ _tag }: Decision): Fact["wait"] =>
   _tag === "Nak" ? "nak" : _tag === "Schedule" ? "schedule" : undefined
 
-/** Drops the outcome's fact from memory: it is in the history, and may be large. */
-const forgetOutcome = (record: RetryRecord): WaitingDelivery => {
-  const { outcome: _, ...rest } = record
-  return { record: rest, isOutcomeRecorded: true }
-}
-
 /**
  * Settles the messages of one stream: records decisions, then applies them.
  *
@@ -77,6 +71,7 @@ const forgetOutcome = (record: RetryRecord): WaitingDelivery => {
  * letter, its fact, then the acknowledgement. Each step may be repeated after a crash.
  */
 export class Settlement {
+  readonly decisions: Decisions
   readonly #options: SettlementOptions
   readonly #memory: StreamMemory
   readonly #facts: Facts["Service"]
@@ -108,6 +103,7 @@ export class Settlement {
     this.#moves = moves
     this.#reached = reached
     this.#services = services
+    this.decisions = new Decisions(options.memory, options.records, services)
   }
 
   /** True while the broker stores facts and retry records. */
@@ -122,17 +118,11 @@ export class Settlement {
 
   /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
   release(handle: AckHandle): Effect.Effect<void> {
-    const { poisonGuard, recorded, settled, waiting } = this.#memory
-    const { seq, stream } = handle.place
+    const { poisonGuard, settled } = this.#memory
+    const { seq } = handle.place
     settled.add(seq, handle.delivery)
     poisonGuard.forget(seq)
-    const hasRecord = waiting.delete(seq)
-    const mayHaveRecord = recorded.delete(seq)
-    return handle.ack(
-      hasRecord || mayHaveRecord
-        ? Effect.provideContext(eraseRecord(stream, seq, handle.delivery), this.#services)
-        : Effect.void
-    )
+    return handle.ack(this.decisions.forget(handle))
   }
 
   /** Releases a message whose delivery has ended. */
@@ -147,7 +137,7 @@ export class Settlement {
   readonly failed = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, { fact, progress, step }: FailedAttempt) {
-      const decision = decisionAfter(step, this.#waitingCount, this.#options.maxWaiting)
+      const decision = decisionAfter(step, this.decisions.count, this.#options.maxWaiting)
       const wait = waitOf(decision)
       const outcome = {
         fact: { ...fact, ...(wait === undefined ? {} : { wait }) },
@@ -163,7 +153,7 @@ export class Settlement {
    * before the delivery was queued.
    */
   postpone(handle: AckHandle, progress: Progress, at: number): Effect.Effect<void> {
-    const decision = waitUntil(at, this.#waitingCount, this.#options.maxWaiting)
+    const decision = waitUntil(at, this.decisions.count, this.#options.maxWaiting)
     return this.#patiently(
       handle,
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
@@ -202,10 +192,6 @@ export class Settlement {
     return this.#patiently(handle, Effect.andThen(this.relocate(store), released))
   }
 
-  get #waitingCount(): number {
-    return this.#memory.waiting.size + this.#memory.recorded.size
-  }
-
   /**
    * Runs `work`, and keeps the history watermark below its facts until it has released its message.
    * Where a decision could not be applied, for instance because DEAD is full, the message is
@@ -236,26 +222,9 @@ export class Settlement {
     )
   }
 
-  /** Stores a decision, so that it outlives this worker. */
-  readonly #store = Effect.fnUntraced(
-    { self: this },
-    function* (handle: AckHandle, decided: Decided) {
-      const { fence, records } = this.#options
-      yield* fence.asOwner
-      const { deadline, endpoint, eventAt, eventSeq, round, tenant } = handle.delivery
-      const record: RetryRecord = {
-        ...{ v: 1, eventSeq, eventAt, tenant, endpoint, round },
-        ...decided
-      }
-      const { seq, stream } = handle.place
-      yield* records.untilStored(
-        Effect.provideContext(writeRecord(stream, seq, record, deadline), this.#services)
-      )
-      const waiting: WaitingDelivery = { record, isOutcomeRecorded: false }
-      this.#memory.waiting.set(seq, waiting)
-      return waiting
-    }
-  )
+  #store(handle: AckHandle, decided: Decided) {
+    return Effect.andThen(this.#options.fence.asOwner, this.decisions.store(handle, decided))
+  }
 
   readonly #decide = Effect.fnUntraced(
     { self: this },
@@ -294,7 +263,6 @@ export class Settlement {
   readonly #recordOutcome = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, { isOutcomeRecorded, record }: WaitingDelivery, begun: boolean) {
-      const { waiting } = this.#memory
       const { outcome } = record
       const isMissing =
         outcome !== undefined && !isOutcomeRecorded && !(begun && (yield* isTold(handle, record)))
@@ -303,7 +271,7 @@ export class Settlement {
         this.#reached("outcome-stored")
         yield* logFact(outcome.fact)
       }
-      if (waiting.has(handle.place.seq)) waiting.set(handle.place.seq, forgetOutcome(record))
+      this.decisions.outcomeRecorded(handle.place.seq, record)
     }
   )
 
@@ -325,14 +293,10 @@ export class Settlement {
           ? this.#awaitSpace(handle, record, reason)
           : stored.failure
       this.#reached("dead-stored")
+      const at = yield* Clock.currentTimeMillis
       const { lastError = "", lastErrorClass, lastStatus, attempts } = record.progress
       const fact: Fact = {
-        ...deliveryFact(
-          handle,
-          "dead-lettered",
-          yield* Clock.currentTimeMillis,
-          this.#options.worker
-        ),
+        ...deliveryFact(handle, "dead-lettered", at, this.#options.worker),
         ...{ reason, dead: stored.success, attempt: attempts, status: lastStatus },
         error:
           lastErrorClass === undefined ? undefined : { class: lastErrorClass, message: lastError }
@@ -369,8 +333,7 @@ export class Settlement {
   readonly #end = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, progress: Progress, reason: DeadReason) {
-      const known = this.#memory.waiting.get(handle.place.seq)
-      const waiting = known && isRecordOf(known.record, handle.delivery) ? known : undefined
+      const waiting = this.decisions.known(handle)
       const ending = endingOf(waiting?.record)
       if (waiting !== undefined) {
         if (ending === "apply") return yield* this.#apply(handle, waiting, true)

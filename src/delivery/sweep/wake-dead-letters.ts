@@ -1,8 +1,8 @@
 import { Effect, Queue } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { readBatch } from "../../broker/scan.ts"
-import { endedPrefix } from "../recovery/search.ts"
-import type { DeadLetterGate } from "./dead-letter-gate.ts"
+import { endedPrefix } from "../retry/applied-steps.ts"
+import type { DeadLetterGate } from "../retry/dead-letter-gate.ts"
 import { deliveryIn, fireNow } from "./sweep.ts"
 
 /** Maximum deliveries that are woken together: more would delay all others in their queue. */

@@ -8,9 +8,9 @@ import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Fact, placeName, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import { readFact } from "../../history/fact-at.ts"
-import type { AckHandle } from "../execution/ack-handle.ts"
 
 /*
  * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions
@@ -34,7 +34,7 @@ const isAbout = (of: RoundIdentity) => {
 }
 
 /** True where the history holds the fact of the attempt that a record is about. Asks the leader. */
-export const isTold = Effect.fnUntraced(function* (held: AckHandle, record: RetryRecord) {
+export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
   const { ask, jsm, names } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
@@ -91,7 +91,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
     return reading
   })
 
-  return Effect.fnUntraced(function* ({ delivery, place }: AckHandle, decidedAt: number) {
+  return Effect.fnUntraced(function* ({ delivery, place }: PlacedDelivery, decidedAt: number) {
     const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
     const since = decidedAt - maxClockSkewMs
     const reading = next.get(subject) ?? (yield* begin(subject, since))
@@ -102,7 +102,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
 })
 
 /** True where a sequence of DEAD holds the dead letter that a message became. Asks the leader. */
-export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: AckHandle) {
+export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: PlacedDelivery) {
   const { ask, jsm, names } = yield* Broker
   const letter = yield* ask("look at a dead letter", () =>
     jsm.streams.getMessage(names.dead, { seq })
@@ -141,7 +141,7 @@ export const endedPrefix = "ended."
  * checks follow the way a delivery moves, because it may move meanwhile.
  */
 export const findMoved = Effect.fnUntraced(function* (
-  held: AckHandle,
+  held: PlacedDelivery,
   partition: number,
   record: RetryRecord
 ) {
@@ -193,7 +193,7 @@ const attemptsIn = (progress: string | undefined): number =>
   })
 
 /** True where the history holds a later attempt, or the end, of the same round. */
-const hasGoneOn = Effect.fnUntraced(function* (held: AckHandle, record: RetryRecord) {
+const hasGoneOn = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
   const { names } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const isOfRound = isAbout(held.delivery)
