@@ -4,9 +4,9 @@ import packageJson from "../../package.json" with { type: "json" }
 import type { Audit } from "../history/audit/audit.ts"
 import type { Beginning } from "../history/audit/beginning.ts"
 import { goneTooEarly } from "../history/audit/beginning.ts"
-import type { Reading } from "../history/audit/books.ts"
 import type { StreamProof } from "../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../history/audit/proof.ts"
+import type { StreamReading } from "../history/audit/stream-reading.ts"
 import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { remark } from "./terminal.ts"
@@ -37,7 +37,7 @@ export const writeProof = (path: string, audit: Audit, now: number) =>
 const compare = Effect.fnUntraced(function* (
   name: string,
   before: StreamProof,
-  now: Reading,
+  now: StreamReading,
   begins: Beginning
 ) {
   const { changed, gone, removed, same } = compareWithProof(before, now, begins)

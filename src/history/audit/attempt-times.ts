@@ -49,3 +49,5 @@ export const makeAttemptTimes = Effect.gen(function* () {
     of: (whose: Whose): number => known.get(keyOf(whose)) ?? defaultTimeoutMs
   }
 })
+
+export type AttemptTimes = Effect.Success<typeof makeAttemptTimes>

@@ -143,7 +143,7 @@ export class Ledger {
    * Rounds that have begun and not ended. What an event that the router has in hand has begun is
    * wherever the event is.
    */
-  open(isInHand: (round: RoundAt) => boolean): {
+  open(mayBeUnderWay: (round: RoundAt) => boolean): {
     readonly found: number
     readonly lost: ReadonlyArray<RoundAt>
   } {
@@ -155,7 +155,7 @@ export class Ledger {
         if (!isOpen(state)) return
         const round = { ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset }
         const isSeen = (state & waits) !== 0 || this.#newcomers?.has(roundName(round)) === true
-        if (isSeen || (round.round === firstRound && isInHand(round))) found++
+        if (isSeen || (round.round === firstRound && mayBeUnderWay(round))) found++
         else lost.push(round)
       })
     }

@@ -50,7 +50,7 @@ export interface Problem {
 const maxListedProblems = 10_000
 
 /** Of all problems their number, of the first that are wanted what they are: there may be millions. */
-export class Problems {
+export class ProblemList {
   readonly counts = new Map<ProblemKind, number>()
   readonly list: Array<Problem> = []
   readonly #isWanted: (problem: Problem) => boolean

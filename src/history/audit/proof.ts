@@ -2,9 +2,9 @@ import { Schema } from "effect"
 import type { Audit } from "./audit.ts"
 import type { Beginning } from "./beginning.ts"
 import { firstRemoved } from "./beginning.ts"
-import type { Reading } from "./books.ts"
 import type { Stretch } from "./digest.ts"
 import { digestSpan } from "./digest.ts"
+import type { StreamReading } from "./stream-reading.ts"
 
 const StretchSchema = Schema.Struct({
   first: Schema.Int,
@@ -40,7 +40,7 @@ export const Proof = Schema.Struct({
 })
 export type Proof = typeof Proof.Type
 
-const streamProof = ({ digests, marks, messages, next }: Reading): StreamProof => {
+const streamProof = ({ digests, marks, messages, next }: StreamReading): StreamProof => {
   const stretches = digests.all()
   const first = stretches[0]?.first ?? next
   return { first, last: next - 1, messages, stretches, hours: marks }
@@ -84,7 +84,7 @@ const spanOf = ({ first }: Stretch): number => Math.floor(first / digestSpan)
  */
 export const compareWithProof = (
   { hours = [], last, stretches }: StreamProof,
-  { digests }: Pick<Reading, "digests">,
+  { digests }: Pick<StreamReading, "digests">,
   begins: Beginning
 ): Comparison => {
   const all = digests.all()
