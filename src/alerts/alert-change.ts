@@ -1,6 +1,6 @@
 import type { Alert } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
-import type { Reading } from "../policy/alerts.ts"
+import type { AlertReading } from "../policy/alerts.ts"
 import { transitionOf } from "../policy/alerts.ts"
 import type { AlertEntry } from "./alert-entries.ts"
 import type { AlertRecord } from "./alert-store.ts"
@@ -8,7 +8,7 @@ import { aboutOf } from "./alert-store.ts"
 
 /** A reading of one alert, with what its fact states besides. */
 export interface SubjectReading {
-  readonly reading: Reading
+  readonly reading: AlertReading
   /** When it was read, ms since the epoch. */
   readonly at: number
   /** Whether outcomes were counted for a whole window. */
@@ -89,13 +89,13 @@ const measured = ({
   threshold,
   unit,
   value
-}: Reading): Pick<Alert, "threshold" | "unit" | "value"> => ({
+}: AlertReading): Pick<Alert, "threshold" | "unit" | "value"> => ({
   threshold,
   unit,
   ...(value === undefined ? {} : { value: Math.round(value * 100) / 100 })
 })
 
-const reasonOf = ({ state }: Reading): string => {
+const reasonOf = ({ state }: AlertReading): string => {
   if (state === "off") return "nobody wants to know any more"
   return state === "good" ? "it is well again" : "nothing of that kind for a whole window"
 }

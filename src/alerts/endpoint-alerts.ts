@@ -6,7 +6,7 @@ import type { LiveEndpoint } from "../endpoints/directory.ts"
 import { Directory } from "../endpoints/directory.ts"
 import type { AlertCounts } from "../policy/alert-window.ts"
 import { noAlertCounts } from "../policy/alert-window.ts"
-import type { EndpointState, Reading } from "../policy/alerts.ts"
+import type { AlertReading, EndpointState } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import type { AlertBook } from "./alert-book.ts"
 import type { SubjectReading } from "./alert-change.ts"
@@ -37,7 +37,7 @@ export interface EndpointAlertsOptions {
   readonly health: (key: string) => Health | undefined
 }
 
-const gone: Omit<Reading, "name"> = {
+const gone: Omit<AlertReading, "name"> = {
   level: "warn",
   unit: "",
   threshold: 0,

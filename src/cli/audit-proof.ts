@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises"
 import { Effect, Option, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import type { Audit } from "../history/audit/audit.ts"
-import type { Beginning } from "../history/audit/beginning.ts"
+import type { StreamBeginning } from "../history/audit/beginning.ts"
 import { goneTooEarly } from "../history/audit/beginning.ts"
 import type { StreamProof } from "../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../history/audit/proof.ts"
@@ -38,7 +38,7 @@ const compare = Effect.fnUntraced(function* (
   name: string,
   before: StreamProof,
   now: StreamReading,
-  begins: Beginning
+  begins: StreamBeginning
 ) {
   const { changed, gone, removed, same } = compareWithProof(before, now, begins)
   const rest = gone === 0 ? "" : `; ${countText(gone)} are too old to be compared`

@@ -11,7 +11,7 @@ import type { DirectoryTable } from "./directory-table.ts"
 import type { Stored } from "./endpoint-changes.ts"
 import { storedUnder } from "./endpoint-changes.ts"
 import { decodeEndpoint } from "./endpoint-value.ts"
-import type { Shown } from "./watch-lag.ts"
+import type { ShownValue } from "./watch-lag.ts"
 import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
 
 /** Interval at which the leader is asked for its last sequence, ms. */
@@ -171,7 +171,7 @@ class DirectoryReading {
     this.#doubtful.set(key, this.#doubts++)
   }
 
-  #take(key: string, { revision, text }: Shown): void {
+  #take(key: string, { revision, text }: ShownValue): void {
     const { table, unavailable } = this.#options
     this.#highest = Math.max(this.#highest, revision)
     if (text === undefined) {

@@ -28,7 +28,7 @@ export interface Claim {
  * Result of a claim. `mine`: this call stored it. `taken`: it existed before. `either`: it exists,
  * but a failed append leaves open whether this call stored it.
  */
-export type Claimed = "mine" | "taken" | "either"
+export type ClaimResult = "mine" | "taken" | "either"
 
 type Query =
   | { readonly seq: number; readonly next_by_subj?: string }
@@ -122,7 +122,7 @@ export class Claims {
   claim(
     fact: Omit<Fact, "v" | "kind" | "at" | "user"> & Partial<Pick<Fact, "at">>,
     of: RoundIdentity
-  ): Effect.Effect<Claimed, BrokerError | PublishError> {
+  ): Effect.Effect<ClaimResult, BrokerError | PublishError> {
     return this.#claiming.withPermit(
       Effect.suspend(() => {
         const at = this.#clock.currentTimeMillisUnsafe()
@@ -133,8 +133,8 @@ export class Claims {
 
   readonly #claim = Effect.fnUntraced(
     { self: this },
-    function* (fact: Fact, key: string): Effect.fn.Return<Claimed, BrokerError | PublishError> {
-      let claimed: Claimed = "taken"
+    function* (fact: Fact, key: string): Effect.fn.Return<ClaimResult, BrokerError | PublishError> {
+      let claimed: ClaimResult = "taken"
       for (let left = tries; ; ) {
         if (this.#known.has(key)) return claimed
         const stored = yield* Effect.result(this.#append(fact))

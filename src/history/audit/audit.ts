@@ -10,9 +10,9 @@ import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
 import type { Findings, Overdue } from "./judgement.ts"
 import { judge } from "./judgement.ts"
-import type { PendingMessage, Unreadable } from "./pending-scan.ts"
+import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import { isStillThere, scanAll, scanFor } from "./pending-scan.ts"
-import type { AuditRange, Reach } from "./reach.ts"
+import type { AuditRange, AuditReach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
 import { roundName } from "./record.ts"
 import { withoutRemoved } from "./removed-beginning.ts"
@@ -58,7 +58,7 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
  * Reads what was stored since the last call, and searches the deliveries that have not ended. Fails
  * if the number of partitions changed during the search: deliveries are then in other streams.
  */
-export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) {
+export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditReach) {
   const { ackWait, partitions } = yield* readLayout
   const { epoch } = (yield* readChanges).changes
   const { ledger } = books
@@ -84,8 +84,8 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     if (!ledger.found(waiter) || deadline === undefined || deadline + overdueAfterMs >= now) return
     overdue.set(roundName(waiter), { ...waiter, deadline })
   }
-  const unreadable = new Map<string, Unreadable>()
-  const seeUnreadable = (message: Unreadable) => {
+  const unreadable = new Map<string, UnreadableMessage>()
+  const seeUnreadable = (message: UnreadableMessage) => {
     const { tenant = message.tenant } = reach.scope
     if (message.tenant === tenant) unreadable.set(`${message.stream}:${message.seq}`, message)
   }
@@ -135,7 +135,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
 })
 
 /** If its round has ended, a newer version may have delivered it: asks whether it is still there. */
-const stillUnreadable = (ledger: Books["ledger"]) => (message: Unreadable) =>
+const stillUnreadable = (ledger: Books["ledger"]) => (message: UnreadableMessage) =>
   message.about !== undefined && hasEnded(ledger.stateOf(message.about))
     ? isStillThere(message)
     : Effect.succeed(true)

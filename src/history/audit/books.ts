@@ -14,12 +14,12 @@ import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
-import type { Reach } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
 import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
-import { eventsGone, Strays } from "./strays.ts"
+import { eventsGone, StrayFacts } from "./strays.ts"
 import { StreamReading } from "./stream-reading.ts"
 
 const circuitKinds: ReadonlySet<unknown> = new Set([
@@ -37,10 +37,10 @@ const isAside = ({ kind }: Loose): boolean =>
 /**
  * Opens the books of a range.
  *
- * @param marks sequences of EVENTS and HISTORY up to which a fingerprint is wanted, too.
+ * @param marks sequences of EVENTS and HISTORY up to which additional fingerprints are made.
  */
 export const openBooks = Effect.fnUntraced(function* (
-  reach: Reach,
+  reach: AuditReach,
   marks: { events?: number; history?: number } = {}
 ) {
   const { names } = yield* Broker
@@ -61,7 +61,7 @@ export class Books {
   /** Circuits according to the facts, by `<tenant>.<endpoint>`. */
   readonly endpoints = new Map<string, EndpointLife>()
   readonly objections: Array<Problem> = []
-  readonly strays: Strays
+  readonly strays: StrayFacts
   readonly planCheck: PlanCheck
   /** True once it was checked that the history has all that it should at its beginning. */
   isBeginningKnown = false
@@ -72,13 +72,13 @@ export class Books {
   /** True once a fact was read: the facts that follow have no gaps. */
   #isGapless = false
 
-  constructor(reach: Reach, names: Names, marks: { events?: number; history?: number }) {
+  constructor(reach: AuditReach, names: Names, marks: { events?: number; history?: number }) {
     this.#names = names
     this.ledger = new Ledger(reach.scope)
     this.headers = new EventHeaders(names)
     this.events = new StreamReading(reach.scope.firstEvent, marks.events)
     this.history = new StreamReading(reach.firstFact, marks.history)
-    this.strays = new Strays(reach.begins.events)
+    this.strays = new StrayFacts(reach.begins.events)
     this.planCheck = new PlanCheck(reach.clocksApart)
   }
 
@@ -86,13 +86,13 @@ export class Books {
    * Sets where the streams begin now. Reports what was read before and is gone although neither age
    * nor size has dropped it.
    */
-  beginAt({ begins }: Reach): void {
+  beginAt({ begins }: AuditReach): void {
     this.strays.begins = begins.events
     const firstFact = takeRemoved(this.history.marks, begins.history)
     if (firstFact !== undefined)
       this.objections.push(factsGone(firstFact, begins.history.first - 1))
     const firstEvent = takeRemoved(this.events.marks, begins.events)
-    if (firstEvent !== undefined) this.objections.push(this.strays.tellRemoved(firstEvent))
+    if (firstEvent !== undefined) this.objections.push(this.strays.reportRemoved(firstEvent))
   }
 
   /** Reads the changes of endpoints, once: the history has the later ones. */

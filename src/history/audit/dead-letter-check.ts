@@ -46,7 +46,7 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
       if (about === undefined || ledger.isReplaced(about)) return
       const letter = letterOf(about, seq, ledger)
       if (ledger.deadEnds.has(letter)) there.add(letter, 0)
-      else if (needsFact(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(letter))
+      else if (needsFact(ledger.stateOf(about)) && !ledger.deadEnds.isDiscarded(letter))
         withoutFact.push({ ...about, dead: seq })
     }
   )
@@ -107,5 +107,5 @@ export const stillWithoutFact = (
     const state = ledger.stateOf(letter)
     if (!hasEnded(state) || isLate(state)) return false
     const named = letterOf(letter, letter.dead, ledger)
-    return !ledger.deadEnds.has(named) && !ledger.deadEnds.isTaken(named)
+    return !ledger.deadEnds.has(named) && !ledger.deadEnds.isDiscarded(named)
   })

@@ -2,9 +2,9 @@ import { firstRound } from "../../domain/delivery.ts"
 import { isBegun, isContradicted, isOutOfTurn, isTooEarly } from "../fold/round.ts"
 import type { Findings, Overdue } from "./judgement.ts"
 import type { Ledger } from "./ledger.ts"
-import type { Unreadable } from "./pending-scan.ts"
+import type { UnreadableMessage } from "./pending-scan.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
-import type { Reach } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
 
 const stateProblems: ReadonlyArray<
@@ -46,11 +46,11 @@ const none: ReadonlyArray<Problem> = []
 /** True if the round's event is to be handed out again: its next router continues the plan. */
 export const isRoutingUnfinished = (
   { eventSeq, round }: RoundAt,
-  { routerFloor }: Reach
+  { routerFloor }: AuditReach
 ): boolean => round === firstRound && eventSeq > routerFloor
 
 /** A round that has not ended and was found nowhere. */
-export const lostProblem = (round: RoundAt, reach: Reach): Problem =>
+export const lostProblem = (round: RoundAt, reach: AuditReach): Problem =>
   isRoutingUnfinished(round, reach)
     ? {
         kind: "overdue",
@@ -70,7 +70,9 @@ export const overdueProblems = (overdue: ReadonlyArray<Overdue>): ReadonlyArray<
     says: `it waits as message ${seq} of ${stream}, though its time was over at ${new Date(deadline).toISOString()}`
   }))
 
-export const unreadableProblems = (unreadable: ReadonlyArray<Unreadable>): ReadonlyArray<Problem> =>
+export const unreadableProblems = (
+  unreadable: ReadonlyArray<UnreadableMessage>
+): ReadonlyArray<Problem> =>
   unreadable.map(({ about, endpoint, seq, stream, tenant }) => ({
     kind: "unreadable-message",
     ...{ tenant, endpoint, stream, streamSeq: seq },

@@ -13,10 +13,10 @@ import {
   unreadableProblems
 } from "./finding-problems.ts"
 import { wronglyLeftOut } from "./left-out.ts"
-import type { PendingMessage, Unreadable } from "./pending-scan.ts"
+import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import type { Problem } from "./problem.ts"
 import { ProblemList } from "./problem.ts"
-import type { Reach } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
 
 /** A delivery that waits although its deadline has passed. */
@@ -26,12 +26,12 @@ export interface Overdue extends PendingMessage {
 
 /** What the audit found in addition to the facts. */
 export interface Findings {
-  readonly reach: Reach
+  readonly reach: AuditReach
   /** Changes of endpoints that the history has and the bucket has not. */
   readonly misconfigured: ReadonlyArray<Problem>
   readonly overdue: ReadonlyArray<Overdue>
   /** Waiting messages that this version cannot read. */
-  readonly unreadable: ReadonlyArray<Unreadable>
+  readonly unreadable: ReadonlyArray<UnreadableMessage>
   /** True if the router need not have finished the round's event yet. */
   readonly mayBeUnderWay: (round: RoundAt) => boolean
   /** Events up to this sequence should have been routed. */
@@ -166,7 +166,10 @@ const countState = (tally: RoundTally, state: number): void => {
   }
 }
 
-const tallyEvents = ({ events, headers, leftOut, ledger }: Books, reach: Reach): EventTally => ({
+const tallyEvents = (
+  { events, headers, leftOut, ledger }: Books,
+  reach: AuditReach
+): EventTally => ({
   stored: events.messages,
   unreached: ledger.unplanned().filter(({ eventSeq }) => eventSeq > reach.routerFloor).length,
   repeated: new Set([...headers.repeated, ...leftOut.keys()]).size,

@@ -3,7 +3,7 @@ import { Broker } from "../../broker/connection.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { AttemptTimes } from "./attempt-times.ts"
-import type { Reach } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
 
 export interface RoutingDueOptions {
@@ -11,7 +11,7 @@ export interface RoutingDueOptions {
   readonly now: number
   /** How long an event may be in the router's hands, without its attempts, ms. */
   readonly graceMs: number
-  readonly reach: Reach
+  readonly reach: AuditReach
   readonly times: AttemptTimes
 }
 

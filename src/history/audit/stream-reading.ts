@@ -21,7 +21,7 @@ export class StreamReading {
 
   /**
    * @param from the first sequence to read.
-   * @param mark a sequence up to which a fingerprint is wanted, too.
+   * @param mark a sequence up to which an additional fingerprint is made.
    */
   constructor(from: number, mark?: number) {
     this.next = from
