@@ -4,6 +4,7 @@ import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { timers } from "../time/timers.ts"
 import { readEntry } from "./kv-entry.ts"
 import type { Owner } from "./ownership.ts"
 import type { Heartbeat, Role } from "./roster.ts"
@@ -76,7 +77,7 @@ export const join = Effect.fnUntraced(function* (options: MembershipOptions) {
   const host = hostname()
   let leaving = false
   let first = true
-  const now = () => performance.now()
+  const now = () => timers.monotonicMs()
 
   let revision = yield* claim(bucket, owner)
   const replaced = yield* Deferred.make<never, WorkerRefused>()
@@ -247,7 +248,7 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound
   let roster = new Roster()
   let complete = false
   /** When the last message arrived, ms of the monotonic clock. */
-  let heardAt = performance.now()
+  let heardAt = timers.monotonicMs()
 
   const readOnce = Effect.scoped(
     Effect.gen(function* () {
@@ -256,12 +257,12 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound
       yield* Effect.addFinalizer(() => Effect.sync(forget))
       roster = new Roster()
       complete = false
-      heardAt = performance.now()
+      heardAt = timers.monotonicMs()
       const follow = Stream.runForEach(
         readStream({ stream: `KV_${bucket}`, subjects: rosterSubjects(bucket), follow: true }),
         (message) =>
           Effect.sync(() => {
-            heardAt = performance.now()
+            heardAt = timers.monotonicMs()
             const changed = roster.hear(message.subject, message.string(), heardAt)
             const wasComplete = complete
             complete ||= message.info.pending === 0
@@ -272,7 +273,7 @@ const listen = Effect.fnUntraced(function* (bucket: string, ttl: number, isSound
       // is broken. Silence does not count while there is no broker: a watch that begins then
       // survives the outage.
       const silence = Effect.repeat(Effect.sleep(ttl / signs), {
-        until: () => isSound() && performance.now() - heardAt > ttl
+        until: () => isSound() && timers.monotonicMs() - heardAt > ttl
       })
       yield* Effect.raceFirst(follow, Effect.raceFirst(Deferred.await(again), silence))
     })

@@ -6,6 +6,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
 import type { BacklogCandidate, DirectDelivery } from "../routing/partition-owner.ts"
+import { timers } from "../time/timers.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { Drainer } from "./backlog/drainer.ts"
 import { Spill } from "./backlog/spill.ts"
@@ -204,8 +205,8 @@ export class Partition {
     const { health, index } = this.#its
     const { alerts, fence, memory, sender, worker } = this.#options
     yield* Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => this.#tick(), tickMs)),
-      (timer) => Effect.sync(() => clearInterval(timer))
+      Effect.sync(() => timers.every(tickMs, () => this.#tick())),
+      (timer) => Effect.sync(() => timers.cancel(timer))
     )
     yield* answerQueries({
       partition: memory.index,

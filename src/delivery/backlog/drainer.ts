@@ -3,6 +3,7 @@ import { Cause, type Clock, Effect } from "effect"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import { timers } from "../../time/timers.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { LaneScheduler } from "../scheduling/lane.ts"
@@ -167,7 +168,7 @@ export class Drainer {
     return Effect.map(this.#options.backlog.list, ({ last, waiting }) => {
       const counts = new Map(waiting.map((to) => [endpointKey(to.tenant, to.endpoint), to.count]))
       for (const [key, { at, unreadable }] of empty) {
-        const isOld = performance.now() - at > maxReplicaLagMs
+        const isOld = timers.monotonicMs() - at > maxReplicaLagMs
         // Found empty lately: the messages are the same as then, and need not be read again.
         if (isOld && counts.get(key) !== unreadable.count) empty.delete(key)
       }
@@ -341,7 +342,7 @@ export class Drainer {
     if (!isEmpty || !isCleared || drain.last !== last || !isQuiet()) return false
     const before = this.#index.empty.get(key)
     // Nothing was read since: it keeps its age.
-    const at = before?.from === next ? before.at : performance.now()
+    const at = before?.from === next ? before.at : timers.monotonicMs()
     this.#index.empty.set(key, { from: next, unreadable, at })
     this.#index.drains.delete(key)
     return true

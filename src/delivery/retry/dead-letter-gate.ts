@@ -1,11 +1,11 @@
 import { Effect, Queue } from "effect"
 import { Broker } from "../../broker/connection.ts"
-import { elapsedMs } from "../../broker/elapsed.ts"
 import { logTransitions } from "../../broker/gate.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { DeadLetterUse } from "../../policy/dead-letter-quota.ts"
 import { deadLetterQuota, isCrowded } from "../../policy/dead-letter-quota.ts"
+import { elapsedMs } from "../../time/elapsed.ts"
 
 /**
  * Interval at which the size of DEAD is read, ms: `limited` while DEAD is crowded or a delivery

@@ -1,5 +1,6 @@
 import type { Linked } from "../../broker/intrusive-list.ts"
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
+import { timers } from "../../time/timers.ts"
 import type { CapacityPool, CapacityWaiter, Reservation, SpeedClass } from "./capacity-pool.ts"
 import { slowFromMs } from "./capacity-pool.ts"
 import { CapacityWaiters } from "./capacity-waiters.ts"
@@ -184,7 +185,7 @@ export class LaneScheduler<A> {
 
   /** Does what is due by time. Called at a fixed interval. */
   tick(): void {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     this.#noteSlow(now - slowFromMs)
     for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
     this.#slow.tick(now)
@@ -213,7 +214,7 @@ export class LaneScheduler<A> {
   #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
     const { bytes, pool } = this.#options
     const slow = speedOf(lane) === "slow"
-    const since = performance.now()
+    const since = timers.monotonicMs()
     const position: LanePosition<A> = {
       item,
       lane,
@@ -305,7 +306,7 @@ export class LaneScheduler<A> {
   #begin(position: LanePosition<A>): void {
     const { pool, start } = this.#options
     const { item, lane } = position
-    position.since = performance.now()
+    position.since = timers.monotonicMs()
     if (lane.inFlight === 0) pool.lane(1)
     lane.inFlight++
     pool.take(position, 1, 0)
