@@ -1,5 +1,6 @@
 import { Effect, FiberSet, LogLevel } from "effect"
 import type { PartitionAlerts } from "../alerts/partition-alerts.ts"
+import type { WorkerClock } from "../broker/clock-watch.ts"
 import { Broker } from "../broker/connection.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
@@ -57,6 +58,8 @@ export interface PartitionOptions {
    * 1 min)
    */
   readonly findEvery?: number | undefined
+  /** What is known of this worker's clock. Nothing is sent or ended by a wrong one. */
+  readonly workerClock: WorkerClock
   /** Stops a former owner. */
   readonly fence: OwnerFence
   readonly stopping: () => boolean
@@ -104,6 +107,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   return {
     lifecycle,
     stopping,
+    mayAttempt: () => fence.holds() && options.workerClock.isTrusted(),
     broker,
     names: broker.names,
     backlog,

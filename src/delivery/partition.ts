@@ -82,9 +82,8 @@ export class Partition {
     this.#drainer = this.#makeDrainer(backlogInterpreter)
     this.#queueInterpreter = this.#interpreterOf(options.memory, its.queueSettlement)
     this.#queue = this.#makeQueueSource()
-    const { backlogSettlement: settlement, directory, facts, queueSettlement } = its
+    const { backlogSettlement: settlement, directory, facts, mayAttempt, queueSettlement } = its
     const { fence, memory, nextId, worker } = options
-    const { holds: mayAttempt } = fence
     this.#backlog = new BacklogSource({
       ...{ settlement, interpreter: backlogInterpreter, worker, nextId },
       drainer: this.#drainer
@@ -242,7 +241,7 @@ export class Partition {
   }
 
   #takesFromEvents(): boolean {
-    return this.#isReady && !this.#its.stopping() && this.#options.fence.holds()
+    return this.#isReady && !this.#its.stopping() && this.#its.mayAttempt()
   }
 
   /** True where the event was redelivered as if for the first time after its delivery had ended. */
@@ -277,12 +276,10 @@ export class Partition {
   }
 
   #interpreterOf(memory: StreamMemory, settlement: Settlement): Interpreter {
-    const { fence, sender } = this.#options
-    const { clock } = sender
-    return new Interpreter(
-      { memory, settlement, clock, mayAttempt: fence.holds },
-      this.#its.directory
-    )
+    const { clock } = this.#options.sender
+    const { isTrusted: isClockTrusted } = this.#options.workerClock
+    const { directory, mayAttempt } = this.#its
+    return new Interpreter({ memory, settlement, clock, mayAttempt, isClockTrusted }, directory)
   }
 
   #makeContext(): TaskContext {
@@ -299,7 +296,7 @@ export class Partition {
 
   #makeLanes(): LaneScheduler<DeliveryTask> {
     const { health, index, stopping } = this.#its
-    const { pool, sender } = this.#options
+    const { pool, sender, workerClock } = this.#options
     return new LaneScheduler<DeliveryTask>({
       pool,
       maxQueueMs,
@@ -309,7 +306,9 @@ export class Partition {
       rateBudget: health.soon,
       hasBacklog: (key) => index.hasBacklog(key),
       bytes: (task) => task.handle.body.length,
-      isOver: (task) => task.handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
+      isOver: ({ handle }) =>
+        workerClock.isTrusted() &&
+        handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
       start: (task, position) => task.start(position),
       becameSlow: (task) => task.becameSlow(),
       defer: (task) => task.defer(),
@@ -319,10 +318,11 @@ export class Partition {
 
   #makeDrainer(interpreter: Interpreter): Drainer {
     const { backlog, index, names, runInBackground, tail } = this.#its
-    const { memory, rest, sender } = this.#options
+    const { memory, rest, sender, workerClock } = this.#options
     return new Drainer({
       ...{ backlog, memory: memory.backlog, index, rest },
       clock: sender.clock,
+      isClockTrusted: workerClock.isTrusted,
       lanes: this.#lanes,
       left: (delivery) => noteLeft(memory, names.events, delivery),
       begin: (key, handle) =>
@@ -340,8 +340,8 @@ export class Partition {
   }
 
   #makeQueueSource(): QueueSource {
-    const { backlog, health, queueSettlement: settlement, stopping, tail } = this.#its
-    const { bytesInHand, fence, history, memory, nextId, worker } = this.#options
+    const { backlog, health, mayAttempt, queueSettlement: settlement, stopping, tail } = this.#its
+    const { bytesInHand, history, memory, nextId, worker } = this.#options
     const interpreter = this.#queueInterpreter
     return new QueueSource({
       ...{ memory, settlement, interpreter, worker, nextId, stopping },
@@ -350,7 +350,7 @@ export class Partition {
       spill: new Spill({ memory, interpreter, backlog, drainer: this.#drainer, health }),
       bytes: bytesInHand,
       isDoubtful: () => tail.isDoubtful() || history.isDoubtful(),
-      mayAttempt: fence.holds
+      mayAttempt
     })
   }
 }

@@ -3,6 +3,8 @@ import type { IpNetwork } from "effect/net"
 import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
 import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
+import type { WorkerClock } from "../broker/clock-watch.ts"
+import { watchClock } from "../broker/clock-watch.ts"
 import { Broker } from "../broker/connection.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
@@ -117,11 +119,12 @@ const enter = Effect.fnUntraced(function* (
   const mayReturn = refuseNewLayout(epoch)
   // Before the first heartbeat: while 100,000 endpoints are read, the next ones may come too late.
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  const workerClock = yield* watchClock
   const membership = yield* join({ owner, roles, load, mayReturn })
   // Whoever changes the layout announces that and then looks for workers: one of the two sees the
   // other.
   yield* mayReturn
-  return { epoch, layout, membership, services }
+  return { epoch, layout, membership, services, workerClock }
 })
 
 /**
@@ -136,7 +139,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   }
   const owned = new Map<number, Partition>()
   let requests = 0
-  const { epoch, layout, membership, services } = yield* untilAnswered(
+  const { epoch, layout, membership, services, workerClock } = yield* untilAnswered(
     "the broker does not answer, as while a cluster elects its leaders; waiting until it does",
     "the broker answers; going on",
     enter(owner, options.roles, loadOf(owned))
@@ -150,6 +153,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     owned,
     nextId: () => `${owner.instance}.${requests++}`,
     membership,
+    workerClock,
     stopping: () => Deferred.isDoneUnsafe(asked),
     stopAsked: Deferred.await(asked),
     settled: (partitions) => Deferred.succeed(delivering, partitions)
@@ -206,6 +210,7 @@ interface Node {
   /** Partitions in which the worker delivers now. */
   readonly owned: Map<number, Partition>
   readonly membership: Membership
+  readonly workerClock: WorkerClock
   readonly stopping: () => boolean
   readonly stopAsked: Effect.Effect<void>
   readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<unknown>
@@ -244,13 +249,14 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
  * Routes events. Deliveries for the worker's own partitions may be attempted directly, or stored in
  * the backlog at once.
  */
-const route = ({ layout, options, owned, stopping }: Node) =>
+const route = ({ layout, options, owned, stopping, workerClock }: Node) =>
   runRouter({
     worker: options.id,
     layout,
     bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     directBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
+    isClockTrusted: workerClock.isTrusted,
     owned: {
       attempt: (partition, direct) => owned.get(partition)?.takeDirect(direct) === true,
       storeInBacklog: (partition, kept) => owned.get(partition)?.storeInBacklog(kept) === true
@@ -325,6 +331,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
       maxBacklog: options.maxBacklog,
       findEvery: options.findEvery,
       fence,
+      workerClock: node.workerClock,
       stopping: holding.isOver
     })
     yield* Effect.acquireRelease(

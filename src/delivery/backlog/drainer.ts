@@ -56,6 +56,8 @@ export interface DrainerOptions {
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (handle: AckHandle) => Effect.Effect<void>
   readonly clock: Clock.Clock
+  /** False while the clock may be wrong. */
+  readonly isClockTrusted: () => boolean
   /** Limits the time that the searches of all the worker's backlogs take. */
   readonly rest: DutyCycle
   /** Runs an effect in the background until the partition is released. */

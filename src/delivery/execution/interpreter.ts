@@ -21,6 +21,8 @@ export interface InterpreterOptions {
   readonly clock: Sender["clock"]
   /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
+  /** False while this worker's clock may be wrong. */
+  readonly isClockTrusted: () => boolean
 }
 
 /** Stores a delivery elsewhere, with its progress. */
@@ -148,7 +150,7 @@ export class Interpreter {
     recalled: Recalled,
     standing: Standing | undefined
   ): KnownDelivery {
-    const { clock, mayAttempt, memory, settlement } = this.#options
+    const { clock, isClockTrusted, mayAttempt, memory, settlement } = this.#options
     const { delivery, deliveryCount, place } = handle
     return {
       goal,
@@ -168,6 +170,7 @@ export class Interpreter {
       isEndpointKnown:
         standing?._tag === "Live" && this.#directory.find(standing.endpoint.key) !== undefined,
       mayAttempt: mayAttempt(),
+      isClockTrusted: isClockTrusted(),
       deliveryCount,
       isCleared: memory.poisonGuard.isCleared(place.seq),
       wasPaused: memory.poisonGuard.wasPaused(place.seq)

@@ -113,6 +113,7 @@ const partition = Effect.fnUntraced(function* (
     streamTruncated: Effect.void,
     expire: () => Effect.void,
     clock: yield* Clock.Clock,
+    isClockTrusted: () => true,
     rest: { until: 0 },
     run: (work) => run(work),
     ...options
