@@ -15,7 +15,7 @@ export interface InFlightWork<R> {
   continueInFiber(work: Effect.Effect<void, unknown, R>): void
 }
 
-type Ended = (finished: boolean) => void
+type OnEnd = (finished: boolean) => void
 /** Undefined where the fiber failed or was cancelled. */
 type Result<A> = { readonly value: A } | undefined
 type AfterDefect<R> = (defect: unknown) => Effect.Effect<void, unknown, R>
@@ -111,10 +111,10 @@ export abstract class CallbackWork<R> implements InFlightWork<R>, Linked<Callbac
 
 /** Callback work for a caller that has no class of its own for it. */
 class ClosureWork<R> extends CallbackWork<R> {
-  protected readonly ended: Ended
+  protected readonly ended: OnEnd
   protected readonly afterDefect: AfterDefect<R>
 
-  constructor(ended: Ended, afterDefect: AfterDefect<R>) {
+  constructor(ended: OnEnd, afterDefect: AfterDefect<R>) {
     super()
     this.ended = ended
     this.afterDefect = afterDefect
@@ -127,7 +127,7 @@ export interface InFlight<R> {
    * Starts work in a fiber. `ended` is called once: with true if the work finished, with false if
    * it failed or was cancelled.
    */
-  readonly run: (work: Effect.Effect<unknown, unknown, R>, ended: Ended) => void
+  readonly run: (work: Effect.Effect<unknown, unknown, R>, ended: OnEnd) => void
   /** Starts callback work, which has no fiber yet. */
   readonly add: (work: CallbackWork<R>) => void
   /**
@@ -135,7 +135,7 @@ export interface InFlight<R> {
    *
    * @param afterDefect how the work continues after a step that has thrown.
    */
-  readonly begin: (ended: Ended, afterDefect: AfterDefect<R>) => InFlightWork<R>
+  readonly begin: (ended: OnEnd, afterDefect: AfterDefect<R>) => InFlightWork<R>
   /** Number of items of work in flight. */
   readonly size: Effect.Effect<number>
   /** Waits until no work is in flight. */

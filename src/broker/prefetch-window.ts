@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
 import type { Linked } from "./intrusive-list.ts"
 import { IntrusiveList } from "./intrusive-list.ts"
-import type { Wanted } from "./puller.ts"
+import type { PullDemand } from "./puller.ts"
 import type { StreamMessage } from "./stream-message.ts"
 
 /** The part of a message that is used here. */
@@ -61,7 +61,7 @@ export class PrefetchWindow {
    * Returns how much more may be requested, or undefined for nothing. While the window is empty, a
    * single message may be of any size: it could not arrive otherwise.
    */
-  get capacity(): Wanted | undefined {
+  get capacity(): PullDemand | undefined {
     const isEmpty = this.#deliveries === 0
     const fitting = Math.floor(this.#free / this.#usualParts)
     const messages = isEmpty ? Math.max(1, fitting) : fitting
@@ -73,7 +73,7 @@ export class PrefetchWindow {
   }
 
   /** Called when the broker's next message did not fit into the request. */
-  tooLarge({ bytes }: Wanted): void {
+  tooLarge({ bytes }: PullDemand): void {
     this.#tooFew = bytes
   }
 

@@ -32,7 +32,7 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
 type Settle = (result: PubAck | PublishError) => void
 
 /** A publish in flight. Times are from timers.monotonicMs. */
-interface Publication {
+interface PendingPublication {
   readonly subject: string
   readonly headers: HeaderList
   /** The body, if it is text and short enough to be kept. */
@@ -51,7 +51,7 @@ interface Publication {
 /** A publish that has timed out, kept for its late answer and its next attempt. */
 interface Late {
   readonly token: number
-  readonly publication: Publication
+  readonly publication: PendingPublication
   /** Token of the next attempt, if one was sent. */
   again: number | undefined
   /** The late acknowledgement, if it has arrived. */
@@ -135,7 +135,7 @@ export class Publisher {
   readonly outbound: Outbound
   readonly #inbox: string
   readonly #subscription: Subscription
-  readonly #outstanding = new SlotMap<Publication>()
+  readonly #outstanding = new SlotMap<PendingPublication>()
   readonly #timeoutMs: number
   readonly #sweeper: Timer
   /** Timed out publishes by `keyOf`, or by token if they have no id. */
@@ -281,13 +281,17 @@ export class Publisher {
     return true
   }
 
-  #drop({ headers, subject }: Publication): void {
+  #drop({ headers, subject }: PendingPublication): void {
     const key = keyOf(subject, headers)
     if (key !== undefined) this.#late.delete(key)
   }
 
   /** Handles a late answer: the next attempt of the same publish may still be waiting. */
-  #cameLate(token: number, { headers, subject }: Publication, result: PubAck | PublishError): void {
+  #cameLate(
+    token: number,
+    { headers, subject }: PendingPublication,
+    result: PubAck | PublishError
+  ): void {
     this.#late.delete(`${token}`)
     const late = this.#lateAt(subject, headers)
     if (late?.token !== token) return
@@ -312,7 +316,7 @@ export class Publisher {
   }
 
   /** When an unsent message expires. */
-  #until({ sentAt }: Publication): number {
+  #until({ sentAt }: PendingPublication): number {
     return sentAt + this.#timeoutMs
   }
 
@@ -327,7 +331,7 @@ export class Publisher {
     this.#expire(({ deadline }) => deadline)
   }
 
-  #expire(end: (publication: Publication) => number): void {
+  #expire(end: (publication: PendingPublication) => number): void {
     const now = timers.monotonicMs()
     for (const [token, publication] of this.#outstanding.entries()) {
       const { settle, subject } = publication
@@ -343,7 +347,7 @@ export class Publisher {
   }
 
   /** Remembers a timed out publish, if an answer may still arrive. */
-  #keep(token: number, publication: Publication): boolean {
+  #keep(token: number, publication: PendingPublication): boolean {
     if (publication.sentOn !== this.#epoch || !this.outbound.isConnected) return false
     if (this.#late.size >= maxLatePublications) return false
     const key = keyOf(publication.subject, publication.headers) ?? `${token}`
@@ -356,7 +360,7 @@ export class Publisher {
     return true
   }
 
-  #forget(isOver: (publication: Publication) => boolean): void {
+  #forget(isOver: (publication: PendingPublication) => boolean): void {
     for (const [key, { publication, token }] of this.#late) {
       if (!isOver(publication)) continue
       this.#late.delete(key)

@@ -53,7 +53,7 @@ const stateOfCopied = Effect.fnUntraced(function* (stream: string) {
 })
 
 /** Where reading begins, and which subjects it covers. */
-interface Beginning {
+interface ScanStart {
   readonly stream: string
   readonly subjects: ReadonlyArray<string>
   readonly fromSeq: number
@@ -64,7 +64,7 @@ interface Beginning {
  * even if the broker is healthy. So reading is repeated until the leader has no further message.
  */
 const complete = <A extends { readonly seq: number }, E>(
-  { fromSeq, stream, subjects }: Beginning,
+  { fromSeq, stream, subjects }: ScanStart,
   read: (fromSeq: number) => Stream.Stream<A, E, Broker>
 ): Stream.Stream<A, E | BrokerError, Broker> =>
   Stream.unwrap(

@@ -3,7 +3,7 @@ import type { Endpoint } from "../domain/endpoint.ts"
 import { circuitOf } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import type { PendingMessage } from "../history/audit/pending-scan.ts"
-import type { Round } from "../history/fold/delivery.ts"
+import type { DeliveryRound } from "../history/fold/delivery.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import { moment } from "./endpoint-health.ts"
@@ -11,7 +11,7 @@ import { countText } from "./number-format.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {
-  readonly round: Round
+  readonly round: DeliveryRound
   /** The message in which it waits; undefined if none was found. */
   readonly waiter: PendingMessage | undefined
   /** The router has not acknowledged the event. */
@@ -47,7 +47,7 @@ export interface Hold {
   readonly freedBy: string
 }
 
-const timeHold = ({ attempts, waits }: Round, now: number): ReadonlyArray<Hold> => {
+const timeHold = ({ attempts, waits }: DeliveryRound, now: number): ReadonlyArray<Hold> => {
   if (waits === undefined || waits.until <= now) return []
   const last = attempts.at(-1)
   const answer = last?.status ?? last?.error?.class ?? "no answer"

@@ -8,7 +8,7 @@ import { getEndpoint, listEndpoints } from "../endpoints/endpoint-store.ts"
 import type { PendingMessage } from "../history/audit/pending-scan.ts"
 import { scanFor } from "../history/audit/pending-scan.ts"
 import { readDeliveryFacts } from "../history/delivery-facts.ts"
-import type { DeliveryLife, Round } from "../history/fold/delivery.ts"
+import type { DeliveryLife, DeliveryRound } from "../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded, isLate } from "../history/fold/round.ts"
 import { viewOf } from "../history/fold/view.ts"
 import { momentText, plainText } from "../history/line.ts"
@@ -55,7 +55,7 @@ const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
   return [...HashMap.values(deliveries)].filter((life) => life.endpoint === endpoint)
 })
 
-const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Round) {
+const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
   const { endpoint: id, eventAt, eventSeq, tenant } = life
   const { partitions } = yield* readLayout
   const { ask, jsm, names } = yield* Broker
@@ -84,7 +84,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
 })
 
 interface Shown {
-  readonly round: Round
+  readonly round: DeliveryRound
   readonly waiter?: PendingMessage | undefined
   readonly holds?: ReadonlyArray<Hold>
 }
