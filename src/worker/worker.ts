@@ -23,6 +23,7 @@ import { Settlement } from "../delivery/execution/settlement.ts"
 import { makeAgents } from "../delivery/http/egress.ts"
 import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
 import type { Sender } from "../delivery/http/sender.ts"
+import { AgentTransport } from "../delivery/http/transport.ts"
 import { Partition } from "../delivery/partition.ts"
 import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
@@ -272,7 +273,7 @@ const deliverShare = Effect.fnUntraced(function* (node: Node) {
     receiverCa: options.receiverCa
   })
   const sender: Sender = {
-    agentOf,
+    transport: new AgentTransport(agentOf),
     clock: yield* Clock.Clock,
     answers: options.answers ?? (() => "body")
   }
