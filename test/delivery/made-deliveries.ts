@@ -15,6 +15,7 @@ import { untried } from "../../src/domain/delivery.ts"
 import { Endpoint } from "../../src/domain/endpoint.ts"
 import type { Place } from "../../src/domain/fact.ts"
 import type { RetryRecord } from "../../src/domain/retry-record.ts"
+import { Directory } from "../../src/endpoints/directory.ts"
 import { makeLive } from "../../src/endpoints/live-endpoint.ts"
 import { clock } from "../../src/time/timers.ts"
 
@@ -41,6 +42,16 @@ export const live = makeLive(
   }),
   1
 )
+
+/** A directory that knows `acme.hook` alone, live, unless it is told otherwise. */
+export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
+  Directory.of({
+    ...{ match: () => [], unreadable: () => [], isCurrent: () => true, current: Effect.void },
+    ...{ revision: () => 1, version: () => 1, disabled: () => [], onUnavailable: () => () => {} },
+    standing: () => Effect.succeed({ _tag: "Live", endpoint: live }),
+    ...{ liveNow: () => live, find: () => live },
+    ...changes
+  })
 
 /** A first round of `acme.hook` that was published just now. */
 export const deliveryOf = (changes: Partial<Delivery> = {}): Delivery => ({
