@@ -29,13 +29,14 @@ interface World {
   readonly isKnown: boolean
   readonly isOpen: boolean
   readonly holds: boolean
+  readonly isClockTrusted: boolean
   readonly settlement: Partial<InterpreterOptions["settlement"]>
 }
 
 const usual: World = {
   recalled: undefined,
   standing: { _tag: "Live", endpoint: live },
-  ...{ isKnown: true, isOpen: true, holds: true, settlement: {} }
+  ...{ isKnown: true, isOpen: true, holds: true, isClockTrusted: true, settlement: {} }
 }
 
 /** An interpreter in such a world, and the steps by which it carries decisions out. */
@@ -56,6 +57,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
       memory: { poisonGuard },
       clock: fixedClock,
       mayAttempt: () => world.holds,
+      isClockTrusted: () => world.isClockTrusted,
       settlement: {
         get isOpen() {
           return isOpen
@@ -182,6 +184,12 @@ describe("a delivery whose turn it is", () => {
       const result = yield* attempt({ holds: false })
       assertIs(result, { answers: [1_000] })
       assert.isTrue(result.poisonGuard.isCleared(3))
+    })
+  )
+
+  it.effect("comes back later where this worker's clock may be wrong", () =>
+    Effect.gen(function* () {
+      assertIs(yield* attempt({ isClockTrusted: false }), { answers: [1_000] })
     })
   )
 

@@ -13,7 +13,7 @@ import {
   HistoryPosition
 } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
-import { LaneScheduler } from "../../../src/delivery/scheduling/lane.ts"
+import { LaneScheduler } from "../../../src/delivery/scheduling/lane-scheduler.ts"
 import type { AttemptResult } from "../../../src/domain/outcome.ts"
 import type { Facts } from "../../../src/history/facts.ts"
 import { MemoryBroker } from "../in-memory.ts"
