@@ -9,7 +9,7 @@ import { Directory } from "../endpoints/directory.ts"
 import { makeEndpointHealth } from "../endpoints/endpoint-health.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import { Facts } from "../history/facts.ts"
-import { makeBacklog } from "./backlog/backlog.ts"
+import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import type { Settlement } from "./execution/settlement.ts"
@@ -81,7 +81,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   const lifecycle = new Lifecycle()
   const stopping = () => lifecycle.isOver || options.stopping()
   const broker = yield* Broker
-  const backlog = yield* makeBacklog(memory.index)
+  const backlog = yield* Backlog.make(memory.index)
   // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.onClosed()))
   const inFlight = yield* makeInFlight<Broker | Facts>()

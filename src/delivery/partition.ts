@@ -23,7 +23,7 @@ import { acquireSurroundings } from "./partition-surroundings.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { isCompletedElsewhere, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
-import { LaneScheduler } from "./scheduling/lane.ts"
+import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
 import { DirectHandle, EventSource } from "./source/event-source.ts"
 import { QueueSource } from "./source/queue-source.ts"
@@ -32,11 +32,6 @@ import { QueueSource } from "./source/queue-source.ts"
 const maxQueueMs = 1_000
 /** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
 const maxWaitingDirect = 64
-/**
- * Age below which an event cannot have been redelivered as new, ms: that takes an election, which
- * lasts longer.
- */
-const youngEventMs = 1_000
 /** How long a stop waits for endpoint facts that are still to be stored, ms. */
 const maxFinalAppendMs = 2_000
 /** Interval of the search for messages that a former owner stored in a backlog late, ms. */
@@ -153,7 +148,7 @@ export class Partition {
       this.#its.health.isClosed(key) &&
       this.#lanes.isQuick(key, maxWaitingDirect) &&
       this.#options.pool.bytesFor("quick") > 0 &&
-      !this.#hasEnded(direct.delivery, key)
+      !this.#hasEnded(key, direct.delivery)
     if (isTaken) {
       const handle = new DirectHandle(this.#its.names.events, direct)
       this.#lanes.enter(key, new DeliveryTask(this.#context, this.#events, key, handle))
@@ -166,7 +161,7 @@ export class Partition {
     const { endpoint, tenant } = candidate.delivery
     return (
       this.#takesFromEvents() &&
-      !this.#hasEnded(candidate.delivery, endpointKey(tenant, endpoint)) &&
+      !this.#hasEnded(endpointKey(tenant, endpoint), candidate.delivery) &&
       this.#directToBacklog.store(candidate)
     )
   }
@@ -244,10 +239,9 @@ export class Partition {
     return this.#isReady && !this.#its.stopping() && this.#its.mayAttempt()
   }
 
-  /** True where the event was redelivered as if for the first time after its delivery had ended. */
-  #hasEnded(delivery: Delivery, key: string): boolean {
-    const ageMs = this.#options.sender.clock.currentTimeMillisUnsafe() - delivery.eventAt
-    return ageMs > youngEventMs && this.memory.directDeliveries.isDone(key, delivery)
+  #hasEnded(key: string, delivery: Delivery): boolean {
+    const now = this.#options.sender.clock.currentTimeMillisUnsafe()
+    return this.memory.directDeliveries.endedBefore(key, delivery, now)
   }
 
   /** Leaves deliveries that were not begun to the next owner. */

@@ -6,7 +6,7 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import { timers } from "../../time/timers.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { LaneScheduler } from "../scheduling/lane.ts"
+import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { Addressee, Backlog } from "./backlog.ts"
 import type { BacklogIndex } from "./backlog-index.ts"
 import type { BacklogMessage } from "./drain.ts"
@@ -40,7 +40,7 @@ const maxConcurrentSteps = 64
 const maxReplicaLagMs = 10 * 60_000
 
 export interface DrainerOptions {
-  readonly backlog: Backlog
+  readonly backlog: Pick<Backlog, "isEmpty" | "list" | "purge" | "read" | "remove">
   readonly memory: StreamMemory
   readonly index: BacklogIndex
   /** Say how many deliveries an endpoint can take now, and reserve memory for them. */
@@ -74,9 +74,7 @@ export class Drainer {
   readonly #index: BacklogIndex
   readonly #expiry: ReturnType<typeof makeExpiry>
   readonly #scheduler: KeyedScheduler
-  /**
-   * The sequence up to which unreadable messages were logged, by endpoint: they may be found again.
-   */
+  /** The highest unreadable message that was logged, by endpoint: it may be found again. */
   readonly #logged = new Map<string, number>()
   /** Backlogs whose failure was logged: it is logged once until a read succeeds. */
   readonly #failing = new Set<string>()

@@ -11,13 +11,19 @@ import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decid
 import type { Sender } from "../http/sender.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
-import type { Recalled } from "./decisions.ts"
+import type { Decisions, Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Attempt } from "./task.ts"
 
+/** What carries a decision out. */
+type Carrier = Pick<
+  Settlement,
+  "end" | "isOpen" | "mark" | "moved" | "postpone" | "ready" | "release" | "resume"
+> & { readonly decisions: Pick<Decisions, "has" | "recall"> }
+
 export interface InterpreterOptions {
-  readonly memory: StreamMemory
-  readonly settlement: Settlement
+  readonly memory: Pick<StreamMemory, "poisonGuard">
+  readonly settlement: Carrier
   readonly clock: Sender["clock"]
   /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
