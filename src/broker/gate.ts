@@ -1,5 +1,5 @@
 import { Deferred, Effect } from "effect"
-import { elapsedMs } from "./elapsed.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import type { PublishError } from "./publisher.ts"
 
 /** Pause between attempts to store a message that the broker does not accept, ms. */

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { timers } from "../time/timers.ts"
 import type { Linked } from "./intrusive-list.ts"
 import { IntrusiveList } from "./intrusive-list.ts"
 import type { PullDemand } from "./puller.ts"
@@ -82,7 +83,7 @@ export class PrefetchWindow {
   }
 
   take(message: PrefetchedMessage): Prefetched {
-    const since = performance.now()
+    const since = timers.monotonicMs()
     const hand: Prefetched = {
       message,
       since,
@@ -141,22 +142,22 @@ export class PrefetchWindow {
    */
   readonly hasCapacity: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#isWorthwhile) return resume(Effect.void)
-    const until = performance.now() + maxKeepAliveMs
+    const until = timers.monotonicMs() + maxKeepAliveMs
     const done = () => {
-      clearInterval(timer)
+      timers.cancel(timer)
       this.#waiting = undefined
       resume(Effect.void)
     }
-    const timer = setInterval(() => {
-      if (this.capacity !== undefined || performance.now() >= until) done()
-    }, moment)
+    const timer = timers.every(moment, () => {
+      if (this.capacity !== undefined || timers.monotonicMs() >= until) done()
+    })
     this.#waiting = done
-    return Effect.sync(() => clearInterval(timer))
+    return Effect.sync(() => timers.cancel(timer))
   })
 
   /** Reports work in progress for all messages that were prefetched more than `age` ms ago. */
   renew(age: number): void {
-    const before = performance.now() - age
+    const before = timers.monotonicMs() - age
     for (const { message, since } of this.#hands) {
       if (since > before) return
       message.working()
@@ -167,8 +168,8 @@ export class PrefetchWindow {
   keepAlive(ackWaitMs: number) {
     const interval = ackWaitMs / 3
     return Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => this.renew(interval), interval)),
-      (timer) => Effect.sync(() => clearInterval(timer))
+      Effect.sync(() => timers.every(interval, () => this.renew(interval))),
+      (timer) => Effect.sync(() => timers.cancel(timer))
     )
   }
 }

@@ -1,6 +1,8 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
+import type { Timer } from "../time/timers.ts"
+import { timers } from "../time/timers.ts"
 import { type Life, Outbound } from "./outbound.ts"
 import { SlotMap } from "./slot-map.ts"
 
@@ -29,7 +31,7 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
 
 type Settle = (result: PubAck | PublishError) => void
 
-/** A publish in flight. Times are from performance.now. */
+/** A publish in flight. Times are from timers.monotonicMs. */
 interface PendingPublication {
   readonly subject: string
   readonly headers: HeaderList
@@ -135,7 +137,7 @@ export class Publisher {
   readonly #subscription: Subscription
   readonly #outstanding = new SlotMap<PendingPublication>()
   readonly #timeoutMs: number
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweeper: Timer
   /** Timed out publishes by `keyOf`, or by token if they have no id. */
   readonly #late = new Map<string, Late>()
   /** The current time-out, ms. */
@@ -157,7 +159,7 @@ export class Publisher {
         if (error === null) this.#settle(message)
       }
     })
-    this.#sweeper = setInterval(() => this.#sweep(), Math.min(500, timeoutMs / 2))
+    this.#sweeper = timers.every(Math.min(500, timeoutMs / 2), () => this.#sweep())
     this.#sweeper.unref()
   }
 
@@ -192,7 +194,7 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
-    const sentAt = performance.now()
+    const sentAt = timers.monotonicMs()
     const late = this.#late.size === 0 ? undefined : this.#lateAt(subject, headers)
     if (late !== undefined && this.#awaitEarlier(late, body, sentAt, settle)) return
     const token = this.#outstanding.add({
@@ -234,7 +236,7 @@ export class Publisher {
   close(): void {
     this.outbound.flush()
     this.#closed = true
-    clearInterval(this.#sweeper)
+    timers.cancel(this.#sweeper)
     this.#subscription.unsubscribe()
     this.#forget(() => true)
     for (const [token, { settle, subject }] of this.#outstanding.entries()) {
@@ -247,7 +249,7 @@ export class Publisher {
     const token = Number(message.subject.slice(this.#inbox.length))
     const publication = this.#outstanding.take(token)
     if (publication === undefined) return
-    if (publication.isSlow) this.#wasSlow(performance.now() - publication.sentAt)
+    if (publication.isSlow) this.#wasSlow(timers.monotonicMs() - publication.sentAt)
     const result = resultOf(message, publication.subject)
     if (publication.settle === undefined) this.#cameLate(token, publication, result)
     else publication.settle(result)
@@ -305,7 +307,7 @@ export class Publisher {
   }
 
   #wasSlow(took: number): void {
-    this.#slowAt = performance.now()
+    this.#slowAt = timers.monotonicMs()
     this.#slowest = Math.max(took, (7 * this.#slowest + took) / 8)
     this.#currentTimeoutMs = Math.min(
       maxTimeoutFactor * this.#timeoutMs,
@@ -319,7 +321,7 @@ export class Publisher {
   }
 
   #sweep(): void {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     const longAgo = now - rememberedFactor * this.#timeoutMs
     if (this.#currentTimeoutMs > this.#timeoutMs && this.#slowAt < longAgo) {
       this.#currentTimeoutMs = this.#timeoutMs
@@ -330,7 +332,7 @@ export class Publisher {
   }
 
   #expire(end: (publication: PendingPublication) => number): void {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     for (const [token, publication] of this.#outstanding.entries()) {
       const { settle, subject } = publication
       if (settle === undefined) continue

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { timers } from "../time/timers.ts"
 import { Broker } from "./connection.ts"
 import type { PullDemand, PullEnd, Take } from "./puller.ts"
 import { Puller } from "./puller.ts"
@@ -57,10 +58,10 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
   while (!options.stopping()) {
     const wanted = yield* options.room
     if (wanted === undefined) continue
-    const began = performance.now()
+    const began = timers.monotonicMs()
     const ended = yield* request(puller, wanted, requestMs, (late) => {
       hangUp = () => {
-        if (performance.now() - began > maxRequestMs) late()
+        if (timers.monotonicMs() - began > maxRequestMs) late()
       }
     })
     hangUp = undefined
@@ -95,18 +96,18 @@ const request = (
 ) =>
   Effect.callback<PullEnd | undefined>((resume) => {
     const abandon = () => {
-      clearTimeout(timer)
+      timers.cancel(timer)
       puller.abandon()
     }
     puller.request(wanted, (how) => {
-      clearTimeout(timer)
+      timers.cancel(timer)
       resume(Effect.succeed(how))
     })
     const late = () => {
       abandon()
       resume(Effect.succeed(undefined))
     }
-    const timer = setTimeout(late, requestMs)
+    const timer = timers.after(requestMs, late)
     begun(late)
     return Effect.sync(abandon)
   })

@@ -1,6 +1,7 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import type { GetHeader } from "../domain/event.ts"
+import { timers } from "../time/timers.ts"
 import { headersOf } from "./headers.ts"
 import type { Outbound } from "./outbound.ts"
 import { StreamMessage } from "./stream-message.ts"
@@ -62,7 +63,7 @@ export class Puller {
       ...(bytes === undefined ? {} : { max_bytes: Math.floor(bytes) })
     }
     const reply = this.#inbox.open(messages, ended)
-    const until = performance.now() + this.#expires
+    const until = timers.monotonicMs() + this.#expires
     this.#outbound.publish(this.#subject, reply, "", JSON.stringify(request), until)
   }
 
@@ -117,7 +118,7 @@ class Inbox {
   abandon(): void {
     this.#abandoned = true
     this.#ended = undefined
-    setTimeout(() => this.close(), 2 * this.#expires).unref()
+    timers.after(2 * this.#expires, () => this.close()).unref()
   }
 
   close(): void {

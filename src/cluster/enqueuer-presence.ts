@@ -1,10 +1,10 @@
 import { hostname } from "node:os"
 import { Clock, Effect, Option, Schedule, Schema, Semaphore, Stream } from "effect"
 import { Broker, BrokerError } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import { PublishError } from "../broker/publisher.ts"
 import { readStream } from "../broker/scan.ts"
 import { eraseValue, writeValue } from "../broker/values.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import { beatsPerTtl, defaultTtl } from "./ownership.ts"
 
 /**

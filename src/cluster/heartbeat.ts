@@ -3,6 +3,7 @@ import { Clock, Deferred, Effect, Option, Semaphore } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { timers } from "../time/timers.ts"
 import { readEntry } from "./kv-entry.ts"
 import type { Owner } from "./ownership.ts"
 import { answerShare, beatsPerTtl } from "./ownership.ts"
@@ -74,12 +75,12 @@ class OwnHeartbeat {
 
   /** True while this worker's heartbeats are stored without a gap. */
   isSound(): boolean {
-    return performance.now() - this.#soundAt < this.#options.owner.ttl / 2
+    return timers.monotonicMs() - this.#soundAt < this.#options.owner.ttl / 2
   }
 
   /** True once heartbeats were stored for a whole TTL without a gap. */
   mayTake(): boolean {
-    return this.isSound() && performance.now() - this.#soundSince >= this.#options.owner.ttl
+    return this.isSound() && timers.monotonicMs() - this.#soundSince >= this.#options.owner.ttl
   }
 
   /** Others may have missed this worker while it had no connection. */
@@ -113,7 +114,7 @@ class OwnHeartbeat {
     const ack = yield* writeValue(this.#bucket, this.#key, JSON.stringify(beat), { ttl, expected })
     this.#revision = ack.seq
     this.#isFirst = false
-    const now = performance.now()
+    const now = timers.monotonicMs()
     if (!this.isSound()) this.#soundSince = now
     this.#soundAt = now
   })

@@ -1,5 +1,6 @@
 import { Effect, Queue } from "effect"
 import { Broker } from "../broker/connection.ts"
+import { timers } from "../time/timers.ts"
 import type { HeartbeatOptions } from "./heartbeat.ts"
 import { startHeartbeat } from "./heartbeat.ts"
 import { watchRoster } from "./roster-watch.ts"
@@ -49,7 +50,7 @@ export const join = Effect.fnUntraced(function* (options: HeartbeatOptions) {
   const { changes, isComplete, roster } = yield* watchRoster(names.buckets.workers, ttl, () =>
     heartbeat.isSound()
   )
-  const isAlive = (at: number) => performance.now() - at < ttl * expiryFactor
+  const isAlive = (at: number) => timers.monotonicMs() - at < ttl * expiryFactor
   const showsOwn = () => {
     const heard = roster().members.get(worker)
     return heard?.said.instance === instance && isAlive(heard.at)

@@ -1,8 +1,8 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import type { Life, Outbound } from "../broker/outbound.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import { readEntry } from "./kv-entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
 

@@ -1,6 +1,7 @@
 import { Deferred, Effect, Queue, Stream } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { readStream } from "../broker/scan.ts"
+import { timers } from "../time/timers.ts"
 import { beatsPerTtl } from "./ownership.ts"
 import { Roster, rosterSubjects } from "./roster.ts"
 
@@ -23,7 +24,7 @@ export const watchRoster = Effect.fnUntraced(function* (
   let roster = new Roster()
   let complete = false
   /** When the last message arrived, ms of the monotonic clock. */
-  let heardAt = performance.now()
+  let heardAt = timers.monotonicMs()
 
   const readOnce = Effect.scoped(
     Effect.gen(function* () {
@@ -32,12 +33,12 @@ export const watchRoster = Effect.fnUntraced(function* (
       yield* Effect.addFinalizer(() => Effect.sync(forget))
       roster = new Roster()
       complete = false
-      heardAt = performance.now()
+      heardAt = timers.monotonicMs()
       const follow = Stream.runForEach(
         readStream({ stream: `KV_${bucket}`, subjects: rosterSubjects(bucket), follow: true }),
         (message) =>
           Effect.sync(() => {
-            heardAt = performance.now()
+            heardAt = timers.monotonicMs()
             const changed = roster.hear(message.subject, message.string(), heardAt)
             const wasComplete = complete
             complete ||= message.info.pending === 0
@@ -48,7 +49,7 @@ export const watchRoster = Effect.fnUntraced(function* (
       // is broken. Silence does not count while there is no broker: a watch that begins then
       // survives the outage.
       const silence = Effect.repeat(Effect.sleep(ttl / beatsPerTtl), {
-        until: () => isSound() && performance.now() - heardAt > ttl
+        until: () => isSound() && timers.monotonicMs() - heardAt > ttl
       })
       yield* Effect.raceFirst(follow, Effect.raceFirst(Deferred.await(again), silence))
     })

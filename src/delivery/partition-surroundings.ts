@@ -1,5 +1,6 @@
 import { Effect, FiberSet, LogLevel } from "effect"
 import type { PartitionAlerts } from "../alerts/partition-alerts.ts"
+import type { WorkerClock } from "../broker/clock-watch.ts"
 import { Broker } from "../broker/connection.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
@@ -8,7 +9,7 @@ import { Directory } from "../endpoints/directory.ts"
 import { makeEndpointHealth } from "../endpoints/endpoint-health.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import { Facts } from "../history/facts.ts"
-import { makeBacklog } from "./backlog/backlog.ts"
+import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import type { Settlement } from "./execution/settlement.ts"
@@ -57,6 +58,8 @@ export interface PartitionOptions {
    * 1 min)
    */
   readonly findEvery?: number | undefined
+  /** What is known of this worker's clock. Nothing is sent or ended by a wrong one. */
+  readonly workerClock: WorkerClock
   /** Stops a former owner. */
   readonly fence: OwnerFence
   readonly stopping: () => boolean
@@ -78,7 +81,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   const lifecycle = new Lifecycle()
   const stopping = () => lifecycle.isOver || options.stopping()
   const broker = yield* Broker
-  const backlog = yield* makeBacklog(memory.index)
+  const backlog = yield* Backlog.make(memory.index)
   // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.onClosed()))
   const inFlight = yield* makeInFlight<Broker | Facts>()
@@ -104,6 +107,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   return {
     lifecycle,
     stopping,
+    mayAttempt: () => fence.holds() && options.workerClock.isTrusted(),
     broker,
     names: broker.names,
     backlog,

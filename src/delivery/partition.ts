@@ -6,6 +6,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
 import type { BacklogCandidate, DirectDelivery } from "../routing/partition-owner.ts"
+import { timers } from "../time/timers.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { Drainer } from "./backlog/drainer.ts"
 import { Spill } from "./backlog/spill.ts"
@@ -22,7 +23,7 @@ import { acquireSurroundings } from "./partition-surroundings.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { isCompletedElsewhere, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
-import { LaneScheduler } from "./scheduling/lane.ts"
+import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
 import { DirectHandle, EventSource } from "./source/event-source.ts"
 import { QueueSource } from "./source/queue-source.ts"
@@ -31,11 +32,6 @@ import { QueueSource } from "./source/queue-source.ts"
 const maxQueueMs = 1_000
 /** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
 const maxWaitingDirect = 64
-/**
- * Age below which an event cannot have been redelivered as new, ms: that takes an election, which
- * lasts longer.
- */
-const youngEventMs = 1_000
 /** How long a stop waits for endpoint facts that are still to be stored, ms. */
 const maxFinalAppendMs = 2_000
 /** Interval of the search for messages that a former owner stored in a backlog late, ms. */
@@ -81,9 +77,8 @@ export class Partition {
     this.#drainer = this.#makeDrainer(backlogInterpreter)
     this.#queueInterpreter = this.#interpreterOf(options.memory, its.queueSettlement)
     this.#queue = this.#makeQueueSource()
-    const { backlogSettlement: settlement, directory, facts, queueSettlement } = its
+    const { backlogSettlement: settlement, directory, facts, mayAttempt, queueSettlement } = its
     const { fence, memory, nextId, worker } = options
-    const { holds: mayAttempt } = fence
     this.#backlog = new BacklogSource({
       ...{ settlement, interpreter: backlogInterpreter, worker, nextId },
       drainer: this.#drainer
@@ -153,7 +148,7 @@ export class Partition {
       this.#its.health.isClosed(key) &&
       this.#lanes.isQuick(key, maxWaitingDirect) &&
       this.#options.pool.bytesFor("quick") > 0 &&
-      !this.#hasEnded(direct.delivery, key)
+      !this.#hasEnded(key, direct.delivery)
     if (isTaken) {
       const handle = new DirectHandle(this.#its.names.events, direct)
       this.#lanes.enter(key, new DeliveryTask(this.#context, this.#events, key, handle))
@@ -166,7 +161,7 @@ export class Partition {
     const { endpoint, tenant } = candidate.delivery
     return (
       this.#takesFromEvents() &&
-      !this.#hasEnded(candidate.delivery, endpointKey(tenant, endpoint)) &&
+      !this.#hasEnded(endpointKey(tenant, endpoint), candidate.delivery) &&
       this.#directToBacklog.store(candidate)
     )
   }
@@ -204,8 +199,8 @@ export class Partition {
     const { health, index } = this.#its
     const { alerts, fence, memory, sender, worker } = this.#options
     yield* Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => this.#tick(), tickMs)),
-      (timer) => Effect.sync(() => clearInterval(timer))
+      Effect.sync(() => timers.every(tickMs, () => this.#tick())),
+      (timer) => Effect.sync(() => timers.cancel(timer))
     )
     yield* answerQueries({
       partition: memory.index,
@@ -241,13 +236,12 @@ export class Partition {
   }
 
   #takesFromEvents(): boolean {
-    return this.#isReady && !this.#its.stopping() && this.#options.fence.holds()
+    return this.#isReady && !this.#its.stopping() && this.#its.mayAttempt()
   }
 
-  /** True where the event was redelivered as if for the first time after its delivery had ended. */
-  #hasEnded(delivery: Delivery, key: string): boolean {
-    const ageMs = this.#options.sender.clock.currentTimeMillisUnsafe() - delivery.eventAt
-    return ageMs > youngEventMs && this.memory.directDeliveries.isDone(key, delivery)
+  #hasEnded(key: string, delivery: Delivery): boolean {
+    const now = this.#options.sender.clock.currentTimeMillisUnsafe()
+    return this.memory.directDeliveries.endedBefore(key, delivery, now)
   }
 
   /** Leaves deliveries that were not begun to the next owner. */
@@ -276,12 +270,10 @@ export class Partition {
   }
 
   #interpreterOf(memory: StreamMemory, settlement: Settlement): Interpreter {
-    const { fence, sender } = this.#options
-    const { clock } = sender
-    return new Interpreter(
-      { memory, settlement, clock, mayAttempt: fence.holds },
-      this.#its.directory
-    )
+    const { clock } = this.#options.sender
+    const { isTrusted: isClockTrusted } = this.#options.workerClock
+    const { directory, mayAttempt } = this.#its
+    return new Interpreter({ memory, settlement, clock, mayAttempt, isClockTrusted }, directory)
   }
 
   #makeContext(): TaskContext {
@@ -298,7 +290,7 @@ export class Partition {
 
   #makeLanes(): LaneScheduler<DeliveryTask> {
     const { health, index, stopping } = this.#its
-    const { pool, sender } = this.#options
+    const { pool, sender, workerClock } = this.#options
     return new LaneScheduler<DeliveryTask>({
       pool,
       maxQueueMs,
@@ -308,7 +300,9 @@ export class Partition {
       rateBudget: health.soon,
       hasBacklog: (key) => index.hasBacklog(key),
       bytes: (task) => task.handle.body.length,
-      isOver: (task) => task.handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
+      isOver: ({ handle }) =>
+        workerClock.isTrusted() &&
+        handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
       start: (task, position) => task.start(position),
       becameSlow: (task) => task.becameSlow(),
       defer: (task) => task.defer(),
@@ -318,10 +312,11 @@ export class Partition {
 
   #makeDrainer(interpreter: Interpreter): Drainer {
     const { backlog, index, names, runInBackground, tail } = this.#its
-    const { memory, rest, sender } = this.#options
+    const { memory, rest, sender, workerClock } = this.#options
     return new Drainer({
       ...{ backlog, memory: memory.backlog, index, rest },
       clock: sender.clock,
+      isClockTrusted: workerClock.isTrusted,
       lanes: this.#lanes,
       left: (delivery) => noteLeft(memory, names.events, delivery),
       begin: (key, handle) =>
@@ -339,8 +334,8 @@ export class Partition {
   }
 
   #makeQueueSource(): QueueSource {
-    const { backlog, health, queueSettlement: settlement, stopping, tail } = this.#its
-    const { bytesInHand, fence, history, memory, nextId, worker } = this.#options
+    const { backlog, health, mayAttempt, queueSettlement: settlement, stopping, tail } = this.#its
+    const { bytesInHand, history, memory, nextId, worker } = this.#options
     const interpreter = this.#queueInterpreter
     return new QueueSource({
       ...{ memory, settlement, interpreter, worker, nextId, stopping },
@@ -349,7 +344,7 @@ export class Partition {
       spill: new Spill({ memory, interpreter, backlog, drainer: this.#drainer, health }),
       bytes: bytesInHand,
       isDoubtful: () => tail.isDoubtful() || history.isDoubtful(),
-      mayAttempt: fence.holds
+      mayAttempt
     })
   }
 }

@@ -1,5 +1,5 @@
 import { Deferred, Effect } from "effect"
-import { elapsedMs } from "../broker/elapsed.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 
 /** A judgement expires after this time, ms: the machine may have been suspended since. */
 const judgedForMs = 2_000

@@ -50,6 +50,8 @@ export interface KnownDelivery {
   readonly isEndpointKnown: boolean
   /** True while this worker owns the partition. */
   readonly mayAttempt: boolean
+  /** False while this worker's clock may be wrong, so that nothing can be decided by it. */
+  readonly isClockTrusted: boolean
   /** How often the broker has delivered the message. */
   readonly deliveryCount: number
   /** True where this worker gave the message back itself, so that its count proves nothing. */
@@ -100,6 +102,7 @@ const redeliver = (delayMs: number, why: "pause" | "ours" | "new"): NextMove => 
 export const decide = (known: KnownDelivery): NextMove => {
   const { deadline, now, stored } = known
   if (stored === "released") return { _tag: "Release" }
+  if (!known.isClockTrusted) return redeliver(maxUnstoredDelayMs, "ours")
   if (stored !== undefined && !isDue(stored, now)) return { _tag: "Resume", stored }
   if (!known.areStoresOpen) return { _tag: "AwaitStores" }
   const progress = stored?.progress ?? known.progress

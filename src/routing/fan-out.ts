@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import type { InFlightWork } from "../broker/in-flight.ts"
@@ -15,6 +14,9 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { Planned } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 import { partitionOf, partitionOfKey } from "../domain/names.ts"
+import { elapsedMs } from "../time/elapsed.ts"
+import type { Timer } from "../time/timers.ts"
+import { timers } from "../time/timers.ts"
 import type { PartialRouting } from "./partial-routing.ts"
 import { nothingRouted } from "./partial-routing.ts"
 import type { BacklogCandidate, DirectDelivery, DirectEnd } from "./partition-owner.ts"
@@ -122,7 +124,7 @@ class FanOut implements TimedEvent {
   /** True while the {@link SlowEventTimer} watches this event. */
   #isYoung = false
   /** Retries the plan commit while the single direct delivery is slow. */
-  #tells: NodeJS.Timeout | undefined
+  #tells: Timer | undefined
   #isLate = false
 
   constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
@@ -159,7 +161,9 @@ class FanOut implements TimedEvent {
     this.#isYoung = false
     this.#lasting = this.#attempting
     if (!planCommit.isCommitted)
-      this.#tells = setInterval(() => this.#work.step(() => planCommit.commit()), planCommitDelayMs)
+      this.#tells = timers.every(planCommitDelayMs, () =>
+        this.#work.step(() => planCommit.commit())
+      )
     this.#then.onSlow()
     this.#work.step(() => this.advance())
   }
@@ -246,7 +250,7 @@ class FanOut implements TimedEvent {
     attempted.bytes -= this.#routed.message.data.length
     if (this.#isYoung) moments.remove(this)
     this.#isYoung = false
-    clearInterval(this.#tells)
+    timers.cancel(this.#tells)
   }
 
   #store(planned: Planned, progress: Progress): void {

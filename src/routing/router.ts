@@ -41,6 +41,8 @@ export interface RouterOptions {
   readonly directBytes: number
   readonly owned: OwnedPartitions
   readonly stopping: () => boolean
+  /** False while this worker's clock may be wrong: plans carry deadlines. */
+  readonly isClockTrusted: () => boolean
 }
 
 /**
@@ -122,6 +124,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         return
       }
       if (!(yield* waitingRoom.hasRoom)) return
+      if (!options.isClockTrusted()) {
+        yield* Effect.sleep("1 second")
+        return
+      }
       yield* prefetch.hasCapacity
       return (yield* route.endpoints.look) ? prefetch.capacity : undefined
     })

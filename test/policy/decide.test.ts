@@ -19,6 +19,7 @@ const usual: KnownDelivery = {
   endpoint: "live",
   isEndpointKnown: true,
   mayAttempt: true,
+  isClockTrusted: true,
   deliveryCount: 1,
   isCleared: false,
   wasPaused: false
@@ -74,6 +75,16 @@ describe("a delivery whose turn has come", () => {
       { isEndpointKnown: false },
       redeliver(250, "new")
     ]
+  ])
+})
+
+describe("a worker whose clock may be wrong", () => {
+  const later = redeliver(1_000, "ours")
+  table([
+    ["attempts nothing", { isClockTrusted: false }, later],
+    ["ends nothing at its deadline", { isClockTrusted: false, now: deadline * 2 }, later],
+    ["applies no decision", { isClockTrusted: false, stored: nak(now + 9_000) }, later],
+    ["releases what has ended", { isClockTrusted: false, stored: "released" }, { _tag: "Release" }]
   ])
 })
 

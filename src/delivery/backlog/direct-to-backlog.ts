@@ -19,7 +19,7 @@ import type { Drainer } from "./drainer.ts"
 export interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">
   readonly settlement: Pick<Settlement, "isOpen" | "relocate">
-  readonly backlog: Backlog
+  readonly backlog: Pick<Backlog, "store">
   readonly index: BacklogIndex
   readonly drainer: Pick<Drainer, "storing">
   readonly health: Pick<EndpointHealth, "limit" | "refuses">

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import { timers } from "../../time/timers.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { PendingAppend } from "../recovery/completed-deliveries.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
@@ -48,7 +49,7 @@ export class BacklogMessage implements AckHandle {
     if (this.#isGivenBack) return
     this.#isGivenBack = true
     const giveBack = () => this.#drain.forget(this.place.seq, this.delivery)
-    setTimeout(giveBack, Math.max(1, delayMs)).unref()
+    timers.after(Math.max(1, delayMs), giveBack).unref()
   }
 }
 

@@ -3,9 +3,10 @@ import { Cause, type Clock, Effect } from "effect"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import { timers } from "../../time/timers.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { LaneScheduler } from "../scheduling/lane.ts"
+import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { Addressee, Backlog } from "./backlog.ts"
 import type { BacklogIndex } from "./backlog-index.ts"
 import type { BacklogMessage } from "./drain.ts"
@@ -39,7 +40,7 @@ const maxConcurrentSteps = 64
 const maxReplicaLagMs = 10 * 60_000
 
 export interface DrainerOptions {
-  readonly backlog: Backlog
+  readonly backlog: Pick<Backlog, "isEmpty" | "list" | "purge" | "read" | "remove">
   readonly memory: StreamMemory
   readonly index: BacklogIndex
   /** Say how many deliveries an endpoint can take now, and reserve memory for them. */
@@ -55,6 +56,8 @@ export interface DrainerOptions {
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (handle: AckHandle) => Effect.Effect<void>
   readonly clock: Clock.Clock
+  /** False while the clock may be wrong. */
+  readonly isClockTrusted: () => boolean
   /** Limits the time that the searches of all the worker's backlogs take. */
   readonly rest: DutyCycle
   /** Runs an effect in the background until the partition is released. */
@@ -71,9 +74,7 @@ export class Drainer {
   readonly #index: BacklogIndex
   readonly #expiry: ReturnType<typeof makeExpiry>
   readonly #scheduler: KeyedScheduler
-  /**
-   * The sequence up to which unreadable messages were logged, by endpoint: they may be found again.
-   */
+  /** The highest unreadable message that was logged, by endpoint: it may be found again. */
   readonly #logged = new Map<string, number>()
   /** Backlogs whose failure was logged: it is logged once until a read succeeds. */
   readonly #failing = new Set<string>()
@@ -167,7 +168,7 @@ export class Drainer {
     return Effect.map(this.#options.backlog.list, ({ last, waiting }) => {
       const counts = new Map(waiting.map((to) => [endpointKey(to.tenant, to.endpoint), to.count]))
       for (const [key, { at, unreadable }] of empty) {
-        const isOld = performance.now() - at > maxReplicaLagMs
+        const isOld = timers.monotonicMs() - at > maxReplicaLagMs
         // Found empty lately: the messages are the same as then, and need not be read again.
         if (isOld && counts.get(key) !== unreadable.count) empty.delete(key)
       }
@@ -341,7 +342,7 @@ export class Drainer {
     if (!isEmpty || !isCleared || drain.last !== last || !isQuiet()) return false
     const before = this.#index.empty.get(key)
     // Nothing was read since: it keeps its age.
-    const at = before?.from === next ? before.at : performance.now()
+    const at = before?.from === next ? before.at : timers.monotonicMs()
     this.#index.empty.set(key, { from: next, unreadable, at })
     this.#index.drains.delete(key)
     return true

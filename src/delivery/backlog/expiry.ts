@@ -15,6 +15,8 @@ export interface ExpiryOptions {
   readonly backlog: Pick<Backlog, "read" | "remove">
   readonly memory: Pick<StreamMemory, "settled">
   readonly clock: Clock.Clock
+  /** False while the clock may be wrong: nothing is ended then. */
+  readonly isClockTrusted: () => boolean
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (held: AckHandle) => Effect.Effect<void>
   /** Keeps an unreadable message, whose deadline is therefore unknown. */
@@ -50,6 +52,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
   const { backlog, batch, clock, memory, rest } = options
 
   const isDue = (drain: Drain): boolean => {
+    if (!options.isClockTrusted()) return false
     const next = drain.look === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
     return clock.currentTimeMillisUnsafe() >= Math.max(rest.until, next)
   }

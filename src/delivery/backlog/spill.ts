@@ -14,7 +14,7 @@ import type { Drainer } from "./drainer.ts"
 export interface SpillOptions {
   readonly memory: StreamMemory
   readonly interpreter: Pick<Interpreter, "reject" | "relocate">
-  readonly backlog: Backlog
+  readonly backlog: Pick<Backlog, "store">
   readonly drainer: Pick<Drainer, "isFull" | "storing">
   readonly health: Pick<EndpointHealth, "refuses">
 }

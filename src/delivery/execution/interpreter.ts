@@ -11,16 +11,24 @@ import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decid
 import type { Sender } from "../http/sender.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
-import type { Recalled } from "./decisions.ts"
+import type { Decisions, Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
 import type { Attempt } from "./task.ts"
 
+/** What carries a decision out. */
+type Carrier = Pick<
+  Settlement,
+  "end" | "isOpen" | "mark" | "moved" | "postpone" | "ready" | "release" | "resume"
+> & { readonly decisions: Pick<Decisions, "has" | "recall"> }
+
 export interface InterpreterOptions {
-  readonly memory: StreamMemory
-  readonly settlement: Settlement
+  readonly memory: Pick<StreamMemory, "poisonGuard">
+  readonly settlement: Carrier
   readonly clock: Sender["clock"]
   /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
+  /** False while this worker's clock may be wrong. */
+  readonly isClockTrusted: () => boolean
 }
 
 /** Stores a delivery elsewhere, with its progress. */
@@ -148,7 +156,7 @@ export class Interpreter {
     recalled: Recalled,
     standing: Standing | undefined
   ): KnownDelivery {
-    const { clock, mayAttempt, memory, settlement } = this.#options
+    const { clock, isClockTrusted, mayAttempt, memory, settlement } = this.#options
     const { delivery, deliveryCount, place } = handle
     return {
       goal,
@@ -168,6 +176,7 @@ export class Interpreter {
       isEndpointKnown:
         standing?._tag === "Live" && this.#directory.find(standing.endpoint.key) !== undefined,
       mayAttempt: mayAttempt(),
+      isClockTrusted: isClockTrusted(),
       deliveryCount,
       isCleared: memory.poisonGuard.isCleared(place.seq),
       wasPaused: memory.poisonGuard.wasPaused(place.seq)

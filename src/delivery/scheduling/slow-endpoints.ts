@@ -1,3 +1,4 @@
+import { timers } from "../../time/timers.ts"
 import { slowFromMs } from "./capacity-pool.ts"
 
 /** How long a slow endpoint with nothing in flight is remembered, ms. */
@@ -19,7 +20,7 @@ export class SlowEndpoints {
   /** Remembers an endpoint's moving average, ms, if it was slow. */
   remember(key: string, ewmaMs: number | undefined): void {
     if (ewmaMs !== undefined && ewmaMs >= slowFromMs)
-      this.#slow.set(key, { ewmaMs, at: performance.now() })
+      this.#slow.set(key, { ewmaMs, at: timers.monotonicMs() })
   }
 
   /** Forgets an endpoint that has a lane again. */

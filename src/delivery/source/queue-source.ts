@@ -11,11 +11,12 @@ import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
+import type { Settlement } from "../execution/settlement.ts"
 import type { TaskContext } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
-import type { LaneScheduler } from "../scheduling/lane.ts"
+import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { StoredSourceOptions } from "./stored-source.ts"
 import { StoredSource } from "./stored-source.ts"
 import { UnreadableQueue } from "./unreadable-queue.ts"
@@ -32,8 +33,9 @@ const notOwnerPauseMs = 250
 export interface QueueSourceOptions extends StoredSourceOptions {
   readonly memory: PartitionMemory
   readonly context: TaskContext
+  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready">
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
-  readonly spill: Spill
+  readonly spill: Pick<Spill, "forget" | "hasBegun" | "move">
   /** Maximum bytes of bodies that it holds. */
   readonly bytes: number
   /** True while it is unknown whether the broker has truncated the stream. */
@@ -103,7 +105,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
       stream: this.#stream,
       consumer: names.deliverConsumer,
       stopping: this.#options.stopping,
-      take: (message, header) => this.#take(message, header),
+      take: (message, header) => this.take(message, header),
       tooLarge: (wanted) => this.#prefetch.tooLarge(wanted),
       asked: () => {
         this.#hasPulled = true
@@ -169,7 +171,8 @@ export class QueueSource extends StoredSource<QueueMessage> {
     return this.#options.memory.stream
   }
 
-  #take(message: StreamMessage, header: GetHeader): void {
+  /** Takes a message that the consumer delivered: answers it, or puts its delivery in a lane. */
+  take(message: StreamMessage, header: GetHeader): void {
     const { seq, storedAt } = message
     if (this.#inFlight.get(seq) === storedAt) return
     const delivery = parseDelivery(message.subject, header)

@@ -13,8 +13,8 @@ import type { SuccessRecord } from "../execution/success-log.ts"
 import type { Attempt, TaskSource } from "../execution/task.ts"
 
 export interface StoredSourceOptions {
-  readonly settlement: Settlement
-  readonly interpreter: Interpreter
+  readonly settlement: Pick<Settlement, "conclude" | "failed">
+  readonly interpreter: Pick<Interpreter, "afterDefect" | "attempt" | "readyFor">
   readonly worker: string
   /** Makes an id for each request that is sent. */
   readonly nextId: () => string

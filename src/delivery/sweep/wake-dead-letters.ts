@@ -16,14 +16,14 @@ const paceMs = 100
  */
 export const wakeEnded = Effect.fnUntraced(function* (
   index: number,
-  { isOpen, onRoom }: Pick<DeadLetterGate, "isOpen" | "onRoom">
+  gate: Pick<DeadLetterGate, "isOpen" | "onSpace">
 ) {
   const { names } = yield* Broker
   const subject = names.subjects.schedule(index, `${endedPrefix}>`)
   const wakes = yield* Queue.sliding<void>(1)
   // A former owner may have left deliveries that now find space.
   Queue.offerUnsafe(wakes, undefined)
-  const forget = onRoom(() => Queue.offerUnsafe(wakes, undefined))
+  const forget = gate.onSpace(() => Queue.offerUnsafe(wakes, undefined))
   yield* Effect.addFinalizer(() => Effect.sync(forget))
 
   const wakeAll = Effect.gen(function* () {
@@ -36,7 +36,7 @@ export const wakeEnded = Effect.fnUntraced(function* (
         messages,
         (message) => {
           const delivery = deliveryIn(message)
-          return delivery !== undefined && isOpen(delivery.tenant)
+          return delivery !== undefined && gate.isOpen(delivery.tenant)
             ? Effect.as(fireNow(message, delivery), true)
             : Effect.succeed(false)
         },
@@ -48,7 +48,7 @@ export const wakeEnded = Effect.fnUntraced(function* (
   return yield* Queue.take(wakes).pipe(
     Effect.andThen(wakeAll),
     Effect.catch((error) =>
-      Effect.logWarning("cannot wake what waits for room among the dead letters", {
+      Effect.logWarning("cannot wake what waits for space among the dead letters", {
         why: error.message
       })
     ),

@@ -4,6 +4,7 @@ import { createInbox, nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
+import { timers } from "../../time/timers.ts"
 
 /** A message that was read; valid until the callback returns. */
 export interface Seen {
@@ -42,14 +43,14 @@ export const readThrough = Effect.fnUntraced(function* (
   const { from, stream, to } = options
   const operation = `read ${stream}`
   let next = from
-  let silentSince = performance.now()
+  let silentSince = timers.monotonicMs()
   while (next <= to) {
     const before = next
     next = yield* readOn({ ...options, from: next }, see)
     if (next > to) return
     if (yield* isAtEnd(options, next)) return
-    if (next > before) silentSince = performance.now()
-    else if (performance.now() - silentSince > maxSilenceMs)
+    if (next > before) silentSince = timers.monotonicMs()
+    else if (timers.monotonicMs() - silentSince > maxSilenceMs)
       return yield* new BrokerError({ operation, cause: new Error("the broker broke off") })
     yield* Effect.sleep("100 millis")
   }
@@ -101,7 +102,7 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
     const end = () => {
       if (ended) return
       ended = true
-      clearInterval(watch)
+      timers.cancel(watch)
       subscription.unsubscribe()
       resume(Effect.succeed(next))
     }
@@ -134,10 +135,10 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
         if (count % messagesPerRequest === 0) request()
       }
     })
-    const watch = setInterval(() => {
+    const watch = timers.every(silenceMs, () => {
       if (count === lastCount) end()
       lastCount = count
-    }, silenceMs)
+    })
     request()
     request()
     return Effect.sync(end)

@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import type { StoredMsg } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Clock, Effect, FiberSet } from "effect"
-import type { Backlog } from "../../../src/delivery/backlog/backlog.ts"
 import { BacklogIndex } from "../../../src/delivery/backlog/backlog-index.ts"
 import type { DrainerOptions } from "../../../src/delivery/backlog/drainer.ts"
 import { Drainer } from "../../../src/delivery/backlog/drainer.ts"
@@ -48,9 +47,7 @@ const partition = Effect.fnUntraced(function* (
   const store = (count: number) => {
     for (let n = 0; n < count; n++) stored.set(++last, message(last, !unreadable(last)))
   }
-  const backlog: Backlog = {
-    stream: "BACKLOG",
-    store: () => assert.fail(),
+  const backlog: DrainerOptions["backlog"] = {
     read: (_, from, most) =>
       Effect.sync(() => {
         asked.push("read")
@@ -113,6 +110,7 @@ const partition = Effect.fnUntraced(function* (
     streamTruncated: Effect.void,
     expire: () => Effect.void,
     clock: yield* Clock.Clock,
+    isClockTrusted: () => true,
     rest: { until: 0 },
     run: (work) => run(work),
     ...options

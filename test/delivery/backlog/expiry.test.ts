@@ -52,6 +52,7 @@ const setUp = Effect.fnUntraced(function* (
   const rest = { until: 0 }
   const expiry = makeExpiry({
     clock,
+    isClockTrusted: () => true,
     memory,
     rest,
     keep: () => Effect.void,

@@ -7,7 +7,7 @@ import { queryOwner } from "../../../src/cluster/introspection-query.ts"
 import type { AnswerOptions } from "../../../src/delivery/introspection/introspection-answer.ts"
 import { answerQueries } from "../../../src/delivery/introspection/introspection-answer.ts"
 import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
-import type { LaneCounts } from "../../../src/delivery/scheduling/lane.ts"
+import type { LaneCounts } from "../../../src/delivery/scheduling/lane-scheduler.ts"
 import { untried } from "../../../src/domain/delivery.ts"
 import { onServer } from "../../scenario.ts"
 

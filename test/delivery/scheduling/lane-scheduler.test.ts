@@ -1,7 +1,7 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
 import type { LanePosition } from "../../../src/delivery/scheduling/lane.ts"
-import { LaneScheduler } from "../../../src/delivery/scheduling/lane.ts"
+import { LaneScheduler } from "../../../src/delivery/scheduling/lane-scheduler.ts"
 
 const kilobyte = 1024
 const plenty = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })

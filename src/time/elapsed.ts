@@ -1,3 +1,5 @@
+import { timers } from "./timers.ts"
+
 /** A wall clock step up to this size does not count as a suspension, ms. */
 const steppedMs = 1_000
 
@@ -7,9 +9,10 @@ const steppedMs = 1_000
  */
 const lookEveryMs = 1
 
+let clocks = timers
 let suspendedMs = 0
-let lookedAt = performance.now()
-let difference = Date.now() - lookedAt
+let lookedAt = timers.monotonicMs()
+let difference = timers.wallMs() - lookedAt
 
 /**
  * A clock for elapsed time, in ms since an arbitrary moment.
@@ -19,11 +22,14 @@ let difference = Date.now() - lookedAt
  * forward looks the same, and makes things seem older than they are.
  */
 export const elapsedMs = (): number => {
-  const monotonic = performance.now()
-  if (monotonic - lookedAt < lookEveryMs) return monotonic + suspendedMs
+  const monotonic = timers.monotonicMs()
+  if (clocks === timers && monotonic - lookedAt < lookEveryMs) return monotonic + suspendedMs
   lookedAt = monotonic
-  const now = Date.now() - monotonic
-  if (now - difference > steppedMs) suspendedMs += now - difference
+  const now = timers.wallMs() - monotonic
+  // Other clocks than before: a test or a simulation begins or ends.
+  if (clocks !== timers) suspendedMs = 0
+  else if (now - difference > steppedMs) suspendedMs += now - difference
+  clocks = timers
   difference = now
   return monotonic + suspendedMs
 }

@@ -1,5 +1,5 @@
 import { afterEach, assert, describe, it, vi } from "@effect/vitest"
-import { elapsedMs } from "../../src/broker/elapsed.ts"
+import { elapsedMs } from "../../src/time/elapsed.ts"
 
 /** Each machine begins later than those before it ended: a monotonic clock never goes back. */
 let start = performance.now()
