@@ -278,8 +278,9 @@ export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOp
 
   /** Stores a delivery elsewhere, as the partition's owner. `store` may be repeated. */
   const relocate = (store: Effect.Effect<PubAck, PublishError>) =>
-    Effect.map(records.within(options.layout.moveDedupe / 2, Effect.andThen(asOwner, store)), () =>
-      reached("moved")
+    Effect.map(
+      records.unlessRefused(options.layout.moveDedupe / 2, Effect.andThen(asOwner, store)),
+      () => reached("moved")
     )
 
   /**
