@@ -86,8 +86,11 @@ export interface FanOutCallbacks {
   readonly onComplete: () => void
   /** Called when the recovery path must continue, with the progress so far. */
   readonly onFallback: (routingProgress: RoutingProgress) => void
-  /** Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows. */
-  readonly onSlow: () => void
+  /**
+   * Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows, with
+   * the number of deliveries that are not stored and have not ended.
+   */
+  readonly onSlow: (remaining: number) => void
 }
 
 /** What the fan-outs of all events share. */
@@ -156,11 +159,12 @@ class FanOut implements TimedEvent {
 
   becameSlow(): void {
     const { planCommit } = this.#routed
+    const unbegun = planCommit.plan.endpoints.length - this.#next
     this.#isYoung = false
     this.#lasting = this.#attempting
     if (!planCommit.isCommitted)
       this.#tells = setInterval(() => this.#work.step(() => planCommit.commit()), planCommitDelayMs)
-    this.#then.onSlow()
+    this.#then.onSlow(this.#attempting + this.#storing + unbegun)
     this.#work.step(() => this.advance())
   }
 
