@@ -44,7 +44,7 @@ const quick = [200]
 /** What fails is copied into the queue of its endpoint. */
 const failsFirst = [503, 200]
 
-describe.concurrent("a store that publishers fill", () => {
+describe("a store that publishers fill", () => {
   it.live.each<readonly [string, Told]>([
     [
       "of an account with a limit",
