@@ -10,9 +10,9 @@ import { thresholdsFrom } from "../alerts/thresholds.ts"
 import { AlertSettings, SystemAlertSettings, TenantAlertSettings } from "../domain/alert.ts"
 import { isToken } from "../domain/token.ts"
 import { plainText } from "../history/line.ts"
+import { durationText } from "../operations/text/time.ts"
 import type { AlertThresholds } from "../policy/alert-thresholds.ts"
 import { readAlertChoice } from "./alert-settings.ts"
-import { durationText } from "./duration.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
@@ -96,8 +96,8 @@ export const thresholds = Command.make(
       set === undefined
         ? undefined
         : tenant === undefined
-          ? readAlertChoice("--set", set, SystemAlertSettings)
-          : readAlertChoice("--set", set, TenantAlertSettings)
+          ? readAlertChoice("set", set, SystemAlertSettings)
+          : readAlertChoice("set", set, TenantAlertSettings)
     if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
     const choice = read?.success
     if (tenant === undefined && choice === "off")

@@ -1,7 +1,7 @@
 import type { Audit } from "../history/audit/audit.ts"
 import type { Problem } from "../history/audit/problem.ts"
 import { momentText, plainText } from "../history/line.ts"
-import { countText, plural } from "./number-format.ts"
+import { countText, plural } from "../operations/text/number-format.ts"
 
 const width = 80
 /** Maximum number of problems listed for people. The others are only counted. */

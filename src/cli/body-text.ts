@@ -1,4 +1,4 @@
-import { bytesText } from "./bytes.ts"
+import { bytesText } from "../operations/text/bytes.ts"
 import { countObeyed, visible } from "./visible.ts"
 
 /** Maximum number of bytes of a body that are shown. --raw writes the whole body. */

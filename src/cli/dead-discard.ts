@@ -2,6 +2,7 @@ import { Effect, Stdio } from "effect"
 import { Command, Prompt } from "effect/cli"
 import { readFates } from "../history/dead-fates.ts"
 import { discardDeadLetters } from "../history/discard.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { byFlag } from "./asked-by.ts"
 import {
   checkSelection,
@@ -11,7 +12,6 @@ import {
   selectionFlags
 } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { connected, petrel, report } from "./root-command.ts"

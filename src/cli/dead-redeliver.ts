@@ -4,6 +4,7 @@ import { readUnended } from "../history/dead-fates.ts"
 import type { EndpointRedelivery } from "../operations/rounds/redeliver.ts"
 import type { StartedRound } from "../operations/rounds/round.ts"
 import type { Unfit } from "../operations/rounds/target.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { byFlag } from "./asked-by.ts"
 import {
   checkSelection,
@@ -13,7 +14,6 @@ import {
   selectionFlags
 } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { connected, petrel, report } from "./root-command.ts"

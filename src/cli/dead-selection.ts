@@ -3,7 +3,7 @@ import { Argument, Flag } from "effect/cli"
 import { DeadReason } from "../domain/outcome.ts"
 import type { DeadLetter, DeadLetterQuery } from "../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../history/dead-letters.ts"
-import { countText, plural } from "./number-format.ts"
+import { countText, plural } from "../operations/text/number-format.ts"
 import { Refused } from "./refused.ts"
 import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 

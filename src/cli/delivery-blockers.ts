@@ -6,8 +6,8 @@ import type { PendingMessage } from "../history/audit/pending-scan.ts"
 import type { Round } from "../history/fold/delivery.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
-import { moment } from "./endpoint-health.ts"
-import { countText } from "./number-format.ts"
+import { countText } from "../operations/text/number-format.ts"
+import { moment } from "../operations/text/time.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {

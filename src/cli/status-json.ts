@@ -1,5 +1,5 @@
 import type { StreamRoom, Survey } from "../delivery/introspection/survey.ts"
-import { shareOf } from "./number-format.ts"
+import { shareOf } from "../operations/text/number-format.ts"
 import { newsOf } from "./status-news.ts"
 import {
   copiesOf,

@@ -4,10 +4,10 @@ import type { PartitionSurvey, Survey } from "../delivery/introspection/survey.t
 import { alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
+import { bytesText } from "../operations/text/bytes.ts"
+import { countText, percentText, plural } from "../operations/text/number-format.ts"
+import { moment } from "../operations/text/time.ts"
 import { subjectText } from "./alerts-list.ts"
-import { bytesText } from "./bytes.ts"
-import { moment } from "./endpoint-health.ts"
-import { countText, percentText, plural } from "./number-format.ts"
 import { waitingRoom, waitingSums } from "./status-sums.ts"
 
 /** A problem or notice, with what to do about it. */

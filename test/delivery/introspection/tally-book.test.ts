@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { blankEndpoint } from "../../../src/cli/endpoint-change.ts"
+import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
 import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
 
 const hour = 3_600_000
