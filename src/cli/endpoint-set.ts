@@ -7,7 +7,7 @@ import { readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { secretLines } from "./endpoint-view.ts"
-import { settingName } from "./flag-problems.ts"
+import { flagProblems, settingName } from "./flag-problems.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
@@ -56,7 +56,11 @@ export const set = Command.make(
       ...(noContact ? { contact: null } : {}),
       headers: { ...Object.fromEntries(noHeader.map((header) => [header, null])), ...headers }
     }
-    const { cautions, ...set } = yield* setEndpoint(name, patch, by).pipe(Effect.provide(connected))
+    const { cautions, ...set } = yield* setEndpoint(name, patch, by).pipe(
+      // What is wrong with a header that is given was found before.
+      Effect.catchTag("Invalid", (error) => refusal(flagProblems(error.problems, "--no-header"))),
+      Effect.provide(connected)
+    )
     for (const caution of cautions) yield* Effect.logWarning(caution)
     const label = endpointLabel(name)
     yield* report(

@@ -9,22 +9,30 @@ const jsonFields: ReadonlySet<string> = new Set(["retry", "circuit", "alerts", "
 export const settingName = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
-const flagOf = (field: string): string => {
-  // A secret comes from a file, standard input or a flag.
-  if (field === "secret") return "the secret"
-  const header = /^headers\.(.*)$/.exec(field)?.[1]
-  return header === undefined ? `--${settingName(field)}` : `--no-header ${JSON.stringify(header)}`
-}
+/** Fields that are named otherwise on the command line. */
+const otherNames: ReadonlyMap<string, string> = new Map([
+  // It comes from a file, standard input or a flag.
+  ["secret", "the secret"],
+  ["tenant", "TENANT"],
+  ["type", "TYPE"]
+])
+
+const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingName(field)}`
 
 /** Replaces the names of fields in backticks by their flags. */
-const withFlags = (message: string): string =>
+export const withFlags = (message: string): string =>
   message.replaceAll(/`([a-z]\w*)`/g, (_, field: string) => flagOf(field))
 
 /**
  * Words problems of fields as problems of flags: `--max-in-flight 0 must be between 1 and 1000`.
  * All that is wrong within the JSON of one flag is one sentence.
+ *
+ * @param headerFlag the flag that the problems of headers are about.
  */
-export const flagProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<string> => {
+export const flagProblems = (
+  problems: ReadonlyArray<Problem>,
+  headerFlag = "--header"
+): ReadonlyArray<string> => {
   const sentences = new Map<string, ReadonlyArray<string>>()
   for (const { field, message } of problems) {
     const [first = "", ...rest] = field.split(".")
@@ -34,7 +42,9 @@ export const flagProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<st
       const part = [...rest, ""].join(".").replace(/\.$/, " ")
       sentences.set(subject, [...(sentences.get(subject) ?? []), `${part}${text}`])
     } else if (first === "") sentences.set(text, [""])
-    else sentences.set(`${flagOf(first === "headers" ? field : first)} ${text}`, [""])
+    else if (first === "headers")
+      sentences.set(`${headerFlag} ${JSON.stringify(rest.join("."))} ${text}`, [""])
+    else sentences.set(`${flagOf(first)} ${text}`, [""])
   }
   return [...sentences].map(([subject, parts]) => `${subject}${parts.join(", ")}`)
 }

@@ -20,7 +20,7 @@ describe("problems of an operation's input, on the command line", () => {
         "--circuit: failures 0 must be between 1 and 10000, must be ordered",
         "the secret does not fit: it is too short",
         "--signature-header goes with --sign stripe only",
-        '--no-header "x-none" names a header that is not set',
+        '--header "x-none" names a header that is not set',
         "run `petrel init` first"
       ]
     )
