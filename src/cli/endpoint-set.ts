@@ -58,7 +58,9 @@ export const set = Command.make(
     }
     const { cautions, ...set } = yield* setEndpoint(name, patch, by).pipe(
       // What is wrong with a header that is given was found before.
-      Effect.catchTag("Invalid", (error) => refusal(flagProblems(error.problems, "--no-header"))),
+      Effect.catchTag("Invalid", ({ problems }) =>
+        refusal(flagProblems(problems, { headers: "--no-header" }))
+      ),
       Effect.provide(connected)
     )
     for (const caution of cautions) yield* Effect.logWarning(caution)

@@ -13,38 +13,40 @@ export const settingName = (field: string): string =>
 const otherNames: ReadonlyMap<string, string> = new Map([
   // It comes from a file, standard input or a flag.
   ["secret", "the secret"],
-  ["tenant", "TENANT"],
-  ["type", "TYPE"]
+  ["headers", "--header"]
 ])
 
 const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingName(field)}`
 
-/** Replaces the names of fields in backticks by their flags. */
+/** Replaces fields in backticks by their flags. */
 export const withFlags = (message: string): string =>
-  message.replaceAll(/`([a-z]\w*)`/g, (_, field: string) => flagOf(field))
+  message
+    .replaceAll(/`([a-z]\w*)`/g, (_, field: string) => flagOf(field))
+    .replaceAll(/\bfields\b/g, "flags")
 
 /**
  * Words problems of fields as problems of flags: `--max-in-flight 0 must be between 1 and 1000`.
  * All that is wrong within the JSON of one flag is one sentence.
  *
- * @param headerFlag the flag that the problems of headers are about.
+ * @param names of fields that are named otherwise in this command.
  */
 export const flagProblems = (
   problems: ReadonlyArray<Problem>,
-  headerFlag = "--header"
+  names: Readonly<Record<string, string>> = {}
 ): ReadonlyArray<string> => {
   const sentences = new Map<string, ReadonlyArray<string>>()
   for (const { field, message } of problems) {
     const [first = "", ...rest] = field.split(".")
     const text = withFlags(message)
-    if (jsonFields.has(first)) {
-      const subject = `${flagOf(first)}: `
-      const part = [...rest, ""].join(".").replace(/\.$/, " ")
-      sentences.set(subject, [...(sentences.get(subject) ?? []), `${part}${text}`])
-    } else if (first === "") sentences.set(text, [""])
-    else if (first === "headers")
-      sentences.set(`${headerFlag} ${JSON.stringify(rest.join("."))} ${text}`, [""])
-    else sentences.set(`${flagOf(first)} ${text}`, [""])
+    const flag = names[first] ?? flagOf(first)
+    if (first === "") sentences.set(text, [""])
+    else if (jsonFields.has(first)) {
+      const part = rest.length === 0 ? text : `${rest.join(".")} ${text}`
+      sentences.set(`${flag}: `, [...(sentences.get(`${flag}: `) ?? []), part])
+    } else {
+      const header = first === "headers" ? ` ${JSON.stringify(rest.join("."))}` : ""
+      sentences.set(`${flag}${header} ${text}`, [""])
+    }
   }
   return [...sentences].map(([subject, parts]) => `${subject}${parts.join(", ")}`)
 }

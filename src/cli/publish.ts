@@ -62,7 +62,9 @@ export const publish = Command.make(
     const checked = checkEvent(event, "")
     if (problems.length > 0 || Result.isFailure(checked))
       return yield* refusal([
-        ...(Result.isFailure(checked) ? flagProblems(checked.failure) : []),
+        ...(Result.isFailure(checked)
+          ? flagProblems(checked.failure, { tenant: "TENANT", type: "TYPE" })
+          : []),
         ...problems
       ])
     const bytes = body === "-" ? yield* readStdin(maxBodyBytes) : Buffer.from(body, "utf8")
