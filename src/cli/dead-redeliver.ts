@@ -4,9 +4,9 @@ import { selectionProblem } from "../operations/dead-letters/dead-letter-selecti
 import type {
   LeftAlone,
   Redelivered,
-  RedeliveryPlan,
-  RoundCounts
+  RedeliveryPlan
 } from "../operations/dead-letters/redeliver-dead-letters.ts"
+import type { RoundCounts } from "../operations/rounds/round.ts"
 import { countText } from "../operations/text/number-format.ts"
 import { byFlag } from "./asked-by.ts"
 import { lettersText, reasonLines, selectionFlags } from "./dead-selection.ts"

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { readUnended } from "../../history/dead-fates.ts"
 import type { EndpointRedelivery } from "../rounds/redeliver.ts"
 import { planRedelivery as planRounds, redeliver } from "../rounds/redeliver.ts"
-import type { StartedRound } from "../rounds/round.ts"
+import type { RoundCounts, StartedRound } from "../rounds/round.ts"
 import type { DeadLetterSelection } from "./dead-letter-selection.ts"
 import {
   countReasons,
@@ -50,9 +50,6 @@ export const Redelivered = Schema.Struct({
   ...left
 })
 export type Redelivered = typeof Redelivered.Type
-
-/** How many rounds were begun, by what came of each. */
-export type RoundCounts = Readonly<Record<StartedRound, number>>
 
 /** How a redelivery is watched. */
 export interface RedeliveryOptions {
