@@ -15,6 +15,8 @@ export interface Prefetched extends Linked<Prefetched> {
   readonly since: number
   /** Number of deliveries that the message stands for. */
   parts: number
+  /** True if `parts` is known, not assumed. */
+  isWeighed: boolean
   /** True if the message no longer counts against the capacity of this window. */
   isExcluded: boolean
 }
@@ -72,6 +74,33 @@ export class PrefetchWindow {
     return messages > 0 && bytes > this.#tooFew ? { messages, bytes } : undefined
   }
 
+  /**
+   * Returns the same, but no more than messages whose deliveries have about `deliveryBytes` bytes
+   * of bodies together. A message of up to `largest` bytes is requested in any case.
+   */
+  capacityWithin(deliveryBytes: number, largest: number): PullDemand | undefined {
+    const wanted = this.capacity
+    if (wanted?.bytes === undefined) return wanted
+    const bytes = Math.max(largest, deliveryBytes / this.#usualParts)
+    return { ...wanted, bytes: Math.min(wanted.bytes, bytes) }
+  }
+
+  /**
+   * Bytes of the bodies of all deliveries, those of excluded messages included. A message that was
+   * not weighed counts as many times as usual.
+   */
+  get deliveryBytes(): number {
+    let bytes = 0
+    for (const { isWeighed, message, parts } of this.#hands)
+      bytes += (isWeighed ? parts : this.#usualParts) * message.data.length
+    return bytes
+  }
+
+  /** Number of deliveries that a message stands for, as a moving average. */
+  get usualParts(): number {
+    return this.#usualParts
+  }
+
   /** Called when the broker's next message did not fit into the request. */
   tooLarge({ bytes }: PullDemand): void {
     this.#tooFew = bytes
@@ -88,6 +117,7 @@ export class PrefetchWindow {
       message,
       since,
       parts: 1,
+      isWeighed: false,
       isExcluded: false,
       before: undefined,
       after: undefined
@@ -108,13 +138,19 @@ export class PrefetchWindow {
     this.#usualParts += (parts - this.#usualParts) / 16
     this.#deliveries += parts - hand.parts
     hand.parts = parts
+    hand.isWeighed = true
   }
 
-  /** Keeps the message prefetched, but frees its capacity in this window. */
-  exclude(hand: Prefetched): void {
+  /**
+   * Keeps the message prefetched, but frees its capacity in this window.
+   *
+   * @param remaining number of its deliveries that have not ended. (Default: all)
+   */
+  exclude(hand: Prefetched, remaining = hand.parts): void {
     if (hand.isExcluded || !this.#hands.has(hand)) return
     hand.isExcluded = true
     this.#freeCapacity(hand)
+    hand.parts = remaining
   }
 
   release(hand: Prefetched): void {

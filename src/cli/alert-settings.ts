@@ -1,18 +1,16 @@
 import { Result, type Schema } from "effect"
+import { readField } from "./flag-problems.ts"
 import { readJson } from "./json-text.ts"
-import { decoded } from "./schema-problems.ts"
 
 /** Parses `off`, or alert thresholds as JSON. Fails with all problems found. */
 export const readAlertChoice = <A>(
-  flag: string,
+  field: "alerts" | "set",
   text: string,
-  schema: Schema.ConstraintDecoder<A> & { readonly fields: object }
+  schema: Schema.ConstraintDecoder<A>
 ): Result.Result<A | "off", ReadonlyArray<string>> => {
   if (text.trim() === "off") return Result.succeed("off")
   const expected = `off, or thresholds as JSON such as '{"successWarnPercent":98}'`
-  return Result.flatMap(readJson(flag, text, expected), (json) =>
-    Result.mapError(decoded(schema, json, Object.keys(schema.fields)), (problems) => [
-      `${flag}: ${problems.join(", ")}`
-    ])
+  return Result.flatMap(readJson(`--${field}`, text, expected), (json) =>
+    readField(field, schema, json)
   )
 }

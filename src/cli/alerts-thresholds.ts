@@ -1,18 +1,15 @@
-import { Duration, Effect, Option, Result } from "effect"
+import { Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { StoredThresholds } from "../alerts/alert-store.ts"
-import {
-  readThresholds,
-  storeSystemThresholds,
-  storeTenantThresholds
-} from "../alerts/alert-store.ts"
-import { thresholdsFrom } from "../alerts/thresholds.ts"
-import { AlertSettings, SystemAlertSettings, TenantAlertSettings } from "../domain/alert.ts"
+import { SystemAlertSettings, TenantAlertSettings } from "../domain/alert.ts"
 import { isToken } from "../domain/token.ts"
 import { plainText } from "../history/line.ts"
-import type { AlertThresholds } from "../policy/alert-thresholds.ts"
+import type { ThresholdsView } from "../operations/alerts/alert-thresholds.ts"
+import {
+  setSystemThresholds,
+  setTenantThresholds,
+  showThresholds
+} from "../operations/alerts/alert-thresholds.ts"
 import { readAlertChoice } from "./alert-settings.ts"
-import { durationText } from "./duration.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
@@ -27,50 +24,29 @@ const tenantArgument = Argument.String("TENANT").pipe(
   Argument.map(Option.getOrUndefined)
 )
 
-const times = new Set(["medianTime", "p99Time", "window"])
-const toggles = new Set(["circuitOpened", "endpointDisabled", "deliveriesMissing"])
-
-const shownValue = (name: string, value: number | undefined): number | string => {
-  if (value === undefined) return "off"
-  if (toggles.has(name)) return "on"
-  return times.has(name) ? durationText(Duration.millis(value)) : value
+const viewText = (view: ThresholdsView): string => {
+  const { contact, off, set, tenant, thresholds } = view
+  const own = new Set(set)
+  const names = Object.keys(thresholds)
+  const width = Math.max(...names.map((name) => name.length))
+  const source = (name: string) => (off === true || own.has(name) ? "  (set)" : "")
+  return [
+    `Alerts about ${tenant === undefined ? "the system, and all tenants and endpoints that have no thresholds of their own" : `${tenant} and its endpoints that have none of their own`}:`,
+    ...names.map((name) => `  ${name.padEnd(width)}  ${thresholds[name]}${source(name)}`),
+    ...(contact === undefined ? [] : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`])
+  ].join("\n")
 }
 
-/** Returns thresholds for people: `off` for alerts that never raise, durations in words. */
-const shownThresholds = (
-  thresholds: AlertThresholds,
-  fields: ReadonlyArray<string>
-): Readonly<Record<string, number | string>> => {
-  const values = new Map(Object.entries(thresholds))
-  return Object.fromEntries(fields.map((name) => [name, shownValue(name, values.get(name))]))
-}
+type Choice = "off" | SystemAlertSettings | TenantAlertSettings
 
-const show = Effect.fnUntraced(function* (tenant: string | undefined, stored: StoredThresholds) {
-  const thresholds = thresholdsFrom(stored)
-  const fields = Object.keys((tenant === undefined ? SystemAlertSettings : AlertSettings).fields)
-  const now = tenant === undefined ? thresholds.system() : thresholds.tenant(tenant)
-  const set = tenant === undefined ? stored.system : stored.tenants.get(tenant)
-  const own = new Set(typeof set === "object" ? Object.keys(set) : [])
-  const shown = shownThresholds(now, fields)
-  const contact = tenant === undefined ? undefined : thresholds.contact(tenant)
-  const width = Math.max(...fields.map((name) => name.length))
-  const source = (name: string) => (set === "off" || own.has(name) ? "  (set)" : "")
-  yield* report(
-    {
-      ...(tenant === undefined ? {} : { tenant }),
-      thresholds: shown,
-      ...(contact === undefined ? {} : { contact }),
-      set: [...own]
-    },
-    [
-      `Alerts about ${tenant === undefined ? "the system, and all tenants and endpoints that have no thresholds of their own" : `${tenant} and its endpoints that have none of their own`}:`,
-      ...fields.map((name) => `  ${name.padEnd(width)}  ${shown[name]}${source(name)}`),
-      ...(contact === undefined
-        ? []
-        : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`])
-    ].join("\n")
-  )
-})
+/** Parses the value of --set. */
+const readChoice = (
+  set: string,
+  tenant: string | undefined
+): Result.Result<Choice, ReadonlyArray<string>> =>
+  tenant === undefined
+    ? readAlertChoice("set", set, SystemAlertSettings)
+    : readAlertChoice("set", set, TenantAlertSettings)
 
 /** Shows and changes the thresholds of alerts. */
 export const thresholds = Command.make(
@@ -90,28 +66,21 @@ export const thresholds = Command.make(
   Effect.fnUntraced(function* ({ set, tenant, unset }) {
     if (set !== undefined && unset)
       return yield* new Refused({ message: "--set and --unset exclude each other" })
-    const read:
-      | Result.Result<"off" | SystemAlertSettings | TenantAlertSettings, ReadonlyArray<string>>
-      | undefined =
-      set === undefined
-        ? undefined
-        : tenant === undefined
-          ? readAlertChoice("--set", set, SystemAlertSettings)
-          : readAlertChoice("--set", set, TenantAlertSettings)
+    const read = set === undefined ? undefined : readChoice(set, tenant)
     if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
     const choice = read?.success
+    const isChange = choice !== undefined || unset
     if (tenant === undefined && choice === "off")
       return yield* new Refused({
         message: `--set off is for a tenant or an endpoint: for the system say which alerts, such as '{"waitingGrowth":"off"}'`
       })
-    const work = Effect.gen(function* () {
-      if (choice !== undefined || unset) {
-        if (tenant !== undefined) yield* storeTenantThresholds(tenant, choice)
-        else if (choice !== "off") yield* storeSystemThresholds(choice)
-      }
-      return yield* readThresholds
+    const work = Effect.suspend(() => {
+      if (!isChange) return showThresholds(tenant)
+      if (tenant !== undefined) return setTenantThresholds(tenant, choice)
+      return setSystemThresholds(choice === "off" ? undefined : choice)
     })
-    yield* show(tenant, yield* work.pipe(Effect.provide(connected)))
+    const view = yield* work.pipe(Effect.provide(connected))
+    yield* report(view, viewText(view))
   })
 ).pipe(
   Command.withDescription("Show when alerts are raised, or change it"),

@@ -7,7 +7,7 @@ import { goneTooEarly } from "../history/audit/beginning.ts"
 import type { StreamProof } from "../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../history/audit/proof.ts"
 import type { StreamReading } from "../history/audit/stream-reading.ts"
-import { countText } from "./number-format.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { Refused } from "./refused.ts"
 import { remark } from "./terminal.ts"
 

@@ -1,57 +1,11 @@
 import type { Audit } from "../history/audit/audit.ts"
 import type { Problem } from "../history/audit/problem.ts"
 import { momentText, plainText } from "../history/line.ts"
-import { countText, plural } from "./number-format.ts"
+import { countText, plural } from "../operations/text/number-format.ts"
 
 const width = 80
 /** Maximum number of problems listed for people. The others are only counted. */
 const shownProblems = 50
-
-const rangeJson = ({ reach }: Audit) => {
-  const { firstEvent, lastEvent, since, tenant, until } = reach.scope
-  return {
-    firstEvent,
-    lastEvent,
-    ...(since === 0 ? {} : { since }),
-    ...(until === Number.POSITIVE_INFINITY ? {} : { until }),
-    ...(tenant === undefined ? {} : { tenant }),
-    ...(reach.since === 0 ? {} : { vouchedSince: reach.since })
-  }
-}
-
-/** Returns the whole audit as one object: its scope and its result. */
-export const auditJson = (audit: Audit, ms: number) => {
-  const { books, judgement, reach } = audit
-  const { problems, tally, verdict } = judgement
-  const { history, ledger, planCheck } = books
-  return {
-    verdict,
-    range: rangeJson(audit),
-    events: {
-      ...judgement.events,
-      routerFloor: reach.routerFloor,
-      routerLag: Math.max(0, reach.lastEvent - reach.routerFloor)
-    },
-    facts: {
-      read: history.messages,
-      to: history.next - 1,
-      attempts: ledger.attempts,
-      earlier: ledger.earlier
-    },
-    deliveries: { ...tally, reasons: Object.fromEntries(tally.reasons) },
-    plans: {
-      recomputed: planCheck.recomputed,
-      unknown: planCheck.unknown,
-      ...(planCheck.unknown === 0 ? {} : { unknownUntil: planCheck.unknownUntil })
-    },
-    skipped: Object.fromEntries(ledger.skipped),
-    problems: Object.fromEntries(problems.counts),
-    shown: problems.list.length,
-    remarks: audit.remarks,
-    cautions: audit.cautions,
-    ms
-  }
-}
 
 const row = (label: string, count: number, says = ""): string =>
   `  ${label.padEnd(24)}${countText(count).padStart(14)}${says === "" ? "" : `  ${says}`}`

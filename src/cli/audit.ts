@@ -1,10 +1,10 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AuditOptions } from "../history/audit/audit.ts"
-import { audit as runAudit } from "../history/audit/audit.ts"
+import { runAudit } from "../operations/audit/audit-report.ts"
 import { withProgress } from "./audit-progress.ts"
 import { compareWith, readProof, writeProof } from "./audit-proof.ts"
-import { auditJson, auditLines, refusalOf } from "./audit-view.ts"
+import { auditLines, refusalOf } from "./audit-view.ts"
 import { watchFor } from "./audit-watch.ts"
 import { readDuration } from "./duration.ts"
 import { Refused } from "./refused.ts"
@@ -56,7 +56,6 @@ export const audit = Command.make(
     }
     const { json } = yield* petrel
     const before = against === undefined ? undefined : yield* readProof(against)
-    const began = performance.now()
     const options: AuditOptions = {
       ...range,
       marks:
@@ -64,16 +63,17 @@ export const audit = Command.make(
           ? undefined
           : { events: before.events.last, history: before.history.last }
     }
-    const result = yield* withProgress(options, runAudit).pipe(Effect.provide(connected))
-    const ms = Math.round(performance.now() - began)
+    const { problems, report, ...found } = yield* withProgress(options, runAudit).pipe(
+      Effect.provide(connected)
+    )
     const now = yield* Clock.currentTimeMillis
     if (json) {
-      yield* print(JSON.stringify(auditJson(result, ms)))
-      for (const problem of result.judgement.problems.list) yield* print(JSON.stringify(problem))
-    } else yield* Effect.forEach(auditLines(result, now), print, { discard: true })
-    if (proof !== undefined) yield* writeProof(proof, result, now)
-    const changed = before === undefined ? undefined : yield* compareWith(before, result)
-    const refusal = refusalOf(result)
+      yield* print(JSON.stringify(report))
+      for (const problem of problems) yield* print(JSON.stringify(problem))
+    } else yield* Effect.forEach(auditLines(found.audit, now), print, { discard: true })
+    if (proof !== undefined) yield* writeProof(proof, found.audit, now)
+    const changed = before === undefined ? undefined : yield* compareWith(before, found.audit)
+    const refusal = refusalOf(found.audit)
     if (refusal !== undefined || changed !== undefined)
       return yield* new Refused({
         message: [changed, refusal].filter((part) => part !== undefined).join("; and ")

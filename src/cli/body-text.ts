@@ -1,4 +1,5 @@
-import { bytesText } from "./bytes.ts"
+import { bytesText } from "../operations/text/bytes.ts"
+import { textOf } from "../operations/text/utf8.ts"
 import { countObeyed, visible } from "./visible.ts"
 
 /** Maximum number of bytes of a body that are shown. --raw writes the whole body. */
@@ -10,15 +11,6 @@ export interface ShownBody {
   readonly lines: ReadonlyArray<string>
   /** The size of the body, and how it was changed. */
   readonly note: string
-}
-
-/** Returns the body as text; undefined if it is not valid UTF-8. */
-export const textOf = (body: Uint8Array): string | undefined => {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body)
-  } catch {
-    return undefined
-  }
 }
 
 /** Returns the last position up to the limit that is not within a character. */

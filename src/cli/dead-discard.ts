@@ -1,17 +1,15 @@
 import { Effect, Stdio } from "effect"
 import { Command, Prompt } from "effect/cli"
-import { readFates } from "../history/dead-fates.ts"
-import { discardDeadLetters } from "../history/discard.ts"
+import { selectionProblem } from "../operations/dead-letters/dead-letter-selection.ts"
+import type {
+  DiscardPlan,
+  DiscardProgress
+} from "../operations/dead-letters/discard-dead-letters.ts"
+import { planDiscard } from "../operations/dead-letters/discard-dead-letters.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { byFlag } from "./asked-by.ts"
-import {
-  checkSelection,
-  countReasons,
-  lettersOf,
-  lettersText,
-  selectionFlags
-} from "./dead-selection.ts"
+import { lettersText, reasonLines, selectionFlags } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { connected, petrel, report } from "./root-command.ts"
@@ -20,6 +18,43 @@ import { remark } from "./terminal.ts"
 const canAsk = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
   return (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+})
+
+const agreed = ({ discard, reasons }: DiscardPlan) => {
+  const parts = Object.entries(reasons).map(([reason, count]) => `${countText(count)} ${reason}`)
+  return Prompt.run(
+    Prompt.Confirm({
+      message: `Discard ${lettersText(discard)} for good (${parts.join(", ")})?`
+    })
+  )
+}
+
+const waitingLines = ({ waiting }: Pick<DiscardPlan, "waiting">): ReadonlyArray<string> =>
+  waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and on the way still`]
+
+/** Runs a discard and shows its progress, and how to go on if it is broken off. */
+const withProgress = Effect.fnUntraced(function* <A, E, R>(
+  run: (by: string, progress: DiscardProgress) => Effect.Effect<A, E, R>,
+  by: string
+) {
+  const { json } = yield* petrel
+  const bar = makeProgress(json)
+  let [done, total] = [0, 0]
+  const brokenOff = Effect.suspend(() =>
+    remark(
+      `stopped after ${countText(done)} of ${countText(total)}: run the same command to discard the rest`
+    )
+  )
+  return yield* run(by, (now, all) => {
+    if (now === 0) bar.total(all)
+    else bar.advance()
+    done = now
+    total = all
+  }).pipe(
+    Effect.ensuring(Effect.sync(bar.clear)),
+    Effect.onInterrupt(() => brokenOff),
+    Effect.tapError(() => brokenOff)
+  )
 })
 
 export const discard = Command.make(
@@ -31,63 +66,35 @@ export const discard = Command.make(
     dryRun: isSet("dry-run", "Say how many there are for each reason, and discard none")
   },
   Effect.fnUntraced(function* ({ all, by, dryRun, yes, ...filter }) {
-    yield* checkSelection({ ...filter, all }, "discard")
+    const problem = selectionProblem({ ...filter, all }, "discard")
+    if (problem !== undefined) return yield* problem
     const { json } = yield* petrel
     if (!yes && !dryRun && (json || !(yield* canAsk)))
       return yield* new Refused({
         message: "what is discarded cannot be sent again: say --yes where nobody can be asked"
       })
     yield* Effect.gen(function* () {
-      const all = yield* lettersOf(filter)
-      const fates = yield* readFates(filter)
-      // A redelivery may have crashed before its deliveries were stored, and needs these letters to
-      // continue.
-      const letters = all.filter(({ id }) => fates.get(id)?.outcome !== "waiting")
-      const waiting = all.length - letters.length
-      const left =
-        waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and on the way still`]
-      const reasons = countReasons(letters)
-      const lines = reasons.map(
-        ([reason, count]) => `  ${reason.padEnd(18)}  ${countText(count).padStart(9)}`
-      )
+      const { plan, run } = yield* planDiscard({ ...filter, all })
       if (dryRun)
         return yield* report(
-          {
-            event: "planned",
-            selected: all.length,
-            discard: letters.length,
-            reasons: Object.fromEntries(reasons),
-            waiting
-          },
-          [`would discard ${lettersText(letters.length)}`, ...lines, ...left].join("\n")
+          { event: "planned", ...plan },
+          [
+            `would discard ${lettersText(plan.discard)}`,
+            ...reasonLines(plan.reasons),
+            ...waitingLines(plan)
+          ].join("\n")
         )
-      const question = `Discard ${lettersText(letters.length)} for good (${reasons.map(([reason, count]) => `${countText(count)} ${reason}`).join(", ")})?`
-      if (!yes && letters.length > 0 && !(yield* Prompt.run(Prompt.Confirm({ message: question }))))
+      if (!yes && plan.discard > 0 && !(yield* agreed(plan)))
         return yield* remark("nothing was discarded")
-      // The letters may have been redelivered while the command waited for confirmation.
-      const now = yield* readFates(filter)
-      const free = letters.filter(({ id }) => now.get(id)?.outcome !== "waiting")
-      let done = 0
-      const progress = makeProgress(json)
-      progress.total(free.length)
-      const brokenOff = Effect.suspend(() =>
-        remark(
-          `stopped after ${countText(done)} of ${countText(free.length)}: run the same command to discard the rest`
-        )
-      )
-      yield* discardDeadLetters(free, by, () => {
-        done++
-        progress.advance()
-      }).pipe(
-        Effect.ensuring(Effect.sync(progress.clear)),
-        Effect.onInterrupt(() => brokenOff),
-        Effect.tapError(() => brokenOff)
-      )
+      const done = yield* withProgress(run, by)
       yield* report(
-        { event: "done", selected: all.length, discarded: done, waiting },
-        [done === 0 ? "nothing was discarded" : `${lettersText(done)} discarded`, ...left].join(
-          "\n"
-        )
+        { event: "done", ...done },
+        [
+          done.discarded === 0
+            ? "nothing was discarded"
+            : `${lettersText(done.discarded)} discarded`,
+          ...waitingLines(done)
+        ].join("\n")
       )
     }).pipe(Effect.provide(connected))
   })

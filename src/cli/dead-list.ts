@@ -1,10 +1,8 @@
 import { Clock, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { readFates } from "../history/dead-fates.ts"
-import { readDeadLetters } from "../history/dead-letters.ts"
-import { readLateDeliveries } from "../history/late-deliveries.ts"
-import { filterFlags, lettersOf } from "./dead-selection.ts"
-import { letterJson, listHeadings, listRow } from "./dead-view.ts"
+import { listDeadLetters } from "../operations/dead-letters/dead-letter-queries.ts"
+import { filterFlags } from "./dead-selection.ts"
+import { listHeadings, listRow } from "./dead-view.ts"
 import { connected, petrel } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
@@ -31,35 +29,29 @@ export const list = Command.make(
   },
   Effect.fnUntraced(function* ({ limit, ...filter }) {
     const { json } = yield* petrel
-    const letters = Stream.unwrap(
-      filter.id.length === 0
-        ? Effect.succeed(readDeadLetters(filter))
-        : Effect.map(lettersOf(filter), (found) => Stream.fromIterable(found))
-    )
+    const letters = listDeadLetters(filter)
     const shown = limit === undefined ? letters : Stream.takeRight(letters, limit)
+    if (json)
+      return yield* shown.pipe(
+        Stream.runForEach((letter) => print(JSON.stringify(letter))),
+        Effect.provide(connected)
+      )
     const now = yield* Clock.currentTimeMillis
     const width = screenWidth()
     const table = makeTable(listHeadings)
-    yield* Effect.gen(function* () {
-      const fates = yield* readFates(filter)
-      const late = yield* readLateDeliveries(filter)
-      let found = 0
-      if (json)
-        return yield* Stream.runForEach(shown, (letter) =>
-          print(JSON.stringify(letterJson(letter, fates.get(letter.id), late(letter.delivery))))
-        )
-      yield* shown.pipe(
-        Stream.map(listRow(now, fates, late)),
-        Stream.grouped(rowsPerPage),
-        Stream.runForEach((rows) => {
-          found += rows.length
-          return Effect.forEach(table.lines(rows), (line) => print(cutTo(width, line)), {
-            discard: true
-          })
+    let found = 0
+    yield* shown.pipe(
+      Stream.map(listRow(now)),
+      Stream.grouped(rowsPerPage),
+      Stream.runForEach((rows) => {
+        found += rows.length
+        return Effect.forEach(table.lines(rows), (line) => print(cutTo(width, line)), {
+          discard: true
         })
-      )
-      if (found === 0) yield* remark("There are no such dead letters.")
-    }).pipe(Effect.provide(connected))
+      }),
+      Effect.provide(connected)
+    )
+    if (found === 0) yield* remark("There are no such dead letters.")
   })
 ).pipe(
   Command.withDescription("List deliveries that ended without success, oldest first"),

@@ -1,19 +1,16 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import { readUnended } from "../history/dead-fates.ts"
-import type { EndpointRedelivery } from "../operations/rounds/redeliver.ts"
-import type { StartedRound } from "../operations/rounds/round.ts"
-import type { Unfit } from "../operations/rounds/target.ts"
+import { selectionProblem } from "../operations/dead-letters/dead-letter-selection.ts"
+import type {
+  LeftAlone,
+  Redelivered,
+  RedeliveryPlan
+} from "../operations/dead-letters/redeliver-dead-letters.ts"
+import type { RoundCounts } from "../operations/rounds/round.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { byFlag } from "./asked-by.ts"
-import {
-  checkSelection,
-  countReasons,
-  lettersOf,
-  lettersText,
-  selectionFlags
-} from "./dead-selection.ts"
+import { lettersText, reasonLines, selectionFlags } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText } from "./number-format.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { connected, petrel, report } from "./root-command.ts"
@@ -22,37 +19,29 @@ import { remark } from "./terminal.ts"
 /** Maximum number of unavailable endpoints that are listed by name. */
 const named = 5
 
-const unfitTexts: Record<Unfit, string> = {
+const unfitTexts: Record<LeftAlone["skipped"][number]["why"], string> = {
   "endpoint-disabled": "is disabled: put it back to work with `petrel endpoint enable`",
   "endpoint-removed": "is removed",
   "endpoint-unreadable": "has a configuration that cannot be read"
 }
 
 /** Imported on demand: other commands do not need the engine. */
-const engine = Effect.promise(() => import("../operations/rounds/redeliver.ts"))
-
-const unfitOf = (plan: ReadonlyArray<EndpointRedelivery>) =>
-  plan.flatMap(({ endpoint, fresh, tenant, unfit }) =>
-    unfit === undefined || fresh.length === 0
-      ? []
-      : [{ endpoint: `${tenant}/${endpoint}`, why: unfit, count: fresh.length }]
-  )
+const operation = Effect.promise(
+  () => import("../operations/dead-letters/redeliver-dead-letters.ts")
+)
 
 /** Returns why dead letters are skipped, one sentence each. */
-const leftTexts = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlyArray<string> => {
-  const before = plan.reduce((sum, one) => sum + one.before, 0)
-  const late = plan.reduce((sum, one) => sum + one.late, 0)
-  const unfit = unfitOf(plan)
-  const others = unfit.slice(named)
+const leftTexts = ({ before, deliveredLate, skipped }: LeftAlone): ReadonlyArray<string> => {
+  const others = skipped.slice(named)
   const rest = others.reduce((sum, { count }) => sum + count, 0)
   return [
     ...(before === 0 ? [] : [`${countText(before)} left alone: sent again before`]),
-    ...(late === 0
+    ...(deliveredLate === 0
       ? []
       : [
-          `${countText(late)} left alone: delivered late, so the receiver has ${late === 1 ? "it" : "them"}`
+          `${countText(deliveredLate)} left alone: delivered late, so the receiver has ${deliveredLate === 1 ? "it" : "them"}`
         ]),
-    ...unfit
+    ...skipped
       .slice(0, named)
       .map(
         ({ count, endpoint, why }) =>
@@ -64,11 +53,27 @@ const leftTexts = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlyArray<strin
   ]
 }
 
-const leftJson = (plan: ReadonlyArray<EndpointRedelivery>) => ({
-  before: plan.reduce((sum, one) => sum + one.before, 0),
-  deliveredLate: plan.reduce((sum, one) => sum + one.late, 0),
-  skipped: unfitOf(plan)
-})
+const planText = (plan: RedeliveryPlan): string =>
+  [
+    `would send ${lettersText(plan.redeliver)} again`,
+    ...reasonLines(plan.reasons),
+    ...leftTexts(plan)
+  ].join("\n")
+
+/** @param others the number that somebody else has sent meanwhile. */
+const doneText = (done: Redelivered, others: number): string => {
+  const { gone, redelivered } = done
+  return [
+    redelivered === 0
+      ? "nothing was sent"
+      : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what comes of ${redelivered === 1 ? "it" : "them"}`,
+    ...leftTexts(done),
+    ...(others === 0 ? [] : [`${countText(others)} were sent by somebody else at the same time`]),
+    ...(gone === 0
+      ? []
+      : [`${countText(gone)} left out: discarded, or too old and not kept any more`])
+  ].join("\n")
+}
 
 export const redeliver = Command.make(
   "redeliver",
@@ -78,84 +83,38 @@ export const redeliver = Command.make(
     dryRun: isSet("dry-run", "Say how many there are for each reason, and send none")
   },
   Effect.fnUntraced(function* ({ all, by, dryRun, ...filter }) {
-    yield* checkSelection({ ...filter, all }, "send again")
+    const selection = { ...filter, all }
+    const problem = selectionProblem(selection, "send again")
+    if (problem !== undefined) return yield* problem
     const { json } = yield* petrel
     const started = yield* Clock.currentTimeMillis
     const progress = makeProgress(json)
     yield* Effect.gen(function* () {
-      const unended = yield* readUnended(filter)
-      const letters = yield* lettersOf(filter, (id) => unended.some((one) => one.id === id))
-      const { planRedelivery, redeliver } = yield* engine
-      const plan = yield* planRedelivery({ letters, unended, by, held: progress.held })
-      const sending = new Set(
-        plan
-          .filter(({ unfit }) => unfit === undefined)
-          .flatMap(({ fresh }) => fresh.map(({ dead }) => dead))
-          .concat(plan.flatMap(({ finishing }) => finishing.map(({ dead }) => dead)))
+      const { planRedelivery } = yield* operation
+      const { plan, run } = yield* planRedelivery(selection, { by, held: progress.held })
+      if (dryRun) return yield* report({ event: "planned", ...plan }, planText(plan))
+      const nothing = plan.selected === 0 && plan.redeliver === 0
+      let counts: RoundCounts = { begun: 0, finished: 0, before: 0, gone: 0 }
+      const stopped = Effect.suspend(() =>
+        remark(brokenOff(counts, plan.redeliver, filter.id, started))
       )
-      const reasons = countReasons(letters.filter(({ id }) => sending.has(id)))
-      const total = sending.size
-      if (dryRun) {
-        const lines = reasons.map(
-          ([reason, count]) => `  ${reason.padEnd(18)}  ${countText(count).padStart(9)}`
-        )
-        return yield* report(
-          {
-            event: "planned",
-            selected: letters.length,
-            redeliver: total,
-            reasons: Object.fromEntries(reasons),
-            ...leftJson(plan)
-          },
-          [`would send ${lettersText(total)} again`, ...lines, ...leftTexts(plan)].join("\n")
-        )
-      }
-      if (letters.length === 0 && total === 0)
-        return yield* report(
-          { event: "done", selected: 0, redelivered: 0, gone: 0, ...leftJson(plan) },
-          "there are no such dead letters: nothing was sent"
-        )
-      const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
-      progress.total(total)
-      yield* redeliver(plan, (_, begun) => {
-        counts[begun]++
+      progress.total(plan.redeliver)
+      const done = yield* run((now) => {
+        counts = now
         progress.advance()
       }).pipe(
         Effect.ensuring(Effect.sync(progress.clear)),
-        Effect.onInterrupt(() => remark(brokenOff(counts, total, filter.id, started))),
-        Effect.tapError(() => remark(brokenOff(counts, total, filter.id, started)))
+        Effect.onInterrupt(() => stopped),
+        Effect.tapError(() => stopped)
       )
-      const sent = counts.begun + counts.finished
-      const left = leftTexts(plan)
-      const gone =
-        counts.gone === 0
-          ? []
-          : [`${countText(counts.gone)} left out: discarded, or too old and not kept any more`]
-      const others =
-        counts.before === 0
-          ? []
-          : [`${countText(counts.before)} were sent by somebody else at the same time`]
       yield* report(
-        {
-          event: "done",
-          selected: letters.length,
-          redelivered: sent,
-          gone: counts.gone,
-          ...leftJson(plan)
-        },
-        [
-          sent === 0
-            ? "nothing was sent"
-            : `${lettersText(sent)} sent again: \`petrel dead list\` shows what comes of ${sent === 1 ? "it" : "them"}`,
-          ...left,
-          ...others,
-          ...gone
-        ].join("\n")
+        { event: "done", ...done },
+        nothing ? "there are no such dead letters: nothing was sent" : doneText(done, counts.before)
       )
-      const unfit = unfitOf(plan)
-      if (sent === 0 && unfit.length > 0 && counts.before === 0)
+      const [unfit, ...others] = done.skipped
+      if (done.redelivered === 0 && unfit !== undefined && counts.before === 0)
         return yield* new Refused({
-          message: `nothing was sent: ${unfit.length === 1 ? `${unfit[0]?.endpoint} takes nothing` : "none of these endpoints takes anything"}`
+          message: `nothing was sent: ${others.length === 0 ? `${unfit.endpoint} takes nothing` : "none of these endpoints takes anything"}`
         })
     }).pipe(Effect.provide(connected))
   })
@@ -175,7 +134,7 @@ export const redeliver = Command.make(
  * letters of the same deliveries.
  */
 const brokenOff = (
-  counts: Readonly<Record<StartedRound, number>>,
+  counts: RoundCounts,
   total: number,
   ids: ReadonlyArray<number>,
   started: number

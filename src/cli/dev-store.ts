@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import type { Disk } from "../broker/room.ts"
 import { minStoreBytes, storeOn } from "../broker/room.ts"
-import { bytesText } from "./bytes.ts"
+import { bytesText } from "../operations/text/bytes.ts"
 import { Refused } from "./refused.ts"
 
 /** The inputs that determine the size of an embedded broker's store, in bytes. */

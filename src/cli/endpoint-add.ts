@@ -1,55 +1,38 @@
-import { Clock, Effect, Random, Result } from "effect"
+import { Effect, Result, Schema, Struct } from "effect"
 import { Command } from "effect/cli"
-import { addEndpoint } from "../endpoints/endpoint-store.ts"
+import { AddedEndpoint, addEndpoint } from "../operations/endpoints/add-endpoint.ts"
+import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
 import { byFlag } from "./asked-by.ts"
-import {
-  blankEndpoint,
-  cautions,
-  changedEndpoint,
-  nothingRemoved,
-  secretText,
-  urlMissing
-} from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
 import { endpointArgument, endpointFlags } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
-import { endpointJson, typesText } from "./endpoint-view.ts"
+import { secretLines, typesText } from "./endpoint-view.ts"
 import { refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
-const hexDigits = 8
-
-const makeGeneration = Effect.gen(function* () {
-  const half = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
-    number.toString(16).padStart(hexDigits, "0")
-  )
-  return `${yield* half}${yield* half}`
-})
+/** Cautions go to the log. */
+const encode = Schema.encodeSync(AddedEndpoint.mapFields(Struct.omit(["cautions"])))
 
 export const add = Command.make(
   "add",
   { name: endpointArgument, ...endpointFlags, by: byFlag },
   Effect.fnUntraced(function* ({ by, name, ...flags }) {
     const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
-    if (Result.isFailure(read))
-      return yield* refusal([...(flags.url === undefined ? [urlMissing] : []), ...read.failure])
-    const now = yield* Clock.currentTimeMillis
-    const { endpoint, made } = yield* changedEndpoint(
-      blankEndpoint(name, yield* makeGeneration, now),
-      read.success,
-      nothingRemoved,
-      now
+    const problems = [
+      ...(flags.url === undefined ? ["--url is missing"] : []),
+      ...(Result.isFailure(read) ? read.failure : [])
+    ]
+    if (Result.isFailure(read) || read.success.url === undefined) return yield* refusal(problems)
+    const settings = { ...read.success, url: read.success.url }
+    const { cautions, ...added } = yield* addEndpoint(name, settings, by).pipe(
+      Effect.provide(connected)
     )
-    const stored = yield* addEndpoint(endpoint, by).pipe(Effect.provide(connected))
-    for (const caution of cautions(endpoint)) yield* Effect.logWarning(caution)
+    for (const caution of cautions) yield* Effect.logWarning(caution)
     yield* report(
-      {
-        ...endpointJson(stored, false),
-        ...(made === undefined ? {} : { secret: made })
-      },
+      encode(added),
       [
-        `${name.tenant}/${name.id} is added: ${typesText(endpoint)} to ${endpoint.url}`,
-        ...(made === undefined ? [] : [secretText(endpoint, made)])
+        `${endpointLabel(name)} is added: ${typesText(added)} to ${added.url}`,
+        ...secretLines(added)
       ].join("\n")
     )
   })

@@ -1,16 +1,11 @@
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
-import type { SettingDifference } from "../domain/configuration-difference.ts"
-import { differencesOf } from "../domain/configuration-difference.ts"
-import type { ConfigurationStep } from "../history/configuration-story.ts"
-import { readStory } from "../history/configuration-story.ts"
-import { withWords } from "./duration.ts"
+import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
+import { compareRevisions } from "../operations/endpoints/endpoint-story.ts"
 import { differenceTexts } from "./endpoint-difference.ts"
 import { endpointArgument } from "./endpoint-flags.ts"
 import { connected, report } from "./root-command.ts"
 import { labelled, screenWidth } from "./screen.ts"
-
-type Story = ReadonlyArray<ConfigurationStep>
 
 const revisionArgument = (name: string, description: string) =>
   Argument.Int(name).pipe(
@@ -18,53 +13,6 @@ const revisionArgument = (name: string, description: string) =>
     Argument.optional,
     Argument.map(Option.getOrUndefined)
   )
-
-/** Returns the last step with a revision: a truncated bucket assigns its revisions again. */
-const stepOf = (story: Story, revision: number): ConfigurationStep | undefined =>
-  story.findLast((step) => step.revision === revision)
-
-const unknownText = (story: Story, unknown: number): string => {
-  const all = story.map(({ revision }) => revision)
-  const nearest = [
-    Math.max(...all.filter((revision) => revision < unknown)),
-    Math.min(...all.filter((revision) => revision > unknown))
-  ].filter(Number.isFinite)
-  const [only] = nearest
-  return `it has no revision ${unknown}: the nearest ${
-    nearest.length === 1 ? `is ${only}` : `are ${nearest.join(" and ")}`
-  }`
-}
-
-interface Comparison {
-  readonly from?: number | undefined
-  readonly to?: number | undefined
-  readonly differences?: ReadonlyArray<SettingDifference>
-  /** Why the revisions cannot be compared. */
-  readonly problem?: string
-}
-
-/** Compares two revisions. `from` defaults to the last but one, `to` to the last. */
-const compare = (story: Story, asked: Pick<Comparison, "from" | "to">): Comparison => {
-  const { from = story.at(-2)?.revision, to = story.at(-1)?.revision } = asked
-  if (to === undefined || story.length === 0)
-    return { from, to, problem: "no change of it is told" }
-  if (from === undefined) return { to, problem: `it has had no change but revision ${to}` }
-  if (from === to) return { from, to, problem: `both are revision ${to}` }
-  const [before, after] = [stepOf(story, from), stepOf(story, to)]
-  if (before === undefined) return { from, to, problem: unknownText(story, from) }
-  if (after === undefined) return { from, to, problem: unknownText(story, to) }
-  const bare = [before, after].find(({ configuration }) => configuration === undefined)
-  if (before.configuration === undefined || after.configuration === undefined)
-    return {
-      from,
-      to,
-      problem:
-        bare?.change === "removed"
-          ? `revision ${bare.revision} is its removal, which has no settings`
-          : `revision ${bare?.revision} cannot be read`
-    }
-  return { from, to, differences: differencesOf(before.configuration, after.configuration) }
-}
 
 export const diff = Command.make(
   "diff",
@@ -74,14 +22,12 @@ export const diff = Command.make(
     to: revisionArgument("B", "The revision after (default: the last)")
   },
   Effect.fnUntraced(function* ({ from, name, to }) {
-    const { id, tenant } = name
-    const story = yield* readStory(tenant, id).pipe(Effect.provide(connected))
-    const comparison = compare(story, { from, to })
-    const { differences = [], problem } = comparison
+    const comparison = yield* compareRevisions(name, { from, to }).pipe(Effect.provide(connected))
+    const { differences, problem } = comparison
     const now = yield* Clock.currentTimeMillis
-    const label = `${tenant}/${id}`
+    const label = endpointLabel(name)
     yield* report(
-      { tenant, id, ...comparison, differences: withWords(differences) },
+      comparison,
       problem === undefined
         ? [
             `${label} from revision ${comparison.from} to ${comparison.to}`,

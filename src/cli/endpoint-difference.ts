@@ -1,12 +1,11 @@
 import { Option, Schema } from "effect"
 import { Configuration } from "../domain/configuration.ts"
-import type { SettingDifference } from "../domain/configuration-difference.ts"
 import { Disabled, Paused, RateLimit } from "../domain/endpoint.ts"
 import { plainText } from "../history/line.ts"
-import { withWords } from "./duration.ts"
-import { moment } from "./endpoint-health.ts"
-import { settingName } from "./endpoint-set.ts"
+import type { Difference } from "../operations/endpoints/endpoint-story.ts"
+import { moment } from "../operations/text/time.ts"
 import { sinceText } from "./endpoint-view.ts"
+import { settingName } from "./flag-problems.ts"
 import { rateText } from "./rate.ts"
 
 const decodeRate = Schema.decodeUnknownOption(RateLimit)
@@ -29,11 +28,10 @@ const valueText = (setting: string, value: unknown): string => {
   if (typeof value === "boolean") return value ? "on" : "off"
   if (setting === "types" && Array.isArray(value) && value.includes(">")) return "all events"
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.join(", ")
-  const words = withWords(value)
-  return typeof words === "string" ? words : JSON.stringify(words)
+  return typeof value === "string" ? value : JSON.stringify(value)
 }
 
-const secretsText = ({ from, to }: SettingDifference, now: number): string => {
+const secretsText = ({ from, to }: Difference, now: number): string => {
   const [before, after] = [from, to].map((it) => Option.getOrElse(decodeSecrets(it), () => []))
   const [old] = before ?? []
   const [newest, second] = after ?? []
@@ -46,7 +44,7 @@ const secretsText = ({ from, to }: SettingDifference, now: number): string => {
     : "secret rotated, the old one dropped"
 }
 
-const urlText = ({ from, to }: SettingDifference): string => {
+const urlText = ({ from, to }: Difference): string => {
   if (from === undefined) return `url at ${to}`
   return from === to ? "url changed (same host)" : `url ${from} → ${to}`
 }
@@ -63,7 +61,7 @@ const disabledText = (value: unknown, now: number): string =>
     onSome: (disabled) => sinceText("disabled", disabled, now)
   })
 
-const differenceText = (difference: SettingDifference, now: number): string => {
+const differenceText = (difference: Difference, now: number): string => {
   const { from, setting, to } = difference
   if (setting === "generation") return "another endpoint of that name"
   if (setting === "url") return urlText(difference)
@@ -83,7 +81,7 @@ const nothingTold = "nothing but what the history does not tell: values of secre
  * @param now ms since the epoch: times on another day are shown with their date.
  */
 export const differenceTexts = (
-  differences: ReadonlyArray<SettingDifference>,
+  differences: ReadonlyArray<Difference>,
   now: number
 ): ReadonlyArray<string> =>
   differences.length === 0
@@ -92,7 +90,7 @@ export const differenceTexts = (
 
 /** Returns the settings of a new endpoint, a line for each that differs from its default. */
 export const additionTexts = (
-  differences: ReadonlyArray<SettingDifference>,
+  differences: ReadonlyArray<Difference>,
   now: number
 ): ReadonlyArray<string> =>
   differences

@@ -1,17 +1,15 @@
-import { Duration, Result, Schema } from "effect"
-import type { AlertChoice } from "../domain/alert.ts"
+import { Duration, Result } from "effect"
 import { AlertSettings, Contact } from "../domain/alert.ts"
-import { Circuit } from "../domain/circuit.ts"
-import type { RateLimit, Scheme } from "../domain/endpoint.ts"
-import { Endpoint } from "../domain/endpoint.ts"
+import { Endpoint, headerNameProblem, type RateLimit } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
-import { TypeFilter } from "../domain/type-filter.ts"
-import { resolveRetry } from "../policy/presets.ts"
+import type { NewEndpoint } from "../operations/endpoints/endpoint-settings.ts"
+import { EndpointPatch } from "../operations/endpoints/endpoint-settings.ts"
+import { readInput } from "../operations/input.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationExpected, readDuration } from "./duration.ts"
+import { readField, settingName } from "./flag-problems.ts"
 import { readJson, shown } from "./json-text.ts"
 import { rateExpected, readRate } from "./rate.ts"
-import { decoded } from "./schema-problems.ts"
 
 /** The command line's settings of an endpoint, as text. */
 export interface EndpointFlags {
@@ -37,45 +35,19 @@ export interface EndpointFlags {
 }
 
 /** The parsed settings. Each is valid by itself. */
-export interface EndpointFields {
-  readonly url: string | undefined
-  readonly types: Endpoint["types"] | undefined
-  readonly secret: string | undefined
-  readonly sign: Scheme | undefined
-  readonly signatureHeader: string | undefined
-  readonly retry: string | RetryPolicy | undefined
-  readonly circuit: Circuit | undefined
-  readonly maxInFlight: number | undefined
-  readonly adapt: boolean | undefined
-  readonly rate: RateLimit | undefined
-  readonly timeout: Duration.Duration | undefined
-  readonly redirects: number | undefined
-  readonly contact?: string | undefined
-  readonly alerts?: AlertChoice | undefined
-  /** Also subscribes to its tenant's alerts. */
-  readonly operational?: boolean | undefined
-  readonly headers: Readonly<Record<string, string>>
-}
+export type EndpointFields = Omit<NewEndpoint, "url"> & Pick<EndpointPatch, "url">
 
-type Problems = ReadonlyArray<string>
-type Read<A> = Result.Result<A, Problems>
+type Read<A> = Result.Result<A, ReadonlyArray<string>>
 
-const fields = Endpoint.fields
+const fields = EndpointPatch.fields
 
-const prefixed =
-  (flag: string) =>
-  (problems: Problems): Problems =>
-    problems.map((problem) => `${flag} ${problem}`)
-
-const readTypes = (text: string): Read<Endpoint["types"]> => {
+const readTypes = (text: string): Read<EndpointFields["types"]> => {
   const filters = [...new Set(text.split(",").map((filter) => filter.trim()))].filter(
     (filter) => filter !== ""
   )
-  if (filters.length === 0)
-    return Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
-  return Result.mapError(decoded(Schema.NonEmptyArray(TypeFilter), filters), (problems) =>
-    problems.map((problem) => `--types ${problem.replace(/^\d+ /, "")}`)
-  )
+  return filters.length === 0
+    ? Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
+    : readField("types", fields.types, filters)
 }
 
 const readAdapt = (text: string): Read<boolean> =>
@@ -84,11 +56,11 @@ const readAdapt = (text: string): Read<boolean> =>
     : Result.fail([`--adapt ${shown(text)} must be on or off`])
 
 const readNumber =
-  (flag: string, schema: typeof fields.maxInFlight | typeof fields.redirects) =>
-  (text: string): Read<number> =>
+  (field: "maxInFlight" | "redirects") =>
+  (text: string): Read<number | undefined> =>
     /^-?\d+$/.test(text.trim())
-      ? Result.mapError(decoded(schema, Number(text)), prefixed(flag))
-      : Result.fail([`${flag} ${shown(text)} must be a whole number`])
+      ? readField(field, fields[field], Number(text))
+      : Result.fail([`--${settingName(field)} ${shown(text)} must be a whole number`])
 
 const readTimeout = (text: string): Read<Duration.Duration> => {
   const duration = readDuration(text)
@@ -104,27 +76,18 @@ const readRateFlag = (text: string): Read<RateLimit> => {
     : Result.succeed(rate)
 }
 
-const readCircuit = (text: string): Read<Circuit> =>
+const readCircuit = (text: string): Read<EndpointFields["circuit"]> =>
   Result.flatMap(readJson("--circuit", text, `settings as JSON such as '{"failures":5}'`), (json) =>
-    Result.mapError(decoded(Circuit, json, Object.keys(Circuit.fields)), (problems) => [
-      `--circuit: ${problems.join(", ")}`
-    ])
+    readField("circuit", fields.circuit, json)
   )
 
-const readRetry = (text: string): Read<string | RetryPolicy> => {
-  if (!/^\s*[[{]/.test(text))
-    return Result.map(
-      Result.mapError(resolveRetry(text.trim()), ({ message }) => [`--retry: ${message}`]),
-      () => text.trim()
-    )
-  return Result.flatMap(
-    readJson("--retry", text, "the name of a preset or a policy as JSON"),
-    (json) =>
-      Result.mapError(decoded(RetryPolicy, json, Object.keys(RetryPolicy.fields)), (problems) => [
-        `--retry: ${problems.join(", ")}`
-      ])
-  )
-}
+const readRetry = (text: string): Read<EndpointFields["retry"]> =>
+  /^\s*[[{]/.test(text)
+    ? Result.flatMap(
+        readJson("--retry", text, "the name of a preset or a policy as JSON"),
+        (json) => readField("retry", RetryPolicy, json)
+      )
+    : readField("retry", fields.retry, text.trim())
 
 const headerFlag = "--header"
 const headerFileFlag = "--header-file"
@@ -148,9 +111,9 @@ const readHeaders = ({
       )
       return
     }
-    const named = decoded(fields.signatureHeader, name)
-    if (Result.isFailure(named)) problems.push(...prefixed(flag)(named.failure))
-    else if (Result.isFailure(decoded(fields.headers, { [name]: value })))
+    const problem = headerNameProblem(name)
+    if (problem !== undefined) problems.push(`${flag} ${shown(name)} ${problem}`)
+    else if (Result.isFailure(readInput(Endpoint.fields.headers, { [name]: value })))
       problems.push(`${flag} ${shown(name)} must have a value of up to 4096 Latin-1 characters`)
     else if (headers.has(name.toLowerCase()))
       problems.push(`${flag} ${shown(name)} was given twice`)
@@ -174,26 +137,22 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     return undefined
   }
   const found: EndpointFields = {
-    url: read(flags.url, (text) => Result.mapError(decoded(fields.url, text), prefixed("--url"))),
+    url: read(flags.url, (text) => readField("url", fields.url, text)),
     types: read(flags.types, readTypes),
     secret: flags.secret,
-    sign: read(flags.sign, (text) =>
-      Result.mapError(decoded(fields.sign, text), prefixed("--sign"))
-    ),
+    sign: read(flags.sign, (text) => readField("sign", fields.sign, text)),
     signatureHeader: read(flags.signatureHeader, (text) =>
-      Result.mapError(decoded(fields.signatureHeader, text), prefixed("--signature-header"))
+      readField("signatureHeader", fields.signatureHeader, text)
     ),
     retry: read(flags.retry, readRetry),
     circuit: read(flags.circuit, readCircuit),
-    maxInFlight: read(flags.maxInFlight, readNumber("--max-in-flight", fields.maxInFlight)),
+    maxInFlight: read(flags.maxInFlight, readNumber("maxInFlight")),
     adapt: read(flags.adapt, readAdapt),
     rate: read(flags.rate, readRateFlag),
     timeout: read(flags.timeout, readTimeout),
-    redirects: read(flags.redirects, readNumber("--redirects", fields.redirects)),
-    contact: read(flags.contact, (text) =>
-      Result.mapError(decoded(Contact, text), prefixed("--contact"))
-    ),
-    alerts: read(flags.alerts, (text) => readAlertChoice("--alerts", text, AlertSettings)),
+    redirects: read(flags.redirects, readNumber("redirects")),
+    contact: read(flags.contact, (text) => readField("contact", Contact, text)),
+    alerts: read(flags.alerts, (text) => readAlertChoice("alerts", text, AlertSettings)),
     operational: flags.operational,
     headers: taken(readHeaders(flags)) ?? {}
   }

@@ -1,30 +1,27 @@
-import { Clock, Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema, Struct } from "effect"
 import { Command } from "effect/cli"
-import { Endpoint } from "../domain/endpoint.ts"
-import { changeEndpoint } from "../endpoints/endpoint-store.ts"
+import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
+import { ChangedEndpointView, setEndpoint } from "../operations/endpoints/set-endpoint.ts"
 import { byFlag } from "./asked-by.ts"
-import { cautions, changedEndpoint, secretText } from "./endpoint-change.ts"
 import { readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
-import { endpointJson } from "./endpoint-view.ts"
+import { secretLines } from "./endpoint-view.ts"
+import { flagProblems, settingName } from "./flag-problems.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
-const encode = Schema.encodeSync(Endpoint)
+/** Cautions go to the log. */
+const encode = Schema.encodeSync(ChangedEndpointView.mapFields(Struct.omit(["cautions"])))
 
-/** Returns the names of the settings that differ. */
-const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
-  const [old, now] = [encode(before), encode(after)].map((it) => new Map(Object.entries(it)))
-  return [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].filter(
-    (name) =>
-      name !== "updatedAt" && JSON.stringify(old?.get(name)) !== JSON.stringify(now?.get(name))
-  )
-}
-
-/** Returns the flag's form of a field: `max-in-flight` for `maxInFlight`. */
-export const settingName = (field: string): string =>
-  field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+/** Returns the settings that are given and removed at the same time. */
+const contradictions = (
+  removed: Readonly<Record<"timeout" | "rate" | "contact", boolean>>,
+  given: Readonly<Record<"timeout" | "rate" | "contact", string | undefined>>
+): ReadonlyArray<string> =>
+  (["timeout", "contact", "rate"] as const)
+    .filter((name) => removed[name] && given[name] !== undefined)
+    .map((name) => `--${name} and --no-${name} exclude each other`)
 
 export const set = Command.make(
   "set",
@@ -46,42 +43,35 @@ export const set = Command.make(
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
     const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
-    if (Result.isFailure(read)) return yield* refusal(read.failure)
-    const now = yield* Clock.currentTimeMillis
-    let made: string | undefined
-    let changes: ReadonlyArray<string> = []
-    let warnings: ReadonlyArray<string> = []
-    const change = (before: Endpoint) =>
-      Effect.gen(function* () {
-        const changed = yield* changedEndpoint(
-          before,
-          read.success,
-          { headers: noHeader, timeout: noTimeout, rate: noRate, contact: noContact },
-          now
-        )
-        const { endpoint } = changed
-        made = changed.made
-        changes = differences(before, endpoint)
-        const known = cautions(before)
-        warnings = cautions(endpoint).filter((caution) => !known.includes(caution))
-        return changes.length === 0 ? undefined : endpoint
-      })
-    const stored = yield* changeEndpoint(name.tenant, name.id, change, by).pipe(
+    const problems = [
+      ...(Result.isFailure(read) ? read.failure : []),
+      ...contradictions({ timeout: noTimeout, rate: noRate, contact: noContact }, flags)
+    ]
+    if (Result.isFailure(read) || problems.length > 0) return yield* refusal(problems)
+    const { headers, ...settings } = read.success
+    const patch = {
+      ...settings,
+      ...(noTimeout ? { timeout: null } : {}),
+      ...(noRate ? { rate: null } : {}),
+      ...(noContact ? { contact: null } : {}),
+      headers: { ...Object.fromEntries(noHeader.map((header) => [header, null])), ...headers }
+    }
+    const { cautions, ...set } = yield* setEndpoint(name, patch, by).pipe(
+      // What is wrong with a header that is given was found before.
+      Effect.catchTag("Invalid", ({ problems }) =>
+        refusal(flagProblems(problems, { headers: "--no-header" }))
+      ),
       Effect.provide(connected)
     )
-    for (const warning of warnings) yield* Effect.logWarning(warning)
-    const label = `${name.tenant}/${name.id}`
+    for (const caution of cautions) yield* Effect.logWarning(caution)
+    const label = endpointLabel(name)
     yield* report(
-      {
-        ...endpointJson(stored, false),
-        changed: changes,
-        ...(made === undefined ? {} : { secret: made })
-      },
+      encode(set),
       [
-        changes.length === 0
+        set.changed.length === 0
           ? `${label} is as it was: that is how it is set already`
-          : `${label} is changed: ${changes.map(settingName).join(", ")}`,
-        ...(made === undefined ? [] : [secretText(stored.endpoint, made)])
+          : `${label} is changed: ${set.changed.map(settingName).join(", ")}`,
+        ...secretLines(set)
       ].join("\n")
     )
   })

@@ -1,55 +1,21 @@
-import { Result, Schema } from "effect"
-import type { EndpointNow } from "../delivery/introspection/endpoint-activity.ts"
+import { Result } from "effect"
 import type { Alert } from "../domain/alert.ts"
-import { Endpoint } from "../domain/endpoint.ts"
-import type { Health } from "../domain/health.ts"
-import type { StoredEndpoint } from "../endpoints/endpoint-store.ts"
+import type { Endpoint } from "../domain/endpoint.ts"
 import { alertDetails, alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
+import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
+import type {
+  EndpointDetail,
+  EndpointView,
+  ListedEndpoint
+} from "../operations/endpoints/endpoint-view.ts"
+import { durationText, moment } from "../operations/text/time.ts"
 import { resolveRetry } from "../policy/presets.ts"
-import { durationText, withWords } from "./duration.ts"
-import { publicKey } from "./endpoint-change.ts"
-import { circuitJson, healthJson, healthRows, moment } from "./endpoint-health.ts"
+import { healthRows } from "./endpoint-health.ts"
 import { nowCells, nowHeadings, nowRows } from "./endpoint-now.ts"
 import { rateText } from "./rate.ts"
 import { labelled } from "./screen.ts"
-
-const encode = Schema.encodeSync(Endpoint)
-
-const mask = "********"
-
-/**
- * Returns an endpoint's configuration as JSON, with its health if given. Secrets and the values of
- * headers are masked unless `reveal` is set.
- */
-export const endpointJson = (
-  { endpoint, revision }: StoredEndpoint,
-  reveal: boolean,
-  health?: Health
-): object => {
-  const { alerts, circuit: _, headers, retry, secrets, timeout, ...rest } = encode(endpoint)
-  const { createdAt, updatedAt, disabled, paused, ...settings } = rest
-  const key = publicKey(endpoint)
-  return {
-    ...settings,
-    ...(timeout === undefined ? {} : { timeout: withWords(timeout) }),
-    ...(alerts === undefined ? {} : { alerts: withWords(alerts) }),
-    retry: withWords(retry),
-    circuit: circuitJson(endpoint, health),
-    headers: reveal
-      ? headers
-      : Object.fromEntries(Object.keys(headers).map((name) => [name, mask])),
-    secrets: secrets.map((secret) => (reveal ? secret : { ...secret, value: mask })),
-    ...(key === undefined ? {} : { publicKey: key }),
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(paused === undefined ? {} : { paused }),
-    ...(health === undefined ? {} : { health: healthJson(health) }),
-    createdAt,
-    updatedAt,
-    revision
-  }
-}
 
 /** Returns since when, by whom and why an endpoint is in a state. */
 export const sinceText = (
@@ -62,13 +28,16 @@ export const sinceText = (
 }
 
 /** Returns `enabled`, or since when and why the endpoint is disabled or paused. */
-export const stateText = ({ disabled, paused }: Endpoint, now: number): string => {
+export const stateText = (
+  { disabled, paused }: Pick<Endpoint, "disabled" | "paused">,
+  now: number
+): string => {
   if (disabled !== undefined) return sinceText("disabled", disabled, now)
   return paused === undefined ? "enabled" : sinceText("paused", paused, now)
 }
 
 /** Returns the subscribed event types. */
-export const typesText = ({ types }: Endpoint): string =>
+export const typesText = ({ types }: EndpointView): string =>
   types.includes(">") ? "all events" : types.join(", ")
 
 const retryText = (retry: Endpoint["retry"]): string => {
@@ -79,7 +48,7 @@ const retryText = (retry: Endpoint["retry"]): string => {
     : `${name} (at most ${policy.maxAttempts} attempts within ${durationText(policy.window)})`
 }
 
-const timeoutText = ({ retry, timeout }: Endpoint): string => {
+const timeoutText = ({ retry, timeout }: EndpointView): string => {
   if (timeout !== undefined) return durationText(timeout)
   const policy = Result.getOrUndefined(resolveRetry(retry))
   return policy?.timeout === undefined
@@ -87,47 +56,39 @@ const timeoutText = ({ retry, timeout }: Endpoint): string => {
     : `${durationText(policy.timeout)} (the retry policy's)`
 }
 
-const signText = (endpoint: Endpoint): string =>
+const signText = (endpoint: EndpointView): string =>
   endpoint.sign === "stripe"
     ? `stripe, in ${endpoint.signatureHeader ?? "petrel-signature"}`
     : endpoint.sign
 
 /** How an endpoint is displayed. */
 export interface TextOptions {
-  readonly reveal: boolean
   /** The current time, ms since the epoch. */
   readonly at: number
   /** Columns of the screen. (Default: no limit) */
   readonly width: number | undefined
-  /** The raised alerts about the endpoint. */
-  readonly raised: ReadonlyArray<Alert>
 }
 
 /** Returns an endpoint's configuration and health for people, one or more lines per property. */
-export const endpointText = (
-  { endpoint, revision }: StoredEndpoint,
-  health: Health,
-  activity: EndpointNow,
-  { at: now, raised, reveal, width }: TextOptions
-): string => {
-  const key = publicKey(endpoint)
+export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextOptions): string => {
+  const { publicKey, raised, revision } = endpoint
   const headers = Object.entries(endpoint.headers)
   const rows: ReadonlyArray<readonly [string, string]> = [
     ["url", endpoint.url],
     ["types", typesText(endpoint)],
     ["state", stateText(endpoint, now)],
-    ...nowRows(activity, now),
-    ...healthRows(endpoint, health, now),
+    ...nowRows(endpoint, now),
+    ...healthRows(endpoint, now),
     ...raised.map((alert) => ["raised", raisedText(alert, now)] as const),
     ["sign", signText(endpoint)],
     ...endpoint.secrets.map(
       ({ createdAt, until, value }) =>
         [
           "secret",
-          `${reveal ? value : mask}, made ${moment(createdAt, now)}${until === undefined ? "" : validity(until, now)}`
+          `${value}, made ${moment(createdAt, now)}${until === undefined ? "" : validity(until, now)}`
         ] as const
     ),
-    ...(key === undefined ? [] : [["public key", key] as const]),
+    ...(publicKey === undefined ? [] : [["public key", publicKey] as const]),
     ["retry", retryText(endpoint.retry)],
     ["cap", capText(endpoint)],
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
@@ -135,12 +96,12 @@ export const endpointText = (
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
     ...(endpoint.contact === undefined ? [] : [["contact", endpoint.contact] as const]),
     ["alerts", alertsText(endpoint)],
-    ...headers.map(([name, value]) => ["header", `${name}: ${reveal ? value : mask}`] as const),
+    ...headers.map(([name, value]) => ["header", `${name}: ${value}`] as const),
     ["created", moment(endpoint.createdAt, now)],
     ["changed", `${moment(endpoint.updatedAt, now)} (revision ${revision})`]
   ]
   return [
-    `${endpoint.tenant}/${endpoint.id}`,
+    endpointLabel(endpoint),
     ...rows.flatMap(([name, value]) => labelled(`  ${name.padEnd(12)}`, plainText(value), width))
   ].join("\n")
 }
@@ -151,14 +112,14 @@ const raisedText = (alert: Alert, now: number): string => {
   return `${name} (${level}) since ${moment(raisedAt, now)}: ${said}`
 }
 
-const alertsText = (endpoint: Endpoint): string => {
+const alertsText = (endpoint: EndpointView): string => {
   const { alerts } = endpoint
   if (alerts === "off") return "none"
   if (alerts === undefined) return "as usual"
   return `as usual but for ${Object.keys(alerts).join(", ")}`
 }
 
-const capText = ({ adapt, maxInFlight }: Endpoint): string =>
+const capText = ({ adapt, maxInFlight }: EndpointView): string =>
   `${maxInFlight} at the same time${adapt === true ? ", fewer while it answers 429 or slows down" : ""}`
 
 const validity = (until: number, now: number): string =>
@@ -175,20 +136,35 @@ export const listHeadings = (width: number | undefined): ReadonlyArray<string> =
   ...(width === undefined || width >= minWidthForUrls ? ["url"] : [])
 ]
 
-const stateWord = ({ disabled, paused }: Endpoint, { circuit }: Health): string => {
+const stateWord = ({ circuit, disabled, paused }: ListedEndpoint): string => {
   if (disabled !== undefined) return "disabled"
   if (paused !== undefined) return "paused"
-  return circuit.state === "closed" ? "enabled" : circuit.state
+  return circuit.state === undefined || circuit.state === "closed" ? "enabled" : circuit.state
 }
 
 /** Returns an endpoint as a row under `listHeadings`. */
-export const listRow = (
-  { endpoint }: StoredEndpoint,
-  health: Health,
-  activity: EndpointNow | undefined
-): ReadonlyArray<string> => [
-  `${endpoint.tenant}/${endpoint.id}`,
-  stateWord(endpoint, health),
-  ...nowCells(activity),
+export const listRow = (endpoint: ListedEndpoint): ReadonlyArray<string> => [
+  endpointLabel(endpoint),
+  stateWord(endpoint),
+  ...nowCells(endpoint),
   endpoint.url
 ]
+
+/** Returns the lines that show a new secret, and who gets which key. Empty without one. */
+export const secretLines = ({
+  secret,
+  ...endpoint
+}: EndpointView & { readonly secret?: string }): ReadonlyArray<string> => {
+  if (secret === undefined) return []
+  const { publicKey } = endpoint
+  return publicKey === undefined
+    ? [
+        `  secret      ${secret}`,
+        `  The receiver verifies with it. To see it again: \`petrel endpoint show ${endpointLabel(endpoint)} --reveal\`.`
+      ]
+    : [
+        `  public key  ${publicKey}`,
+        `  secret      ${secret}`,
+        "  The receiver verifies with the public key; the secret is nobody else's."
+      ]
+}

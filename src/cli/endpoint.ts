@@ -1,28 +1,28 @@
-import { Clock, Effect, Option, Stdio } from "effect"
-import { Argument, Command, Flag, Prompt } from "effect/cli"
-import { readRaised } from "../alerts/alert-store.ts"
-import { readAllNow, readEndpointNow } from "../delivery/introspection/endpoint-activity.ts"
-import type { Endpoint } from "../domain/endpoint.ts"
+import { Clock, Effect, Option, Schema, Stdio } from "effect"
+import { Argument, Command, Prompt } from "effect/cli"
 import { isToken } from "../domain/token.ts"
-import { disableEndpoint, enableEndpoint } from "../endpoints/endpoint-state.ts"
-import { getEndpoint, listEndpoints, removeEndpoint } from "../endpoints/endpoint-store.ts"
+import { listEndpoints, showEndpoint } from "../operations/endpoints/endpoint-queries.ts"
+import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
+import { removeEndpoint } from "../operations/endpoints/endpoint-state.ts"
+import { EndpointDetail, ListedEndpoint } from "../operations/endpoints/endpoint-view.ts"
 import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
 import { diff } from "./endpoint-diff.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
-import { healthOf, healthOfAll } from "./endpoint-health.ts"
 import { showHistory } from "./endpoint-history.ts"
-import { nowJson } from "./endpoint-now.ts"
-import { pause, resume } from "./endpoint-pause.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
-import { endpointJson, endpointText, listHeadings, listRow, stateText } from "./endpoint-view.ts"
+import { disable, enable, pause, resume } from "./endpoint-state.ts"
+import { endpointText, listHeadings, listRow } from "./endpoint-view.ts"
 import { Refused } from "./refused.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
+
+const encodeListed = Schema.encodeSync(ListedEndpoint)
+const encodeDetail = Schema.encodeSync(EndpointDetail)
 
 /** Endpoints whose columns are aligned together. */
 const rowsPerPage = 1_000
@@ -41,20 +41,13 @@ const list = Command.make(
   },
   Effect.fnUntraced(function* ({ tenant }) {
     const { json } = yield* petrel
-    const of = Option.getOrUndefined(tenant)
-    const { activity, health, listed } = yield* Effect.all(
-      { listed: listEndpoints(of), health: healthOfAll, activity: readAllNow(of) },
-      { concurrency: "unbounded" }
-    ).pipe(Effect.provide(connected))
-    const nowOf = ({ id, tenant }: Endpoint) => activity(tenant, id)
-    if (json) {
-      for (const one of listed) {
-        const now = nowOf(one.endpoint)
-        const fares = endpointJson(one, false, health(one.endpoint))
-        yield* print(JSON.stringify({ ...fares, ...(now === undefined ? {} : nowJson(now)) }))
-      }
-      return
-    }
+    const listed = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(
+      Effect.provide(connected)
+    )
+    if (json)
+      return yield* Effect.forEach(listed, (one) => print(JSON.stringify(encodeListed(one))), {
+        discard: true
+      })
     if (listed.length === 0)
       return yield* remark(
         Option.match(tenant, {
@@ -68,8 +61,7 @@ const list = Command.make(
     for (let from = 0; from < listed.length; from += rowsPerPage) {
       const rows = listed
         .slice(from, from + rowsPerPage)
-        .map((one) => listRow(one, health(one.endpoint), nowOf(one.endpoint)))
-        .map((row) => row.slice(0, headings.length))
+        .map((one) => listRow(one).slice(0, headings.length))
       for (const line of table.lines(rows)) yield* print(cutTo(width, line))
     }
   })
@@ -88,18 +80,9 @@ const show = Command.make(
         message: "--history and --reveal exclude each other: the history has no secrets"
       })
     if (history) return yield* showHistory(name).pipe(Effect.provide(connected))
-    const { id: endpoint, tenant } = name
-    const { activity, health, raised, stored } = yield* Effect.gen(function* () {
-      const stored = yield* getEndpoint(tenant, endpoint)
-      const health = yield* healthOf(stored.endpoint)
-      const raised = yield* readRaised({ tenant, endpoint })
-      return { stored, health, raised, activity: yield* readEndpointNow(tenant, endpoint) }
-    }).pipe(Effect.provide(connected))
+    const found = yield* showEndpoint(name, { reveal }).pipe(Effect.provide(connected))
     const at = yield* Clock.currentTimeMillis
-    yield* report(
-      { ...endpointJson(stored, reveal, health), ...nowJson(activity), raised },
-      endpointText(stored, health, activity, { reveal, at, width: screenWidth(), raised })
-    )
+    yield* report(encodeDetail(found), endpointText(found, { at, width: screenWidth() }))
   })
 ).pipe(
   Command.withDescription("Show an endpoint's configuration and how it fares, or its changes"),
@@ -111,45 +94,6 @@ const show = Command.make(
     }
   ])
 )
-
-const enable = Command.make(
-  "enable",
-  { name: endpointArgument, by: byFlag },
-  Effect.fnUntraced(function* ({ by, name: { id, tenant } }) {
-    const stored = yield* enableEndpoint({ tenant, endpoint: id }, by).pipe(
-      Effect.provide(connected)
-    )
-    yield* report(
-      { ...endpointJson(stored, false), changed: stored.changed },
-      stored.changed ? `${tenant}/${id} is enabled` : `${tenant}/${id} is enabled already`
-    )
-  })
-).pipe(Command.withDescription("Put a disabled endpoint back to work"))
-
-const disable = Command.make(
-  "disable",
-  {
-    name: endpointArgument,
-    reason: Flag.String("reason").pipe(
-      Flag.withMetavar("TEXT"),
-      Flag.withDescription("Told in the history (default: by hand)"),
-      Flag.withDefault("by hand")
-    ),
-    by: byFlag
-  },
-  Effect.fnUntraced(function* ({ by, name: { id, tenant }, reason }) {
-    const stored = yield* disableEndpoint({ tenant, endpoint: id }, reason, by).pipe(
-      Effect.provide(connected)
-    )
-    const now = yield* Clock.currentTimeMillis
-    yield* report(
-      { ...endpointJson(stored, false), changed: stored.changed },
-      stored.changed
-        ? `${tenant}/${id} is disabled: it gets no events, and what waits for it ends as dead letters`
-        : `${tenant}/${id} is so already: ${stateText(stored.endpoint, now)}`
-    )
-  })
-).pipe(Command.withDescription("Take an endpoint out of service"))
 
 /**
  * Asks for confirmation on a terminal. Without one, the answer is yes: a program that runs the
@@ -164,15 +108,12 @@ const agreed = Effect.fnUntraced(function* (question: string) {
 const remove = Command.make(
   "remove",
   { name: endpointArgument, yes: isSet("yes", "Do not ask"), by: byFlag },
-  Effect.fnUntraced(function* ({ by, name: { id, tenant }, yes }) {
-    const label = `${tenant}/${id}`
+  Effect.fnUntraced(function* ({ by, name, yes }) {
+    const label = endpointLabel(name)
     const question = `Remove ${label}? What waits for it ends as dead letters.`
     if (!yes && !(yield* agreed(question))) return yield* remark(`${label} stays`)
-    yield* removeEndpoint(tenant, id, by).pipe(Effect.provide(connected))
-    yield* report(
-      { tenant, id, removed: true },
-      `${label} is removed; what waits for it ends as dead letters`
-    )
+    const removed = yield* removeEndpoint(name, by).pipe(Effect.provide(connected))
+    yield* report(removed, `${label} is removed; what waits for it ends as dead letters`)
   })
 ).pipe(Command.withDescription("Remove an endpoint"))
 

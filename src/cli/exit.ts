@@ -2,6 +2,9 @@ import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
 import { BrokerError } from "../broker/connection.ts"
 import { isUnanswered } from "../broker/until-answered.ts"
+import { EventNotStored } from "../operations/events/publish-event.ts"
+import { Invalid } from "../operations/problem.ts"
+import { flagProblems, withFlags } from "./flag-problems.ts"
 import { OutputClosed } from "./stdout.ts"
 
 /** How the process exits: its exit code, and its message on stderr. */
@@ -13,9 +16,17 @@ export interface Ending {
 
 const streamNotFound = 10059
 
-/** Returns the error's message. If a stream is missing, it says what to do. */
+/**
+ * Returns the error's message. Problems of an operation's input name the flags. If a stream is
+ * missing, it says what to do.
+ */
 const messageOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
+  if (error instanceof Invalid) return flagProblems(error.problems).join("; ")
+  if (error instanceof EventNotStored)
+    return error.reason === "no-stream"
+      ? `${error.message}, or name the installation with --prefix and --events`
+      : withFlags(error.message)
   if (!(error instanceof BrokerError)) return error.message
   if (error.code === streamNotFound)
     return `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix`

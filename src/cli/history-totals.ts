@@ -1,9 +1,8 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { Period } from "../history/fold/totals.ts"
-import type { PeriodTotals } from "../history/totals.ts"
-import { readTotals } from "../history/totals.ts"
-import { countText, percentText, shareOf } from "./number-format.ts"
+import type { PeriodTotals } from "../operations/history/period-totals.ts"
+import { sumUpHistory } from "../operations/history/period-totals.ts"
+import { countText, percentText } from "../operations/text/number-format.ts"
 import type { ReadSoFar } from "./reading-progress.ts"
 import { clearProgress, showingProgress } from "./reading-progress.ts"
 import { connected, petrel } from "./root-command.ts"
@@ -15,7 +14,7 @@ import { remark } from "./terminal.ts"
 /** Number of text columns, before the columns of numbers. */
 const texts = 2
 
-const headings = (by: Period) => [
+const headings = (by: PeriodTotals["by"]) => [
   `${by} (UTC)`,
   "tenant",
   "events",
@@ -27,49 +26,22 @@ const headings = (by: Period) => [
   "mean attempts"
 ]
 
-const endedIn = ({ totals: { deadLettered, delivered } }: PeriodTotals): number =>
-  deadLettered + delivered
-
-/**
- * Returns the average attempts of the ended deliveries, to two decimals; undefined if none ended.
- */
-const meanAttempts = (one: PeriodTotals): number | undefined =>
-  endedIn(one) === 0
-    ? undefined
-    : Math.round((100 * one.totals.attemptsOfEnded) / endedIn(one)) / 100
-
-const jsonOf = (by: Period) => (one: PeriodTotals) => {
-  const { attemptsFailed, attemptsOfEnded: _, begun, delivered, events, ...rest } = one.totals
-  return {
-    begins: one.begins,
-    by,
-    tenant: one.tenant,
-    events,
-    begun,
-    delivered,
-    ...rest,
-    attempts: delivered + attemptsFailed,
-    successRate: shareOf(delivered, endedIn(one)),
-    meanAttempts: meanAttempts(one) ?? null
-  }
-}
-
-const beginningText = (begins: number, by: Period): string =>
+const beginningText = (begins: number, by: PeriodTotals["by"]): string =>
   new Date(begins).toISOString().slice(0, by === "day" ? 10 : 16)
 
-const rowOf = (by: Period) => (one: PeriodTotals) => {
-  const { attemptsFailed, deadLettered, delivered, events, retries } = one.totals
-  const ended = endedIn(one)
+const rowOf = (one: PeriodTotals): ReadonlyArray<string> => {
+  const { attempts, begins, by, deadLettered, delivered, events, meanAttempts, retries } = one
+  const ended = deadLettered + delivered
   return [
-    beginningText(one.begins, by).replace("T", " "),
+    beginningText(begins, by).replace("T", " "),
     one.tenant,
     countText(events),
     countText(delivered),
     countText(deadLettered),
-    countText(delivered + attemptsFailed),
+    countText(attempts),
     countText(retries),
     ended === 0 ? "-" : percentText(delivered, ended),
-    meanAttempts(one)?.toFixed(2) ?? "-"
+    meanAttempts?.toFixed(2) ?? "-"
   ]
 }
 
@@ -95,12 +67,12 @@ export const historyTotals = Command.make(
     const give = Effect.fnUntraced(function* (complete: ReadonlyArray<PeriodTotals>) {
       isEmpty = false
       const lines = json
-        ? complete.map((one) => JSON.stringify(jsonOf(by)(one)))
-        : table.lines(complete.map(rowOf(by)))
+        ? complete.map((one) => JSON.stringify(one))
+        : table.lines(complete.map(rowOf))
       yield* clearProgress
       yield* print(lines.join("\n"))
     })
-    const work = readTotals(query, give, (now) => {
+    const work = sumUpHistory(query, give, (now) => {
       read = now
     })
     yield* showingProgress(work, () => read).pipe(Effect.provide(connected))

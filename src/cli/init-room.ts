@@ -11,7 +11,7 @@ import {
   sharesBeside
 } from "../broker/room.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
-import { bytesText } from "./bytes.ts"
+import { bytesText } from "../operations/text/bytes.ts"
 
 /** The changes of the streams, and the sizes that were chosen, in words. */
 export interface Made {

@@ -2,10 +2,10 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import { spanText } from "../history/span.ts"
+import { durationText } from "../operations/text/time.ts"
 import { ladder, totalTime } from "../policy/ladder.ts"
 import type { Preset } from "../policy/presets.ts"
 import { presets as all, findPreset, UnknownPreset } from "../policy/presets.ts"
-import { durationText, withWords } from "./duration.ts"
 import { petrel } from "./root-command.ts"
 import { print } from "./stdout.ts"
 
@@ -15,7 +15,7 @@ const encode = Schema.encodeSync(RetryPolicy)
 const presetJson = ({ name, policy, source }: Preset): object => ({
   name,
   source,
-  policy: withWords(encode(policy)),
+  policy: encode(policy),
   ladderMs: ladder(policy),
   totalMs: totalTime(policy)
 })

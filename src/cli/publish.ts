@@ -1,61 +1,31 @@
-import { Effect, Option, Random, Result } from "effect"
+import { Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Broker } from "../broker/connection.ts"
-import type { PublishError } from "../broker/publisher.ts"
-import { bytesText } from "./bytes.ts"
+import { checkEvent } from "../operations/events/new-event.ts"
+import { publishEvent } from "../operations/events/publish-event.ts"
 import { repeated } from "./endpoint-flags.ts"
-import type { Publication } from "./publication.ts"
-import { publication } from "./publication.ts"
-import { Refused, refusal } from "./refused.ts"
+import { flagProblems } from "./flag-problems.ts"
+import { refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 import { readStdin } from "./stdin.ts"
 
 /** No broker accepts larger messages, whatever its configuration. */
 const maxBodyBytes = 64 * 1024 * 1024
 
-const makeId = Effect.gen(function* () {
-  const digits = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
-    number.toString(16).padStart(8, "0")
-  )
-  return `evt_${yield* digits}${yield* digits}${yield* digits}`
-})
-
-const tooLarge = 10054
-/**
- * JetStream error code: the stream cannot store the message. For streams created by `init`: it is
- * full.
- */
-const notStored = 10077
-
-/** Returns what the publisher can do about an event that was not stored, or may not have been. */
-const explained = Effect.fnUntraced(function* (
-  error: PublishError,
-  { id }: Publication,
-  bytes: number
-) {
-  const { connection, jsm, names } = yield* Broker
-  if (error.reason === "timeout")
-    return new Refused({
-      message: `the broker did not say within 5 s that it has the event, and it may have it: publish it again with --id ${id}, which cannot store it twice`
-    })
-  if (error.reason === "no-stream")
-    return new Refused({
-      message: `no stream on this broker takes ${error.subject}: run \`petrel init\`, or name the installation with --prefix and --events`
-    })
-  if (error.code === notStored)
-    return new Refused({
-      message: `${names.events} does not store the event (${error.detail}): \`petrel status\` says when there is room again; publish it again then with --id ${id}`
-    })
-  const most = connection.info?.max_payload ?? Number.POSITIVE_INFINITY
-  if (error.code !== tooLarge && bytes < most) return new Refused({ message: error.message })
-  const limit = yield* Effect.tryPromise(() => jsm.streams.info(names.events)).pipe(
-    Effect.map(({ config }) => config.max_msg_size ?? most),
-    Effect.orElseSucceed(() => most)
-  )
-  return new Refused({
-    message: `the event's ${bytesText(bytes)} and its headers are more than the ${bytesText(limit)} that ${names.events} takes: send a link to the data instead, or raise the broker's max_payload (${bytesText(most)}) and run \`petrel init\``
-  })
-})
+/** Parses `name: value` lines. Returns the headers, and the problems of those that are none. */
+const readHeaders = (lines: ReadonlyArray<string>) => {
+  const headers = new Map<string, string>()
+  const problems: Array<string> = []
+  for (const line of lines) {
+    const colon = line.indexOf(":")
+    const name = line.slice(0, Math.max(colon, 0)).trim().toLowerCase()
+    const value = line.slice(colon + 1).trim()
+    if (name === "" || /\p{Cc}/u.test(line))
+      problems.push(`--header ${JSON.stringify(line)} must be 'name: value'`)
+    else if (headers.has(name)) problems.push(`--header ${JSON.stringify(name)} was given twice`)
+    else headers.set(name, value)
+  }
+  return { headers: Object.fromEntries(headers), problems }
+}
 
 const maybe = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(
@@ -86,43 +56,32 @@ export const publish = Command.make(
     ),
     header: repeated("header", "'NAME: VALUE'", "Such as a traceparent; may be repeated")
   },
-  Effect.fnUntraced(function* ({ body, ...flags }) {
-    const checked = publication(flags, yield* makeId)
-    if (Result.isFailure(checked)) return yield* refusal(checked.failure)
-    const event = checked.success
+  Effect.fnUntraced(function* ({ body, header, ...flags }) {
+    const { headers, problems } = readHeaders(header)
+    const event = { ...flags, headers }
+    const checked = checkEvent(event, "")
+    if (problems.length > 0 || Result.isFailure(checked))
+      return yield* refusal([
+        ...(Result.isFailure(checked)
+          ? flagProblems(checked.failure, { tenant: "TENANT", type: "TYPE" })
+          : []),
+        ...problems
+      ])
     const bytes = body === "-" ? yield* readStdin(maxBodyBytes) : Buffer.from(body, "utf8")
-    if (event.unsent.length > 0)
-      yield* Effect.logWarning(
-        `${event.unsent.join(", ")}: kept with the event, but receivers get only content-type, traceparent and tracestate`
-      )
-    const { ack, isDirect } = yield* Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
-      const subject = `${names.eventRoot}.${event.tenant}.${event.type}`
-      const ack = yield* publisher
-        .publish(subject, bytes, event.headers)
-        .pipe(
-          Effect.catch((error) =>
-            Effect.flatMap(explained(error, event, bytes.length), Effect.fail)
-          )
-        )
-      return { ack, isDirect: ack.stream === names.events }
-    }).pipe(Effect.provide(connected))
-    if (ack.duplicate)
-      yield* Effect.logWarning(
-        `the broker has an event of this id already, stored as ${ack.seq}: nothing new was published`,
-        { id: event.id }
-      )
-    yield* report(
-      {
-        id: event.id,
-        tenant: event.tenant,
-        type: event.type,
-        // In a stream that EVENTS is sourced from, the sequence differs from the event's.
-        ...(isDirect ? { seq: ack.seq } : {}),
-        duplicate: ack.duplicate
-      },
-      event.id
+    const { unsent, ...published } = yield* publishEvent(event, bytes).pipe(
+      Effect.provide(connected)
     )
+    if (unsent.length > 0)
+      yield* Effect.logWarning(
+        `${unsent.join(", ")}: kept with the event, but receivers get only content-type, traceparent and tracestate`
+      )
+    const { duplicate, id, seq } = published
+    if (duplicate)
+      yield* Effect.logWarning(
+        `the broker has an event of this id already${seq === undefined ? "" : `, stored as ${seq}`}: nothing new was published`,
+        { id }
+      )
+    yield* report(published, id)
   })
 ).pipe(
   Command.withDescription("Publish an event"),

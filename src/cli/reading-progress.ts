@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { countText } from "./number-format.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { barLine } from "./repartition-bar.ts"
 import { cutTo } from "./screen.ts"
 import { remark } from "./terminal.ts"

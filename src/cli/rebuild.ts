@@ -16,7 +16,7 @@ import { afterEndpointFact, healthFrom, newEndpoint } from "../history/fold/endp
 import type { Difference } from "../history/fold/health-difference.ts"
 import { completed, differencesOf } from "../history/fold/health-difference.ts"
 import { plainText } from "../history/line.ts"
-import { plural } from "./number-format.ts"
+import { plural } from "../operations/text/number-format.ts"
 import { Refused } from "./refused.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { remark } from "./terminal.ts"

@@ -1,4 +1,4 @@
-import { countText } from "./number-format.ts"
+import { countText } from "../operations/text/number-format.ts"
 import { makeBar } from "./repartition-bar.ts"
 import { visible } from "./visible.ts"
 

@@ -1,175 +1,106 @@
-import { createHash } from "node:crypto"
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { isToken } from "../domain/token.ts"
-import { getEndpoint } from "../endpoints/endpoint-store.ts"
-import type { Replay, ReplayOptions } from "../operations/rounds/replay.ts"
-import type { StartedRound } from "../operations/rounds/round.ts"
+import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
+import { Invalid } from "../operations/problem.ts"
+import type { Replayed, ReplayPlan, ReplaySelection } from "../operations/replays/replay-events.ts"
+import type { ReplayRequest } from "../operations/replays/replay-request.ts"
+import { replayIdProblem, replayProblems } from "../operations/replays/replay-request.ts"
+import type { RoundCounts } from "../operations/rounds/round.ts"
+import { countText, plural } from "../operations/text/number-format.ts"
 import { byFlag } from "./asked-by.ts"
 import { isSet } from "./endpoint-flags.ts"
-import { countText, plural } from "./number-format.ts"
-import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { typesFlag } from "./replay-types.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
-import type { EndpointName, GivenTime } from "./selection.ts"
 import { endpointNameFlag, givenTimeFlag } from "./selection.ts"
-import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
 
 /** Maximum number of types that are listed by name. */
 const named = 15
 
-interface Asked {
-  readonly to: EndpointName
-  readonly types: ReadonlyArray<string> | undefined
-  readonly since: GivenTime | undefined
-  readonly until: GivenTime | undefined
-  readonly skipped: boolean
-  readonly onlyMissing: boolean
-  readonly id: string | undefined
-  readonly by: string
-}
-
 /** Imported on demand: other commands do not need the engine. */
-const engine = Effect.promise(() => import("../operations/rounds/replay.ts"))
-
-/** Identifies a replay by its literal arguments: `1h` is not resolved to a time. */
-const fingerprint = ({ onlyMissing, since, skipped, to, types, until }: Asked): string =>
-  createHash("sha256")
-    .update(
-      JSON.stringify([
-        to.tenant,
-        to.id,
-        types?.toSorted(),
-        since?.text.trim(),
-        until?.text.trim(),
-        skipped,
-        onlyMissing
-      ])
-    )
-    .digest("hex")
-    .slice(0, 10)
+const operation = Effect.promise(() => import("../operations/replays/replay-events.ts"))
 
 const eventsText = (count: number): string => plural(count, "event")
 
-const check = Effect.fnUntraced(function* ({ since, until }: Asked, now: number) {
-  if (since !== undefined && until !== undefined && since.at > until.at)
-    return yield* new Refused({ message: "--since is later than --until: nothing lies between" })
-  if (since !== undefined && since.at > now)
-    return yield* new Refused({ message: "--since is in the future: there are no events yet" })
-})
-
-/** Fails if the endpoint accepts no deliveries. */
-const refuseUnfit = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
-  const { endpoint } = yield* getEndpoint(tenant, id)
-  if (endpoint.disabled !== undefined)
-    return yield* new Refused({
-      message: `${tenant}/${id} is disabled and takes nothing: put it back to work first, with \`petrel endpoint enable ${tenant}/${id}\``
-    })
-})
-
-/** Returns the endpoint's subscribed types; empty if it does not exist. */
-const typesOf = ({ id, tenant }: EndpointName) =>
-  getEndpoint(tenant, id).pipe(
-    Effect.map(({ endpoint }) => endpoint.types),
-    Effect.catchTags({
-      EndpointNotFound: () => Effect.succeed([]),
-      EndpointUnreadable: () => Effect.succeed([])
-    })
-  )
-
 /** Returns why selected events are not sent, one sentence each. */
-const leftTexts = ({ before, delivered, open, unrouted }: Replay): ReadonlyArray<string> => [
+const leftTexts = ({
+  before,
+  delivered,
+  underWay,
+  unrouted
+}: ReplaySelection): ReadonlyArray<string> => [
   ...(before === 0 ? [] : [`${countText(before)} left out: sent by this replay before`]),
   ...(delivered === 0 ? [] : [`${countText(delivered)} left out: the endpoint has taken them`]),
-  ...(open === 0 ? [] : [`${countText(open)} left out: on their way there already`]),
+  ...(underWay === 0 ? [] : [`${countText(underWay)} left out: on their way there already`]),
   ...(unrouted === 0 ? [] : [`${countText(unrouted)} left out: workers are still to route them`])
 ]
 
-const told = ({ before, delivered, open, record, unrouted }: Replay) => ({
-  id: record.id,
-  since: record.since,
-  until: record.until,
-  before,
-  delivered,
-  underWay: open,
-  unrouted
-})
-
-const plan = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
-  const { countTypes, planReplay } = yield* engine
-  yield* refuseUnfit(asked.to)
-  const replay = yield* planReplay(options)
-  const types = countTypes(replay.events)
-  const { json } = yield* petrel
-  if (json)
-    return yield* print(
-      JSON.stringify({
-        event: "planned",
-        ...told(replay),
-        replay: replay.events.length,
-        types: Object.fromEntries(types)
-      })
-    )
-  const { id, tenant } = asked.to
-  const width = screenWidth()
+const planLines = (plan: ReplayPlan, label: string): ReadonlyArray<string> => {
+  const types = Object.entries(plan.types)
   const more = types.slice(named)
   const rest = more.reduce((sum, [, count]) => sum + count, 0)
   const rows = types.slice(0, named)
-  const figures = Math.max(0, ...rows.map(([, count]) => countText(count).length))
-  yield* print(`would send ${eventsText(replay.events.length)} to ${tenant}/${id}`)
-  for (const [type, count] of rows)
-    yield* print(cutTo(width, `  ${countText(count).padStart(figures)}  ${type}`))
-  if (rest > 0) yield* print(`  and ${countText(rest)} of ${plural(more.length, "more type")}`)
-  for (const line of leftTexts(replay)) yield* print(line)
+  const digits = Math.max(0, ...rows.map(([, count]) => countText(count).length))
+  return [
+    `would send ${eventsText(plan.replay)} to ${label}`,
+    ...rows.map(([type, count]) =>
+      cutTo(screenWidth(), `  ${countText(count).padStart(digits)}  ${type}`)
+    ),
+    ...(rest > 0 ? [`  and ${countText(rest)} of ${plural(more.length, "more type")}`] : []),
+    ...leftTexts(plan)
+  ]
+}
+
+const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
+  const { previewReplay } = yield* operation
+  const plan = yield* previewReplay(request, by)
+  yield* report(
+    { event: "planned", ...plan },
+    planLines(plan, endpointLabel(request.to)).join("\n")
+  )
 })
 
-const brokenOff = (
-  counts: Readonly<Record<StartedRound, number>>,
-  total: number,
-  id: string
-): string => {
+const brokenOff = (counts: RoundCounts, total: number, id: string): string => {
   const sent = counts.begun + counts.finished + counts.before
   return `stopped after ${countText(sent)} of ${countText(total)}: run the same command again and replay ${id} goes on`
 }
 
-const run = Effect.fnUntraced(function* (asked: Asked, options: ReplayOptions) {
+const doneText = (done: Replayed, label: string): string => {
+  const { gone, id, replayed } = done
+  return [
+    replayed === 0
+      ? `there is nothing to send to ${label}`
+      : `${eventsText(replayed)} sent to ${label} (replay ${id}): \`petrel history --endpoint ${label}\` shows what comes of ${replayed === 1 ? "it" : "them"}`,
+    ...leftTexts(done),
+    ...(gone === 0 ? [] : [`${countText(gone)} left out: too old and not kept any more`])
+  ].join("\n")
+}
+
+const send = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
   const { json } = yield* petrel
-  const { id, tenant } = asked.to
-  const { openReplay } = yield* engine
+  const label = endpointLabel(request.to)
+  const { startReplay } = yield* operation
   const progress = makeProgress(json)
-  const held = (waiting: number) => progress.held(`${tenant}/${id}`, waiting)
-  const replay = yield* openReplay({ ...options, held })
-  const total = replay.count
-  const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
-  const stopped = Effect.suspend(() => remark(brokenOff(counts, total, replay.record.id)))
-  progress.total(total)
-  yield* replay
-    .begin((begun) => {
-      counts[begun]++
-      progress.advance()
-    })
-    .pipe(
-      Effect.ensuring(Effect.sync(progress.clear)),
-      Effect.onInterrupt(() => stopped),
-      Effect.tapError(() => stopped)
-    )
-  if (replay.unfit !== undefined) yield* refuseUnfit(asked.to)
-  const sent = counts.begun + counts.finished
-  const gone =
-    counts.gone === 0 ? [] : [`${countText(counts.gone)} left out: too old and not kept any more`]
-  yield* report(
-    { event: "done", ...told(replay), replayed: sent, gone: counts.gone },
-    [
-      sent === 0
-        ? `there is nothing to send to ${tenant}/${id}`
-        : `${eventsText(sent)} sent to ${tenant}/${id} (replay ${replay.record.id}): \`petrel history --endpoint ${tenant}/${id}\` shows what comes of ${sent === 1 ? "it" : "them"}`,
-      ...leftTexts(replay),
-      ...gone
-    ].join("\n")
+  const held = (waiting: number) => progress.held(label, waiting)
+  const { count, id, run } = yield* startReplay(request, { by, held })
+  let counts: RoundCounts = { begun: 0, finished: 0, before: 0, gone: 0 }
+  const stopped = Effect.suspend(() =>
+    Object.values(counts).reduce((sum, n) => sum + n, 0) < count
+      ? remark(brokenOff(counts, count, id))
+      : Effect.void
   )
+  progress.total(count)
+  const done = yield* run((now) => {
+    counts = now
+    progress.advance()
+  }).pipe(
+    Effect.ensuring(Effect.sync(progress.clear)),
+    Effect.onInterrupt(() => stopped),
+    Effect.tapError(() => stopped)
+  )
+  yield* report({ event: "done", ...done }, doneText(done, label))
 })
 
 /** Sends old events to one endpoint, again or for the first time. */
@@ -188,8 +119,8 @@ export const replay = Command.make(
         "Of this replay: the same again goes on with it (default: made from the other flags)"
       ),
       Flag.filterMap(
-        (text) => (isToken(text) && text.length <= 40 ? Option.some(text) : Option.none()),
-        () => "must be 1 to 40 letters, digits, - or _"
+        (text) => (replayIdProblem(text) === undefined ? Option.some(text) : Option.none()),
+        (text) => replayIdProblem(text) ?? ""
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
@@ -197,27 +128,17 @@ export const replay = Command.make(
     by: byFlag,
     dryRun: isSet("dry-run", "Say how many there are of each type, and send none")
   },
-  Effect.fnUntraced(function* ({ dryRun, ...asked }) {
-    const now = yield* Clock.currentTimeMillis
-    yield* check(asked, now)
-    const print = fingerprint(asked)
-    yield* Effect.gen(function* () {
-      const wanted = asked.types ?? (asked.skipped ? [">"] : yield* typesOf(asked.to))
-      const options: ReplayOptions = {
-        tenant: asked.to.tenant,
-        endpoint: asked.to.id,
-        name: asked.id ?? print,
-        asked: print,
-        by: asked.by,
-        types: wanted,
-        since: asked.since?.at ?? 0,
-        until: asked.until?.at ?? now,
-        skipped: asked.skipped,
-        onlyMissing: asked.onlyMissing,
-        mayFollow: asked.skipped || asked.onlyMissing
-      }
-      yield* dryRun ? plan(asked, options) : run(asked, options)
-    }).pipe(Effect.provide(connected))
+  Effect.fnUntraced(function* ({ by, dryRun, since, until, ...rest }) {
+    const request = {
+      ...rest,
+      since: since?.at,
+      until: until?.at,
+      // The same command goes on with the same replay: `1h` is not resolved to a time.
+      asked: JSON.stringify([since?.text.trim(), until?.text.trim()])
+    }
+    const problems = replayProblems(request, yield* Clock.currentTimeMillis)
+    if (problems.length > 0) return yield* new Invalid({ problems })
+    yield* (dryRun ? preview(request, by) : send(request, by)).pipe(Effect.provide(connected))
   })
 ).pipe(
   Command.withDescription(

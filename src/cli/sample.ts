@@ -13,7 +13,7 @@ import {
   listEndpoints
 } from "../endpoints/endpoint-store.ts"
 import { generateSecret } from "../endpoints/signing.ts"
-import { blankEndpoint } from "./endpoint-change.ts"
+import { blankEndpoint } from "../operations/endpoints/endpoint-change.ts"
 import { Refused } from "./refused.ts"
 
 /** The endpoint that `petrel dev` creates on an empty store as a demonstration. */

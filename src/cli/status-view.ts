@@ -1,14 +1,12 @@
 import { styleText } from "node:util"
-import type { Survey } from "../delivery/introspection/survey.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
+import type { Status } from "../operations/status/status-report.ts"
+import { bytesText } from "../operations/text/bytes.ts"
+import { countText, percentText, plural, rangesText } from "../operations/text/number-format.ts"
+import { moment } from "../operations/text/time.ts"
 import { tallySince } from "../policy/tally.ts"
-import { bytesText } from "./bytes.ts"
-import { moment } from "./endpoint-health.ts"
-import { countText, percentText, plural } from "./number-format.ts"
 import { cutTo, labelled } from "./screen.ts"
-import { newsOf, rangesText } from "./status-news.ts"
-import { copiesOf, lastHourOf, storedBytes, waitingSums } from "./status-sums.ts"
 import { makeTable } from "./table.ts"
 
 export interface ViewOptions {
@@ -21,76 +19,72 @@ export interface ViewOptions {
 
 const unknown = "not known: nobody answers for it"
 
-const known = (count: number | undefined, text: (count: number) => string): string =>
-  count === undefined ? "?" : text(count)
+const known = (count: number | null, text: (count: number) => string): string =>
+  count === null ? "?" : text(count)
 
-const brokerText = (survey: Survey): string => {
-  const { cluster, version } = survey
-  const copies = copiesOf(survey)
-  const where = cluster === undefined ? "" : `, cluster ${plainText(cluster)}`
-  return `nats-server ${version}${where}, ${copies === 1 ? "1 copy" : `${copies} copies`} of each stream; ${bytesText(storedBytes(survey))} stored`
+const brokerText = ({ broker }: Status): string => {
+  const { cluster, replicas, storedBytes, version } = broker
+  const where = cluster === null ? "" : `, cluster ${plainText(cluster)}`
+  return `nats-server ${version}${where}, ${replicas === 1 ? "1 copy" : `${replicas} copies`} of each stream; ${bytesText(storedBytes)} stored`
 }
 
-const eventsText = ({ events: { inRouter, pending, stored } }: Survey): string => {
+const eventsText = ({ events: { inRouter, stored, waitingForRouter } }: Status): string => {
   const behind =
-    pending === undefined || inRouter === undefined
+    waitingForRouter === null || inRouter === null
       ? "? behind the router"
-      : pending + inRouter === 0
+      : waitingForRouter + inRouter === 0
         ? "all routed"
-        : `${countText(pending)} not routed yet, ${countText(inRouter)} being routed or attempted`
+        : `${countText(waitingForRouter)} not routed yet, ${countText(inRouter)} being routed or attempted`
   return `${known(stored, countText)} stored, ${behind}`
 }
 
-const filledText = (bytes: number | undefined, limit: number | undefined): string => {
-  if (bytes === undefined) return "?"
-  return limit === undefined
-    ? bytesText(bytes)
-    : `${percentText(bytes, limit)} of ${bytesText(limit)}`
+const filledText = (bytes: number | null, limit: number | null): string => {
+  if (bytes === null) return "?"
+  return limit === null ? bytesText(bytes) : `${percentText(bytes, limit)} of ${bytesText(limit)}`
 }
 
-const roomText = ({ account, dead, room }: Survey): string => {
-  const { backlogs, events, history, queues } = room
+const roomText = ({ room }: Status): string => {
+  const { account, backlogs, deadLetters, events, history, queues } = room
   const streams = [
-    `events ${filledText(events.bytes, events.limit)}`,
-    `history ${filledText(history.bytes, history.limit)}`,
-    `dead ${filledText(dead.bytes, dead.limit)}`,
-    `queues ${filledText(queues, undefined)}`,
-    `backlogs ${filledText(backlogs, undefined)}`
+    `events ${filledText(events.bytes, events.limitBytes)}`,
+    `history ${filledText(history.bytes, history.limitBytes)}`,
+    `dead ${filledText(deadLetters.bytes, deadLetters.limitBytes)}`,
+    `queues ${filledText(queues.bytes, null)}`,
+    `backlogs ${filledText(backlogs.bytes, null)}`
   ]
   const whole =
-    account === undefined
-      ? "?"
-      : account.limit === undefined
-        ? "unknown, the account has no limit"
-        : filledText(account.bytes, account.limit)
+    account.bytes !== null && account.limitBytes === null
+      ? "unknown, the account has no limit"
+      : filledText(account.bytes, account.limitBytes)
   return `${streams.join(", ")}; in all ${whole}`
 }
 
-const deliveriesText = (survey: Survey): string => {
-  const waiting = waitingSums(survey)
-  const { all, answering, backlog, backlogs, fresh, ackPending, inFlight } = waiting
-  const { inLine, retries, scheduled } = waiting
-  const of = survey.partitions.length
-  if (all === 0 && inFlight === 0) return "none waits"
+const deliveriesText = ({ deliveries, partitions }: Status): string => {
+  const { backlog, handedOut, inFlight, inLine, partitionsAnswering, retries } = deliveries
+  const count = (number: number | null) => countText(number ?? 0)
+  if (deliveries.waiting === 0 && (inFlight ?? 0) === 0) return "none waits"
+  const backlogs = partitions.reduce((sum, one) => sum + (one.endpointsWithBacklog ?? 0), 0)
   const places = [
-    `${countText(fresh)} new`,
-    answering === 0
-      ? `${countText(ackPending)} in flight or for a retry`
-      : `${countText(retries)} for a retry`,
-    `${countText(scheduled)} scheduled for one`,
-    backlog === 0 ? "none in a backlog" : `${countText(backlog)} in ${plural(backlogs, "backlog")}`
+    `${count(deliveries.new)} new`,
+    retries === null
+      ? `${count(handedOut)} in flight or for a retry`
+      : `${count(retries)} for a retry`,
+    `${count(deliveries.scheduled)} scheduled for one`,
+    backlog === 0 ? "none in a backlog" : `${count(backlog)} in ${plural(backlogs, "backlog")}`
   ]
-  const partly = answering < of ? ` (${answering} of ${of} partitions answer)` : ""
+  const of = partitions.length
+  const partly =
+    partitionsAnswering < of ? ` (${partitionsAnswering} of ${of} partitions answer)` : ""
   const now =
-    answering === 0
+    partitionsAnswering === 0
       ? ""
-      : `; ${countText(inFlight)} in flight, ${countText(inLine)} in line${partly}`
-  return `${countText(all)} wait: ${places.join(", ")}${now}`
+      : `; ${count(inFlight)} in flight, ${count(inLine)} in line${partly}`
+  return `${countText(deliveries.waiting)} wait: ${places.join(", ")}${now}`
 }
 
-const oldestText = ({ at, oldest }: Survey): string => {
-  if (oldest === undefined) return "nothing waits"
-  const { endpoint, place, since, tenant } = oldest
+const oldestText = ({ at, oldestWaiting }: Status): string => {
+  if (oldestWaiting === null) return "nothing waits"
+  const { endpoint, place, since, tenant } = oldestWaiting
   const where =
     place === "schedule"
       ? "for a later retry"
@@ -98,46 +92,40 @@ const oldestText = ({ at, oldest }: Survey): string => {
   return `${plainText(`${tenant}/${endpoint}`)} has waited for ${spanText(at - since)}, ${where}`
 }
 
-const endpointsText = ({ endpoints }: Survey): string => {
-  if (endpoints === undefined) return unknown
+const endpointsText = ({ endpoints }: Status): string => {
+  if (endpoints === null) return unknown
   const { closed, disabled, halfOpen, open, paused, total } = endpoints
   return total === 0
     ? "none: `petrel endpoint add` adds one"
     : `${countText(total)}: ${countText(closed)} closed, ${countText(open)} open, ${countText(halfOpen)} half-open, ${countText(paused)} paused, ${countText(disabled)} disabled`
 }
 
-const lastHourText = (survey: Survey): string => {
-  const hour = lastHourOf(survey)
-  if (hour === undefined) return "not known: no worker answers"
-  const { attempts, delivered, p50 = 0, p95 = 0, since } = hour
+const lastHourText = ({ at, lastHour }: Status): string => {
+  if (lastHour === null) return "not known: no worker answers"
+  const { attempts, delivered, p50Ms, p95Ms, since } = lastHour
   // An owner that has just taken over a partition starts counting at zero.
-  const from =
-    since > tallySince(survey.at) ? `, in part only since ${moment(since, survey.at)}` : ""
+  const from = since > tallySince(at) ? `, in part only since ${moment(since, at)}` : ""
   return attempts === 0
     ? `no attempts${from}`
-    : `${plural(attempts, "attempt")}, ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50)}, p95 ${spanText(p95)}${from}`
+    : `${plural(attempts, "attempt")}, ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms ?? 0)}, p95 ${spanText(p95Ms ?? 0)}${from}`
 }
 
-const deadText = ({ dead: { lastHour, stored } }: Survey): string =>
+const deadText = ({ deadLetters: { lastHour, stored } }: Status): string =>
   `${known(stored, (count) => plural(count, "dead letter"))}, ${known(lastHour, countText)} of the last hour`
 
 const headings = ["worker", "host", "since", "roles", "partitions", "in flight"]
 
-const workerRows = ({
-  at,
-  partitions,
-  workers = []
-}: Survey): ReadonlyArray<ReadonlyArray<string>> =>
-  workers.map(({ heartbeat, id, partitions: owned }) => {
-    const told = partitions.filter(({ owner, told }) => owner === id && told !== undefined)
-    const inFlight = told.reduce((sum, { told }) => sum + (told?.inFlight ?? 0), 0)
+const workerRows = ({ at, partitions, workers }: Status): ReadonlyArray<ReadonlyArray<string>> =>
+  (workers ?? []).map(({ host, leaving, partitions: owned, roles, startedAt, worker }) => {
+    const answering = partitions.filter(({ answers, owner }) => owner === worker && answers)
+    const inFlight = answering.reduce((sum, one) => sum + (one.inFlight ?? 0), 0)
     return [
-      plainText(id),
-      plainText(heartbeat?.host ?? "-"),
-      heartbeat === undefined ? "-" : moment(heartbeat.startedAt, at),
-      heartbeat?.leaving === true ? "stopping" : (heartbeat?.roles.join(",") ?? "gone"),
+      plainText(worker),
+      plainText(host ?? "-"),
+      startedAt === undefined ? "-" : moment(startedAt, at),
+      leaving === true ? "stopping" : (roles?.join(",") ?? "gone"),
       rangesText(owned) || "-",
-      told.length === owned.length ? countText(inFlight) : "?"
+      answering.length === owned.length ? countText(inFlight) : "?"
     ]
   })
 
@@ -146,23 +134,23 @@ const fewest = 2
 
 /** Returns the state of an installation for people, as lines of a screen. */
 export const statusLines = (
-  survey: Survey,
+  status: Status,
   { colour, height, width }: ViewOptions
 ): ReadonlyArray<string> => {
   const row = (label: string, text: string) => labelled(label.padEnd(12), text, width)
   const painted = (style: "red" | "yellow" | "green", lines: ReadonlyArray<string>) =>
     colour ? lines.map((line) => styleText(style, line, { validateStream: false })) : lines
-  const { notices, problems } = newsOf(survey)
+  const { notices, problems } = status
   const above = [
-    ...row("status", `at ${moment(survey.at, survey.at)}`),
-    ...row("broker", brokerText(survey)),
-    ...row("room", roomText(survey)),
-    ...row("events", eventsText(survey)),
-    ...row("deliveries", deliveriesText(survey)),
-    ...row("oldest", oldestText(survey)),
-    ...row("last hour", lastHourText(survey)),
-    ...row("dead", deadText(survey)),
-    ...row("endpoints", endpointsText(survey))
+    ...row("status", `at ${moment(status.at, status.at)}`),
+    ...row("broker", brokerText(status)),
+    ...row("room", roomText(status)),
+    ...row("events", eventsText(status)),
+    ...row("deliveries", deliveriesText(status)),
+    ...row("oldest", oldestText(status)),
+    ...row("last hour", lastHourText(status)),
+    ...row("dead", deadText(status)),
+    ...row("endpoints", endpointsText(status))
   ]
   const below = [
     ...painted(
@@ -175,7 +163,7 @@ export const statusLines = (
     ),
     ...(problems.length + notices.length === 0 ? painted("green", row("all is well", "")) : [])
   ]
-  const rows = workerRows(survey)
+  const rows = workerRows(status)
   const room = height === undefined ? rows.length : height - above.length - below.length - 3
   const shown = rows.slice(0, rows.length <= room ? rows.length : Math.max(fewest, room - 1))
   const hidden = rows.length - shown.length

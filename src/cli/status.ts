@@ -1,36 +1,19 @@
 import { Clock, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { Survey } from "../delivery/introspection/survey.ts"
-import { readSurvey } from "../delivery/introspection/survey.ts"
+import type { Status } from "../operations/status/status-report.ts"
+import { readStatus } from "../operations/status/status-report.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { Refused } from "./refused.ts"
 import { connected, petrel } from "./root-command.ts"
 import { screenHeight, screenWidth } from "./screen.ts"
 import { untilStopped } from "./signals.ts"
-import { statusJson } from "./status-json.ts"
-import { newsOf } from "./status-news.ts"
 import { statusLines } from "./status-view.ts"
 import { clearScreen, print, redraw } from "./stdout.ts"
 import { coloured } from "./terminal.ts"
 
 const pause = "2 seconds"
-/** JetStream's error code while its servers cannot elect a leader. */
-const unavailable = 10008
-
-/** Reads the survey. Fails with what to do if the cluster does not answer at all. */
-const survey = readSurvey.pipe(
-  Effect.catchIf(
-    (error) => error._tag === "BrokerError" && error.code === unavailable,
-    () =>
-      new Refused({
-        message:
-          "the broker's cluster has no leader, so nothing is stored or delivered: more than half of its servers must run"
-      })
-  )
-)
-
-const linesOf = (survey: Survey): ReadonlyArray<string> =>
-  statusLines(survey, { colour: coloured(), width: screenWidth(), height: screenHeight() })
+const linesOf = (found: Status): ReadonlyArray<string> =>
+  statusLines(found, { colour: coloured(), width: screenWidth(), height: screenHeight() })
 
 const clear = Effect.suspend(() => (screenWidth() === undefined ? Effect.void : clearScreen))
 
@@ -40,11 +23,9 @@ const show = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
 
 const watchOnce = Effect.gen(function* () {
   const { json } = yield* petrel
-  yield* survey.pipe(
-    Effect.flatMap((found) =>
-      json ? print(JSON.stringify(statusJson(found))) : show(linesOf(found))
-    ),
-    Effect.catchTag(["BrokerError", "Refused"], ({ message }) =>
+  yield* readStatus.pipe(
+    Effect.flatMap((found) => (json ? print(JSON.stringify(found)) : show(linesOf(found)))),
+    Effect.catchTag(["BrokerError", "NoLeader"], ({ message }) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
         const problem = { code: "broker-silent", text: message }
@@ -80,10 +61,10 @@ export const status = Command.make(
         untilStopped
       )
     }
-    const found = yield* Effect.provide(survey, connected)
-    if (json) yield* print(JSON.stringify(statusJson(found)))
+    const found = yield* Effect.provide(readStatus, connected)
+    if (json) yield* print(JSON.stringify(found))
     else for (const line of linesOf(found)) yield* print(line)
-    const { problems } = newsOf(found)
+    const { problems } = found
     if (check && problems.length > 0)
       return yield* new Refused({ message: problems.map(({ text }) => text).join("; ") })
   })

@@ -1,5 +1,5 @@
 import { Effect, Stdio, Stream } from "effect"
-import { bytesText } from "./bytes.ts"
+import { bytesText } from "../operations/text/bytes.ts"
 import { Refused } from "./refused.ts"
 
 /** Reads standard input as bytes. Fails if there are more than `most`. */

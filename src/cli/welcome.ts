@@ -1,4 +1,4 @@
-import { bytesText } from "./bytes.ts"
+import { bytesText } from "../operations/text/bytes.ts"
 import type { DevToken } from "./dev-token.ts"
 
 /** The texts that `petrel dev` prints about itself. */

@@ -1,13 +1,36 @@
-import { Duration, Schema } from "effect"
+import { Duration, Schema, SchemaGetter } from "effect"
 
 /** Longer durations are mistakes, and exceed the range of the broker's timers. */
 const maxDurationMs = 366 * 24 * 60 * 60 * 1000
+
+const wholeUnits = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000]
+] as const
+
+/** Returns `90 seconds` for `90000 millis`, as Effect encodes it: the largest unit that divides it. */
+const inWords = (encoded: string): string => {
+  const ms = Number(/^(\d+) millis$/.exec(encoded)?.[1] ?? Number.NaN)
+  const [name, size] = wholeUnits.find(([, size]) => ms >= size && ms % size === 0) ?? []
+  if (name === undefined || size === undefined) return encoded
+  const count = ms / size
+  return `${count} ${name}${count === 1 ? "" : "s"}`
+}
+
+const DurationInWords = Schema.String.pipe(
+  Schema.decodeTo(Schema.DurationFromString, {
+    decode: SchemaGetter.passthrough(),
+    encode: SchemaGetter.transform(inWords)
+  })
+)
 
 /**
  * A duration as people write it ("30 seconds", "1 hour"), from 1 ms to 366 days. Decodes to a
  * Duration and encodes to such a string.
  */
-export const PositiveDuration = Schema.DurationFromString.check(
+export const PositiveDuration = DurationInWords.check(
   Schema.makeFilter((duration: Duration.Duration) =>
     Duration.toMillis(duration) >= 1 && Duration.toMillis(duration) <= maxDurationMs
       ? undefined

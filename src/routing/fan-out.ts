@@ -88,8 +88,11 @@ export interface FanOutCallbacks {
   readonly onComplete: () => void
   /** Called when the recovery path must continue, with the progress so far. */
   readonly onFallback: (routingProgress: RoutingProgress) => void
-  /** Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows. */
-  readonly onSlow: () => void
+  /**
+   * Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows, with
+   * the number of deliveries that are not stored and have not ended.
+   */
+  readonly onSlow: (remaining: number) => void
 }
 
 /** What the fan-outs of all events share. */
@@ -158,13 +161,14 @@ class FanOut implements TimedEvent {
 
   becameSlow(): void {
     const { planCommit } = this.#routed
+    const unbegun = planCommit.plan.endpoints.length - this.#next
     this.#isYoung = false
     this.#lasting = this.#attempting
     if (!planCommit.isCommitted)
       this.#tells = timers.every(planCommitDelayMs, () =>
         this.#work.step(() => planCommit.commit())
       )
-    this.#then.onSlow()
+    this.#then.onSlow(this.#attempting + this.#storing + unbegun)
     this.#work.step(() => this.advance())
   }
 

@@ -42,7 +42,7 @@ export interface RouteOptions {
 
 /** Callbacks of one event's fast path. */
 export interface RouteCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> {
-  /** Called with the number of deliveries of the event that are handled at the same time. */
+  /** Called with the number of deliveries of the event. */
   readonly goesTo: (deliveries: number) => void
 }
 
@@ -303,7 +303,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const event = eventOf(message, header, subject)
       const { keys, plan } = nextPart(event, route, 0, "", partSize(publisher.outbound.largest))
       if (!plan.last) return fromStart()
-      goesTo(Math.min(plan.endpoints.length, maxConcurrentStores))
+      goesTo(plan.endpoints.length)
       const planCommit = new PlanCommit(plans, event, plan, clock.currentTimeMillisUnsafe(), began)
       const onComplete = () => {
         acknowledge(message)

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { AlertBook } from "../../src/alerts/alert-book.ts"
 import { thresholdsFrom } from "../../src/alerts/thresholds.ts"
-import { blankEndpoint } from "../../src/cli/endpoint-change.ts"
 import { untried } from "../../src/domain/delivery.ts"
+import { blankEndpoint } from "../../src/operations/endpoints/endpoint-change.ts"
 
 const minute = 60_000
 const start = 1_000_000 * minute

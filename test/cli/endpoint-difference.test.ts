@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { differenceTexts } from "../../src/cli/endpoint-difference.ts"
-import type { SettingDifference } from "../../src/domain/configuration-difference.ts"
+import type { Difference } from "../../src/operations/endpoints/endpoint-story.ts"
 
 const now = new Date(2026, 2, 4, 10, 30).getTime()
 const later = new Date(2026, 2, 4, 11, 30).getTime()
@@ -8,7 +8,7 @@ const old = { createdAt: 1 }
 const newer = { createdAt: 2 }
 
 describe("what differs between two configurations", () => {
-  it.each<readonly [SettingDifference, said: string]>([
+  it.each<readonly [Difference, said: string]>([
     [{ setting: "secrets", from: [], to: [newer] }, "secret made"],
     [
       { setting: "secrets", from: [old], to: [newer, { ...old, until: later }] },
@@ -22,9 +22,9 @@ describe("what differs between two configurations", () => {
     [{ setting: "adapt", to: true }, "adapt off → on"],
     [{ setting: "contact", from: "ana", to: "bo\u001b[2J" }, "contact ana → bo [2J"],
     [{ setting: "signatureHeader", to: "x-sign" }, "signature-header default → x-sign"],
-    [{ setting: "circuit.coolDown", from: "60000 millis" }, "circuit.cool-down 1 minute → default"],
+    [{ setting: "circuit.coolDown", from: "1 minute" }, "circuit.cool-down 1 minute → default"],
     [
-      { setting: "circuit.rate", from: "none", to: { percent: 5, of: 9, over: "60000 millis" } },
+      { setting: "circuit.rate", from: "none", to: { percent: 5, of: 9, over: "1 minute" } },
       'circuit.rate none → {"percent":5,"of":9,"over":"1 minute"}'
     ],
     [

@@ -1,17 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { blankEndpoint } from "../../src/cli/endpoint-change.ts"
-import { circuitJson, healthRows } from "../../src/cli/endpoint-health.ts"
+import { healthRows } from "../../src/cli/endpoint-health.ts"
 import { listRow } from "../../src/cli/endpoint-view.ts"
 import type { Endpoint } from "../../src/domain/endpoint.ts"
 import type { Health } from "../../src/domain/health.ts"
 import { healthy } from "../../src/domain/health.ts"
+import { activityView } from "../../src/operations/endpoints/activity-view.ts"
+import { blankEndpoint } from "../../src/operations/endpoints/endpoint-change.ts"
+import { endpointHealthView } from "../../src/operations/endpoints/endpoint-view.ts"
 
 const at = (time: string) => new Date(`2026-06-03T${time}`).getTime()
 const now = at("10:32:00")
 const endpoint: Endpoint = blankEndpoint({ tenant: "acme", id: "hook" }, "g", now)
+const viewOf = (health: Health, changes: Partial<Endpoint> = {}) =>
+  endpointHealthView({ endpoint: { ...endpoint, ...changes }, revision: 1 }, health)
 const rows = (health: Health, changes: Partial<Endpoint> = {}) =>
-  Object.fromEntries(healthRows({ ...endpoint, ...changes }, health, now))
+  Object.fromEntries(healthRows(viewOf(health, changes), now))
 
 const open: Health = {
   ...healthy("g"),
@@ -91,42 +95,19 @@ describe("how an endpoint fares, for people", () => {
   })
 
   it("is one word in a list", () => {
+    const idle = activityView({
+      partition: 0,
+      owner: undefined,
+      told: undefined,
+      waiting: { queue: 0, schedules: 0, backlog: 0 }
+    })
     const word = (health: Health, changes: Partial<Endpoint> = {}) =>
-      listRow({ endpoint: { ...endpoint, ...changes }, revision: 1 }, health, undefined)[1]
+      listRow({ ...viewOf(health, changes), ...idle })[1]
     const paused = { paused: { at: 0, by: "cli" } }
     const disabled = { disabled: { at: 0, by: "cli", reason: "gone" } }
     assert.deepStrictEqual(
       [word(healthy("g")), word(open), word(open, paused), word(open, { ...paused, ...disabled })],
       ["enabled", "open", "paused", "disabled"]
     )
-  })
-})
-
-describe("a circuit as JSON", () => {
-  const settings = {
-    failures: 5,
-    rate: { percent: 50, of: 20, over: "1 minute" },
-    coolDown: "30 seconds",
-    maxCoolDown: "15 minutes",
-    successes: 2,
-    onOpen: "backlog",
-    giveUpAfter: "5 days",
-    permanentFailures: 100
-  }
-
-  it("is what --circuit takes, in full", () => {
-    assert.deepStrictEqual(circuitJson(endpoint, undefined), settings)
-  })
-
-  it("has its state beside the settings where that is known", () => {
-    assert.deepStrictEqual(circuitJson(endpoint, healthy("g")), { ...settings, state: "closed" })
-    assert.deepStrictEqual(circuitJson(endpoint, open), {
-      ...settings,
-      state: "open",
-      since: at("10:30:00"),
-      nextProbeAt: at("10:32:30"),
-      lastProbe: "e.hook",
-      why: "the probe failed: 503"
-    })
   })
 })

@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Schema } from "effect"
-import { bytesText, readBytes } from "../../src/cli/bytes.ts"
-import { readDuration, withWords } from "../../src/cli/duration.ts"
-import { RetryPolicy } from "../../src/domain/retry-policy.ts"
+import { Duration } from "effect"
+import { readDuration } from "../../src/cli/duration.ts"
+import { bytesText, readBytes } from "../../src/operations/text/bytes.ts"
 
 describe("a length of time on the command line", () => {
   it.each([
@@ -21,23 +20,6 @@ describe("a length of time on the command line", () => {
 
   it.each(["", "30", "30 secnds", "Infinity", "-5 seconds", "5 s s"])("%s is none", (text) => {
     assert.isUndefined(readDuration(text))
-  })
-})
-
-describe("a policy as JSON for people", () => {
-  const policy = {
-    backoff: { kind: "list", delays: ["90 seconds", "1 hour"] },
-    jitter: "none",
-    maxAttempts: 3,
-    window: "3 days",
-    retryAfterCap: "1500 millis"
-  }
-
-  it("has its durations in words, and is read as the same policy", () => {
-    const decode = Schema.decodeUnknownSync(RetryPolicy)
-    const encode = Schema.encodeSync(RetryPolicy)
-    const shown = withWords(encode(decode(policy)))
-    assert.deepStrictEqual(shown, policy)
   })
 })
 

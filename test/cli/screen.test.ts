@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { percentText, plural } from "../../src/cli/number-format.ts"
 import { cutTo, labelled } from "../../src/cli/screen.ts"
+import { percentText, plural } from "../../src/operations/text/number-format.ts"
 
 describe("a text under a label", () => {
   it("is one line where there is room", () => {

@@ -13,4 +13,15 @@ describe("a duration", () => {
       assert.include(Result.isFailure(decoded) ? decoded.failure.message : "", "366 days", text)
     }
   })
+
+  it.each([
+    ["90000 millis", "90 seconds"],
+    ["60 minutes", "1 hour"],
+    ["72 hours", "3 days"],
+    ["1500 millis", "1500 millis"]
+  ])("%s is written as %s, which is the same", (text, words) => {
+    const duration = Schema.decodeSync(PositiveDuration)(text)
+    assert.strictEqual(Schema.encodeSync(PositiveDuration)(duration), words)
+    assert.deepStrictEqual(Schema.decodeSync(PositiveDuration)(words), duration)
+  })
 })

@@ -106,7 +106,7 @@ describe.concurrent("a replay", () => {
       yield* publishMany(2)
       yield* replayTo("hook")
       const again = yield* Effect.flip(replayTo("hook"))
-      assert.match(String(again), /replayed already.*--id/)
+      assert.match(String(again), /replayed already.*`id`/)
       const other = yield* Effect.flip(replayTo("hook", { asked: "something else" }))
       assert.match(String(other), /of other events/)
     })

@@ -183,7 +183,9 @@ export class Settlement {
   relocate(store: Effect.Effect<PubAck, PublishError>): Effect.Effect<void, PublishError> {
     const { fence, layout, records } = this.#options
     const owned = Effect.andThen(fence.asOwner, store)
-    return Effect.map(records.within(layout.moveDedupe / 2, owned), () => this.#reached("moved"))
+    return Effect.map(records.unlessRefused(layout.moveDedupe / 2, owned), () =>
+      this.#reached("moved")
+    )
   }
 
   /** Stores a delivery elsewhere, then releases it here. `store` may be repeated. */

@@ -71,7 +71,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
       )
       const find = Effect.provideContext(findMoved(held, memory.index, record), context)
       const store = publishOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
-      yield* records.within(layout.moveDedupe / 2, store)
+      yield* records.unlessRefused(layout.moveDedupe / 2, store)
     }),
 
     /**

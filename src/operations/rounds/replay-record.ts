@@ -2,6 +2,7 @@ import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { isConflict, writeValue } from "../../broker/values.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"
+import { invalid } from "../problem.ts"
 
 /**
  * What a replay is about, in the bucket of workers under `replay.<tenant>.<endpoint>.<name>`. Who
@@ -32,11 +33,6 @@ export interface ReplayWish extends Pick<ReplayRecord, "asked" | "by" | "since" 
   /** Whether another one may follow under the same name: of what it sends nothing is sent twice. */
   readonly mayFollow: boolean
 }
-
-/** There is a replay of that name, and it is not one to go on with. */
-export class ReplayRefused extends Schema.TaggedError<ReplayRefused>()("ReplayRefused", {
-  message: Schema.String
-}) {}
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(ReplayRecord))
 
@@ -78,14 +74,16 @@ export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
   }
   if (record === undefined) return { record: made, revision, isNew: true }
   if (record.asked !== asked)
-    return yield* new ReplayRefused({
-      message: `the replay ${name} to ${tenant}/${endpoint} is of other events: give the arguments that it had, or another --id`
-    })
+    return yield* invalid(
+      "",
+      `the replay ${name} to ${tenant}/${endpoint} is of other events: give the arguments that it had, or another \`id\``
+    )
   if (record.finishedAt === undefined) return { record, revision, isNew: false }
   if (wish.mayFollow) return { record: made, revision, isNew: true }
-  return yield* new ReplayRefused({
-    message: `this was replayed already: replay ${name} to ${tenant}/${endpoint} finished at ${new Date(record.finishedAt).toISOString()}; to send it all once more give it a name with --id`
-  })
+  return yield* invalid(
+    "",
+    `this was replayed already: replay ${name} to ${tenant}/${endpoint} finished at ${new Date(record.finishedAt).toISOString()}; to send it all once more give it a name with \`id\``
+  )
 })
 
 /**

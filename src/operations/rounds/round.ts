@@ -17,6 +17,9 @@ export interface Contents extends Pick<Delivery, "event" | "type" | "content" | 
  */
 export type StartedRound = "begun" | "finished" | "before" | "gone"
 
+/** Numbers of rounds by what came of them. */
+export type RoundCounts = Readonly<Record<StartedRound, number>>
+
 /** To which endpoint, as it is configured now; the generation of one that is gone is that of its deliveries. */
 export interface RoundTarget {
   readonly tenant: string

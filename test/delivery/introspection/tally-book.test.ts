@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { blankEndpoint } from "../../../src/cli/endpoint-change.ts"
 import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
+import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
 
 const hour = 3_600_000
 const start = 1_000_000 * hour

@@ -1,13 +1,14 @@
-import type { EndpointNow } from "../delivery/introspection/endpoint-activity.ts"
-import type { Endpoint } from "../domain/endpoint.ts"
-import { circuitOf } from "../domain/endpoint.ts"
-import type { Health } from "../domain/health.ts"
-import type { PendingMessage } from "../history/audit/pending-scan.ts"
-import type { DeliveryRound } from "../history/fold/delivery.ts"
-import { plainText } from "../history/line.ts"
-import { spanText } from "../history/span.ts"
-import { moment } from "./endpoint-health.ts"
-import { countText } from "./number-format.ts"
+import { Schema } from "effect"
+import type { EndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import { circuitOf } from "../../domain/endpoint.ts"
+import type { Health } from "../../domain/health.ts"
+import type { PendingMessage } from "../../history/audit/pending-scan.ts"
+import type { DeliveryRound } from "../../history/fold/delivery.ts"
+import { plainText } from "../../history/line.ts"
+import { spanText } from "../../history/span.ts"
+import { countText } from "../text/number-format.ts"
+import { moment } from "../text/time.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {
@@ -26,28 +27,30 @@ export interface Situation {
  * Why a delivery is blocked: what it waits for, until when (ms since the epoch), and what unblocks
  * it.
  */
-export interface Hold {
-  readonly by:
-    | "missing"
-    | "unreadable"
-    | "event"
-    | "dead-letters"
-    | "endpoint-removed"
-    | "endpoint-disabled"
-    | "no-worker"
-    | "time"
-    | "paused"
-    | "circuit"
-    | "retry-after"
-    | "cap"
-    | "rate"
-    | "turn"
-  readonly says: string
-  readonly until?: number
-  readonly freedBy: string
-}
+export const Blocker = Schema.Struct({
+  by: Schema.Literals([
+    "missing",
+    "unreadable",
+    "event",
+    "dead-letters",
+    "endpoint-removed",
+    "endpoint-disabled",
+    "no-worker",
+    "time",
+    "paused",
+    "circuit",
+    "retry-after",
+    "cap",
+    "rate",
+    "turn"
+  ]),
+  says: Schema.String,
+  until: Schema.optionalKey(Schema.Number),
+  freedBy: Schema.String
+})
+export type Blocker = typeof Blocker.Type
 
-const timeHold = ({ attempts, waits }: DeliveryRound, now: number): ReadonlyArray<Hold> => {
+const timeBlocker = ({ attempts, waits }: DeliveryRound, now: number): ReadonlyArray<Blocker> => {
   if (waits === undefined || waits.until <= now) return []
   const last = attempts.at(-1)
   const answer = last?.status ?? last?.error?.class ?? "no answer"
@@ -61,7 +64,11 @@ const timeHold = ({ attempts, waits }: DeliveryRound, now: number): ReadonlyArra
   ]
 }
 
-const circuitHold = (health: Health, endpoint: Endpoint, now: number): ReadonlyArray<Hold> => {
+const circuitBlocker = (
+  health: Health,
+  endpoint: Endpoint,
+  now: number
+): ReadonlyArray<Blocker> => {
   const { state, until = now, why = "" } = health.circuit
   if (state === "closed") return []
   const { successes } = circuitOf(endpoint)
@@ -77,12 +84,12 @@ const circuitHold = (health: Health, endpoint: Endpoint, now: number): ReadonlyA
   ]
 }
 
-const endpointHolds = (
+const endpointBlockers = (
   endpoint: Endpoint,
   health: Health | undefined,
   { told, waiting }: EndpointNow,
   now: number
-): ReadonlyArray<Hold> => {
+): ReadonlyArray<Blocker> => {
   const { disabled, maxInFlight, paused, rate } = endpoint
   const name = `${endpoint.tenant}/${endpoint.id}`
   if (disabled !== undefined)
@@ -105,7 +112,7 @@ const endpointHolds = (
             freedBy: `petrel endpoint resume ${name}`
           }
         ]),
-    ...(health === undefined ? [] : circuitHold(health, endpoint, now)),
+    ...(health === undefined ? [] : circuitBlocker(health, endpoint, now)),
     ...(notBefore > now
       ? [
           {
@@ -142,7 +149,7 @@ const endpointHolds = (
  *
  * @param now ms since the epoch.
  */
-export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> => {
+export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blocker> => {
   const { activity, endpoint, health, isInRouter, round, waiter } = situation
   if (waiter === undefined && isInRouter)
     return [
@@ -160,7 +167,7 @@ export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> 
         freedBy: "petrel audit"
       }
     ]
-  const owner: ReadonlyArray<Hold> =
+  const owner: ReadonlyArray<Blocker> =
     activity.owner === undefined
       ? [
           {
@@ -197,12 +204,12 @@ export const holdsOf = (situation: Situation, now: number): ReadonlyArray<Hold> 
         freedBy: "a running worker"
       }
     ]
-  const holds = [
+  const blockers = [
     ...owner,
-    ...timeHold(round, now),
-    ...endpointHolds(endpoint, health, activity, now)
+    ...timeBlocker(round, now),
+    ...endpointBlockers(endpoint, health, activity, now)
   ]
-  return holds.length > 0
-    ? holds
+  return blockers.length > 0
+    ? blockers
     : [{ by: "turn", says: "for its turn, or is being attempted now", freedBy: "time alone" }]
 }

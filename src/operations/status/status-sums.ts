@@ -1,7 +1,7 @@
-import { waitingBytes } from "../broker/room.ts"
-import type { PartitionSurvey, Survey } from "../delivery/introspection/survey.ts"
-import { quantile } from "../policy/durations.ts"
-import { addCounts } from "../policy/tally.ts"
+import { waitingBytes } from "../../broker/room.ts"
+import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
+import { quantile } from "../../policy/durations.ts"
+import { addCounts } from "../../policy/tally.ts"
 
 const sum = (numbers: ReadonlyArray<number | undefined>): number =>
   numbers.reduce<number>((all, number) => all + (number ?? 0), 0)

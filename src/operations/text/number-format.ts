@@ -15,3 +15,14 @@ export const percentText = (part: number, whole: number): string => {
   const tenths = Math.floor((part / whole) * 1_000) / 10
   return tenths === 0 ? "<0.1%" : `${tenths}%`
 }
+
+/** Formats numbers as ranges: `0-3, 5`. */
+export const rangesText = (numbers: ReadonlyArray<number>): string => {
+  const ranges: Array<[from: number, to: number]> = []
+  for (const number of numbers) {
+    const last = ranges.at(-1)
+    if (last !== undefined && last[1] === number - 1) last[1] = number
+    else ranges.push([number, number])
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(", ")
+}

@@ -1,0 +1,164 @@
+import { Effect, Schema } from "effect"
+import type { Audit, AuditOptions } from "../../history/audit/audit.ts"
+import { audit } from "../../history/audit/audit.ts"
+import { problemKinds } from "../../history/audit/problem.ts"
+import { timers } from "../../time/timers.ts"
+
+const Counts = Schema.Record(Schema.String, Schema.Int)
+
+/** Something that should not be. docs/audit.md says what each kind means, and what to do. */
+export const AuditProblem = Schema.Struct({
+  kind: Schema.Literals(problemKinds),
+  tenant: Schema.optionalKey(Schema.String),
+  endpoint: Schema.optionalKey(Schema.String),
+  /** The event's id, if the event is still there. */
+  event: Schema.optionalKey(Schema.String),
+  eventSeq: Schema.optionalKey(Schema.Int),
+  round: Schema.optionalKey(Schema.String),
+  /** Sequences in the history. */
+  seq: Schema.optionalKey(Schema.Int),
+  to: Schema.optionalKey(Schema.Int),
+  /** Id of the dead letter. */
+  dead: Schema.optionalKey(Schema.Int),
+  /** The waiting message. */
+  stream: Schema.optionalKey(Schema.String),
+  streamSeq: Schema.optionalKey(Schema.Int),
+  says: Schema.String
+})
+export type AuditProblem = typeof AuditProblem.Type
+
+/** The scope of an audit and its result. Times in ms since the epoch. */
+export const AuditReport = Schema.Struct({
+  /** `unvouched`: nothing is wrong in what is there, but it does not reach back far enough. */
+  verdict: Schema.Literals(["clean", "problems", "unvouched"]),
+  range: Schema.Struct({
+    firstEvent: Schema.Int,
+    lastEvent: Schema.Int,
+    since: Schema.optionalKey(Schema.Number),
+    until: Schema.optionalKey(Schema.Number),
+    tenant: Schema.optionalKey(Schema.String),
+    /** What was before is not all there any more. */
+    vouchedSince: Schema.optionalKey(Schema.Number)
+  }),
+  events: Schema.Struct({
+    stored: Schema.Int,
+    /** Not routed yet. */
+    unreached: Schema.Int,
+    repeated: Schema.Int,
+    deliveredAgain: Schema.Int,
+    routerFloor: Schema.Int,
+    routerLag: Schema.Int
+  }),
+  facts: Schema.Struct({
+    read: Schema.Int,
+    to: Schema.Int,
+    attempts: Schema.Int,
+    earlier: Schema.Int
+  }),
+  deliveries: Schema.Struct({
+    begun: Schema.Int,
+    delivered: Schema.Int,
+    /** Of those delivered: more than once. */
+    repeated: Schema.Int,
+    /** Of those delivered: recorded by a former owner. */
+    late: Schema.Int,
+    deadLettered: Schema.Int,
+    reasons: Counts,
+    discarded: Schema.Int,
+    /** Found where they wait, and in time. */
+    pending: Schema.Int,
+    overdue: Schema.Int,
+    missing: Schema.Int
+  }),
+  plans: Schema.Struct({
+    recomputed: Schema.Int,
+    unknown: Schema.Int,
+    unknownUntil: Schema.optionalKey(Schema.Number)
+  }),
+  /** Deliveries that plans left out, by reason. */
+  skipped: Counts,
+  /** Problems by kind. */
+  problems: Counts,
+  /** The number of problems that are listed one by one. */
+  shown: Schema.Int,
+  remarks: Schema.Array(
+    Schema.Struct({
+      kind: Schema.Literal("health-differs"),
+      tenant: Schema.String,
+      endpoint: Schema.String,
+      says: Schema.String
+    })
+  ),
+  cautions: Schema.Array(
+    Schema.Struct({
+      kind: Schema.Literals(["ids-without-tenant", "source-behind"]),
+      tenant: Schema.String,
+      events: Schema.Int,
+      says: Schema.String
+    })
+  ),
+  /** How long the audit took. */
+  ms: Schema.Int
+})
+export type AuditReport = typeof AuditReport.Type
+
+const rangeOf = ({ reach }: Audit): AuditReport["range"] => {
+  const { firstEvent, lastEvent, since, tenant, until } = reach.scope
+  return {
+    firstEvent,
+    lastEvent,
+    ...(since === 0 ? {} : { since }),
+    ...(until === Number.POSITIVE_INFINITY ? {} : { until }),
+    ...(tenant === undefined ? {} : { tenant }),
+    ...(reach.since === 0 ? {} : { vouchedSince: reach.since })
+  }
+}
+
+/** Returns the scope of an audit and its result, without the list of its problems. */
+export const auditReport = (audit: Audit, ms: number): AuditReport => {
+  const { books, judgement, reach } = audit
+  const { problems, tally, verdict } = judgement
+  const { history, ledger, planCheck } = books
+  return {
+    verdict,
+    range: rangeOf(audit),
+    events: {
+      ...judgement.events,
+      routerFloor: reach.routerFloor,
+      routerLag: Math.max(0, reach.lastEvent - reach.routerFloor)
+    },
+    facts: {
+      read: history.messages,
+      to: history.next - 1,
+      attempts: ledger.attempts,
+      earlier: ledger.earlier
+    },
+    deliveries: { ...tally, reasons: Object.fromEntries(tally.reasons) },
+    plans: {
+      recomputed: planCheck.recomputed,
+      unknown: planCheck.unknown,
+      ...(planCheck.unknown === 0 ? {} : { unknownUntil: planCheck.unknownUntil })
+    },
+    skipped: Object.fromEntries(ledger.skipped),
+    problems: Object.fromEntries(problems.counts),
+    shown: problems.list.length,
+    remarks: audit.remarks,
+    cautions: audit.cautions,
+    ms
+  }
+}
+
+/**
+ * Audits a range, and returns the report, the problems one by one (at most 10,000), and the audit
+ * itself, for a proof of what was read.
+ */
+export const runAudit = Effect.fnUntraced(function* (options: AuditOptions) {
+  const began = timers.monotonicMs()
+  const result = yield* audit(options)
+  const problems: ReadonlyArray<AuditProblem> = result.judgement.problems.list
+  return {
+    audit: result,
+    report: auditReport(result, Math.round(timers.monotonicMs() - began)),
+    problems
+  }
+})

@@ -1,0 +1,96 @@
+import { Effect, Schema, Stream } from "effect"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
+import { readFates } from "../../history/dead-fates.ts"
+import type { WholeDeadLetter } from "../../history/dead-letters.ts"
+import { getDeadLetter, readDeadLetters } from "../../history/dead-letters.ts"
+import { readLateDeliveries } from "../../history/late-deliveries.ts"
+import { readFacts } from "../../history/read.ts"
+import { textOf } from "../text/utf8.ts"
+import type { DeadLetterFilter } from "./dead-letter-selection.ts"
+import { DeadLettersNotFound, selectDeadLetters } from "./dead-letter-selection.ts"
+import { DeadLetterView, deadLetterView } from "./dead-letter-view.ts"
+
+/** A dead letter as a whole: what was sent, and how each attempt went. */
+export const DeadLetterDetail = Schema.Struct({
+  ...DeadLetterView.fields,
+  /** When its round began, ms since the epoch. */
+  began: Schema.Number,
+  /**
+   * The headers that every receiver gets, without the signature and those of the endpoint's
+   * configuration.
+   */
+  headers: Schema.Record(Schema.String, Schema.String),
+  /** Size of the body. */
+  bytes: Schema.Int,
+  /** The body, if it is text. */
+  body: Schema.optionalKey(Schema.String),
+  /** The body, if it is not text. */
+  bodyBase64: Schema.optionalKey(Schema.String),
+  /** The facts of the round's attempts as they are stored, each with its `seq` in the history. */
+  history: Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
+})
+export type DeadLetterDetail = typeof DeadLetterDetail.Type
+
+/** Reads the dead letters that a filter selects, oldest first, and what became of them. */
+export const listDeadLetters = (filter: DeadLetterFilter) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const fates = yield* readFates(filter)
+      const late = yield* readLateDeliveries(filter)
+      const { id = [] } = filter
+      const letters =
+        id.length === 0
+          ? readDeadLetters(filter)
+          : Stream.fromIterable(yield* selectDeadLetters(filter))
+      return Stream.map(letters, (letter) =>
+        deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
+      )
+    })
+  )
+
+/** Reads the facts of the attempts of the dead letter's round. */
+const attemptsOf = ({ delivery, storedAt }: WholeDeadLetter) =>
+  readFacts({
+    endpoint: { tenant: delivery.tenant, id: delivery.endpoint },
+    event: `evt_${delivery.eventSeq}`,
+    kinds: ["attempt-failed"],
+    since: delivery.began - maxClockSkewMs,
+    until: storedAt + maxClockSkewMs
+  }).pipe(
+    Stream.filter(({ fact }) => fact.round === delivery.round && fact.eventAt === delivery.eventAt),
+    Stream.runCollect
+  )
+
+const headersOf = ({ delivery: { content, event } }: WholeDeadLetter) => ({
+  "webhook-id": event,
+  "content-type": content.contentType ?? "application/json",
+  ...(content.traceparent === undefined ? {} : { traceparent: content.traceparent }),
+  ...(content.tracestate === undefined ? {} : { tracestate: content.tracestate })
+})
+
+/** Returns the bytes of a dead letter's body. */
+export const bodyOf = ({ body, bodyBase64 }: DeadLetterDetail): Uint8Array =>
+  body === undefined ? Buffer.from(bodyBase64 ?? "", "base64") : Buffer.from(body, "utf8")
+
+/** Shows one dead letter. Fails with DeadLettersNotFound if there is none of this id (any more). */
+export const showDeadLetter = Effect.fnUntraced(function* (id: number) {
+  const letter = yield* getDeadLetter(id)
+  if (letter === undefined) return yield* new DeadLettersNotFound({ ids: [id] })
+  const { delivery } = letter
+  const query = { endpoint: { tenant: delivery.tenant, id: delivery.endpoint } }
+  const [facts, fates, late] = yield* Effect.all(
+    [attemptsOf(letter), readFates(query), readLateDeliveries(query)],
+    { concurrency: 3 }
+  )
+  const text = textOf(letter.body)
+  return {
+    ...deadLetterView(letter, fates.get(id), late(delivery)),
+    began: delivery.began,
+    headers: headersOf(letter),
+    bytes: letter.body.length,
+    ...(text === undefined
+      ? { bodyBase64: Buffer.from(letter.body).toString("base64") }
+      : { body: text }),
+    history: facts.map(({ record, seq }) => ({ seq, ...record }))
+  } satisfies DeadLetterDetail
+})

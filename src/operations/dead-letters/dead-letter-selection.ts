@@ -1,0 +1,107 @@
+import { Effect, Schema, Stream } from "effect"
+import { DeadReason } from "../../domain/outcome.ts"
+import { Token } from "../../domain/token.ts"
+import type { DeadLetter } from "../../history/dead-letters.ts"
+import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
+import { EndpointName } from "../endpoints/endpoint-settings.ts"
+import { invalid } from "../problem.ts"
+import { countText } from "../text/number-format.ts"
+
+/** All reasons except `gone`, which leaves no dead letter. */
+export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")
+
+const statusProblem = (status: string): string | undefined =>
+  /^[1-5](\d\d|xx)$/.test(status)
+    ? undefined
+    : "must be an HTTP status such as 503, or a class of them such as 5xx"
+
+/** Which dead letters are meant; all conditions hold at once. Times in ms since the epoch. */
+export const DeadLetterFilter = Schema.Struct({
+  tenant: Schema.optional(Token),
+  endpoint: Schema.optional(EndpointName),
+  reason: Schema.optional(DeadReason),
+  /** The last answer's status, or its class: `503`, `5xx`. */
+  status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))),
+  /** Stored then or later. */
+  since: Schema.optional(Schema.Number),
+  /** Stored then or earlier. */
+  until: Schema.optional(Schema.Number),
+  /** Ids. (Default: any) */
+  id: Schema.optional(Schema.Array(Schema.Int))
+})
+export type DeadLetterFilter = typeof DeadLetterFilter.Type
+
+/** Which dead letters an operation changes. Without any condition, `all` is needed. */
+export const DeadLetterSelection = Schema.Struct({
+  ...DeadLetterFilter.fields,
+  all: Schema.optional(Schema.Boolean)
+})
+export type DeadLetterSelection = typeof DeadLetterSelection.Type
+
+/** Dead letters of these ids do not exist. */
+export class DeadLettersNotFound extends Schema.TaggedError<DeadLettersNotFound>()(
+  "DeadLettersNotFound",
+  { ids: Schema.Array(Schema.Int) }
+) {
+  override get message() {
+    const { ids } = this
+    if (ids.length === 1)
+      return `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never was`
+    const more = ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""
+    return `there are no dead letters ${ids.slice(0, 10).join(", ")}${more}: they were discarded, have become too old to be kept, or never were`
+  }
+}
+
+const isNarrowed = ({
+  endpoint,
+  id = [],
+  reason,
+  since,
+  status,
+  tenant,
+  until
+}: DeadLetterFilter) =>
+  id.length > 0 ||
+  [endpoint, reason, since, status, tenant, until].some((given) => given !== undefined)
+
+/** Returns the problem of an empty selection, which must not mean all dead letters. */
+export const selectionProblem = (selection: DeadLetterSelection, what: string) => {
+  if (selection.all === true)
+    return isNarrowed(selection)
+      ? invalid("all", "and fields that narrow it exclude each other")
+      : undefined
+  return isNarrowed(selection)
+    ? undefined
+    : invalid(
+        "",
+        `say which dead letters to ${what}: by \`endpoint\`, \`tenant\`, \`reason\`, \`status\`, \`since\`, \`until\` or \`id\`, or \`all\` of them; nothing was done`
+      )
+}
+
+/**
+ * Returns the selected dead letters, oldest first. Fails if an id does not exist.
+ *
+ * @param mayBeGone returns true for an id that may be missing.
+ */
+export const selectDeadLetters = Effect.fnUntraced(function* (
+  filter: DeadLetterFilter,
+  mayBeGone: (id: number) => boolean = () => false
+) {
+  const { id = [] } = filter
+  if (id.length === 0) return yield* Stream.runCollect(readDeadLetters(filter))
+  const { letters, missing } = yield* getDeadLetters(id, filter)
+  const ids = missing.filter((one) => !mayBeGone(one))
+  if (ids.length > 0) return yield* new DeadLettersNotFound({ ids })
+  return letters
+})
+
+/** Numbers of dead letters by reason, highest first. */
+export const ReasonCounts = Schema.Record(Schema.String, Schema.Int)
+export type ReasonCounts = typeof ReasonCounts.Type
+
+/** Counts dead letters by reason, highest first. */
+export const countReasons = (letters: ReadonlyArray<Pick<DeadLetter, "reason">>): ReasonCounts => {
+  const counts = new Map<string, number>()
+  for (const { reason } of letters) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a))
+}

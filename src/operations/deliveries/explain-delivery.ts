@@ -1,0 +1,228 @@
+import { Clock, Effect, HashMap, Schema } from "effect"
+import { Broker } from "../../broker/connection.ts"
+import { readLayout } from "../../broker/installed.ts"
+import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
+import { firstRound } from "../../domain/delivery.ts"
+import { ErrorClass } from "../../domain/outcome.ts"
+import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
+import type { PendingMessage } from "../../history/audit/pending-scan.ts"
+import { scanFor } from "../../history/audit/pending-scan.ts"
+import { readDeliveryFacts } from "../../history/delivery-facts.ts"
+import type { DeliveryLife, DeliveryRound } from "../../history/fold/delivery.ts"
+import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
+import { viewOf } from "../../history/fold/view.ts"
+import { healthOf } from "../endpoints/current-health.ts"
+import { invalid } from "../problem.ts"
+import { Blocker, blockersOf } from "./delivery-blockers.ts"
+
+const AttemptView = Schema.Struct({
+  number: Schema.Int,
+  at: Schema.Number,
+  isSuccess: Schema.Boolean,
+  status: Schema.optionalKey(Schema.Int),
+  error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
+  durationMs: Schema.optionalKey(Schema.Number),
+  nextAttemptAt: Schema.optionalKey(Schema.Number),
+  worker: Schema.optionalKey(Schema.String)
+})
+
+/** One round of a delivery. Times in ms since the epoch. */
+export const RoundView = Schema.Struct({
+  round: Schema.String,
+  /** What began it; null if that is not in the history any more. */
+  begun: Schema.NullOr(
+    Schema.Struct({
+      by: Schema.Literals(["routed", "redelivered", "replayed"]),
+      at: Schema.Number,
+      deadline: Schema.optionalKey(Schema.Number)
+    })
+  ),
+  attempts: Schema.Array(AttemptView),
+  /** The highest number of an attempt that is known; older ones may not be in the history any more. */
+  lastAttempt: Schema.Int,
+  state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded"]),
+  end: Schema.optionalKey(
+    Schema.Struct({
+      at: Schema.Number,
+      reason: Schema.optionalKey(Schema.String),
+      /** The dead letter that it left, or that the late success resolves. */
+      dead: Schema.optionalKey(Schema.Int),
+      /** A former owner recorded the success. */
+      late: Schema.optionalKey(Schema.Literal(true))
+    })
+  ),
+  discardedAt: Schema.optionalKey(Schema.Number),
+  /** Until when it waits for its next attempt, and how. */
+  waits: Schema.optionalKey(
+    Schema.Struct({
+      until: Schema.Number,
+      by: Schema.optionalKey(Schema.Literals(["nak", "schedule"]))
+    })
+  ),
+  /** Facts that repeat others. */
+  repeats: Schema.Int,
+  /** The message of an open round; null if none was found. */
+  waitsIn: Schema.optionalKey(
+    Schema.NullOr(
+      Schema.Struct({
+        stream: Schema.String,
+        seq: Schema.Int,
+        /** Null if this version cannot read it. */
+        deadline: Schema.NullOr(Schema.Number)
+      })
+    )
+  ),
+  /** What blocks an open round, the most important first. */
+  holds: Schema.optionalKey(Schema.Array(Blocker))
+})
+export type RoundView = typeof RoundView.Type
+
+/** The life of one delivery. */
+export const ExplainedDelivery = Schema.Struct({
+  /** `<event id>.<endpoint id>` */
+  delivery: Schema.String,
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  event: Schema.optionalKey(Schema.String),
+  eventSeq: Schema.Int,
+  type: Schema.optionalKey(Schema.String),
+  rounds: Schema.Array(RoundView)
+})
+export type ExplainedDelivery = typeof ExplainedDelivery.Type
+
+/** The history has no delivery of this id. */
+export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {
+  delivery: Schema.String
+}) {
+  override get message() {
+    return `the history tells of no delivery ${this.delivery} (of one whose event has just been published within a second or two): its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
+  }
+}
+
+/** Splits a delivery's id. Returns undefined for a text that is none. */
+export const readDeliveryId = (
+  text: string
+): { readonly event: string; readonly endpoint: string } | undefined => {
+  const dot = text.lastIndexOf(".")
+  return dot <= 0 || dot === text.length - 1
+    ? undefined
+    : { event: text.slice(0, dot), endpoint: text.slice(dot + 1) }
+}
+
+/** Returns the tenants that have, or had according to the history, an endpoint of this name. */
+const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
+  const { ask, jsm, names } = yield* Broker
+  const configured = (yield* listEndpoints()).filter((stored) => stored.endpoint.id === endpoint)
+  const { state } = yield* ask("look for an endpoint", () =>
+    jsm.streams.info(names.history, {
+      subjects_filter: names.subjects.fact("*", endpoint, "ok", "*").replace(".ok.*", ".>")
+    })
+  )
+  const recorded = Object.keys(state.subjects ?? {}).map(
+    (subject) => subject.split(".").at(-4) ?? ""
+  )
+  return [...new Set([...configured.map((stored) => stored.endpoint.tenant), ...recorded])]
+})
+
+/** Reads the rounds of an event for an endpoint from the history. */
+const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, event: string) {
+  const facts = yield* readDeliveryFacts(tenant, endpoint, event)
+  const { deliveries } = viewOf(facts.map(({ fact }) => fact))
+  return [...HashMap.values(deliveries)].filter((life) => life.endpoint === endpoint)
+})
+
+const findLife = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
+  const id = readDeliveryId(delivery)
+  if (id === undefined)
+    return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
+  const { endpoint, event } = id
+  const tenants = tenant === undefined ? yield* tenantsWith(endpoint) : [tenant]
+  const lives = (yield* Effect.forEach(tenants, (one) => readLife(one, endpoint, event))).flat()
+  const [life] = lives
+  if (life === undefined) return yield* new DeliveryNotFound({ delivery })
+  const owners = [...new Set(lives.map((one) => one.tenant))]
+  if (owners.length > 1)
+    return yield* invalid(
+      "",
+      `there is more than one delivery ${delivery}: say whose with \`tenant\` (${owners.join(", ")})`
+    )
+  return lives.at(-1) ?? life
+})
+
+/** Looks for the message of an open round, and for what blocks it. */
+const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
+  const { endpoint: id, eventAt, eventSeq, tenant } = life
+  const { partitions } = yield* readLayout
+  const { ask, jsm, names } = yield* Broker
+  // Read before the lookup of the delivery: once the router has acknowledged the event, the lookup
+  // finds its deliveries.
+  const router = yield* ask("look at the router", () =>
+    jsm.consumers.info(names.events, names.routerConsumer)
+  )
+  const isInRouter = round.round === firstRound && eventSeq > router.ack_floor.stream_seq
+  let waiter: PendingMessage | undefined
+  yield* scanFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {
+    const isIt = found.eventSeq === eventSeq && found.eventAt === eventAt
+    if (isIt && found.round === round.round && found.endpoint === id) waiter = found
+  })
+  const endpoint = yield* getEndpoint(tenant, id).pipe(
+    Effect.map((stored) => stored.endpoint),
+    Effect.catchTags({
+      EndpointNotFound: () => Effect.undefined,
+      EndpointUnreadable: () => Effect.undefined
+    })
+  )
+  const health = endpoint === undefined ? undefined : yield* healthOf(endpoint)
+  const activity = yield* readEndpointNow(tenant, id)
+  const now = yield* Clock.currentTimeMillis
+  const situation = { round, waiter, isInRouter, endpoint, health, activity }
+  return {
+    waitsIn:
+      waiter === undefined
+        ? null
+        : { stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline ?? null },
+    holds: blockersOf(situation, now)
+  }
+})
+
+const roundView = (round: DeliveryRound): RoundView => {
+  const { attempts, begun, discardedAt, end, repeats, state, waits } = round
+  const how = endOf(state)
+  return {
+    round: round.round,
+    begun: begun ?? null,
+    attempts,
+    lastAttempt: attemptsOf(state),
+    state: how === "none" ? "open" : how,
+    ...(end === undefined ? {} : { end }),
+    ...(discardedAt === undefined ? {} : { discardedAt }),
+    ...(waits === undefined ? {} : { waits }),
+    repeats
+  }
+}
+
+/**
+ * Returns the rounds of one delivery, and what blocks it if it has not ended. Fails with
+ * DeliveryNotFound if the history has none.
+ *
+ * @param delivery `<event id>.<endpoint id>`.
+ * @param tenant needed if several tenants have such a delivery.
+ */
+export const explainDelivery = Effect.fnUntraced(function* (delivery: string, tenant?: string) {
+  const life = yield* findLife(delivery, tenant)
+  const rounds = yield* Effect.forEach(life.rounds, (round) =>
+    hasEnded(round.state)
+      ? Effect.succeed(roundView(round))
+      : Effect.map(whereabouts(life, round), (found) => ({ ...roundView(round), ...found }))
+  )
+  const { endpoint, event, eventSeq, type } = life
+  return {
+    delivery,
+    tenant: life.tenant,
+    endpoint,
+    ...(event === undefined ? {} : { event }),
+    eventSeq,
+    ...(type === undefined ? {} : { type }),
+    rounds
+  } satisfies ExplainedDelivery
+})

@@ -1,0 +1,146 @@
+import { Effect } from "effect"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import { maxTypes } from "../../domain/endpoint.ts"
+import { alertType } from "../../domain/type-filter.ts"
+import { secretProblem } from "../../endpoints/signing.ts"
+import type { Problem } from "../problem.ts"
+import { Invalid } from "../problem.ts"
+import { secretsFor } from "./endpoint-secrets.ts"
+import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
+
+/** An endpoint after a change, and the secret generated for it, if any. */
+export interface ChangedEndpoint {
+  readonly endpoint: Endpoint
+  readonly made: string | undefined
+}
+
+/**
+ * Returns an endpoint with its name and all settings at their defaults, and without a URL.
+ *
+ * @param now ms since the epoch.
+ */
+export const blankEndpoint = (
+  { id, tenant }: EndpointName,
+  generation: string,
+  now: number
+): Endpoint => ({
+  v: 1,
+  tenant,
+  id,
+  generation,
+  url: "",
+  types: [">"],
+  sign: "standard",
+  secrets: [],
+  retry: "default",
+  maxInFlight: 10,
+  redirects: 3,
+  headers: {},
+  createdAt: now,
+  updatedAt: now
+})
+
+/** Returns a setting after a change: undefined keeps it, null removes it. */
+const after = <A>(given: A | null | undefined, before: A | undefined): A | undefined =>
+  given === undefined ? before : (given ?? undefined)
+
+/**
+ * Applies the given settings and keeps all others. Drops secrets that the scheme cannot use.
+ * Generates a secret if none is left.
+ *
+ * @param now ms since the epoch.
+ */
+export const changedEndpoint = Effect.fnUntraced(function* (
+  before: Endpoint,
+  patch: EndpointPatch,
+  now: number
+) {
+  const problems = problemsOf(before, patch)
+  if (problems.length > 0) return yield* new Invalid({ problems })
+  const sign = patch.sign ?? before.sign
+  const { made, secrets } = yield* secretsFor(sign, before.secrets, patch.secret, now)
+  const {
+    adapt: oldAdapt,
+    alerts: oldAlerts,
+    circuit: oldCircuit,
+    contact: oldContact,
+    rate: oldRate,
+    signatureHeader: oldHeader,
+    timeout: oldTimeout,
+    ...rest
+  } = before
+  const signatureHeader = sign === "stripe" ? (patch.signatureHeader ?? oldHeader) : undefined
+  const timeout = after(patch.timeout, oldTimeout)
+  const rate = after(patch.rate, oldRate)
+  const contact = after(patch.contact, oldContact)
+  const alerts = patch.alerts ?? oldAlerts ?? {}
+  const circuit = patch.circuit ?? oldCircuit ?? {}
+  const endpoint: Endpoint = {
+    ...rest,
+    url: patch.url ?? before.url,
+    types: typesAfter(before, patch),
+    sign,
+    secrets,
+    retry: patch.retry ?? before.retry,
+    maxInFlight: patch.maxInFlight ?? before.maxInFlight,
+    redirects: patch.redirects ?? before.redirects,
+    headers: headersAfter(before.headers, patch.headers ?? {}),
+    updatedAt: now,
+    ...(signatureHeader === undefined ? {} : { signatureHeader }),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...((patch.adapt ?? oldAdapt) ? { adapt: true } : {}),
+    ...(rate === undefined ? {} : { rate }),
+    ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
+    ...(contact === undefined ? {} : { contact }),
+    ...(Object.keys(alerts).length === 0 ? {} : { alerts })
+  }
+  return { endpoint, made } satisfies ChangedEndpoint
+})
+
+/** A new operational endpoint without types gets only its tenant's alerts. */
+const typesAfter = (before: Endpoint, { operational, types }: EndpointPatch): Endpoint["types"] => {
+  const asked = types ?? (operational === true && before.url === "" ? undefined : before.types)
+  if (operational !== true) return asked ?? before.types
+  const alerts = alertType(">")
+  if (asked === undefined) return [alerts]
+  return asked.includes(alerts) ? asked : [...asked, alerts]
+}
+
+/** Header names are case-insensitive: a given header replaces the existing one. */
+const headersAfter = (
+  before: Readonly<Record<string, string>>,
+  changes: Readonly<Record<string, string | null>>
+): Record<string, string> => {
+  const changed = new Set(Object.keys(changes).map((name) => name.toLowerCase()))
+  const kept = Object.entries(before).filter(([name]) => !changed.has(name.toLowerCase()))
+  const given = Object.entries(changes).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const]
+  )
+  return Object.fromEntries([...kept, ...given])
+}
+
+/** Returns what of the given settings does not go with each other or with the endpoint. */
+const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const sign = patch.sign ?? before.sign
+  if (before.url === "" && patch.url === undefined)
+    problems.push({ field: "url", message: "is missing" })
+  const problem = patch.secret === undefined ? undefined : secretProblem(sign, patch.secret)
+  if (problem !== undefined) problems.push({ field: "secret", message: `does not fit: ${problem}` })
+  if (patch.signatureHeader !== undefined && sign !== "stripe")
+    problems.push({
+      field: "signatureHeader",
+      message: `goes with \`sign\` stripe only, and this is ${sign}`
+    })
+  const { length } = typesAfter(before, patch)
+  if (length > maxTypes)
+    problems.push({
+      field: "types",
+      message: `would be ${length}, and an endpoint takes at most ${maxTypes} event types: use wildcards such as invoice.>, or a second endpoint`
+    })
+  const current = Object.keys(before.headers).map((name) => name.toLowerCase())
+  for (const [name, value] of Object.entries(patch.headers ?? {}))
+    if (value === null && !current.includes(name.toLowerCase()))
+      problems.push({ field: `headers.${name}`, message: "names a header that is not set" })
+  return problems
+}

@@ -1,0 +1,43 @@
+import { Effect } from "effect"
+import { readRaised } from "../../alerts/alert-store.ts"
+import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
+import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
+import { activityView } from "./activity-view.ts"
+import { healthOf, healthOfAll } from "./current-health.ts"
+import type { EndpointName } from "./endpoint-settings.ts"
+import type { EndpointDetail, ListedEndpoint } from "./endpoint-view.ts"
+import { endpointHealthView } from "./endpoint-view.ts"
+
+/** Lists all endpoints, or a tenant's, in the order of their names. */
+export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
+  const { activity, health, stored } = yield* Effect.all(
+    { stored: listStored(tenant), health: healthOfAll, activity: readAllNow(tenant) },
+    { concurrency: "unbounded" }
+  )
+  return stored.flatMap((one): ReadonlyArray<ListedEndpoint> => {
+    const { endpoint } = one
+    // Every endpoint has a partition, so that there is an activity.
+    const now = activity(endpoint.tenant, endpoint.id)
+    if (now === undefined) return []
+    return [{ ...endpointHealthView(one, health(endpoint)), ...activityView(now) }]
+  })
+})
+
+/**
+ * Shows one endpoint.
+ *
+ * @param reveal shows its secrets and the values of its headers.
+ */
+export const showEndpoint = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  { reveal = false }: { readonly reveal?: boolean } = {}
+) {
+  const stored = yield* getEndpoint(tenant, id)
+  const health = yield* healthOf(stored.endpoint)
+  const raised = yield* readRaised({ tenant, endpoint: id })
+  return {
+    ...endpointHealthView(stored, health, reveal),
+    ...activityView(yield* readEndpointNow(tenant, id)),
+    raised
+  } satisfies EndpointDetail
+})

@@ -1,0 +1,63 @@
+import { Effect, Schema } from "effect"
+import {
+  disableEndpoint as disable,
+  enableEndpoint as enable,
+  pauseEndpoint as pause,
+  resumeEndpoint as resume
+} from "../../endpoints/endpoint-state.ts"
+import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
+import { removeEndpoint as remove } from "../../endpoints/endpoint-store.ts"
+import type { EndpointName } from "./endpoint-settings.ts"
+import { EndpointView, endpointView } from "./endpoint-view.ts"
+
+/** Why an endpoint is disabled or paused, recorded in the history. */
+export const StateReason = Schema.Struct({ reason: Schema.optional(Schema.String) })
+export type StateReason = typeof StateReason.Type
+
+/** An endpoint after a change of its state. */
+export const EndpointState = Schema.Struct({
+  ...EndpointView.fields,
+  /** False if it had that state already. */
+  changed: Schema.Boolean
+})
+export type EndpointState = typeof EndpointState.Type
+
+/** An endpoint that was removed. */
+export const RemovedEndpoint = Schema.Struct({
+  tenant: Schema.String,
+  id: Schema.String,
+  removed: Schema.Literal(true)
+})
+export type RemovedEndpoint = typeof RemovedEndpoint.Type
+
+const stateOf = (stored: StoredEndpoint & { readonly changed: boolean }): EndpointState => ({
+  ...endpointView(stored),
+  changed: stored.changed
+})
+
+/**
+ * Disables an endpoint: it gets no events, and what waits for it is dead-lettered.
+ *
+ * @param by who asks for it, recorded in the history.
+ */
+export const disableEndpoint = (
+  { id, tenant }: EndpointName,
+  { reason = "by hand" }: StateReason,
+  by: string
+) => Effect.map(disable({ tenant, endpoint: id }, reason, by), stateOf)
+
+/** Puts a disabled endpoint back to work. */
+export const enableEndpoint = ({ id, tenant }: EndpointName, by: string) =>
+  Effect.map(enable({ tenant, endpoint: id }, by), stateOf)
+
+/** Holds an endpoint's deliveries back until it is resumed. */
+export const pauseEndpoint = ({ id, tenant }: EndpointName, { reason }: StateReason, by: string) =>
+  Effect.map(pause({ tenant, endpoint: id }, reason, by), stateOf)
+
+/** Lets a paused endpoint's deliveries go on. */
+export const resumeEndpoint = ({ id, tenant }: EndpointName, by: string) =>
+  Effect.map(resume({ tenant, endpoint: id }, by), stateOf)
+
+/** Removes an endpoint. What waits for it is dead-lettered. */
+export const removeEndpoint = ({ id, tenant }: EndpointName, by: string) =>
+  Effect.as(remove(tenant, id, by), { tenant, id, removed: true } satisfies RemovedEndpoint)

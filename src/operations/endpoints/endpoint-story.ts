@@ -1,0 +1,118 @@
+import { Effect, Schema } from "effect"
+import { Configuration } from "../../domain/configuration.ts"
+import { differencesOf } from "../../domain/configuration-difference.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import type { ConfigurationStep } from "../../history/configuration-story.ts"
+import { readStory } from "../../history/configuration-story.ts"
+import { EndpointName } from "./endpoint-settings.ts"
+
+/** A setting that differs between two configurations. */
+export const Difference = Schema.Struct({
+  /** The name in the configuration, such as `circuit.failures`. */
+  setting: Schema.String,
+  /** JSON; absent if it is not set. */
+  from: Schema.optionalKey(Schema.Unknown),
+  to: Schema.optionalKey(Schema.Unknown)
+})
+export type Difference = typeof Difference.Type
+
+/** A recorded change of an endpoint. */
+export const EndpointStep = Schema.Struct({
+  ...EndpointName.fields,
+  /** The revision in the endpoints bucket. */
+  revision: Schema.Int,
+  /** ms since the epoch. */
+  at: Schema.Number,
+  /** Its author, if known. */
+  by: Schema.optionalKey(Schema.String),
+  /** The broker's user that recorded it, if known. */
+  user: Schema.optionalKey(Schema.String),
+  change: Schema.Literals(["added", "changed", "removed", "unreadable"]),
+  differences: Schema.Array(Difference),
+  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
+  configuration: Schema.optionalKey(Schema.toEncoded(Configuration))
+})
+export type EndpointStep = typeof EndpointStep.Type
+
+/** Which revisions are compared. (Default: the last two) */
+export const Revisions = Schema.Struct({
+  from: Schema.optional(Schema.Int),
+  to: Schema.optional(Schema.Int)
+})
+export type Revisions = typeof Revisions.Type
+
+/** How two revisions of an endpoint's configuration differ. */
+export const Comparison = Schema.Struct({
+  ...EndpointName.fields,
+  from: Schema.optionalKey(Schema.Int),
+  to: Schema.optionalKey(Schema.Int),
+  differences: Schema.Array(Difference),
+  /** Why the revisions cannot be compared. */
+  problem: Schema.optionalKey(Schema.String)
+})
+export type Comparison = typeof Comparison.Type
+
+/**
+ * Returns all recorded changes of an endpoint, oldest first, also of a removed one. Empty for an
+ * endpoint whose changes were not recorded yet; fails with EndpointNotFound if there is none.
+ */
+export const endpointHistory = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
+  const story = yield* readStory(tenant, id)
+  if (story.length === 0) yield* getEndpoint(tenant, id)
+  return story.map((step): EndpointStep => ({ tenant, id, ...step }))
+})
+
+type Story = ReadonlyArray<ConfigurationStep>
+
+/** Returns the last step with a revision: a truncated bucket assigns its revisions again. */
+const stepOf = (story: Story, revision: number): ConfigurationStep | undefined =>
+  story.findLast((step) => step.revision === revision)
+
+const unknownText = (story: Story, unknown: number): string => {
+  const all = story.map(({ revision }) => revision)
+  const nearest = [
+    Math.max(...all.filter((revision) => revision < unknown)),
+    Math.min(...all.filter((revision) => revision > unknown))
+  ].filter(Number.isFinite)
+  const [only] = nearest
+  return `it has no revision ${unknown}: the nearest ${
+    nearest.length === 1 ? `is ${only}` : `are ${nearest.join(" and ")}`
+  }`
+}
+
+/** Compares two revisions of a story. */
+const compare = (
+  story: Story,
+  asked: Revisions
+): Omit<Comparison, keyof typeof EndpointName.fields> => {
+  const { from = story.at(-2)?.revision, to = story.at(-1)?.revision } = asked
+  const refused = (problem: string) => ({
+    ...(from === undefined ? {} : { from }),
+    ...(to === undefined ? {} : { to }),
+    differences: [],
+    problem
+  })
+  if (to === undefined || story.length === 0) return refused("no change of it is told")
+  if (from === undefined) return refused(`it has had no change but revision ${to}`)
+  if (from === to) return refused(`both are revision ${to}`)
+  const [before, after] = [stepOf(story, from), stepOf(story, to)]
+  if (before === undefined) return refused(unknownText(story, from))
+  if (after === undefined) return refused(unknownText(story, to))
+  const bare = [before, after].find(({ configuration }) => configuration === undefined)
+  if (before.configuration === undefined || after.configuration === undefined)
+    return refused(
+      bare?.change === "removed"
+        ? `revision ${bare.revision} is its removal, which has no settings`
+        : `revision ${bare?.revision} cannot be read`
+    )
+  return { from, to, differences: differencesOf(before.configuration, after.configuration) }
+}
+
+/** Returns which settings differ between two revisions of an endpoint, by default the last two. */
+export const compareRevisions = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  revisions: Revisions = {}
+) {
+  const story = yield* readStory(tenant, id)
+  return { tenant, id, ...compare(story, revisions) } satisfies Comparison
+})

@@ -1,0 +1,74 @@
+import { Schema } from "effect"
+import { Alert } from "../../domain/alert.ts"
+import { Endpoint, Secret } from "../../domain/endpoint.ts"
+import type { Health } from "../../domain/health.ts"
+import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
+import { ActivityView } from "./activity-view.ts"
+import { CircuitView, circuitView, HealthView, healthView } from "./circuit-view.ts"
+import { publicKey } from "./endpoint-secrets.ts"
+
+/** Shown instead of secrets and the values of headers. */
+export const mask = "********"
+
+const { fields } = Endpoint
+
+/** An endpoint's configuration. Secrets and the values of headers may be masked. */
+export const EndpointView = Schema.Struct({
+  ...fields,
+  circuit: CircuitView,
+  headers: Schema.Record(Schema.String, Schema.String),
+  secrets: Schema.Array(Secret),
+  /** With which receivers verify, if the scheme has one. */
+  publicKey: Schema.optionalKey(Schema.String),
+  /** The revision in the endpoints bucket. */
+  revision: Schema.Int
+})
+export type EndpointView = typeof EndpointView.Type
+
+/** An endpoint's configuration and its health. */
+export const EndpointHealthView = Schema.Struct({ ...EndpointView.fields, health: HealthView })
+export type EndpointHealthView = typeof EndpointHealthView.Type
+
+/** An endpoint in a list: its configuration and how it fares. */
+export const ListedEndpoint = Schema.Struct({
+  ...EndpointHealthView.fields,
+  ...ActivityView.fields
+})
+export type ListedEndpoint = typeof ListedEndpoint.Type
+
+/** An endpoint, and the alerts that are raised about it. */
+export const EndpointDetail = Schema.Struct({
+  ...ListedEndpoint.fields,
+  raised: Schema.Array(Alert)
+})
+export type EndpointDetail = typeof EndpointDetail.Type
+
+/** Returns an endpoint's configuration; secrets and values of headers only with `reveal`. */
+export const endpointView = (
+  { endpoint, revision }: StoredEndpoint,
+  reveal = false,
+  health?: Health
+): EndpointView => {
+  const { headers, secrets } = endpoint
+  const key = publicKey(endpoint)
+  return {
+    ...endpoint,
+    circuit: circuitView(endpoint, health),
+    headers: reveal
+      ? headers
+      : Object.fromEntries(Object.keys(headers).map((name) => [name, mask])),
+    secrets: secrets.map((secret) => (reveal ? secret : { ...secret, value: mask })),
+    ...(key === undefined ? {} : { publicKey: key }),
+    revision
+  }
+}
+
+/** Returns an endpoint's configuration and its health. */
+export const endpointHealthView = (
+  stored: StoredEndpoint,
+  health: Health,
+  reveal = false
+): EndpointHealthView => ({
+  ...endpointView(stored, reveal, health),
+  health: healthView(health)
+})

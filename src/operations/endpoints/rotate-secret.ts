@@ -1,0 +1,70 @@
+import { Clock, Duration, Effect, Schema } from "effect"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
+import { generateSecret, secretProblem } from "../../endpoints/signing.ts"
+import { invalid } from "../problem.ts"
+import { rotatedSecrets } from "./endpoint-secrets.ts"
+import type { EndpointName } from "./endpoint-settings.ts"
+import { endpointLabel } from "./endpoint-settings.ts"
+import { EndpointView, endpointView } from "./endpoint-view.ts"
+
+/** What a rotation of an endpoint's secret asks for. */
+export const Rotation = Schema.Struct({
+  /** (Default: a new one is generated) */
+  secret: Schema.optional(Schema.String),
+  /** How long the old secrets sign, too. Zero drops them at once. */
+  keepOld: Schema.DurationFromString
+})
+export type Rotation = typeof Rotation.Type
+
+/** An endpoint with a new secret, which is shown if it was generated. */
+export const RotatedEndpoint = Schema.Struct({
+  ...EndpointView.fields,
+  secret: Schema.optionalKey(Schema.String)
+})
+export type RotatedEndpoint = typeof RotatedEndpoint.Type
+
+const problemOf = (endpoint: Endpoint, secret: string | undefined) => {
+  const label = endpointLabel(endpoint)
+  if (endpoint.sign === "none")
+    return invalid(
+      "",
+      `${label} is not signed, so it has no secret: \`petrel endpoint set ${label} --sign standard\` gives it one`
+    )
+  const problem = secret === undefined ? undefined : secretProblem(endpoint.sign, secret)
+  if (problem !== undefined) return invalid("secret", `does not fit: ${problem}`)
+  return endpoint.secrets.some(({ value }) => value === secret)
+    ? invalid(
+        "secret",
+        `is one that ${label} has already: give another, or leave it out for a new one`
+      )
+    : undefined
+}
+
+/**
+ * Gives an endpoint a new secret. The old ones remain valid for a while.
+ *
+ * @param by who asks for it, recorded in the history.
+ */
+export const rotateSecret = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  { keepOld, secret }: Rotation,
+  by: string
+) {
+  const now = yield* Clock.currentTimeMillis
+  let made: string | undefined
+  const change = Effect.fnUntraced(function* (endpoint: Endpoint) {
+    const problem = problemOf(endpoint, secret)
+    if (problem !== undefined) return yield* problem
+    if (endpoint.sign === "none") return undefined
+    const value = secret ?? (yield* generateSecret(endpoint.sign))
+    made = secret === undefined ? value : undefined
+    const secrets = rotatedSecrets(endpoint.secrets, value, Duration.toMillis(keepOld), now)
+    return { ...endpoint, secrets, updatedAt: now }
+  })
+  const stored = yield* changeEndpoint(tenant, id, change, by)
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made })
+  } satisfies RotatedEndpoint
+})

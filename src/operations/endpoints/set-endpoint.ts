@@ -1,0 +1,59 @@
+import { Clock, Effect, Schema } from "effect"
+import { Endpoint } from "../../domain/endpoint.ts"
+import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
+import { AddedEndpoint } from "./add-endpoint.ts"
+import { cautions } from "./cautions.ts"
+import { changedEndpoint } from "./endpoint-change.ts"
+import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
+import { endpointView } from "./endpoint-view.ts"
+
+/** An endpoint after a change. Cautions are those that the change has brought. */
+export const ChangedEndpointView = Schema.Struct({
+  ...AddedEndpoint.fields,
+  /** The names of the settings that differ from before. */
+  changed: Schema.Array(Schema.String)
+})
+export type ChangedEndpointView = typeof ChangedEndpointView.Type
+
+const encode = Schema.encodeSync(Endpoint)
+
+/** Returns the names of the settings that differ. */
+const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
+  const [old, now] = [encode(before), encode(after)].map((it) => new Map(Object.entries(it)))
+  return [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].filter(
+    (name) =>
+      name !== "updatedAt" && JSON.stringify(old?.get(name)) !== JSON.stringify(now?.get(name))
+  )
+}
+
+/**
+ * Changes the given settings of an endpoint and keeps the others. Fails with Invalid for settings
+ * that do not go together, with EndpointNotFound if there is no such endpoint.
+ *
+ * @param by who changes it, recorded in the history.
+ */
+export const setEndpoint = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  patch: EndpointPatch,
+  by: string
+) {
+  const now = yield* Clock.currentTimeMillis
+  let made: string | undefined
+  let changed: ReadonlyArray<string> = []
+  let warnings: ReadonlyArray<string> = []
+  const change = Effect.fnUntraced(function* (before: Endpoint) {
+    const after = yield* changedEndpoint(before, patch, now)
+    made = after.made
+    changed = differences(before, after.endpoint)
+    const known = cautions(before)
+    warnings = cautions(after.endpoint).filter((caution) => !known.includes(caution))
+    return changed.length === 0 ? undefined : after.endpoint
+  })
+  const stored = yield* changeEndpoint(tenant, id, change, by)
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made }),
+    cautions: warnings,
+    changed
+  } satisfies ChangedEndpointView
+})

@@ -1,0 +1,29 @@
+import { Schema } from "effect"
+
+/** One thing that is wrong with the input of an operation. */
+export const Problem = Schema.Struct({
+  /**
+   * The field of the input, with dots for a field of a field: `circuit.coolDown`. Empty for the
+   * input as a whole.
+   */
+  field: Schema.String,
+  /**
+   * The sentence about the field, without its subject: `must be between 1 and 1000`. It names other
+   * fields in backticks.
+   */
+  message: Schema.String
+})
+export type Problem = typeof Problem.Type
+
+/** An operation was refused because of its input. It has changed nothing. */
+export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
+  problems: Schema.Array(Problem)
+}) {
+  override get message() {
+    return this.problems.map(({ field, message }) => `${field} ${message}`.trim()).join("; ")
+  }
+}
+
+/** Returns the refusal for one problem. */
+export const invalid = (field: string, message: string): Invalid =>
+  new Invalid({ problems: [{ field, message }] })

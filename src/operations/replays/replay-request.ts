@@ -1,0 +1,47 @@
+import { Schema } from "effect"
+import { isToken } from "../../domain/token.ts"
+import { TypeFilter } from "../../domain/type-filter.ts"
+import { EndpointName } from "../endpoints/endpoint-settings.ts"
+import type { Problem } from "../problem.ts"
+
+/** Returns why a replay cannot have a name, or undefined. */
+export const replayIdProblem = (id: string): string | undefined =>
+  isToken(id) && id.length <= 40 ? undefined : "must be 1 to 40 letters, digits, - or _"
+
+/** The name of a replay: the same again goes on with it. */
+const ReplayId = Schema.String.check(Schema.makeFilter(replayIdProblem))
+
+/** Which events of the past are sent to an endpoint. Times in ms since the epoch. */
+export const ReplayRequest = Schema.Struct({
+  to: EndpointName,
+  /** NATS wildcards, of which one must match. (Default: the types that the endpoint wants) */
+  types: Schema.optional(Schema.NonEmptyArray(TypeFilter)),
+  /** Events stored then or later. (Default: all there are) */
+  since: Schema.optional(Schema.Number),
+  /** Events stored then or earlier. (Default: now) */
+  until: Schema.optional(Schema.Number),
+  /** Only what the endpoint was not sent because it was disabled then. */
+  skipped: Schema.optional(Schema.Boolean),
+  /** Not what the endpoint has taken, nor what is on its way there. */
+  onlyMissing: Schema.optional(Schema.Boolean),
+  /** (Default: made from the other fields) */
+  id: Schema.optional(ReplayId),
+  /**
+   * What was asked for, literally, if the times above were computed from it: `1h` asks for the same
+   * an hour later. (Default: the fields themselves)
+   */
+  asked: Schema.optional(Schema.String)
+})
+export type ReplayRequest = typeof ReplayRequest.Type
+
+/** Returns what is wrong with the times of a request. */
+export const replayProblems = (
+  { since, until }: Pick<ReplayRequest, "since" | "until">,
+  now: number
+): ReadonlyArray<Problem> => {
+  if (since !== undefined && until !== undefined && since > until)
+    return [{ field: "since", message: "is later than `until`: nothing lies between" }]
+  return since !== undefined && since > now
+    ? [{ field: "since", message: "is in the future: there are no events yet" }]
+    : []
+}

@@ -1,0 +1,101 @@
+import { resumeBelowShare } from "../../broker/room.ts"
+import type { Survey } from "../../delivery/introspection/survey.ts"
+import { spanText } from "../../history/span.ts"
+import { bytesText } from "../text/bytes.ts"
+import { countText, percentText, plural } from "../text/number-format.ts"
+import { moment } from "../text/time.ts"
+import type { AllNews, News } from "./news.ts"
+import { waitingRoom } from "./status-sums.ts"
+
+/** Returns true if the given percentage of a limit is used. */
+const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
+  bytes !== undefined && limit !== undefined && bytes * 100 >= limit * percent
+
+/** Percentages of a limit: about to reject writes, and worth a notice. */
+const full = 95
+const filling = 80
+
+interface Filled {
+  readonly code: string
+  readonly text: string
+  readonly of:
+    | { readonly bytes: number | undefined; readonly limit: number | undefined }
+    | undefined
+}
+
+const fullEvents = ({ at, room: { events } }: Survey): string => {
+  const { bytes = 0, limit = 0, maxAge, name, oldestAt } = events
+  const freed =
+    maxAge === undefined || oldestAt === undefined
+      ? ""
+      : ` Its oldest events are removed from ${moment(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old;`
+  return `${name} is ${percentText(bytes, limit)} full (${bytesText(bytes)} of ${bytesText(limit)}), and refuses events when it is full; what it holds is delivered.${freed} to make room sooner, raise \`petrel init --event-bytes\``
+}
+
+/** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
+const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<News> => {
+  const { bytes, limit, maxAge, name, oldestAt } = history
+  if (!isUsed(bytes, limit, full) || oldestAt === undefined) return []
+  const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
+  return [
+    {
+      code: "history-full",
+      text: `${name} is full and drops its oldest facts: it goes back ${spanText(at - oldestAt)}${asked}, and nothing before can be audited; raise \`petrel init --history-bytes\``
+    }
+  ]
+}
+
+/** An event stream without a limit may take the storage that the engine needs to continue. */
+const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
+  events.bytes === undefined || events.limit !== undefined
+    ? []
+    : [
+        {
+          code: "events-unbounded",
+          text: `${events.name} has no limit: events can fill the broker's store, and then nothing is delivered either; give it half of the store with \`petrel init --event-bytes\``
+        }
+      ]
+
+const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
+  const { bytes, limit } = waitingRoom(survey)
+  return bytes === undefined || limit === undefined || bytes < limit * resumeBelowShare
+    ? []
+    : [
+        {
+          code: "routing-held-back",
+          text: `queues and backlogs take ${bytesText(bytes)}; at ${bytesText(limit)} events are not routed until some has gone out: look for large backlogs with \`petrel endpoint list\`, or raise \`petrel init --event-bytes\``
+        }
+      ]
+}
+
+/** Returns the tenants with the most dead letters, highest first. */
+const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
+  if (byTenant === undefined || byTenant.size === 0) return ""
+  const most = [...byTenant].sort(([, a], [, b]) => b - a)
+  const named = most.slice(0, 3).map(([tenant, count]) => `${tenant} ${countText(count)}`)
+  const others = most.length - named.length
+  return ` (${named.join(", ")}${others === 0 ? "" : ` and ${plural(others, "other tenant")}`})`
+}
+
+/** Returns the news of the room in the streams and in the store. */
+export const roomNews = (survey: Survey): AllNews => {
+  const { account, dead, room } = survey
+  const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full${mostOf(dead.byTenant)}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
+  const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
+  const bounded: ReadonlyArray<Filled> = [
+    { code: "events-full", text: fullEvents(survey), of: room.events },
+    { code: "dead-letters-full", text: deadText, of: dead },
+    { code: "storage-full", text: storageText, of: account }
+  ]
+  const isFull = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, full)
+  const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
+  const news = ({ code, text }: Filled): News => ({ code, text })
+  return {
+    problems: [...bounded.filter(isFull).map(news), ...aboutWaiting(survey)],
+    notices: [
+      ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(news),
+      ...aboutHistory(survey),
+      ...aboutUnbounded(survey)
+    ]
+  }
+}

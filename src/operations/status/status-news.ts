@@ -1,0 +1,149 @@
+import type { Survey } from "../../delivery/introspection/survey.ts"
+import { alertText } from "../../history/alert-text.ts"
+import { plainText } from "../../history/line.ts"
+import { raisedSubject, raisedView } from "../alerts/raised-alerts.ts"
+import { countText, plural } from "../text/number-format.ts"
+import { moment } from "../text/time.ts"
+import type { AllNews, News } from "./news.ts"
+import { roomNews } from "./room-news.ts"
+import { waitingSums } from "./status-sums.ts"
+import { workerNews } from "./worker-news.ts"
+
+/** Number of events that may be queued in a healthy router under load. */
+const queueWorthNoting = 1_000
+const hour = 3_600_000
+
+const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
+
+/** Returns a few names, and the number of the others. */
+const namesText = (names: ReadonlyArray<string>): string =>
+  names.length <= 3
+    ? names.join(", ")
+    : `${names.slice(0, 2).join(", ")} and ${names.length - 2} more`
+
+const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
+  const named = (state: string) =>
+    streams.filter((stream) => stream.state === state).map(({ name }) => name)
+  const leaderless = named("leaderless")
+  const missing = named("missing")
+  return [
+    ...(leaderless.length === 0
+      ? []
+      : [
+          {
+            code: "stream-without-leader",
+            text: `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back`
+          }
+        ]),
+    ...(missing.length === 0
+      ? []
+      : [
+          {
+            code: "stream-missing",
+            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\``
+          }
+        ])
+  ]
+}
+
+const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
+  const { unreadable = 0 } = waitingSums(survey)
+  return unreadable === 0
+    ? []
+    : [
+        {
+          code: "unreadable",
+          text: `${plural(unreadable, "waiting message")} cannot be read by this version and ${unreadable === 1 ? "is" : "are"} kept: run the newer version that wrote ${unreadable === 1 ? "it" : "them"}; \`petrel audit\` names each`
+        }
+      ]
+}
+
+const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
+  const servers = new Map<string, { offline: boolean; lag: number; streams: Array<string> }>()
+  for (const { behind, name } of streams)
+    for (const { lag, offline, server } of behind) {
+      const known = servers.get(server) ?? { offline: false, lag: 0, streams: [] }
+      known.offline ||= offline
+      known.lag = Math.max(known.lag, lag)
+      known.streams.push(name)
+      servers.set(server, known)
+    }
+  return [...servers].map(([server, { lag, offline, streams }]) => ({
+    code: offline ? "copy-offline" : "copy-behind",
+    text: offline
+      ? `server ${server} is offline, and ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} a copy less: bring it back before another fails`
+      : `server ${server} is behind by up to ${countText(lag)} with ${namesText(streams)}: if this stays, look at its log`
+  }))
+}
+
+/**
+ * Returns the raised alerts about the system and tenants. Endpoints are reported by their circuits.
+ */
+const aboutAlerts = ({ alerts, at }: Survey): ReadonlyArray<News> =>
+  alerts.map((raised) => ({
+    code: "alert-raised",
+    text: `${raisedSubject(raisedView(raised))}: ${alertText(raised.alert)} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)})`
+  }))
+
+const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray<News> => {
+  const { lastHour = 0 } = dead
+  const { pending = 0 } = events
+  const { longestOpen = [], open = 0, unreadable = 0 } = endpoints ?? {}
+  const [worst] = longestOpen
+  const name = `${worst?.tenant}/${worst?.endpoint}`
+  return [
+    ...(pending < queueWorthNoting
+      ? []
+      : [
+          {
+            code: "router-behind",
+            text: `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
+          }
+        ]),
+    ...(worst === undefined
+      ? []
+      : [
+          {
+            code: "circuit-open",
+            text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${moment(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
+          }
+        ]),
+    ...(unreadable === 0
+      ? []
+      : [
+          {
+            code: "endpoint-unreadable",
+            text: `the configuration of ${plural(unreadable, "endpoint")} cannot be read: \`petrel endpoint list\` names them; remove and add them again`
+          }
+        ]),
+    ...(lastHour === 0
+      ? []
+      : [
+          {
+            code: "dead-letters",
+            text: `${plural(lastHour, "delivery", "deliveries")} ended without success since ${moment(at - hour, at)}: see \`petrel dead list --since 1h\``
+          }
+        ])
+  ]
+}
+
+/** Returns all problems and notices. */
+export const newsOf = (survey: Survey): AllNews => {
+  const workers = workerNews(survey)
+  const room = roomNews(survey)
+  return {
+    problems: [
+      ...aboutStreams(survey),
+      ...workers.problems,
+      ...aboutUnreadable(survey),
+      ...room.problems
+    ],
+    notices: [
+      ...workers.notices,
+      ...aboutAlerts(survey),
+      ...aboutCopies(survey),
+      ...room.notices,
+      ...aboutDeliveries(survey)
+    ]
+  }
+}

@@ -1,0 +1,289 @@
+import { Effect, Schema } from "effect"
+import type { StreamRoom, Survey } from "../../delivery/introspection/survey.ts"
+import { readSurvey } from "../../delivery/introspection/survey.ts"
+import { shareOf } from "../text/number-format.ts"
+import { AllNews } from "./news.ts"
+import { newsOf } from "./status-news.ts"
+import {
+  copiesOf,
+  lastHourOf,
+  retriesIn,
+  storedBytes,
+  waitingRoom,
+  waitingSums
+} from "./status-sums.ts"
+import { WorkerState, workerState } from "./workers.ts"
+
+const Count = Schema.NullOr(Schema.Int)
+const Bytes = Schema.Struct({ bytes: Count })
+const Filled = Schema.Struct({ bytes: Count, limitBytes: Count })
+const Stream = Schema.Struct({ bytes: Count, limitBytes: Count, oldestAt: Count })
+
+const Waiting = {
+  /** Not delivered by the broker yet. */
+  new: Count,
+  /** Delivered by the broker and not acknowledged. */
+  handedOut: Count,
+  inFlight: Count,
+  inLine: Count,
+  /** Of those handed out, the ones that wait for a retry. */
+  retries: Count,
+  /** Retries that wait as schedules of the broker. */
+  scheduled: Count,
+  backlog: Count,
+  /** Messages that no owner can read. */
+  unreadable: Count
+}
+
+const PartitionState = Schema.Struct({
+  partition: Schema.Int,
+  owner: Schema.NullOr(Schema.String),
+  /** Present if nobody owns it. */
+  unownedSince: Schema.optionalKey(Schema.NullOr(Schema.Number)),
+  /** Whether its owner answers. */
+  answers: Schema.Boolean,
+  ...Waiting,
+  endpointsWithBacklog: Count
+})
+
+/**
+ * The state of an installation. Times in ms since the epoch. What is not known, as no owner
+ * answers, is null.
+ */
+export const Status = Schema.Struct({
+  at: Schema.Number,
+  broker: Schema.Struct({
+    version: Schema.String,
+    cluster: Schema.NullOr(Schema.String),
+    /** Copies of each stream. */
+    replicas: Schema.Int,
+    /** Of all streams; replicas are not counted. */
+    storedBytes: Schema.Int,
+    accountBytes: Count,
+    accountLimitBytes: Count,
+    streamsInTrouble: Schema.Array(
+      Schema.Struct({
+        name: Schema.String,
+        state: Schema.String,
+        copiesBehind: Schema.Array(
+          Schema.Struct({ server: Schema.String, offline: Schema.Boolean, lag: Schema.Int })
+        )
+      })
+    )
+  }),
+  room: Schema.Struct({
+    events: Stream,
+    history: Stream,
+    deadLetters: Filled,
+    queues: Bytes,
+    backlogs: Bytes,
+    /** Queues and backlogs together, and the size at which events are not routed. */
+    waiting: Filled,
+    account: Filled
+  }),
+  events: Schema.Struct({ stored: Count, waitingForRouter: Count, inRouter: Count }),
+  deliveries: Schema.Struct({
+    waiting: Schema.Int,
+    ...Waiting,
+    partitionsAnswering: Schema.Int
+  }),
+  /** The delivery that has waited longest. */
+  oldestWaiting: Schema.NullOr(
+    Schema.Struct({
+      tenant: Schema.String,
+      endpoint: Schema.String,
+      place: Schema.Literals(["queue", "schedule", "backlog"]),
+      since: Schema.Number
+    })
+  ),
+  /** The change of the number of partitions that is under way. */
+  repartition: Schema.NullOr(Schema.Struct({ from: Schema.Int, to: Schema.Int })),
+  partitions: Schema.Array(PartitionState),
+  /** Endpoints by state. A disabled or paused endpoint counts in no other state. */
+  endpoints: Schema.NullOr(
+    Schema.Struct({
+      total: Schema.Int,
+      closed: Schema.Int,
+      open: Schema.Int,
+      halfOpen: Schema.Int,
+      paused: Schema.Int,
+      disabled: Schema.Int,
+      unreadable: Schema.Int,
+      withBacklog: Schema.Int
+    })
+  ),
+  workers: Schema.NullOr(
+    Schema.Array(Schema.Struct({ ...WorkerState.fields, partitions: Schema.Array(Schema.Int) }))
+  ),
+  /** Attempts within the last hour, in the partitions whose owners answer. */
+  lastHour: Schema.NullOr(
+    Schema.Struct({
+      /** The start of the shortest count: that partition had another owner before. */
+      since: Schema.Number,
+      attempts: Schema.Int,
+      delivered: Schema.Int,
+      /** From 0 to 1; null without attempts. */
+      successRate: Schema.NullOr(Schema.Number),
+      p50Ms: Schema.NullOr(Schema.Number),
+      p95Ms: Schema.NullOr(Schema.Number)
+    })
+  ),
+  deadLetters: Schema.Struct({
+    stored: Count,
+    lastHour: Count,
+    bytes: Count,
+    limitBytes: Count,
+    byTenant: Schema.NullOr(Schema.Record(Schema.String, Schema.Int))
+  }),
+  ...AllNews.fields
+})
+export type Status = typeof Status.Type
+
+/** The broker's servers cannot elect a leader. */
+export class NoLeader extends Schema.TaggedError<NoLeader>()("NoLeader", {}) {
+  override get message() {
+    return "the broker's cluster has no leader, so nothing is stored or delivered: more than half of its servers must run"
+  }
+}
+
+const tenths = (ms: number | undefined): number | null =>
+  ms === undefined ? null : Math.round(ms * 10) / 10
+
+const lastHourIn = (survey: Survey): Status["lastHour"] => {
+  const hour = lastHourOf(survey)
+  if (hour === undefined) return null
+  const { attempts, delivered, p50, p95, since } = hour
+  return {
+    since,
+    attempts,
+    delivered,
+    successRate: shareOf(delivered, attempts),
+    p50Ms: tenths(p50),
+    p95Ms: tenths(p95)
+  }
+}
+
+const deliveriesIn = (survey: Survey): Status["deliveries"] => {
+  const waiting = waitingSums(survey)
+  const { all, answering, ackPending, backlog, fresh, inFlight, inLine, retries, scheduled } =
+    waiting
+  const ifAnswered = (count: number) => (answering === 0 ? null : count)
+  return {
+    waiting: all,
+    new: fresh,
+    handedOut: ackPending,
+    inFlight: ifAnswered(inFlight),
+    inLine: ifAnswered(inLine),
+    retries: ifAnswered(retries),
+    scheduled,
+    backlog,
+    unreadable: waiting.unreadable ?? null,
+    partitionsAnswering: answering
+  }
+}
+
+const streamRoom = ({ bytes, limit, oldestAt }: StreamRoom): typeof Stream.Type => ({
+  bytes: bytes ?? null,
+  limitBytes: limit ?? null,
+  oldestAt: oldestAt ?? null
+})
+
+const roomIn = (survey: Survey): Status["room"] => {
+  const { account, dead, room } = survey
+  const waiting = waitingRoom(survey)
+  return {
+    events: streamRoom(room.events),
+    history: streamRoom(room.history),
+    deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
+    queues: { bytes: room.queues ?? null },
+    backlogs: { bytes: room.backlogs ?? null },
+    waiting: { bytes: waiting.bytes ?? null, limitBytes: waiting.limit ?? null },
+    account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
+  }
+}
+
+const partitionsIn = ({ partitions }: Survey): Status["partitions"] =>
+  partitions.map((partition) => ({
+    partition: partition.partition,
+    owner: partition.owner ?? null,
+    ...(partition.owner === undefined ? { unownedSince: partition.unownedSince ?? null } : {}),
+    answers: partition.told !== undefined,
+    new: partition.new ?? null,
+    handedOut: partition.ackPending ?? null,
+    inFlight: partition.told?.inFlight ?? null,
+    inLine: partition.told?.inLine ?? null,
+    retries: retriesIn(partition) ?? null,
+    scheduled: partition.scheduled ?? null,
+    backlog: partition.backlog ?? null,
+    unreadable: partition.told?.unreadable ?? null,
+    endpointsWithBacklog: partition.backlogs ?? null
+  }))
+
+const brokerIn = (survey: Survey): Status["broker"] => {
+  const { account, cluster, streams, version } = survey
+  return {
+    version,
+    cluster: cluster ?? null,
+    replicas: copiesOf(survey),
+    storedBytes: storedBytes(survey),
+    accountBytes: account?.bytes ?? null,
+    accountLimitBytes: account?.limit ?? null,
+    streamsInTrouble: streams
+      .filter(({ behind, state }) => state !== "led" || behind.length > 0)
+      .map(({ behind, name, state }) => ({ name, state, copiesBehind: behind }))
+  }
+}
+
+const endpointsIn = (survey: Survey): Status["endpoints"] => {
+  if (survey.endpoints === undefined) return null
+  const { longestOpen: _, ...states } = survey.endpoints
+  return { ...states, withBacklog: waitingSums(survey).backlogs }
+}
+
+const deadLettersIn = ({ dead }: Survey): Status["deadLetters"] => ({
+  stored: dead.stored ?? null,
+  lastHour: dead.lastHour ?? null,
+  bytes: dead.bytes ?? null,
+  limitBytes: dead.limit ?? null,
+  byTenant: dead.byTenant === undefined ? null : Object.fromEntries(dead.byTenant)
+})
+
+/** Returns the state of an installation, and what to do where it is not well. */
+export const statusOf = (survey: Survey): Status => {
+  const { at, events, oldest, workers } = survey
+  return {
+    at,
+    broker: brokerIn(survey),
+    room: roomIn(survey),
+    events: {
+      stored: events.stored ?? null,
+      waitingForRouter: events.pending ?? null,
+      inRouter: events.inRouter ?? null
+    },
+    deliveries: deliveriesIn(survey),
+    oldestWaiting: oldest ?? null,
+    repartition: survey.change ?? null,
+    partitions: partitionsIn(survey),
+    endpoints: endpointsIn(survey),
+    workers:
+      workers?.map(({ heartbeat, id, partitions }) => ({
+        ...workerState(id, heartbeat),
+        partitions
+      })) ?? null,
+    lastHour: lastHourIn(survey),
+    deadLetters: deadLettersIn(survey),
+    ...newsOf(survey)
+  }
+}
+
+/** JetStream's error code while its servers cannot elect a leader. */
+const unavailable = 10008
+
+/** Reads the state of the installation. */
+export const readStatus = readSurvey.pipe(
+  Effect.map(statusOf),
+  Effect.catchIf(
+    (error) => error._tag === "BrokerError" && error.code === unavailable,
+    () => new NoLeader()
+  )
+)

@@ -1,0 +1,94 @@
+import { defaultTtl } from "../../cluster/ownership.ts"
+import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
+import { plainText } from "../../history/line.ts"
+import { spanText } from "../../history/span.ts"
+import { rangesText } from "../text/number-format.ts"
+import type { AllNews } from "./news.ts"
+import { newsIf } from "./news.ts"
+
+/** Time after the start of a worker within which partitions are assigned, ms. */
+const takingOver = 20_000
+const partitionsText = (partitions: ReadonlyArray<PartitionSurvey>): string =>
+  `partition${partitions.length === 1 ? "" : "s"} ${rangesText(partitions.map(({ partition }) => partition))}`
+
+const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
+
+/** Returns the news of partitions without an owner, or whose owner does not answer. */
+const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
+  const delivering = workers.flatMap(({ heartbeat }) =>
+    heartbeat?.leaving !== true && heartbeat?.roles.includes("deliver") === true ? [heartbeat] : []
+  )
+  const unowned = partitions.filter(({ owner }) => owner === undefined)
+  const isStarting = delivering.some(({ startedAt }) => at - startedAt < takingOver)
+  const isFresh = ({ unownedSince }: PartitionSurvey) =>
+    delivering.length > 0 &&
+    (unownedSince === undefined ? isStarting : at - unownedSince <= defaultTtl)
+  const fresh = unowned.filter(isFresh)
+  const stale = unowned.filter((partition) => !isFresh(partition))
+  const [{ unownedSince } = {}] = stale
+  const since = unownedSince === undefined ? "" : ` for ${spanText(at - unownedSince)}`
+  const remedy =
+    delivering.length === 0
+      ? "start a worker with `petrel worker`"
+      : "look at the logs of the workers, or start another with `petrel worker`"
+  const silent = partitions.filter(({ owner, told }) => owner !== undefined && told === undefined)
+  return {
+    problems: newsIf(
+      stale.length > 0,
+      "partition-without-owner",
+      `${partitionsText(stale)} ${haveText(stale)} no owner${since}, so nothing there is delivered: ${remedy}`
+    ),
+    notices: [
+      ...newsIf(
+        fresh.length > 0,
+        "partition-changing-hands",
+        `${partitionsText(fresh)} ${haveText(fresh)} no owner yet: a worker takes over within ${spanText(defaultTtl)}`
+      ),
+      ...newsIf(
+        silent.length > 0,
+        "owner-silent",
+        `${plainText(silent[0]?.owner ?? "")} has ${partitionsText(silent)} and does not answer: it is just taking over, or has died; if this stays, look at its log`
+      )
+    ]
+  }
+}
+
+/** Returns the news of the workers and their partitions. */
+export const workerNews = (survey: Survey): AllNews => {
+  const { change, workers } = survey
+  if (change !== undefined)
+    return {
+      problems: [
+        {
+          code: "repartitioning",
+          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile: wait for \`petrel repartition ${change.to}\` or, where it was broken off, run it again`
+        }
+      ],
+      notices: []
+    }
+  if (workers === undefined) return { problems: [], notices: [] }
+  const alive = workers.flatMap(({ heartbeat }) => (heartbeat === undefined ? [] : [heartbeat]))
+  if (alive.length === 0)
+    return {
+      problems: [
+        {
+          code: "no-worker",
+          text: "no worker is running, so nothing is delivered: start one with `petrel worker`"
+        }
+      ],
+      notices: []
+    }
+  const routes = alive.some(({ leaving, roles }) => leaving !== true && roles.includes("router"))
+  const { notices, problems } = partitionNews(survey)
+  return {
+    problems: [
+      ...problems,
+      ...newsIf(
+        !routes,
+        "no-router",
+        "no worker routes events: start one with `petrel worker --roles router`"
+      )
+    ],
+    notices
+  }
+}

@@ -1,0 +1,66 @@
+import { Effect, Schema } from "effect"
+import type { Heartbeat, Present } from "../../cluster/roster.ts"
+import { Role, readPresent } from "../../cluster/roster.ts"
+
+/** A worker process. All but its name is absent if it has stopped. */
+export const WorkerState = Schema.Struct({
+  worker: Schema.String,
+  alive: Schema.Boolean,
+  host: Schema.optionalKey(Schema.String),
+  /** ms since the epoch. */
+  startedAt: Schema.optionalKey(Schema.Number),
+  roles: Schema.optionalKey(Schema.Array(Role)),
+  /** It is stopping. */
+  leaving: Schema.optionalKey(Schema.Boolean)
+})
+export type WorkerState = typeof WorkerState.Type
+
+/** A worker process and its partitions, with the load of each at its last heartbeat. */
+export const WorkerView = Schema.Struct({
+  ...WorkerState.fields,
+  pid: Schema.optionalKey(Schema.Int),
+  partitions: Schema.Array(
+    Schema.Struct({ partition: Schema.Int, inFlight: Schema.Int, inMemory: Schema.Int })
+  )
+})
+export type WorkerView = typeof WorkerView.Type
+
+/** All workers, and the partitions that none of them owns. */
+export const Workers = Schema.Struct({
+  workers: Schema.Array(WorkerView),
+  unowned: Schema.Array(Schema.Int)
+})
+export type Workers = typeof Workers.Type
+
+/** Returns what a worker says of itself. */
+export const workerState = (worker: string, heartbeat: Heartbeat | undefined): WorkerState =>
+  heartbeat === undefined
+    ? { worker, alive: false }
+    : {
+        worker,
+        alive: true,
+        host: heartbeat.host,
+        startedAt: heartbeat.startedAt,
+        roles: heartbeat.roles,
+        leaving: heartbeat.leaving === true
+      }
+
+const viewOf = ({ heartbeat, id, partitions }: Present): WorkerView => ({
+  ...workerState(id, heartbeat),
+  ...(heartbeat === undefined ? {} : { pid: heartbeat.pid }),
+  // The last heartbeat does not have a partition that the worker has just taken over.
+  partitions: partitions.map(
+    (partition) =>
+      heartbeat?.partitions.find((load) => load.partition === partition) ?? {
+        partition,
+        inFlight: 0,
+        inMemory: 0
+      }
+  )
+})
+
+/** Lists the workers and their partitions. */
+export const listWorkers = Effect.map(
+  readPresent,
+  ({ present, unowned }): Workers => ({ workers: present.map(viewOf), unowned })
+)

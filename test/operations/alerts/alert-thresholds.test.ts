@@ -1,0 +1,37 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration } from "effect"
+import type { TenantAlertChoice } from "../../../src/domain/alert.ts"
+import { thresholdsView } from "../../../src/operations/alerts/alert-thresholds.ts"
+
+const stored = (choice: TenantAlertChoice) => ({
+  system: { window: Duration.minutes(5), circuitOpened: "off" as const },
+  tenants: new Map([["acme", choice]])
+})
+
+describe("thresholds, as they are shown", () => {
+  it("are those of a tenant over those of the system, and say which were set there", () => {
+    const view = thresholdsView(stored({ successWarnPercent: 98, contact: "ana" }), "acme")
+    assert.deepInclude(view, { tenant: "acme", contact: "ana" })
+    assert.deepStrictEqual(view.set, ["successWarnPercent", "contact"])
+    assert.deepInclude(view.thresholds, {
+      successWarnPercent: 98,
+      window: "5 min",
+      circuitOpened: "off",
+      endpointDisabled: "on"
+    })
+    assert.notProperty(view.thresholds, "circuitsOpen")
+    assert.deepStrictEqual(thresholdsView(stored("off"), "other").set, [])
+  })
+
+  it("are all off where a tenant has none", () => {
+    const { off, set, thresholds } = thresholdsView(stored("off"), "acme")
+    assert.deepStrictEqual([off, set, thresholds.endpointDisabled], [true, [], "off"])
+  })
+
+  it("are those of the system without a tenant", () => {
+    const view = thresholdsView(stored("off"), undefined)
+    assert.notProperty(view, "tenant")
+    assert.property(view.thresholds, "circuitsOpen")
+    assert.deepStrictEqual(view.set, ["window", "circuitOpened"])
+  })
+})

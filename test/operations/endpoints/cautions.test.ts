@@ -1,0 +1,62 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration } from "effect"
+import type { Endpoint } from "../../../src/domain/endpoint.ts"
+import { cautions } from "../../../src/operations/endpoints/cautions.ts"
+import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
+
+const before: Endpoint = {
+  ...blankEndpoint({ tenant: "acme", id: "hook" }, "0123456789abcdef", 1),
+  url: "https://example.com/",
+  headers: { "X-Env": "prod", "x-team": "billing" }
+}
+
+describe("cautions", () => {
+  const of = (changes: Partial<Endpoint>) => {
+    return cautions({ ...before, ...changes })
+  }
+
+  it("say nothing of what is usual", () => {
+    assert.deepStrictEqual(of({}), [])
+  })
+
+  it.each(["http://localhost:3000/", "http://127.0.0.1/", "http://10.1.2.3/", "http://[::1]/"])(
+    "say that %s is reached only with --allow-network",
+    (url) => {
+      const [said = "", ...others] = of({ url, headers: {} })
+      assert.match(said, /is not a public address: .*--allow-network /)
+      assert.deepStrictEqual(others, [])
+    }
+  )
+
+  it.each(["http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fe80::1]/"])(
+    "say that %s is refused, and not how to allow it",
+    (url) => {
+      const [said = "", ...others] = of({ url, headers: {} })
+      assert.match(said, /is not a public address: requests to it are refused$/)
+      assert.deepStrictEqual(others, [])
+    }
+  )
+
+  it("name what http shows to whoever is on the way", () => {
+    const headers = { authorization: "Bearer x" }
+    assert.deepStrictEqual(of({ url: "http://hooks.example.com/?token=t", headers }), [
+      "the URL is http: whoever is on the way can read the URL's query and the header authorization; use https where that is a credential"
+    ])
+    assert.deepStrictEqual(of({ url: "http://hooks.example.com/", headers: {} }), [])
+    assert.deepStrictEqual(of({ url: "https://hooks.example.com/?token=t", headers }), [])
+  })
+
+  it("name a port that workers do not send to by themselves", () => {
+    const [said = "", ...others] = of({ url: "https://hooks.example.com:8443/" })
+    assert.match(said, /^port 8443 is neither 443 nor 80: .*--allow-port 8443/)
+    assert.deepStrictEqual(others, [])
+    assert.deepStrictEqual(of({ url: "https://hooks.example.com:80/" }), [])
+  })
+
+  it("warn of a time-out below 10 s, the endpoint's own or its policy's", () => {
+    assert.match(of({ timeout: Duration.seconds(9) })[0] ?? "", /^the time-out of 9 s is short/)
+    assert.match(of({ retry: "shopify" })[0] ?? "", /^the retry policy's time-out of 5 s is short/)
+    assert.deepStrictEqual(of({ timeout: Duration.seconds(10) }), [])
+    assert.deepStrictEqual(of({ retry: "shopify", timeout: Duration.seconds(10) }), [])
+  })
+})

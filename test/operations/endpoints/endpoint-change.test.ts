@@ -1,0 +1,199 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import type { Endpoint } from "../../../src/domain/endpoint.ts"
+import {
+  blankEndpoint,
+  changedEndpoint
+} from "../../../src/operations/endpoints/endpoint-change.ts"
+import type { EndpointPatch } from "../../../src/operations/endpoints/endpoint-settings.ts"
+
+const now = 1_800_000_000_000
+const standardSecret = `whsec_${Buffer.alloc(32, 1).toString("base64")}`
+
+const before: Endpoint = {
+  ...blankEndpoint({ tenant: "acme", id: "hook" }, "0123456789abcdef", now - 1_000),
+  url: "https://example.com/",
+  secrets: [{ value: standardSecret, createdAt: now - 1_000 }],
+  timeout: Duration.seconds(20),
+  headers: { "X-Env": "prod", "x-team": "billing" }
+}
+
+const change = (patch: EndpointPatch, endpoint = before) => changedEndpoint(endpoint, patch, now)
+
+const problems = (...args: Parameters<typeof change>) =>
+  Effect.map(Effect.flip(change(...args)), (invalid) => invalid.problems)
+
+describe("a change of an endpoint", () => {
+  it.effect("names whom to tell and when, and goes back to nobody and to what is usual", () =>
+    Effect.gen(function* () {
+      const alerts = { samples: 5 }
+      const { endpoint } = yield* change({ contact: "ana", alerts })
+      assert.deepInclude(endpoint, { contact: "ana", alerts })
+      const kept = yield* change({ redirects: 1 }, endpoint)
+      assert.deepInclude(kept.endpoint, { contact: "ana", alerts })
+      const back = yield* change({ alerts: {}, contact: null }, endpoint)
+      assert.notProperty(back.endpoint, "contact")
+      assert.notProperty(back.endpoint, "alerts")
+      const silent = yield* change({ alerts: "off" }, endpoint)
+      assert.strictEqual(silent.endpoint.alerts, "off")
+    })
+  )
+
+  it.effect(
+    "makes an endpoint operational: of alerts only, where it is new and no types are named",
+    () =>
+      Effect.gen(function* () {
+        const blank = blankEndpoint({ tenant: "acme", id: "ops" }, "g", now)
+        const url = "https://example.com/ops"
+        const typesOf = (patch: EndpointPatch, endpoint = before) =>
+          Effect.map(change({ ...patch, operational: true }, endpoint), (it) => it.endpoint.types)
+        assert.deepStrictEqual(yield* typesOf({ url }, blank), ["petrel.alert.>"])
+        assert.deepStrictEqual(yield* typesOf({ url, types: ["a"] }, blank), [
+          "a",
+          "petrel.alert.>"
+        ])
+        const types = yield* typesOf({})
+        assert.deepStrictEqual(types, [">", "petrel.alert.>"])
+        assert.deepStrictEqual(yield* typesOf({}, { ...before, types }), types)
+      })
+  )
+
+  it.effect("says what to do instead of more event types than an endpoint may have", () =>
+    Effect.gen(function* () {
+      const most = [">", ...Array.from({ length: 199 }, (_, n) => `invoice.${n}`)] as const
+      const { endpoint } = yield* change({ types: [...most] })
+      assert.lengthOf(endpoint.types, 200)
+      const tooMany = [
+        {
+          field: "types",
+          message:
+            "would be 201, and an endpoint takes at most 200 event types: use wildcards such as invoice.>, or a second endpoint"
+        }
+      ]
+      assert.deepStrictEqual(yield* problems({ types: [...most, "b"] }), tooMany)
+      assert.deepStrictEqual(yield* problems({ operational: true }, endpoint), tooMany)
+    })
+  )
+
+  it.effect("leaves alone what is not named", () =>
+    Effect.gen(function* () {
+      const { endpoint, made } = yield* change({ url: "https://example.com/new" })
+      assert.deepStrictEqual(endpoint, {
+        ...before,
+        url: "https://example.com/new",
+        updatedAt: now
+      })
+      assert.isUndefined(made)
+    })
+  )
+
+  it.effect("replaces and removes headers whatever their case", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ headers: { "x-env": "test", "X-TEAM": null } })
+      assert.deepStrictEqual(endpoint.headers, { "x-env": "test" })
+    })
+  )
+
+  it.effect("goes back to the policy's time-out", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ timeout: null })
+      assert.notProperty(endpoint, "timeout")
+    })
+  )
+
+  it.effect("sets a rate and a circuit, keeps them, and goes back to none", () =>
+    Effect.gen(function* () {
+      const rate = { perSecond: 20, burst: 1 }
+      const { endpoint } = yield* change({ rate, circuit: { failures: 3 } })
+      assert.deepStrictEqual(endpoint, {
+        ...before,
+        rate,
+        circuit: { failures: 3 },
+        updatedAt: now
+      })
+      const same = yield* change({ redirects: before.redirects }, endpoint)
+      assert.deepStrictEqual(same.endpoint, endpoint)
+      const replaced = yield* change({ circuit: { successes: 1 } }, endpoint)
+      assert.deepStrictEqual(replaced.endpoint.circuit, { successes: 1 })
+      const back = yield* change({ circuit: {}, rate: null }, endpoint)
+      assert.deepStrictEqual(back.endpoint, { ...before, updatedAt: now })
+    })
+  )
+
+  it.effect("leaves an endpoint paused that is paused", () =>
+    Effect.gen(function* () {
+      const paused = { at: 1, by: "cli" }
+      const { endpoint } = yield* change({ redirects: 1 }, { ...before, paused })
+      assert.deepStrictEqual(endpoint.paused, paused)
+    })
+  )
+
+  it.effect("makes a secret where there is none", () =>
+    Effect.gen(function* () {
+      const { endpoint, made } = yield* change({}, { ...before, secrets: [] })
+      assert.match(made ?? "", /^whsec_/)
+      assert.deepStrictEqual(endpoint.secrets, [{ value: made ?? "", createdAt: now }])
+    })
+  )
+
+  it.effect("keeps secrets that the new scheme can use, and makes one where it cannot", () =>
+    Effect.gen(function* () {
+      const stripe = yield* change({ sign: "stripe" })
+      assert.deepStrictEqual(stripe.endpoint.secrets, before.secrets)
+      assert.isUndefined(stripe.made)
+      const ed25519 = yield* change({ sign: "standard-ed25519" })
+      assert.match(ed25519.made ?? "", /^whsk_/)
+      assert.deepStrictEqual(
+        ed25519.endpoint.secrets.map(({ value }) => value),
+        [ed25519.made ?? ""]
+      )
+    })
+  )
+
+  it.effect(
+    "drops all secrets with the signature, and the signature header with Stripe's style",
+    () =>
+      Effect.gen(function* () {
+        const stripe = yield* change({ sign: "stripe", signatureHeader: "x-sig" })
+        assert.strictEqual(stripe.endpoint.signatureHeader, "x-sig")
+        const none = yield* change({ sign: "none" }, stripe.endpoint)
+        assert.deepStrictEqual(none.endpoint.secrets, [])
+        assert.notProperty(none.endpoint, "signatureHeader")
+      })
+  )
+
+  it.effect("takes a given secret in place of all others, and does not show it", () =>
+    Effect.gen(function* () {
+      const secret = `whsec_${Buffer.alloc(32, 2).toString("base64")}`
+      const { endpoint, made } = yield* change({ secret })
+      assert.deepStrictEqual(endpoint.secrets, [{ value: secret, createdAt: now }])
+      assert.isUndefined(made)
+    })
+  )
+
+  it.effect("is refused for everything that does not go together", () =>
+    Effect.gen(function* () {
+      const found = yield* problems({
+        secret: "short",
+        signatureHeader: "x-sig",
+        headers: { "x-none": null }
+      })
+      assert.deepStrictEqual(found, [
+        {
+          field: "secret",
+          message:
+            "does not fit: a secret for standard signatures must be whsec_ followed by base64"
+        },
+        { field: "signatureHeader", message: "goes with `sign` stripe only, and this is standard" },
+        { field: "headers.x-none", message: "names a header that is not set" }
+      ])
+    })
+  )
+
+  it.effect("is refused for a new endpoint without a URL", () =>
+    Effect.gen(function* () {
+      const blank = blankEndpoint({ tenant: "acme", id: "new" }, "0123456789abcdef", now)
+      assert.deepStrictEqual(yield* problems({}, blank), [{ field: "url", message: "is missing" }])
+    })
+  )
+})

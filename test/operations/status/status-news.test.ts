@@ -1,0 +1,136 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Survey } from "../../../src/delivery/introspection/survey.ts"
+import { newsOf } from "../../../src/operations/status/status-news.ts"
+import { busy, endpoints, led, minute, now, someone } from "./surveys.ts"
+
+const codes = (survey: Survey) => {
+  const { notices, problems } = newsOf(survey)
+  return [problems.map(({ code }) => code), notices.map(({ code }) => code)]
+}
+const texts = (survey: Survey) => {
+  const { notices, problems } = newsOf(survey)
+  return [...problems, ...notices].map(({ text }) => text)
+}
+
+describe("what is not as it should be", () => {
+  it("is nothing where all is well", () => {
+    assert.deepStrictEqual(codes(busy), [[], []])
+  })
+
+  it("is a partition that nobody has taken over in time, or not yet", () => {
+    const orphans = (unownedSince: number | undefined) => ({
+      ...busy,
+      partitions: busy.partitions.map((one) =>
+        one.partition < 2 ? { ...one, owner: undefined, told: undefined, unownedSince } : one
+      )
+    })
+    assert.deepStrictEqual(codes(orphans(now - 9_000)), [[], ["partition-changing-hands"]])
+    assert.deepStrictEqual(codes(orphans(now - 40_000)), [["partition-without-owner"], []])
+    assert.match(
+      texts(orphans(now - 40_000))[0] ?? "",
+      /^partitions 0-1 have no owner for 40 s, so nothing there is delivered: look at the logs/
+    )
+    assert.deepStrictEqual(codes(orphans(undefined)), [["partition-without-owner"], []])
+    const starting = { ...orphans(undefined), workers: [someone("w", now - 3_000)] }
+    assert.deepStrictEqual(codes(starting), [[], ["partition-changing-hands"]])
+  })
+
+  it("is that nobody routes, though others deliver", () => {
+    const workers = [someone("w", now - 60 * minute, ["deliver"])]
+    assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])
+  })
+
+  it("is that the number of partitions is being changed, and not that no worker is there", () => {
+    const changing = { ...busy, workers: [], change: { from: 8, to: 32 } }
+    assert.deepStrictEqual(codes(changing), [["repartitioning"], []])
+  })
+
+  it("is a stream that nobody leads, and a server that is missing or behind", () => {
+    const behind = (offline: boolean) => [
+      led({ behind: [{ server: "n2", offline, lag: 12 }] }),
+      led({ name: "PETREL_DEAD", behind: [{ server: "n2", offline, lag: 1_200 }] })
+    ]
+    assert.deepStrictEqual(codes({ ...busy, streams: [led({ state: "leaderless" })] }), [
+      ["stream-without-leader"],
+      []
+    ])
+    assert.deepStrictEqual(texts({ ...busy, streams: behind(true) }), [
+      "server n2 is offline, and 2 streams have a copy less: bring it back before another fails"
+    ])
+    assert.deepStrictEqual(texts({ ...busy, streams: behind(false) }), [
+      "server n2 is behind by up to 1,200 with PETREL_EVENTS, PETREL_DEAD: if this stays, look at its log"
+    ])
+  })
+
+  it("is that room runs out", () => {
+    const dead = (bytes: number) => ({ ...busy, dead: { ...busy.dead, bytes } })
+    assert.deepStrictEqual(codes(dead(79)), [[], []])
+    assert.deepStrictEqual(codes(dead(80)), [[], ["dead-letters-full"]])
+    assert.deepStrictEqual(codes(dead(95)), [["dead-letters-full"], []])
+    const byTenant = new Map([
+      ["globex", 12],
+      ["acme", 9_100],
+      ["initech", 1],
+      ["umbrella", 3]
+    ])
+    assert.match(
+      texts({ ...busy, dead: { ...busy.dead, bytes: 95, byTenant } })[0] ?? "",
+      /95% full \(acme 9,100, globex 12, umbrella 3 and 1 other tenant\), and what ends then waits/
+    )
+    assert.deepStrictEqual(codes({ ...busy, account: { bytes: 99, limit: 100 } }), [
+      ["storage-full"],
+      []
+    ])
+  })
+
+  it("is that events are refused, or the store of the account is full", () => {
+    const { events, history } = busy.room
+    const withEvents = (bytes: number, limit: number | undefined = 5 * 1024 ** 3) => ({
+      ...busy,
+      room: { ...busy.room, events: { ...events, bytes, limit } }
+    })
+    assert.deepStrictEqual(codes(withEvents(4 * 1024 ** 3)), [[], ["events-full"]])
+    assert.deepStrictEqual(codes(withEvents(4.9 * 1024 ** 3)), [["events-full"], []])
+    assert.deepStrictEqual(texts(withEvents(4.9 * 1024 ** 3)), [
+      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered. Its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; to make room sooner, raise `petrel init --event-bytes`"
+    ])
+    const unbounded = { ...busy, room: { ...busy.room, events: { ...events, limit: undefined } } }
+    assert.deepStrictEqual(codes(unbounded), [[], ["events-unbounded"]])
+    const shortened = { ...history, bytes: history.limit }
+    assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
+      "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing before can be audited; raise `petrel init --history-bytes`"
+    ])
+  })
+
+  it("is that what waits takes all the room there is for it, where that is bounded", () => {
+    const { history } = busy.room
+    const waiting = (backlogs: number) => ({ ...busy, room: { ...busy.room, backlogs } })
+    assert.deepStrictEqual(codes(waiting(2.1 * 1024 ** 3)), [[], []])
+    assert.deepStrictEqual(codes(waiting(2.2 * 1024 ** 3)), [["routing-held-back"], []])
+    const [text = ""] = texts(waiting(3 * 1024 ** 3))
+    assert.match(text, /^queues and backlogs take 3 GiB; at 2\.5 GiB events are not routed /)
+    const unbounded = { ...history, limit: undefined }
+    const { room } = busy
+    assert.deepStrictEqual(
+      codes({ ...busy, room: { ...room, backlogs: 1024 ** 4, history: unbounded } }),
+      [[], []]
+    )
+  })
+
+  it("is what endpoints and deliveries suffer from", () => {
+    const open = { tenant: "acme", endpoint: "billing", since: now - 2 * minute, why: "5 failures" }
+    assert.deepStrictEqual(
+      texts({
+        ...busy,
+        endpoints: { ...endpoints, open: 2, longestOpen: [open] },
+        events: { ...busy.events, pending: 20_000 },
+        dead: { ...busy.dead, lastHour: 1 }
+      }),
+      [
+        "20,000 events wait to be routed: if they become more, start another worker",
+        "2 endpoints have open circuits, the longest acme/billing since 10:30:00 (5 failures): see `petrel endpoint show acme/billing`",
+        "1 delivery ended without success since 09:32:00: see `petrel dead list --since 1h`"
+      ]
+    )
+  })
+})
