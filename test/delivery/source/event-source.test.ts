@@ -65,7 +65,7 @@ const makeSource = (changes: Partial<World> = {}) => {
     sender: { transport: { start: () => assert.fail() }, clock: fixedClock, answers: () => "none" },
     worker: "w1",
     ...{ inFlight: {} as TaskContext["inFlight"], logsDeliveries: false },
-    successes: new SuccessLog(facts, fence, memory.settled),
+    successes: new SuccessLog(facts, fence, memory.completed),
     ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined }
   }
   const source = new EventSource(
