@@ -115,7 +115,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
   const { ask, jsm, names } = yield* Broker
   const reached = yield* Failpoint
   const { kind, memory, directDeliveries, subject, to } = from
-  const { index, recorded, settled, stream } = memory
+  const { completed, index, stream, unreadRecords } = memory
   const arrived = yield* moving.arrivals.of(to, from)
 
   const consider = Effect.fnUntraced(function* (
@@ -129,12 +129,12 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
       const name = namedIn(message)
       const there = name === undefined ? undefined : arrived.get(roundKey(name))
       const deadline = Number(message.header.get("petrel-deadline")) || 0
-      const takesRecord = recorded.has(seq)
+      const takesRecord = unreadRecords.has(seq)
       const common = { seq, delivery: undefined, name, deadline, takesRecord }
       if (there !== undefined) return { ...common, there }
       return { ...common, relocation: relocatedRaw(message, place, [index, to], names) }
     }
-    const record = recorded.has(seq)
+    const record = unreadRecords.has(seq)
       ? yield* readRecord(stream, seq).pipe(
           Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
         )
@@ -147,7 +147,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     if (there !== undefined) return { ...common, there, takesRecord }
     const isElsewhere =
       directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
-    if (isElsewhere || settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
+    if (isElsewhere || completed.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
       return { ...common, takesRecord: false }
     const at = yield* waitsUntil(delivery, own ? record : undefined)
     const relocation = relocated(
@@ -198,7 +198,7 @@ export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Mi
     yield* Effect.forEach(
       all,
       ({ delivery, seq }) =>
-        delivery !== undefined && recorded.has(seq)
+        delivery !== undefined && unreadRecords.has(seq)
           ? eraseRecord(stream, seq, delivery)
           : Effect.void,
       { concurrency: maxConcurrentMoves, discard: true }

@@ -50,7 +50,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
   let looked = 0
 
   const settleStream = Effect.fnUntraced(function* (memory: StreamMemory) {
-    const { settled, stream } = memory
+    const { completed, stream } = memory
     const settlement = yield* Settlement.make({
       worker: "cli",
       layout,
@@ -79,7 +79,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
       )
       if (delivery === undefined) return
       const isGone =
-        settled.has(seq, delivery) ||
+        completed.has(seq, delivery) ||
         (record === undefined && (yield* isErased(stream, seq, delivery)))
       if (isGone) {
         yield* remove(stream, seq)
@@ -104,7 +104,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
       yield* asOwner
       yield* facts.append(outcome.fact, outcome.id)
     })
-    yield* Effect.forEach([...memory.recorded], settle, {
+    yield* Effect.forEach([...memory.unreadRecords], settle, {
       concurrency: maxConcurrentLookups,
       discard: true
     })
