@@ -110,10 +110,7 @@ export class Partition {
     })
   }
 
-  /**
-   * Delivers until the worker stops. Fails where a stream was truncated, so that the memory of it
-   * is wrong.
-   */
+  /** Delivers until the worker stops. Fails where a stream was truncated: its memory is wrong. */
   readonly deliverAll = Effect.gen({ self: this }, function* () {
     const { health, healthFacts, inFlight, lifecycle, tail } = this.#its
     const { ackWait, history } = this.#options

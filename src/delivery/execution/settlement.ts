@@ -50,10 +50,7 @@ export interface SettlementOptions extends MovesOptions {
    * epoch).
    */
   readonly onDeadLettered?: (delivery: Delivery, progress: Progress, at: number) => void
-  /**
-   * Deliveries of this partition that wait by NAK; above this number, schedules are used. (Default:
-   * 20,000)
-   */
+  /** Deliveries that wait by NAK; above this number, schedules are used. (Default: 20,000) */
   readonly maxWaiting?: number | undefined
 }
 
