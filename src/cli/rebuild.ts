@@ -85,17 +85,17 @@ const rebuildHealth = Effect.fnUntraced(function* (isDry: boolean) {
     const { generation } = endpoint
     const before = stored.get(key)
     const life = endpoint.disabled === undefined ? lives.get(key) : undefined
-    const told = completed(
+    const computed = completed(
       healthFrom(life ?? newEndpoint, generation, circuitOf(endpoint).giveUpAfter),
       before?.health
     )
-    const differences = differencesOf(before?.health ?? healthy(generation), told)
+    const differences = differencesOf(before?.health ?? healthy(generation), computed)
     if (differences.length === 0) continue
     found.push({ key, differences })
     if (isDry) continue
     // A concurrent write takes precedence: this write then fails, and the command can be repeated.
-    if (isHealthy(told)) yield* eraseHealth(key, before?.revision)
-    else yield* writeHealth(key, told, before?.revision ?? (yield* revisionOf(key)))
+    if (isHealthy(computed)) yield* eraseHealth(key, before?.revision)
+    else yield* writeHealth(key, computed, before?.revision ?? (yield* revisionOf(key)))
   }
   return { found, endpoints: endpoints.size }
 })

@@ -3,7 +3,7 @@ import { TimeoutError } from "@nats-io/transport-node"
 import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
 import { BrokerError } from "../../src/broker/connection.ts"
-import { endingOf } from "../../src/cli/exit.ts"
+import { exitOf } from "../../src/cli/exit.ts"
 import { Refused } from "../../src/cli/refused.ts"
 import { OutputClosed } from "../../src/cli/stdout.ts"
 
@@ -11,42 +11,46 @@ const interrupted = 130
 
 describe("the end of a command", () => {
   it("is 0 and silent where it worked, and where the reader of its results went away", () => {
-    assert.deepStrictEqual(endingOf(Exit.void, 0), { code: 0, said: undefined })
-    assert.deepStrictEqual(endingOf(Exit.fail(new OutputClosed()), 0), { code: 0, said: undefined })
+    assert.deepStrictEqual(exitOf(Exit.void, 0), { code: 0, message: undefined })
+    assert.deepStrictEqual(exitOf(Exit.fail(new OutputClosed()), 0), {
+      code: 0,
+      message: undefined
+    })
   })
 
   it("is one line without a stack for a failure", () => {
     const failure = new Refused({ message: "it is\n  not possible" })
-    assert.deepStrictEqual(endingOf(Exit.fail(failure), 0), {
+    assert.deepStrictEqual(exitOf(Exit.fail(failure), 0), {
       code: 1,
-      said: "it is not possible"
+      message: "it is not possible"
     })
   })
 
   it("says what to do where the broker did not answer, as while a cluster elects leaders", () => {
     const cause = new TimeoutError()
     const failure = new BrokerError({ operation: "look at stream PETREL_EVENTS", cause })
-    assert.deepStrictEqual(endingOf(Exit.fail(failure), 0), {
+    assert.deepStrictEqual(exitOf(Exit.fail(failure), 0), {
       code: 1,
-      said: "the broker does not answer (look at stream PETREL_EVENTS: timeout): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again"
+      message:
+        "the broker does not answer (look at stream PETREL_EVENTS: timeout): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again"
     })
   })
 
   it("shows a defect with its stack and asks for a report", () => {
-    const { code, said = "" } = endingOf(Exit.die(new Error("boom")), 0)
+    const { code, message = "" } = exitOf(Exit.die(new Error("boom")), 0)
     assert.strictEqual(code, 1)
-    assert.match(said, /please report it/)
-    assert.match(said, /Error: boom\n\s+at .*ending\.test\.ts/)
+    assert.match(message, /please report it/)
+    assert.match(message, /Error: boom\n\s+at .*exit\.test\.ts/)
   })
 
   it("has the signal's code where a signal interrupted it", () => {
     const exit = Exit.failCause(Cause.interrupt())
-    assert.deepStrictEqual(endingOf(exit, interrupted), { code: interrupted, said: undefined })
+    assert.deepStrictEqual(exitOf(exit, interrupted), { code: interrupted, message: undefined })
   })
 
   it("is 1 after a wrong invocation, 0 after the help of the program or of a group", () => {
     const help = (commandPath: Array<string>, errors: Array<CliError.NonShowHelpErrors>) =>
-      endingOf(Exit.fail(new CliError.ShowHelp({ commandPath, errors })), 0).code
+      exitOf(Exit.fail(new CliError.ShowHelp({ commandPath, errors })), 0).code
     assert.strictEqual(help(["petrel"], []), 0)
     assert.strictEqual(help(["petrel", "endpoint"], []), 0)
     assert.strictEqual(help(["petrel"], [new CliError.MissingOption({ option: "x" })]), 1)
