@@ -84,7 +84,7 @@ export class AlertBook {
     return this.#tenants.keys()
   }
 
-  /** Returns the keys of endpoints with news since the last call. */
+  /** Returns the keys of endpoints that were touched since the last call. */
   takeTouched(at: number): ReadonlyArray<string> {
     if (at >= this.#tidyAt) this.#tidy(at)
     const touched = this.#touched

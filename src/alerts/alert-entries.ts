@@ -36,9 +36,9 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
   }
 
   const keep = (entry: AlertEntry) => {
-    const { raised, untold } = entry.record
+    const { raised, unrecorded } = entry.record
     const key = alertKey(entry)
-    if (raised.length > 0 || untold !== undefined || entry.uncertain) entries.set(key, entry)
+    if (raised.length > 0 || unrecorded !== undefined || entry.uncertain) entries.set(key, entry)
     else entries.delete(key)
   }
 
@@ -54,7 +54,7 @@ export const makeAlertEntries = Effect.fnUntraced(function* (
   /** Returns false if the write may have failed. The caller judges again from the stored record. */
   const write = Effect.fnUntraced(function* (entry: AlertEntry, record: AlertRecord) {
     const key = alertKey(entry)
-    const isEmpty = record.raised.length === 0 && record.untold === undefined
+    const isEmpty = record.raised.length === 0 && record.unrecorded === undefined
     const stored = yield* Effect.result(
       isEmpty
         ? eraseValue(bucket, key, entry.revision)

@@ -28,7 +28,7 @@ export const AlertRecord = Schema.Struct({
   generation: Schema.optionalKey(Schema.String),
   raised: Schema.Array(Alert),
   /** The latest change, until it is in the history. */
-  untold: Schema.optionalKey(Fact)
+  unrecorded: Schema.optionalKey(Fact)
 })
 export type AlertRecord = typeof AlertRecord.Type
 

@@ -4,11 +4,13 @@ import type { Health } from "../domain/health.ts"
 import { partitionOf } from "../domain/names.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
 import { Directory } from "../endpoints/directory.ts"
+import type { AlertCounts } from "../policy/alert-window.ts"
 import { noAlertCounts } from "../policy/alert-window.ts"
-import type { Reading } from "../policy/alerts.ts"
+import type { AlertReading, EndpointState } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import type { AlertBook } from "./alert-book.ts"
-import type { Found } from "./alert-register.ts"
+import type { SubjectReading } from "./alert-change.ts"
+import type { AlertRegister } from "./alert-register.ts"
 import { isRaised, makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
 import type { AlertSubject } from "./alert-store.ts"
@@ -35,7 +37,7 @@ export interface EndpointAlertsOptions {
   readonly health: (key: string) => Health | undefined
 }
 
-const gone: Omit<Reading, "name"> = {
+const gone: Omit<AlertReading, "name"> = {
   level: "warn",
   unit: "",
   threshold: 0,
@@ -48,32 +50,144 @@ const gone: Omit<Reading, "name"> = {
  * Judges the endpoints with new outcomes and the endpoints with raised alerts.
  */
 export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointAlertsOptions) {
-  const { book, clock, health, index, partitions, thresholds } = options
+  const { index, partitions } = options
   const directory = yield* Directory
-  const began = clock.currentTimeMillisUnsafe()
-  /** When circuits with a raised alert were last seen open, ms since the epoch. */
-  const openAt = new Map<string, number>()
-  const unavailable = new Set<string>()
   const isMine = ({ endpoint, tenant }: AlertSubject) =>
     partitionOf(tenant, endpoint, partitions) === index
   const register = yield* makeAlertRegister({ ...options, keys: "raised.endpoint.>", isMine })
-  const stop = directory.onUnavailable((tenant, endpoint) => {
-    if (isMine({ tenant, endpoint })) unavailable.add(endpointKey(tenant, endpoint))
-  })
+  const judge = new EndpointJudge(options, directory, register, isMine)
+  const stop = directory.onUnavailable((tenant, endpoint) =>
+    judge.onUnavailable({ tenant, endpoint })
+  )
   yield* Effect.addFinalizer(() => Effect.sync(stop))
+  yield* lookAgainAndAgain(judge.load, judge.look, options.every)
+})
 
-  const stateOf = (key: string, { config }: LiveEndpoint, now: number) => {
-    const known = health(key)
+/** Judges the endpoints of one partition, look by look. */
+class EndpointJudge {
+  readonly #options: EndpointAlertsOptions
+  readonly #directory: Directory["Service"]
+  readonly #register: AlertRegister
+  readonly #isMine: (subject: AlertSubject) => boolean
+  /** When this worker began to count outcomes, ms since the epoch. */
+  readonly #began: number
+  /** When circuits with a raised alert were last seen open, ms since the epoch. */
+  readonly #openAt = new Map<string, number>()
+  /** Endpoints that were disabled, removed or made unreadable since the last look. */
+  readonly #unavailable = new Set<string>()
+
+  constructor(
+    options: EndpointAlertsOptions,
+    directory: Directory["Service"],
+    register: AlertRegister,
+    isMine: (subject: AlertSubject) => boolean
+  ) {
+    this.#options = options
+    this.#directory = directory
+    this.#register = register
+    this.#isMine = isMine
+    this.#began = options.clock.currentTimeMillisUnsafe()
+  }
+
+  onUnavailable(subject: AlertSubject): void {
+    if (this.#isMine(subject)) this.#unavailable.add(endpointKey(subject.tenant, subject.endpoint))
+  }
+
+  readonly load = Effect.gen({ self: this }, function* () {
+    yield* this.#register.load
+    for (const key of this.#directory.disabled()) {
+      const [tenant = "", endpoint = ""] = key.split(".")
+      this.onUnavailable({ tenant, endpoint })
+    }
+  })
+
+  readonly look = Effect.gen({ self: this }, function* () {
+    const { book, clock, holds } = this.#options
+    if (!holds()) return
+    // Also judge alerts that another worker has cleared since: the cause may persist.
+    const before = this.#register.entries()
+    yield* this.#register.resume
+    const keys = new Set(book.takeTouched(clock.currentTimeMillisUnsafe()))
+    for (const { endpoint, tenant } of [...before, ...this.#register.entries()])
+      keys.add(endpointKey(tenant, endpoint))
+    for (const key of this.#unavailable) keys.add(key)
+    this.#unavailable.clear()
+    let judged = 0
+    for (const key of keys) {
+      yield* this.#judge(key)
+      if (++judged % maxConcurrentEndpoints === 0) yield* Effect.sleep(0)
+    }
+  })
+
+  readonly #judge = Effect.fnUntraced({ self: this }, function* (key: string) {
+    const [tenant = "", id = ""] = key.split(".")
+    const subject = { tenant, endpoint: id }
+    const at = this.#options.clock.currentTimeMillisUnsafe()
+    const endpoint = this.#directory.find(key)
+    const { generation, raised } = this.#register.raised(subject)
+    // An unreadable endpoint still exists: its alerts stay.
+    if (endpoint === undefined && this.#directory.unreadable(tenant).includes(id)) return
+    if (endpoint === undefined || (generation ?? "") !== endpoint.config.generation)
+      if (raised.length > 0) yield* this.#clearAll(subject, at)
+    if (endpoint === undefined) {
+      this.#openAt.delete(key)
+      return
+    }
+    const thresholds = this.#options.thresholds.endpoint(tenant, endpoint.config.alerts)
+    const counts = this.#countsOf(key, endpoint, at)
+    const state = this.#stateOf(key, endpoint, at)
+    if (raised.length === 0 && isSimplyWell(counts, state, thresholds)) return
+    let more: SubjectReading["more"] | undefined
+    for (const reading of endpointReadings(counts, state, thresholds)) {
+      const isKnown = isRaised(this.#register.raised(subject), reading.name)
+      if (reading.state !== "bad" && !isKnown) continue
+      more ??= this.#moreOf(key, endpoint)
+      yield* this.#register.judge(subject, {
+        reading,
+        at,
+        watched: at - this.#began >= thresholds.window,
+        window: thresholds.window,
+        generation: endpoint.config.generation,
+        more
+      })
+    }
+    if (!isRaised(this.#register.raised(subject), "circuit-opened")) this.#openAt.delete(key)
+  })
+
+  /** An endpoint that was removed, or made again, has no alerts. */
+  readonly #clearAll = Effect.fnUntraced(
+    { self: this },
+    function* (subject: AlertSubject, at: number) {
+      for (const { name, windowMs } of this.#register.raised(subject).raised)
+        yield* this.#register.judge(subject, {
+          reading: { ...gone, name },
+          at,
+          watched: true,
+          window: windowMs,
+          reason: "the endpoint was removed",
+          more: {}
+        })
+    }
+  )
+
+  #countsOf(key: string, { config }: LiveEndpoint, at: number): AlertCounts {
+    const page = this.#options.book.page(key)
+    return page?.generation === config.generation ? page.window.read(at) : noAlertCounts
+  }
+
+  #stateOf(key: string, { config }: LiveEndpoint, now: number): EndpointState {
+    const known = this.#options.health(key)
     const isOpen = known?.generation === config.generation && known.circuit.state !== "closed"
-    if (isOpen) openAt.set(key, now)
+    if (isOpen) this.#openAt.set(key, now)
     return {
       isOpen,
-      closedFor: now - (openAt.get(key) ?? began),
+      closedFor: now - (this.#openAt.get(key) ?? this.#began),
       isDisabled: config.disabled !== undefined
     }
   }
 
-  const moreOf = (key: string, { config }: LiveEndpoint): Found["more"] => {
+  #moreOf(key: string, { config }: LiveEndpoint): SubjectReading["more"] {
+    const { book, health, thresholds } = this.#options
     const page = book.page(key)
     const known = health(key)
     const contact = config.contact ?? thresholds.contact(config.tenant)
@@ -85,83 +199,7 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
       failuresInRow,
       ...(contact === undefined ? {} : { contact }),
       ...(lastStatus === undefined ? {} : { lastStatus }),
-      ...(lastError === undefined ? {} : { lastError: lastError })
+      ...(lastError === undefined ? {} : { lastError })
     }
   }
-
-  /** An endpoint that was removed, or made again, has no alerts. */
-  const clearAll = Effect.fnUntraced(function* (subject: AlertSubject, at: number) {
-    for (const { name, windowMs } of register.raised(subject).raised)
-      yield* register.judge(subject, {
-        reading: { ...gone, name },
-        at,
-        watched: true,
-        window: windowMs,
-        reason: "the endpoint was removed",
-        more: {}
-      })
-  })
-
-  const judge = Effect.fnUntraced(function* (key: string) {
-    const [tenant = "", id = ""] = key.split(".")
-    const subject = { tenant, endpoint: id }
-    const at = clock.currentTimeMillisUnsafe()
-    const endpoint = directory.find(key)
-    const { generation, raised } = register.raised(subject)
-    // An unreadable endpoint still exists: its alerts stay.
-    if (endpoint === undefined && directory.unreadable(tenant).includes(id)) return
-    if (endpoint === undefined || (generation ?? "") !== endpoint.config.generation)
-      if (raised.length > 0) yield* clearAll(subject, at)
-    if (endpoint === undefined) {
-      openAt.delete(key)
-      return
-    }
-    const own = thresholds.endpoint(tenant, endpoint.config.alerts)
-    const page = book.page(key)
-    const isSame = page !== undefined && page.generation === endpoint.config.generation
-    const counts = isSame ? page.window.read(at) : noAlertCounts
-    const state = stateOf(key, endpoint, at)
-    if (raised.length === 0 && isSimplyWell(counts, state, own)) return
-    let more: Found["more"] | undefined
-    for (const reading of endpointReadings(counts, state, own)) {
-      if (reading.state !== "bad" && !isRaised(register.raised(subject), reading.name)) continue
-      more ??= moreOf(key, endpoint)
-      yield* register.judge(subject, {
-        reading,
-        at,
-        watched: at - began >= own.window,
-        window: own.window,
-        generation: endpoint.config.generation,
-        more
-      })
-    }
-    if (!isRaised(register.raised(subject), "circuit-opened")) openAt.delete(key)
-  })
-
-  const look = Effect.gen(function* () {
-    if (!options.holds()) return
-    // Also judge alerts that another worker has cleared since: the cause may persist.
-    const before = register.entries()
-    yield* register.resume
-    const keys = new Set(book.takeTouched(clock.currentTimeMillisUnsafe()))
-    for (const { endpoint, tenant } of [...before, ...register.entries()])
-      keys.add(endpointKey(tenant, endpoint))
-    for (const key of unavailable) keys.add(key)
-    unavailable.clear()
-    let judged = 0
-    for (const key of keys) {
-      yield* judge(key)
-      if (++judged % maxConcurrentEndpoints === 0) yield* Effect.sleep(0)
-    }
-  })
-
-  const load = Effect.gen(function* () {
-    yield* register.load
-    for (const key of directory.disabled()) {
-      const [tenant = "", endpoint = ""] = key.split(".")
-      if (isMine({ tenant, endpoint })) unavailable.add(key)
-    }
-  })
-
-  yield* lookAgainAndAgain(load, look, options.every)
-})
+}

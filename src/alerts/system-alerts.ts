@@ -6,6 +6,7 @@ import { queryOwner } from "../cluster/introspection-query.ts"
 import { nobody } from "../domain/token.ts"
 import type { SystemState } from "../policy/alerts.ts"
 import { Growth, successReadings, systemReadings } from "../policy/alerts.ts"
+import type { AlertRegister } from "./alert-register.ts"
 import { makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
 import { aboutOf, theSystem } from "./alert-store.ts"
@@ -43,64 +44,124 @@ const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending 
  * owner of the first partition does so; it asks all owners for their counts.
  */
 export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlertsOptions) {
-  const { clock, partitions, thresholds } = options
-  const { ask, jsm, names } = yield* Broker
   const register = yield* makeAlertRegister({
     ...options,
     keys: "raised.>",
     isMine: (subject) => aboutOf(subject) !== "endpoint"
   })
-  const began = clock.currentTimeMillisUnsafe()
-  const growth = new Growth()
-  let looks = 0
+  const judge = new SystemJudge(options, register)
+  yield* lookAgainAndAgain(register.load, judge.look, options.every)
+})
+
+/** Judges tenants and the system, look by look. */
+class SystemJudge {
+  readonly #options: SystemAlertsOptions
+  readonly #register: AlertRegister
+  /** Index of each partition. */
+  readonly #partitions: ReadonlyArray<number>
+  /** When this worker began to look, ms since the epoch. */
+  readonly #began: number
+  /** What waited at each look. */
+  readonly #growth = new Growth()
+  #looks = 0
   /** When an audit last found deliveries missing, ms since the epoch. */
-  let missing = 0
-  const all = Array.from({ length: partitions }, (_, index) => index)
+  #missingAt = 0
 
-  const askAll = (tenants: ReadonlyArray<string>) =>
-    Effect.forEach(all, (index) => queryOwner(index, { about: "alerts", tenants }), {
-      concurrency: maxConcurrentLookups
-    })
+  constructor(options: SystemAlertsOptions, register: AlertRegister) {
+    this.#options = options
+    this.#register = register
+    this.#partitions = Array.from({ length: options.partitions }, (_, index) => index)
+    this.#began = options.clock.currentTimeMillisUnsafe()
+  }
 
-  /** Counts what waits for the router, in queues and in backlogs; undefined if unknown. */
-  const countWaiting = Effect.gen(function* () {
-    const streams = all.flatMap((index) => [names.deliveries(index), names.backlog(index)])
-    const [router, ...found] = yield* Effect.all(
-      [
-        lookAtConsumer(names.events, names.routerConsumer),
-        ...streams.map((name) =>
-          Effect.map(lookAtStream(name), ({ info }) =>
-            info === undefined ? undefined : { pending: info.state.messages }
-          )
-        )
-      ],
-      { concurrency: maxConcurrentLookups }
-    )
-    let waiting = router?.pending
-    for (const one of found)
-      waiting = waiting === undefined || one === undefined ? undefined : waiting + one.pending
-    return waiting
+  readonly look = Effect.gen({ self: this }, function* () {
+    const { holds, partitions } = this.#options
+    if (!holds()) return
+    yield* this.#register.resume
+    const troubled = new Set<string>()
+    for (const { tenant } of this.#register.entries()) if (tenant !== nobody) troubled.add(tenant)
+    const answers = yield* this.#askOwners([])
+    for (const { tenants = [] } of answers)
+      for (const one of tenants) if (hasTrouble(one)) troubled.add(one.tenant)
+    const open = answers.reduce((sum, { openCircuits = 0 }) => sum + openCircuits, 0)
+    yield* this.#judgeSystem(open, answers.length === partitions)
+    // Partial sums would mislead, so judge only when all owners have answered.
+    if (answers.length < partitions) return
+    for (const tenants of Arr.chunksOf(troubled, tenantsAtOnce)) {
+      const answers = yield* this.#askOwners(tenants)
+      if (answers.length < partitions) return
+      yield* this.#judgeTenants(tenants, answers)
+    }
   })
 
-  const lastMissing = ask("look for what audits found", () =>
-    jsm.streams.getMessage(names.history, {
-      last_by_subj: names.subjects.fact("*", "*", "failure", "missing")
-    })
-  ).pipe(Effect.map((message) => (message === null ? 0 : message.time.getTime())))
+  /** @param isWhole false if an owner did not answer, so more circuits may be open. */
+  readonly #judgeSystem = Effect.fnUntraced(
+    { self: this },
+    function* (circuitsOpen: number, isWhole: boolean) {
+      const own = this.#options.thresholds.system()
+      const waiting = yield* countWaiting(this.#partitions)
+      if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
+      const at = this.#options.clock.currentTimeMillisUnsafe()
+      if (waiting !== undefined) this.#growth.note(at, waiting)
+      const state: SystemState = {
+        circuitsOpen,
+        growth: this.#growth.within(own.window, at),
+        isMissing: at - this.#missingAt < missingFor
+      }
+      for (const reading of systemReadings(state, own)) {
+        if (!isWhole && reading.name === "circuits-open" && reading.state !== "bad") continue
+        yield* this.#register.judge(theSystem, {
+          reading,
+          at,
+          watched: at - this.#began >= own.window,
+          window: own.window,
+          more: {}
+        })
+      }
+    }
+  )
 
-  const judgeTenants = Effect.fnUntraced(function* (
-    tenants: ReadonlyArray<string>,
-    answers: ReadonlyArray<{
-      readonly tenants?: ReadonlyArray<TenantCounts>
-      readonly watchedSince?: number
-    }>
-  ) {
-    const at = clock.currentTimeMillisUnsafe()
-    const since = Math.max(began, ...answers.map(({ watchedSince = at }) => watchedSince))
-    const sums = new Map<string, Omit<TenantCounts, "tenant">>()
-    for (const { dead, delivered, pending, tenant } of answers.flatMap(
-      ({ tenants = [] }) => tenants
-    )) {
+  readonly #judgeTenants = Effect.fnUntraced(
+    { self: this },
+    function* (tenants: ReadonlyArray<string>, answers: ReadonlyArray<OwnerCounts>) {
+      const { clock, thresholds } = this.#options
+      const at = clock.currentTimeMillisUnsafe()
+      const since = Math.max(this.#began, ...answers.map(({ watchedSince = at }) => watchedSince))
+      const sums = sumByTenant(answers)
+      for (const tenant of tenants) {
+        const own = thresholds.tenant(tenant)
+        const contact = thresholds.contact(tenant)
+        const more = contact === undefined ? {} : { contact }
+        for (const reading of successReadings(sums.get(tenant) ?? noCounts, own))
+          yield* this.#register.judge(
+            { tenant, endpoint: nobody },
+            { reading, at, watched: at - since >= own.window, window: own.window, more }
+          )
+      }
+    }
+  )
+
+  /** The answers of the owners that answered, with the counts of these tenants. */
+  #askOwners(tenants: ReadonlyArray<string>) {
+    return Effect.forEach(
+      this.#partitions,
+      (index) => queryOwner(index, { about: "alerts", tenants }),
+      { concurrency: maxConcurrentLookups }
+    ).pipe(Effect.map((answers) => answers.filter((answer) => answer !== undefined)))
+  }
+}
+
+/** Part of an owner's answer. */
+interface OwnerCounts {
+  readonly tenants?: ReadonlyArray<TenantCounts>
+  /** Since when the owner counts, ms since the epoch. */
+  readonly watchedSince?: number
+}
+
+const sumByTenant = (answers: ReadonlyArray<OwnerCounts>) => {
+  const sums = new Map<string, Omit<TenantCounts, "tenant">>()
+  for (const { tenants = [] } of answers)
+    for (const { dead, delivered, pending, tenant } of tenants) {
       const sum = sums.get(tenant) ?? noCounts
       sums.set(tenant, {
         delivered: sum.delivered + delivered,
@@ -108,60 +169,37 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
         dead: sum.dead + dead
       })
     }
-    for (const tenant of tenants) {
-      const own = thresholds.tenant(tenant)
-      const contact = thresholds.contact(tenant)
-      const more = contact === undefined ? {} : { contact }
-      for (const reading of successReadings(sums.get(tenant) ?? noCounts, own))
-        yield* register.judge(
-          { tenant, endpoint: nobody },
-          { reading, at, watched: at - since >= own.window, window: own.window, more }
+  return sums
+}
+
+/** Counts what waits for the router, in queues and in backlogs; undefined if unknown. */
+const countWaiting = Effect.fnUntraced(function* (partitions: ReadonlyArray<number>) {
+  const { names } = yield* Broker
+  const streams = partitions.flatMap((index) => [names.deliveries(index), names.backlog(index)])
+  const [router, ...found] = yield* Effect.all(
+    [
+      lookAtConsumer(names.events, names.routerConsumer),
+      ...streams.map((name) =>
+        Effect.map(lookAtStream(name), ({ info }) =>
+          info === undefined ? undefined : { pending: info.state.messages }
         )
-    }
-  })
+      )
+    ],
+    { concurrency: maxConcurrentLookups }
+  )
+  let waiting = router?.pending
+  for (const one of found)
+    waiting = waiting === undefined || one === undefined ? undefined : waiting + one.pending
+  return waiting
+})
 
-  /** @param isWhole false if an owner did not answer, so more circuits may be open. */
-  const judgeSystem = Effect.fnUntraced(function* (circuitsOpen: number, isWhole: boolean) {
-    const own = thresholds.system()
-    const waiting = yield* countWaiting
-    if (looks++ % missingEvery === 0) missing = yield* lastMissing
-    const at = clock.currentTimeMillisUnsafe()
-    if (waiting !== undefined) growth.note(at, waiting)
-    const state: SystemState = {
-      circuitsOpen,
-      growth: growth.within(own.window, at),
-      isMissing: at - missing < missingFor
-    }
-    for (const reading of systemReadings(state, own)) {
-      if (!isWhole && reading.name === "circuits-open" && reading.state !== "bad") continue
-      yield* register.judge(theSystem, {
-        reading,
-        at,
-        watched: at - began >= own.window,
-        window: own.window,
-        more: {}
-      })
-    }
-  })
-
-  const look = Effect.gen(function* () {
-    if (!options.holds()) return
-    yield* register.resume
-    const troubled = new Set<string>()
-    for (const { tenant } of register.entries()) if (tenant !== nobody) troubled.add(tenant)
-    const first = (yield* askAll([])).filter((answer) => answer !== undefined)
-    for (const { tenants = [] } of first)
-      for (const one of tenants) if (hasTrouble(one)) troubled.add(one.tenant)
-    const open = first.reduce((sum, { openCircuits = 0 }) => sum + openCircuits, 0)
-    yield* judgeSystem(open, first.length === partitions)
-    // Partial sums would mislead, so judge only when all owners have answered.
-    if (first.length < partitions) return
-    for (const tenants of Arr.chunksOf(troubled, tenantsAtOnce)) {
-      const answers = (yield* askAll(tenants)).filter((answer) => answer !== undefined)
-      if (answers.length < partitions) return
-      yield* judgeTenants(tenants, answers)
-    }
-  })
-
-  yield* lookAgainAndAgain(register.load, look, options.every)
+/** When an audit last recorded that a delivery is missing, ms since the epoch; 0 if none did. */
+const readLastMissing = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const message = yield* ask("look for what audits found", () =>
+    jsm.streams.getMessage(names.history, {
+      last_by_subj: names.subjects.fact("*", "*", "failure", "missing")
+    })
+  )
+  return message === null ? 0 : message.time.getTime()
 })

@@ -9,7 +9,7 @@ export interface BrokerAddress {
   readonly login: Login | undefined
 }
 
-interface Part {
+interface AddressPart {
   /** Such as `nats://`, or empty. */
   readonly scheme: string
   /** Everything before the last `@`. */
@@ -22,7 +22,7 @@ interface Part {
  * password, the other must hide. A password may contain commas, slashes and `@`. So a part ends
  * only before the next scheme, and its login is everything before its last `@`.
  */
-const partsOf = (text: string): ReadonlyArray<Part> =>
+const partsOf = (text: string): ReadonlyArray<AddressPart> =>
   text
     .trim()
     .split(/,\s*(?=[a-z]+:\/\/)/i)
@@ -69,7 +69,7 @@ const loginOf = (text: string): Login => {
  */
 export const readAddress = (text: string): BrokerAddress | undefined => {
   const parts = partsOf(text)
-  const isPossible = ({ hosts, scheme }: Part) =>
+  const isPossible = ({ hosts, scheme }: AddressPart) =>
     ["", "nats://", "tls://"].includes(scheme) && hosts.every(isHost)
   if (!parts.every(isPossible)) return undefined
   const login = parts.find((part) => part.login !== undefined && part.login !== "")?.login

@@ -93,12 +93,12 @@ const fresh = (
     })
   })
 
-type Login = Pick<NodeConnectionOptions, "authenticator" | "user" | "pass" | "token">
+type ConnectionLogin = Pick<NodeConnectionOptions, "authenticator" | "user" | "pass" | "token">
 
 const loginOf = (
   { login }: BrokerAddress,
   { creds, nkey }: CredentialFiles
-): Result.Result<Login, string> => {
+): Result.Result<ConnectionLogin, string> => {
   if (creds !== undefined)
     return Result.map(
       fresh(
@@ -167,7 +167,7 @@ const tlsOf = (
 export const credentialsOf = (
   address: BrokerAddress,
   files: CredentialFiles
-): Result.Result<Login & Pick<NodeConnectionOptions, "tls">, string> => {
+): Result.Result<ConnectionLogin & Pick<NodeConnectionOptions, "tls">, string> => {
   const problem = conflict(address, files)
   if (problem !== undefined) return Result.fail(problem)
   return Result.flatMap(loginOf(address, files), (login) =>

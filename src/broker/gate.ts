@@ -1,9 +1,11 @@
 import { Deferred, Effect } from "effect"
-import { elapsedMs } from "./elapsed.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import type { PublishError } from "./publisher.ts"
 
 /** Pause between attempts to store a message that the broker does not accept, ms. */
 const retryPauseMs = 500
+
+const isRefusal = ({ reason }: PublishError): boolean => reason === "rejected"
 
 /** Retries publishes until they are stored, and reports whether the broker accepts any. */
 export interface Gate {
@@ -16,6 +18,14 @@ export interface Gate {
    * and it must not be stored again once the broker has forgotten its `Nats-Msg-Id`.
    */
   readonly within: <A>(
+    limit: number,
+    publish: Effect.Effect<A, PublishError>
+  ) => Effect.Effect<A, PublishError>
+  /**
+   * Like `within`, but a refusal fails at once and does not close the gate. For a message that the
+   * broker may refuse for its size, while it stores the small ones that the gate is about.
+   */
+  readonly unlessRefused: <A>(
     limit: number,
     publish: Effect.Effect<A, PublishError>
   ) => Effect.Effect<A, PublishError>
@@ -61,30 +71,36 @@ export const makeGate = (closed: string, opened: string): Gate => {
 
   const insist = <A>(
     publish: Effect.Effect<A, PublishError>,
-    until: number
+    isRetried: (error: PublishError) => boolean
   ): Effect.Effect<A, PublishError> =>
-    Effect.catch(Effect.delay(publish, retryPauseMs), (error) =>
-      elapsedMs() > until ? Effect.fail(error) : insist(publish, until)
-    )
+    Effect.catchIf(Effect.delay(publish, retryPauseMs), isRetried, () => insist(publish, isRetried))
 
-  const within = <A>(
+  /** @param isFinal returns true for a failure that no retry follows. */
+  const store = <A>(
     limit: number,
-    publish: Effect.Effect<A, PublishError>
+    publish: Effect.Effect<A, PublishError>,
+    isFinal: (error: PublishError) => boolean
   ): Effect.Effect<A, PublishError> =>
     Effect.suspend(() => {
       const until = elapsedMs() + limit
-      const stored = Effect.catch(publish, (error) =>
-        Effect.acquireUseRelease(
-          close(error),
-          () => insist(publish, until),
-          () => reopen
-        ).pipe(Effect.tap(logOpened))
+      const isRetried = (error: PublishError) => !isFinal(error) && elapsedMs() <= until
+      const stored = Effect.catchIf(
+        publish,
+        (error) => !isFinal(error),
+        (error) =>
+          Effect.acquireUseRelease(
+            close(error),
+            () => insist(publish, isRetried),
+            () => reopen
+          ).pipe(Effect.tap(logOpened))
       )
       return isLogged ? Effect.tap(stored, logOpened) : stored
     })
+  const within: Gate["within"] = (limit, publish) => store(limit, publish, () => false)
 
   return {
     within,
+    unlessRefused: (limit, publish) => store(limit, publish, isRefusal),
     untilStored: (publish) => Effect.orDie(within(Number.POSITIVE_INFINITY, publish)),
     isHealthy: () => refused === 0 && !isLogged,
     isOpen: () => refused === 0,

@@ -2,87 +2,122 @@ import { Effect, FiberSet } from "effect"
 import type { Linked } from "./intrusive-list.ts"
 import { IntrusiveList } from "./intrusive-list.ts"
 
-/**
- * Work that runs on callbacks, without a fiber, as long as all goes well. Only its first end
- * counts.
- */
+/** Work that may go on in a fiber. Only its first end counts. */
 export interface InFlightWork<R> {
   /**
    * Runs a part of the work, unless the work has ended or was cancelled. If the part throws, the
    * work continues as a fiber with `afterDefect`.
    */
-  readonly step: (part: () => void) => void
+  step(part: () => void): void
   /** Ends the work. */
-  readonly done: () => void
-  /** Continues the work in a fiber. */
-  readonly continueInFiber: (work: Effect.Effect<void, unknown, R>) => void
-  /** Sets what is called when the work is cancelled. */
-  readonly onCancel: (stop: () => void) => void
+  done(): void
+  /** Continues the work in a fiber, and ends it with the fiber. */
+  continueInFiber(work: Effect.Effect<void, unknown, R>): void
 }
 
-/** What all work of one `InFlight` shares. */
-interface Account<R> {
-  readonly plain: IntrusiveList<CallbackWork<R>>
-  readonly run: InFlight<R>["run"]
-  /** Called when no callback work is left. */
-  readonly emptied: () => void
-}
-
-type Ended = (finished: boolean) => void
+type OnEnd = (finished: boolean) => void
+/** Undefined where the fiber failed or was cancelled. */
+type Result<A> = { readonly value: A } | undefined
 type AfterDefect<R> = (defect: unknown) => Effect.Effect<void, unknown, R>
 
-/** A class instead of closures as elsewhere: two instances are made for each delivery. */
-class CallbackWork<R> implements InFlightWork<R>, Linked<CallbackWork<R>> {
+/** Tracks the work of one `InFlight`. */
+interface Tracker<R> {
+  readonly callbacks: IntrusiveList<CallbackWork<R>>
+  readonly fork: <A>(work: Effect.Effect<A, unknown, R>, ended: (result: Result<A>) => void) => void
+  /** Called when no callback work is left. */
+  readonly emptied: () => void
+  /** True once the scope has closed: nothing may begin. */
+  isClosed: boolean
+}
+
+/**
+ * Work that runs on callbacks, without a fiber, as long as all goes well. A fiber for each message
+ * costs a tenth of a delivery (docs/performance.md); most messages need none.
+ */
+export abstract class CallbackWork<R> implements InFlightWork<R>, Linked<CallbackWork<R>> {
   before: CallbackWork<R> | undefined
   after: CallbackWork<R> | undefined
-  readonly #account: Account<R>
-  readonly #ended: Ended
-  readonly #afterDefect: AfterDefect<R>
-  #stop: (() => void) | undefined
-  #isOpen = true
+  #tracker: Tracker<R> | undefined
 
-  constructor(account: Account<R>, ended: Ended, afterDefect: AfterDefect<R>) {
-    this.#account = account
-    this.#ended = ended
-    this.#afterDefect = afterDefect
+  /** Called once: with true if the work finished, with false if it failed or was cancelled. */
+  protected abstract ended(finished: boolean): void
+
+  /** How the work continues after a step that has thrown. */
+  protected abstract afterDefect(defect: unknown): Effect.Effect<void, unknown, R>
+
+  /** Called when the work is cancelled, before `ended`. */
+  protected cancelled(): void {}
+
+  /** Called by {@link InFlight} when the work is in flight from now on. */
+  begin(tracker: Tracker<R>): void {
+    this.#tracker = tracker
+    tracker.callbacks.add(this)
   }
 
   step(part: () => void): void {
-    if (!this.#isOpen) return
+    if (this.#tracker === undefined) return
     try {
       part()
     } catch (defect) {
-      this.continueInFiber(this.#afterDefect(defect))
+      this.continueInFiber(this.afterDefect(defect))
     }
   }
 
   done(): void {
-    if (this.#leave()) this.#ended(true)
+    if (this.#leave() !== undefined) this.ended(true)
   }
 
   continueInFiber(work: Effect.Effect<void, unknown, R>): void {
-    if (!this.#isOpen) return
-    this.#account.run(work, this.#ended)
-    this.#leave()
+    this.#fork(work, (result) => this.ended(result !== undefined))
   }
 
-  onCancel(stop: () => void): void {
-    this.#stop = stop
+  /** Runs an effect in a fiber, then a step with its result. */
+  protected inFiber<A>(work: Effect.Effect<A, unknown, R>, then: (value: A) => void): void {
+    const tracker = this.#tracker
+    this.#fork(work, (result) => {
+      if (result === undefined || tracker === undefined || tracker.isClosed) this.ended(false)
+      else {
+        this.begin(tracker)
+        this.step(() => then(result.value))
+      }
+    })
   }
 
   cancel(): void {
-    if (!this.#leave()) return
-    this.#stop?.()
-    this.#ended(false)
+    if (this.#leave() === undefined) return
+    this.cancelled()
+    this.ended(false)
   }
 
-  #leave(): boolean {
-    if (!this.#isOpen) return false
-    this.#isOpen = false
-    const { emptied, plain } = this.#account
-    plain.remove(this)
-    if (plain.size === 0) emptied()
-    return true
+  #fork<A>(work: Effect.Effect<A, unknown, R>, ended: (result: Result<A>) => void): void {
+    const tracker = this.#tracker
+    if (tracker === undefined) return
+    this.#tracker = undefined
+    tracker.callbacks.remove(this)
+    tracker.fork(work, ended)
+    // After the fork, so that whoever waits until no work is in flight waits for the fiber too.
+    if (tracker.callbacks.size === 0) tracker.emptied()
+  }
+
+  #leave(): Tracker<R> | undefined {
+    const tracker = this.#tracker
+    if (tracker === undefined) return undefined
+    this.#tracker = undefined
+    tracker.callbacks.remove(this)
+    if (tracker.callbacks.size === 0) tracker.emptied()
+    return tracker
+  }
+}
+
+/** Callback work for a caller that has no class of its own for it. */
+class ClosureWork<R> extends CallbackWork<R> {
+  protected readonly ended: OnEnd
+  protected readonly afterDefect: AfterDefect<R>
+
+  constructor(ended: OnEnd, afterDefect: AfterDefect<R>) {
+    super()
+    this.ended = ended
+    this.afterDefect = afterDefect
   }
 }
 
@@ -92,69 +127,67 @@ export interface InFlight<R> {
    * Starts work in a fiber. `ended` is called once: with true if the work finished, with false if
    * it failed or was cancelled.
    */
-  readonly run: (work: Effect.Effect<void, unknown, R>, ended: (finished: boolean) => void) => void
+  readonly run: (work: Effect.Effect<unknown, unknown, R>, ended: OnEnd) => void
+  /** Starts callback work, which has no fiber yet. */
+  readonly add: (work: CallbackWork<R>) => void
   /**
-   * Starts callback work, which has no fiber yet.
+   * Makes and starts callback work.
    *
    * @param afterDefect how the work continues after a step that has thrown.
    */
-  readonly begin: (
-    ended: (finished: boolean) => void,
-    afterDefect: (defect: unknown) => Effect.Effect<void, unknown, R>
-  ) => InFlightWork<R>
+  readonly begin: (ended: OnEnd, afterDefect: AfterDefect<R>) => InFlightWork<R>
   /** Number of items of work in flight. */
   readonly size: Effect.Effect<number>
   /** Waits until no work is in flight. */
   readonly none: Effect.Effect<void>
 }
 
-/**
- * Tracks work in flight, so that a stop can wait for it, and cancels it when the scope closes. A
- * fiber for each message costs a tenth of a delivery (docs/performance.md); most messages need
- * none.
- */
+/** Tracks work in flight, so that a stop can wait for it, and cancels it when the scope closes. */
 export const makeInFlight = Effect.fnUntraced(function* <R>() {
-  const fibers = yield* FiberSet.make<void>()
+  const fibers = yield* FiberSet.make<unknown>()
   const fork = yield* FiberSet.runtime(fibers)<R>()
-  const plain = new IntrusiveList<CallbackWork<R>>()
   let waiting: Array<() => void> = []
-
-  const run: InFlight<R>["run"] = (work, ended) =>
-    fork(work).addObserver((exit) => ended(exit._tag === "Success"))
-
-  const emptied = () => {
-    const those = waiting
-    waiting = []
-    for (const resume of those) resume()
+  const tracker: Tracker<R> = {
+    callbacks: new IntrusiveList(),
+    fork: (work, ended) =>
+      fork(work).addObserver((exit) =>
+        ended(exit._tag === "Success" ? { value: exit.value } : undefined)
+      ),
+    emptied: () => {
+      const those = waiting
+      waiting = []
+      for (const resume of those) resume()
+    },
+    isClosed: false
   }
-  const account: Account<R> = { plain, run, emptied }
-
-  const begin: InFlight<R>["begin"] = (ended, afterDefect) => {
-    const work = new CallbackWork(account, ended, afterDefect)
-    plain.add(work)
-    return work
-  }
-
-  const noPlain = Effect.callback<void>((resume) => {
-    if (plain.size === 0) resume(Effect.void)
+  const { callbacks } = tracker
+  const add: InFlight<R>["add"] = (work) => work.begin(tracker)
+  const noCallbacks = Effect.callback<void>((resume) => {
+    if (callbacks.size === 0) resume(Effect.void)
     else waiting.push(() => resume(Effect.void))
   })
   const none: Effect.Effect<void> = Effect.suspend(() =>
     Effect.andThen(
-      noPlain,
-      Effect.andThen(FiberSet.awaitEmpty(fibers), () => (plain.size === 0 ? Effect.void : none))
+      noCallbacks,
+      Effect.andThen(FiberSet.awaitEmpty(fibers), () => (callbacks.size === 0 ? Effect.void : none))
     )
   )
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
-      for (const work of [...plain]) work.cancel()
+      tracker.isClosed = true
+      for (const work of callbacks.takeAll()) work.cancel()
     })
   )
-  const inFlightWork: InFlight<R> = {
-    run,
-    begin,
-    size: Effect.map(FiberSet.size(fibers), (count) => count + plain.size),
+  const inFlight: InFlight<R> = {
+    run: (work, ended) => tracker.fork(work, (result) => ended(result !== undefined)),
+    add,
+    begin: (ended, afterDefect) => {
+      const work = new ClosureWork(ended, afterDefect)
+      add(work)
+      return work
+    },
+    size: Effect.map(FiberSet.size(fibers), (count) => count + callbacks.size),
     none
   }
-  return inFlightWork
+  return inFlight
 })

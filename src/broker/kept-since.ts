@@ -1,5 +1,6 @@
 import type { StreamConfig, StreamInfo } from "@nats-io/jetstream"
 import { DiscardPolicy } from "@nats-io/jetstream"
+import { timers } from "../time/timers.ts"
 
 /**
  * Key in a stream's metadata. When a limit of the stream was last raised, nothing stored since this
@@ -21,7 +22,7 @@ export interface Held extends Pick<StreamInfo, "ts"> {
 }
 
 /** The broker's clock, ms since the epoch. */
-const clockOf = ({ ts }: Held): number => (ts === undefined ? Date.now() : Date.parse(ts))
+const clockOf = ({ ts }: Held): number => (ts === undefined ? timers.wallMs() : Date.parse(ts))
 
 /**
  * Returns the time since which nothing was removed from the beginning of a stream, ms since the

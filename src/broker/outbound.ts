@@ -1,5 +1,6 @@
 import type { NatsConnection } from "@nats-io/transport-node"
 import { NatsConnectionImpl } from "@nats-io/transport-node"
+import { timers } from "../time/timers.ts"
 
 /** A message to be sent: the protocol line with the headers, and the body. */
 interface Frame {
@@ -110,7 +111,7 @@ export class Outbound {
     const frame = { head, body, bytes, until, life }
     this.#bytes += sizeOf(frame)
     if (this.#isAway && this.#frames.length >= this.#many) this.#letGo()
-    if (this.#frames.push(frame) === 1) setImmediate(() => this.flush())
+    if (this.#frames.push(frame) === 1) timers.immediate(() => this.flush())
   }
 
   /** Writes all queued messages now. Called when there is a connection again. */
@@ -139,7 +140,7 @@ export class Outbound {
 
   /** Drops expired messages and those for an earlier connection. */
   #letGo(): void {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     this.#frames = this.#frames.filter((frame) => {
       const isMeant = frame.life === undefined || frame.life === this.life
       if (isMeant && frame.until > now) return true

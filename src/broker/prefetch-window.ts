@@ -1,7 +1,8 @@
 import { Effect } from "effect"
+import { timers } from "../time/timers.ts"
 import type { Linked } from "./intrusive-list.ts"
 import { IntrusiveList } from "./intrusive-list.ts"
-import type { Wanted } from "./puller.ts"
+import type { PullDemand } from "./puller.ts"
 import type { StreamMessage } from "./stream-message.ts"
 
 /** The part of a message that is used here. */
@@ -14,6 +15,8 @@ export interface Prefetched extends Linked<Prefetched> {
   readonly since: number
   /** Number of deliveries that the message stands for. */
   parts: number
+  /** True if `parts` is known, not assumed. */
+  isWeighed: boolean
   /** True if the message no longer counts against the capacity of this window. */
   isExcluded: boolean
 }
@@ -60,7 +63,7 @@ export class PrefetchWindow {
    * Returns how much more may be requested, or undefined for nothing. While the window is empty, a
    * single message may be of any size: it could not arrive otherwise.
    */
-  get capacity(): Wanted | undefined {
+  get capacity(): PullDemand | undefined {
     const isEmpty = this.#deliveries === 0
     const fitting = Math.floor(this.#free / this.#usualParts)
     const messages = isEmpty ? Math.max(1, fitting) : fitting
@@ -71,8 +74,35 @@ export class PrefetchWindow {
     return messages > 0 && bytes > this.#tooFew ? { messages, bytes } : undefined
   }
 
+  /**
+   * Returns the same, but no more than messages whose deliveries have about `deliveryBytes` bytes
+   * of bodies together. A message of up to `largest` bytes is requested in any case.
+   */
+  capacityWithin(deliveryBytes: number, largest: number): PullDemand | undefined {
+    const wanted = this.capacity
+    if (wanted?.bytes === undefined) return wanted
+    const bytes = Math.max(largest, deliveryBytes / this.#usualParts)
+    return { ...wanted, bytes: Math.min(wanted.bytes, bytes) }
+  }
+
+  /**
+   * Bytes of the bodies of all deliveries, those of excluded messages included. A message that was
+   * not weighed counts as many times as usual.
+   */
+  get deliveryBytes(): number {
+    let bytes = 0
+    for (const { isWeighed, message, parts } of this.#hands)
+      bytes += (isWeighed ? parts : this.#usualParts) * message.data.length
+    return bytes
+  }
+
+  /** Number of deliveries that a message stands for, as a moving average. */
+  get usualParts(): number {
+    return this.#usualParts
+  }
+
   /** Called when the broker's next message did not fit into the request. */
-  tooLarge({ bytes }: Wanted): void {
+  tooLarge({ bytes }: PullDemand): void {
     this.#tooFew = bytes
   }
 
@@ -82,11 +112,12 @@ export class PrefetchWindow {
   }
 
   take(message: PrefetchedMessage): Prefetched {
-    const since = performance.now()
+    const since = timers.monotonicMs()
     const hand: Prefetched = {
       message,
       since,
       parts: 1,
+      isWeighed: false,
       isExcluded: false,
       before: undefined,
       after: undefined
@@ -107,13 +138,19 @@ export class PrefetchWindow {
     this.#usualParts += (parts - this.#usualParts) / 16
     this.#deliveries += parts - hand.parts
     hand.parts = parts
+    hand.isWeighed = true
   }
 
-  /** Keeps the message prefetched, but frees its capacity in this window. */
-  exclude(hand: Prefetched): void {
+  /**
+   * Keeps the message prefetched, but frees its capacity in this window.
+   *
+   * @param remaining number of its deliveries that have not ended. (Default: all)
+   */
+  exclude(hand: Prefetched, remaining = hand.parts): void {
     if (hand.isExcluded || !this.#hands.has(hand)) return
     hand.isExcluded = true
     this.#freeCapacity(hand)
+    hand.parts = remaining
   }
 
   release(hand: Prefetched): void {
@@ -141,22 +178,22 @@ export class PrefetchWindow {
    */
   readonly hasCapacity: Effect.Effect<void> = Effect.callback((resume) => {
     if (this.#isWorthwhile) return resume(Effect.void)
-    const until = performance.now() + maxKeepAliveMs
+    const until = timers.monotonicMs() + maxKeepAliveMs
     const done = () => {
-      clearInterval(timer)
+      timers.cancel(timer)
       this.#waiting = undefined
       resume(Effect.void)
     }
-    const timer = setInterval(() => {
-      if (this.capacity !== undefined || performance.now() >= until) done()
-    }, moment)
+    const timer = timers.every(moment, () => {
+      if (this.capacity !== undefined || timers.monotonicMs() >= until) done()
+    })
     this.#waiting = done
-    return Effect.sync(() => clearInterval(timer))
+    return Effect.sync(() => timers.cancel(timer))
   })
 
   /** Reports work in progress for all messages that were prefetched more than `age` ms ago. */
   renew(age: number): void {
-    const before = performance.now() - age
+    const before = timers.monotonicMs() - age
     for (const { message, since } of this.#hands) {
       if (since > before) return
       message.working()
@@ -167,8 +204,8 @@ export class PrefetchWindow {
   keepAlive(ackWaitMs: number) {
     const interval = ackWaitMs / 3
     return Effect.acquireRelease(
-      Effect.sync(() => setInterval(() => this.renew(interval), interval)),
-      (timer) => Effect.sync(() => clearInterval(timer))
+      Effect.sync(() => timers.every(interval, () => this.renew(interval))),
+      (timer) => Effect.sync(() => timers.cancel(timer))
     )
   }
 }

@@ -1,6 +1,8 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
+import type { Timer } from "../time/timers.ts"
+import { timers } from "../time/timers.ts"
 import { type Life, Outbound } from "./outbound.ts"
 import { SlotMap } from "./slot-map.ts"
 
@@ -29,8 +31,8 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
 
 type Settle = (result: PubAck | PublishError) => void
 
-/** A publish in flight. Times are from performance.now. */
-interface Publication {
+/** A publish in flight. Times are from timers.monotonicMs. */
+interface PendingPublication {
   readonly subject: string
   readonly headers: HeaderList
   /** The body, if it is text and short enough to be kept. */
@@ -49,7 +51,7 @@ interface Publication {
 /** A publish that has timed out, kept for its late answer and its next attempt. */
 interface Late {
   readonly token: number
-  readonly publication: Publication
+  readonly publication: PendingPublication
   /** Token of the next attempt, if one was sent. */
   again: number | undefined
   /** The late acknowledgement, if it has arrived. */
@@ -133,9 +135,9 @@ export class Publisher {
   readonly outbound: Outbound
   readonly #inbox: string
   readonly #subscription: Subscription
-  readonly #outstanding = new SlotMap<Publication>()
+  readonly #outstanding = new SlotMap<PendingPublication>()
   readonly #timeoutMs: number
-  readonly #sweeper: NodeJS.Timeout
+  readonly #sweeper: Timer
   /** Timed out publishes by `keyOf`, or by token if they have no id. */
   readonly #late = new Map<string, Late>()
   /** The current time-out, ms. */
@@ -157,7 +159,7 @@ export class Publisher {
         if (error === null) this.#settle(message)
       }
     })
-    this.#sweeper = setInterval(() => this.#sweep(), Math.min(500, timeoutMs / 2))
+    this.#sweeper = timers.every(Math.min(500, timeoutMs / 2), () => this.#sweep())
     this.#sweeper.unref()
   }
 
@@ -192,7 +194,7 @@ export class Publisher {
       settle(closedError(subject))
       return
     }
-    const sentAt = performance.now()
+    const sentAt = timers.monotonicMs()
     const late = this.#late.size === 0 ? undefined : this.#lateAt(subject, headers)
     if (late !== undefined && this.#awaitEarlier(late, body, sentAt, settle)) return
     const token = this.#outstanding.add({
@@ -234,7 +236,7 @@ export class Publisher {
   close(): void {
     this.outbound.flush()
     this.#closed = true
-    clearInterval(this.#sweeper)
+    timers.cancel(this.#sweeper)
     this.#subscription.unsubscribe()
     this.#forget(() => true)
     for (const [token, { settle, subject }] of this.#outstanding.entries()) {
@@ -247,7 +249,7 @@ export class Publisher {
     const token = Number(message.subject.slice(this.#inbox.length))
     const publication = this.#outstanding.take(token)
     if (publication === undefined) return
-    if (publication.isSlow) this.#wasSlow(performance.now() - publication.sentAt)
+    if (publication.isSlow) this.#wasSlow(timers.monotonicMs() - publication.sentAt)
     const result = resultOf(message, publication.subject)
     if (publication.settle === undefined) this.#cameLate(token, publication, result)
     else publication.settle(result)
@@ -279,13 +281,17 @@ export class Publisher {
     return true
   }
 
-  #drop({ headers, subject }: Publication): void {
+  #drop({ headers, subject }: PendingPublication): void {
     const key = keyOf(subject, headers)
     if (key !== undefined) this.#late.delete(key)
   }
 
   /** Handles a late answer: the next attempt of the same publish may still be waiting. */
-  #cameLate(token: number, { headers, subject }: Publication, result: PubAck | PublishError): void {
+  #cameLate(
+    token: number,
+    { headers, subject }: PendingPublication,
+    result: PubAck | PublishError
+  ): void {
     this.#late.delete(`${token}`)
     const late = this.#lateAt(subject, headers)
     if (late?.token !== token) return
@@ -301,7 +307,7 @@ export class Publisher {
   }
 
   #wasSlow(took: number): void {
-    this.#slowAt = performance.now()
+    this.#slowAt = timers.monotonicMs()
     this.#slowest = Math.max(took, (7 * this.#slowest + took) / 8)
     this.#currentTimeoutMs = Math.min(
       maxTimeoutFactor * this.#timeoutMs,
@@ -310,12 +316,12 @@ export class Publisher {
   }
 
   /** When an unsent message expires. */
-  #until({ sentAt }: Publication): number {
+  #until({ sentAt }: PendingPublication): number {
     return sentAt + this.#timeoutMs
   }
 
   #sweep(): void {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     const longAgo = now - rememberedFactor * this.#timeoutMs
     if (this.#currentTimeoutMs > this.#timeoutMs && this.#slowAt < longAgo) {
       this.#currentTimeoutMs = this.#timeoutMs
@@ -325,8 +331,8 @@ export class Publisher {
     this.#expire(({ deadline }) => deadline)
   }
 
-  #expire(end: (publication: Publication) => number): void {
-    const now = performance.now()
+  #expire(end: (publication: PendingPublication) => number): void {
+    const now = timers.monotonicMs()
     for (const [token, publication] of this.#outstanding.entries()) {
       const { settle, subject } = publication
       if (settle === undefined) continue
@@ -341,7 +347,7 @@ export class Publisher {
   }
 
   /** Remembers a timed out publish, if an answer may still arrive. */
-  #keep(token: number, publication: Publication): boolean {
+  #keep(token: number, publication: PendingPublication): boolean {
     if (publication.sentOn !== this.#epoch || !this.outbound.isConnected) return false
     if (this.#late.size >= maxLatePublications) return false
     const key = keyOf(publication.subject, publication.headers) ?? `${token}`
@@ -354,7 +360,7 @@ export class Publisher {
     return true
   }
 
-  #forget(isOver: (publication: Publication) => boolean): void {
+  #forget(isOver: (publication: PendingPublication) => boolean): void {
     for (const [key, { publication, token }] of this.#late) {
       if (!isOver(publication)) continue
       this.#late.delete(key)

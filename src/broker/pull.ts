@@ -1,6 +1,7 @@
 import { Effect } from "effect"
+import { timers } from "../time/timers.ts"
 import { Broker } from "./connection.ts"
-import type { Ended, Take, Wanted } from "./puller.ts"
+import type { PullDemand, PullEnd, Take } from "./puller.ts"
 import { Puller } from "./puller.ts"
 
 /**
@@ -23,12 +24,12 @@ export interface Pull {
    * Waits for capacity and returns how much to request. If it returns undefined, it is called
    * again.
    */
-  readonly room: Effect.Effect<Wanted | undefined>
+  readonly room: Effect.Effect<PullDemand | undefined>
   readonly take: Take
   /** Called when a request has ended normally. */
   readonly asked?: () => void
   /** Called when the next message is larger than the request allows. */
-  readonly tooLarge: (wanted: Wanted) => void
+  readonly tooLarge: (wanted: PullDemand) => void
   /** Once true, no more requests are made, and the loop ends within a second. */
   readonly stopping: () => boolean
 }
@@ -57,10 +58,10 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
   while (!options.stopping()) {
     const wanted = yield* options.room
     if (wanted === undefined) continue
-    const began = performance.now()
+    const began = timers.monotonicMs()
     const ended = yield* request(puller, wanted, requestMs, (late) => {
       hangUp = () => {
-        if (performance.now() - began > maxRequestMs) late()
+        if (timers.monotonicMs() - began > maxRequestMs) late()
       }
     })
     hangUp = undefined
@@ -89,24 +90,24 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
  */
 const request = (
   puller: Puller,
-  wanted: Wanted,
+  wanted: PullDemand,
   requestMs: number,
   begun: (late: () => void) => void
 ) =>
-  Effect.callback<Ended | undefined>((resume) => {
+  Effect.callback<PullEnd | undefined>((resume) => {
     const abandon = () => {
-      clearTimeout(timer)
+      timers.cancel(timer)
       puller.abandon()
     }
     puller.request(wanted, (how) => {
-      clearTimeout(timer)
+      timers.cancel(timer)
       resume(Effect.succeed(how))
     })
     const late = () => {
       abandon()
       resume(Effect.succeed(undefined))
     }
-    const timer = setTimeout(late, requestMs)
+    const timer = timers.after(requestMs, late)
     begun(late)
     return Effect.sync(abandon)
   })

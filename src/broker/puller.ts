@@ -1,12 +1,13 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import { createInbox } from "@nats-io/transport-node"
 import type { GetHeader } from "../domain/event.ts"
+import { timers } from "../time/timers.ts"
 import { headersOf } from "./headers.ts"
 import type { Outbound } from "./outbound.ts"
 import { StreamMessage } from "./stream-message.ts"
 
 /** Limits of a request for messages. */
-export interface Wanted {
+export interface PullDemand {
   readonly messages: number
   /** Size as the broker counts it, subjects and headers included. Undefined for no limit. */
   readonly bytes?: number
@@ -19,7 +20,7 @@ export type Take = (message: StreamMessage, header: GetHeader) => void
  * How a request ended: normally, because the next message is larger than its limit, or with an
  * error.
  */
-export type Ended = "done" | "too-large" | { readonly message: string }
+export type PullEnd = "done" | "too-large" | { readonly message: string }
 
 /**
  * Pulls messages from a consumer, one request at a time, all on one inbox. The client's own `fetch`
@@ -52,7 +53,7 @@ export class Puller {
   }
 
   /** Requests messages. `ended` is called once, unless the request is abandoned. */
-  request(wanted: Wanted, ended: (how: Ended) => void): void {
+  request(wanted: PullDemand, ended: (how: PullEnd) => void): void {
     this.#inbox ??= new Inbox(this.#connection, this.#outbound, this.#take, this.#expires)
     const { bytes, messages } = wanted
     const request = {
@@ -62,7 +63,7 @@ export class Puller {
       ...(bytes === undefined ? {} : { max_bytes: Math.floor(bytes) })
     }
     const reply = this.#inbox.open(messages, ended)
-    const until = performance.now() + this.#expires
+    const until = timers.monotonicMs() + this.#expires
     this.#outbound.publish(this.#subject, reply, "", JSON.stringify(request), until)
   }
 
@@ -88,7 +89,7 @@ class Inbox {
   readonly #expires: number
   #number = 0
   #missing = 0
-  #ended: ((how: Ended) => void) | undefined
+  #ended: ((how: PullEnd) => void) | undefined
   #abandoned = false
 
   constructor(connection: NatsConnection, outbound: Outbound, take: Take, expires: number) {
@@ -97,7 +98,7 @@ class Inbox {
     this.#subscription = connection.subscribe(`${this.#subject}.*`, {
       callback: (error, message) => {
         if (error !== null) return
-        if (!message.reply?.startsWith("$JS.ACK.")) return this.#told(message)
+        if (!message.reply?.startsWith("$JS.ACK.")) return this.#onStatus(message)
         const taken = new StreamMessage(message, outbound)
         // Without a delay the message would arrive here again.
         if (this.#abandoned) return taken.nak(expires)
@@ -108,7 +109,7 @@ class Inbox {
   }
 
   /** Begins a request, and returns the subject that its messages are sent to. */
-  open(messages: number, ended: (how: Ended) => void): string {
+  open(messages: number, ended: (how: PullEnd) => void): string {
     this.#missing = messages
     this.#ended = ended
     return `${this.#subject}.${++this.#number}`
@@ -117,20 +118,20 @@ class Inbox {
   abandon(): void {
     this.#abandoned = true
     this.#ended = undefined
-    setTimeout(() => this.close(), 2 * this.#expires).unref()
+    timers.after(2 * this.#expires, () => this.close()).unref()
   }
 
   close(): void {
     this.#subscription.unsubscribe()
   }
 
-  #told({ headers, subject }: Msg): void {
+  #onStatus({ headers, subject }: Msg): void {
     const isCurrent = subject === `${this.#subject}.${this.#number}`
     if (isCurrent && headers !== undefined && headers.code !== idle)
       this.#end(meaning(headers.code, headers.description))
   }
 
-  #end(how: Ended): void {
+  #end(how: PullEnd): void {
     const ended = this.#ended
     this.#ended = undefined
     ended?.(how)
@@ -141,7 +142,7 @@ const idle = 100
 /** There was no message, the request expired or is complete, or the consumer's leader moves. */
 const usual = new Set(["no messages", "request timeout", "batch completed", "leadership change"])
 
-const meaning = (code: number, description: string): Ended => {
+const meaning = (code: number, description: string): PullEnd => {
   const words = description.toLowerCase()
   if (words.startsWith("message size exceeds")) return "too-large"
   if (usual.has(words) || words === "server shutdown") return "done"

@@ -2,6 +2,7 @@ import type { Consumer, JsMsg, StoredMsg } from "@nats-io/jetstream"
 import { DeliverPolicy } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Deferred, Effect, Option, Stream } from "effect"
+import { timers } from "../time/timers.ts"
 import { Broker, BrokerError } from "./connection.ts"
 
 /** Which messages of a stream to read. Sequences are inclusive; times in ms since the epoch. */
@@ -32,7 +33,7 @@ const catchUpPauseMs = 100
 
 /** How long it is cached that a stream has one replica, ms: `petrel init` may add more. */
 const soleCopyKnownMs = 10_000
-/** Expiry of that cache by connection and stream; performance.now. */
+/** Expiry of that cache by connection and stream; timers.monotonicMs. */
 const soleCopies = new WeakMap<NatsConnection, Map<string, number>>()
 
 /**
@@ -44,15 +45,15 @@ const stateOfCopied = Effect.fnUntraced(function* (stream: string) {
   const { ask, connection, jsm } = yield* Broker
   const known = soleCopies.get(connection) ?? new Map<string, number>()
   soleCopies.set(connection, known)
-  if ((known.get(stream) ?? 0) > performance.now()) return undefined
+  if ((known.get(stream) ?? 0) > timers.monotonicMs()) return undefined
   const { config, state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
   if (config.num_replicas > 1) return state
-  known.set(stream, performance.now() + soleCopyKnownMs)
+  known.set(stream, timers.monotonicMs() + soleCopyKnownMs)
   return undefined
 })
 
 /** Where reading begins, and which subjects it covers. */
-interface Beginning {
+interface ScanStart {
   readonly stream: string
   readonly subjects: ReadonlyArray<string>
   readonly fromSeq: number
@@ -63,7 +64,7 @@ interface Beginning {
  * even if the broker is healthy. So reading is repeated until the leader has no further message.
  */
 const complete = <A extends { readonly seq: number }, E>(
-  { fromSeq, stream, subjects }: Beginning,
+  { fromSeq, stream, subjects }: ScanStart,
   read: (fromSeq: number) => Stream.Stream<A, E, Broker>
 ): Stream.Stream<A, E | BrokerError, Broker> =>
   Stream.unwrap(

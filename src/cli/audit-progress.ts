@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import type { AuditOptions } from "../history/audit/audit.ts"
-import type { Books, Reading } from "../history/audit/books.ts"
+import type { Books } from "../history/audit/books.ts"
+import type { StreamReading } from "../history/audit/stream-reading.ts"
 import { showingProgress } from "./reading-progress.ts"
 
-const left = ({ next, to }: Reading): number => Math.max(0, to - next + 1)
+const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
 
 const readIn = ({ events, history }: Books) => {
   const done = events.messages + history.messages

@@ -2,11 +2,11 @@ import { readFile, writeFile } from "node:fs/promises"
 import { Effect, Option, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import type { Audit } from "../history/audit/audit.ts"
-import type { Beginning } from "../history/audit/beginning.ts"
+import type { StreamBeginning } from "../history/audit/beginning.ts"
 import { goneTooEarly } from "../history/audit/beginning.ts"
-import type { Reading } from "../history/audit/books.ts"
 import type { StreamProof } from "../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../history/audit/proof.ts"
+import type { StreamReading } from "../history/audit/stream-reading.ts"
 import { countText } from "../operations/text/number-format.ts"
 import { Refused } from "./refused.ts"
 import { remark } from "./terminal.ts"
@@ -37,8 +37,8 @@ export const writeProof = (path: string, audit: Audit, now: number) =>
 const compare = Effect.fnUntraced(function* (
   name: string,
   before: StreamProof,
-  now: Reading,
-  begins: Beginning
+  now: StreamReading,
+  begins: StreamBeginning
 ) {
   const { changed, gone, removed, same } = compareWithProof(before, now, begins)
   const rest = gone === 0 ? "" : `; ${countText(gone)} are too old to be compared`

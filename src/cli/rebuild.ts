@@ -71,8 +71,8 @@ const refuseWorkers = Effect.gen(function* () {
 
 const shown = (value: unknown): string => (value === undefined ? "-" : plainText(String(value)))
 
-const differenceText = ({ field, stored, told }: Difference): string =>
-  `  ${field}: stored ${shown(stored)}, told ${shown(told)}`
+const differenceText = ({ field, stored, folded }: Difference): string =>
+  `  ${field}: stored ${shown(stored)}, told ${shown(folded)}`
 
 const rebuildHealth = Effect.fnUntraced(function* (isDry: boolean) {
   if (!isDry) yield* refuseWorkers

@@ -3,9 +3,10 @@ import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
 import * as NodePath from "@effect/platform-node-shared/NodePath"
 import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
-import { Effect, Layer } from "effect"
+import { Clock, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
+import { clock } from "../time/timers.ts"
 import { exitOf } from "./exit.ts"
 import { logging } from "./logging.ts"
 import { named } from "./named.ts"
@@ -56,7 +57,7 @@ const program = Effect.flatMap(
   Effect.promise(() => wanted(process.argv.slice(2))),
   (subcommands) =>
     petrel.pipe(Command.withSubcommands(subcommands), Command.run({ version: packageJson.version }))
-).pipe(Effect.provide(Layer.mergeAll(platform, logging, usage)))
+).pipe(Effect.provide(Layer.mergeAll(platform, logging, usage, Layer.succeed(Clock.Clock, clock))))
 
 /** Runs the command line of this process. */
 export const run = (): void => {

@@ -2,9 +2,8 @@ import { Cause, Deferred, Effect, FiberSet, Option } from "effect"
 import type { Broker } from "../broker/connection.ts"
 import { shareOut } from "../policy/rendezvous.ts"
 import type { Membership } from "./membership.ts"
-import { lostAfter, signs } from "./membership.ts"
 import type { Owner, Ownership } from "./ownership.ts"
-import { takeOwnership } from "./ownership.ts"
+import { answerShare, beatsPerTtl, takeOwnership } from "./ownership.ts"
 
 /** Pause before a partition whose delivery failed is released, to be taken again, ms. */
 const retryPauseMs = 1_000
@@ -37,11 +36,6 @@ export interface AssignmentOptions<E, R> {
   readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<void>
 }
 
-interface Held extends OwnedPartition {
-  readonly end: () => void
-  begun: boolean
-}
-
 /**
  * Takes the partitions that are assigned to this worker as they become free, and releases those
  * that are assigned to others, until the worker stops and has released all. A partition is finished
@@ -50,42 +44,148 @@ interface Held extends OwnedPartition {
 export const maintainAssignment = Effect.fnUntraced(function* <E, R>(
   options: AssignmentOptions<E, R>
 ) {
-  const { membership, owner, partitions, stopping } = options
-  const held = new Map<number, Held>()
   const fibers = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(fibers)<R | Broker>()
-  let looking = yield* Deferred.make<void>()
-  const lookAgain = () => void Deferred.doneUnsafe(looking, Effect.void)
+  const assignment = new Assignment(options, run)
+  yield* Effect.forkScoped(assignment.keepRenewed)
+  yield* assignment.keepCurrent
+  yield* FiberSet.awaitEmpty(fibers)
+}, Effect.scoped)
 
-  const hold = (ownership: Ownership) =>
-    Effect.gen(function* () {
-      const over = yield* Deferred.make<void>()
-      const mine: Held = {
-        ownership,
-        isOver: () => stopping() || Deferred.isDoneUnsafe(over) || ownership.isLost(),
-        over: Effect.raceAllFirst([Deferred.await(over), ownership.lost, options.stopAsked]),
-        end: () => void Deferred.doneUnsafe(over, Effect.void),
-        begun: false
-      }
-      held.set(ownership.partition, mine)
-      run(tend(mine))
-    })
+/** A partition in the hands of this worker, until its lease is released. */
+class TakenPartition implements OwnedPartition {
+  readonly ownership: Ownership
+  readonly over: Effect.Effect<void>
+  /** True once this worker delivers in it. */
+  isBegun = false
+  readonly #ended = Deferred.makeUnsafe<void>()
+  readonly #stopping: () => boolean
 
-  const tend = (mine: Held) => {
-    const { partition } = mine.ownership
-    const begun = () => {
-      mine.begun = true
-      lookAgain()
+  constructor(
+    ownership: Ownership,
+    { stopAsked, stopping }: Pick<AssignmentOptions<never, never>, "stopAsked" | "stopping">
+  ) {
+    this.ownership = ownership
+    this.#stopping = stopping
+    this.over = Effect.raceAllFirst([Deferred.await(this.#ended), ownership.lost, stopAsked])
+  }
+
+  readonly isOver = (): boolean =>
+    this.#stopping() || Deferred.isDoneUnsafe(this.#ended) || this.ownership.isLost()
+
+  end(): void {
+    Deferred.doneUnsafe(this.#ended, Effect.void)
+  }
+}
+
+/** The partitions of this worker, and what is assigned to it. */
+class Assignment<E, R> {
+  readonly #options: AssignmentOptions<E, R>
+  readonly #run: (delivering: Effect.Effect<void, E, R | Broker>) => void
+  readonly #taken = new Map<number, TakenPartition>()
+  /** Completed when a partition has begun or ended. */
+  #changed = Deferred.makeUnsafe<void>()
+  /** True while a lease could not be renewed in time. */
+  #isOverdue = false
+  /** The partitions that were last reported as settled. */
+  #settled = ""
+
+  constructor(
+    options: AssignmentOptions<E, R>,
+    run: (delivering: Effect.Effect<void, E, R | Broker>) => void
+  ) {
+    this.#options = options
+    this.#run = run
+  }
+
+  /** Takes and releases partitions until the worker stops. */
+  readonly keepCurrent = Effect.gen({ self: this }, function* () {
+    const { membership, owner, stopAsked, stopping } = this.#options
+    while (!stopping()) {
+      this.#changed = yield* Deferred.make<void>()
+      yield* this.#follow
+      yield* Effect.raceAllFirst([
+        membership.changed,
+        Deferred.await(this.#changed),
+        Effect.sleep(owner.ttl / beatsPerTtl),
+        stopAsked
+      ])
     }
-    const through = Effect.suspend(() =>
-      mine.ownership.isLost()
+  })
+
+  /** Renews the leases until it is interrupted. */
+  readonly keepRenewed = Effect.suspend(() =>
+    Effect.forever(
+      Effect.andThen(Effect.sleep(this.#options.owner.ttl / beatsPerTtl), this.#renewAll)
+    )
+  )
+
+  readonly #follow = Effect.gen({ self: this }, function* () {
+    const { membership, owner, partitions } = this.#options
+    if (!membership.isCurrent()) return
+    const owners = shareOut(partitions, membership.sharers())
+    const mine = new Set(owners.flatMap((id, index) => (id === owner.worker ? [index] : [])))
+    yield* this.#release(mine)
+    yield* this.#take(mine)
+    yield* this.#reportSettled(mine)
+  })
+
+  readonly #release = Effect.fnUntraced({ self: this }, function* (mine: ReadonlySet<number>) {
+    const others = [...this.#taken.values()].filter(
+      ({ isOver, ownership }) => !isOver() && !mine.has(ownership.partition)
+    )
+    if (others.length === 0) return
+    yield* Effect.logInfo("other workers get partitions of this one", {
+      partitions: others.map(({ ownership }) => ownership.partition)
+    })
+    for (const other of others) other.end()
+  })
+
+  readonly #take = Effect.fnUntraced({ self: this }, function* (mine: ReadonlySet<number>) {
+    const { membership, owner } = this.#options
+    if (!membership.mayTake()) return
+    const free = [...mine].filter(
+      (partition) => !this.#taken.has(partition) && membership.isFree(partition)
+    )
+    yield* Effect.forEach(
+      free,
+      (partition) =>
+        takeOwnership(partition, owner).pipe(
+          Effect.option,
+          Effect.map(Option.flatMap(Option.fromUndefinedOr)),
+          Effect.tap((taken) =>
+            Effect.sync(() => {
+              if (Option.isSome(taken)) this.#begin(taken.value)
+            })
+          )
+        ),
+      { concurrency: "unbounded", discard: true }
+    )
+  })
+
+  #begin(ownership: Ownership): void {
+    const mine = new TakenPartition(ownership, this.#options)
+    this.#taken.set(ownership.partition, mine)
+    this.#run(this.#deliver(mine))
+  }
+
+  /** Delivers in a partition until it is over, and releases it. */
+  #deliver(mine: TakenPartition): Effect.Effect<void, E, R | Broker> {
+    const { ownership } = mine
+    const { partition } = ownership
+    const begun = () => {
+      mine.isBegun = true
+      this.#notify()
+    }
+    const logTakeover = Effect.suspend(() =>
+      ownership.isLost()
         ? Effect.logInfo("through with a partition that another worker has taken over", {
             partition
           })
         : Effect.void
     )
-    return options.deliver(mine, begun).pipe(
-      Effect.andThen(through),
+    return this.#options.deliver(mine, begun).pipe(
+      Effect.andThen(logTakeover),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterrupts(cause),
         (cause) =>
@@ -96,95 +196,51 @@ export const maintainAssignment = Effect.fnUntraced(function* <E, R>(
             Effect.raceFirst(Effect.sleep(retryPauseMs), mine.over)
           )
       ),
-      Effect.ensuring(mine.ownership.giveBack),
+      Effect.ensuring(ownership.giveBack),
       Effect.ensuring(
         Effect.sync(() => {
-          held.delete(partition)
-          lookAgain()
+          this.#taken.delete(partition)
+          this.#notify()
         })
       )
     )
   }
 
-  let overdue = false
-  const renewAll = Effect.gen(function* () {
-    const ownerships = [...held.values()].map(({ ownership }) => ownership)
+  #notify(): void {
+    Deferred.doneUnsafe(this.#changed, Effect.void)
+  }
+
+  readonly #renewAll = Effect.gen({ self: this }, function* () {
+    const ownerships = [...this.#taken.values()].map(({ ownership }) => ownership)
     // A renewal whose answer is lost is repeated while the lease still lasts.
-    const inTime = ({ renew }: Ownership) => Effect.timeoutOption(renew, lostAfter * owner.ttl)
+    const inTime = ({ renew }: Ownership) =>
+      Effect.timeoutOption(renew, answerShare * this.#options.owner.ttl)
     const renewOne = (ownership: Ownership) =>
       Effect.flatMap(inTime(ownership), (done) =>
         Option.isSome(done) ? Effect.void : Effect.asVoid(inTime(ownership))
       )
     yield* Effect.forEach(ownerships, renewOne, { concurrency: "unbounded", discard: true })
     const late = ownerships.filter(
-      ({ holds, partition }) => !holds() && held.get(partition)?.isOver() === false
+      ({ holds, partition }) => !holds() && this.#taken.get(partition)?.isOver() === false
     )
-    if (late.length > 0 === overdue) return
-    overdue = late.length > 0
-    yield* overdue
+    if (late.length > 0 === this.#isOverdue) return
+    this.#isOverdue = late.length > 0
+    yield* this.#isOverdue
       ? Effect.logWarning(
           "the right to deliver cannot be renewed: nothing new is sent until it can"
         )
       : Effect.logInfo("the right to deliver is renewed again")
   })
-  yield* Effect.forkScoped(
-    Effect.forever(Effect.andThen(Effect.sleep(owner.ttl / signs), renewAll))
+
+  /** Reports that this worker delivers in all its partitions, once for each set of them. */
+  readonly #reportSettled = Effect.fnUntraced(
+    { self: this },
+    function* (mine: ReadonlySet<number>) {
+      const all = [...mine]
+      if (!all.every((partition) => this.#taken.get(partition)?.isBegun === true)) return
+      if (this.#taken.size > all.length || this.#settled === all.join()) return
+      this.#settled = all.join()
+      yield* this.#options.settled(all)
+    }
   )
-
-  const giveUp = Effect.fnUntraced(function* (mine: ReadonlySet<number>) {
-    const others = [...held.values()].filter(
-      ({ isOver, ownership }) => !isOver() && !mine.has(ownership.partition)
-    )
-    if (others.length === 0) return
-    yield* Effect.logInfo("other workers get partitions of this one", {
-      partitions: others.map(({ ownership }) => ownership.partition)
-    })
-    for (const { end } of others) end()
-  })
-
-  const take = Effect.fnUntraced(function* (mine: ReadonlySet<number>) {
-    if (!membership.mayTake()) return
-    const free = [...mine].filter(
-      (partition) => !held.has(partition) && membership.isFree(partition)
-    )
-    yield* Effect.forEach(
-      free,
-      (partition) =>
-        takeOwnership(partition, owner).pipe(
-          Effect.option,
-          Effect.map(Option.flatMap(Option.fromUndefinedOr)),
-          Effect.tap((taken) => (Option.isSome(taken) ? hold(taken.value) : Effect.void))
-        ),
-      { concurrency: "unbounded", discard: true }
-    )
-  })
-
-  let told = ""
-  const tell = Effect.fnUntraced(function* (mine: ReadonlySet<number>) {
-    const all = [...mine]
-    if (!all.every((partition) => held.get(partition)?.begun === true)) return
-    if (held.size > all.length || told === all.join()) return
-    told = all.join()
-    yield* options.settled(all)
-  })
-
-  const once = Effect.gen(function* () {
-    if (!membership.isCurrent()) return
-    const owners = shareOut(partitions, membership.sharers())
-    const mine = new Set(owners.flatMap((id, index) => (id === owner.worker ? [index] : [])))
-    yield* giveUp(mine)
-    yield* take(mine)
-    yield* tell(mine)
-  })
-  while (!stopping()) {
-    looking = yield* Deferred.make<void>()
-    yield* once
-    yield* Effect.raceAllFirst([
-      membership.changed,
-      Deferred.await(looking),
-      Effect.sleep(owner.ttl / signs),
-      options.stopAsked
-    ])
-  }
-  yield* FiberSet.awaitEmpty(fibers)
-}, Effect.scoped)
+}

@@ -1,16 +1,15 @@
 import { hostname } from "node:os"
 import { Clock, Effect, Option, Schedule, Schema, Semaphore, Stream } from "effect"
 import { Broker, BrokerError } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import { PublishError } from "../broker/publisher.ts"
 import { readStream } from "../broker/scan.ts"
 import { eraseValue, writeValue } from "../broker/values.ts"
-import { signs } from "./membership.ts"
-import { defaultTtl } from "./ownership.ts"
+import { elapsedMs } from "../time/elapsed.ts"
+import { beatsPerTtl, defaultTtl } from "./ownership.ts"
 
 /**
  * The heartbeat of a process that stores deliveries without being a worker, under
- * `sender.<instance>` in the workers bucket. The number of partitions must not change while there
+ * `enqueuer.<instance>` in the workers bucket. The number of partitions must not change while there
  * is one.
  */
 const Enqueuer = Schema.Struct({
@@ -23,7 +22,7 @@ const Enqueuer = Schema.Struct({
   /** ms since the epoch */
   startedAt: Schema.Number
 })
-export type Sender = typeof Enqueuer.Type
+export type Enqueuer = typeof Enqueuer.Type
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Enqueuer))
 
@@ -31,13 +30,13 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Enqueuer))
 export const readEnqueuers = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
-  const found = new Map<string, Sender>()
-  yield* readStream({ stream: `KV_${bucket}`, subjects: [`$KV.${bucket}.sender.*`] }).pipe(
+  const found = new Map<string, Enqueuer>()
+  yield* readStream({ stream: `KV_${bucket}`, subjects: [`$KV.${bucket}.enqueuer.*`] }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const sender = Option.getOrUndefined(decode(message.string()))
-        if (sender === undefined) found.delete(message.subject)
-        else found.set(message.subject, sender)
+        const enqueuer = Option.getOrUndefined(decode(message.string()))
+        if (enqueuer === undefined) found.delete(message.subject)
+        else found.set(message.subject, enqueuer)
       })
     )
   )
@@ -56,7 +55,7 @@ const patiently = <E>(asking: Effect.Effect<void, E, Broker>) =>
       (error instanceof PublishError && error.code === 0)
   })
 
-export interface PresenceOptions<E> extends Pick<Sender, "what" | "by"> {
+export interface PresenceOptions<E> extends Pick<Enqueuer, "what" | "by"> {
   /** Fails if the number of partitions has changed or is being changed. */
   readonly unchanged: Effect.Effect<void, E, Broker>
   /** How long others count this process after its last heartbeat, ms. (Default: 10 s) */
@@ -76,8 +75,8 @@ export const announcePresence = Effect.fnUntraced(function* <E>(options: Presenc
   const { by, ttl = defaultTtl, unchanged, what } = options
   const { names } = yield* Broker
   const bucket = names.buckets.workers
-  const key = `sender.${crypto.randomUUID()}`
-  const sender: Sender = {
+  const key = `enqueuer.${crypto.randomUUID()}`
+  const enqueuer: Enqueuer = {
     v: 1,
     what,
     by,
@@ -92,7 +91,7 @@ export const announcePresence = Effect.fnUntraced(function* <E>(options: Presenc
   const write = Effect.gen(function* () {
     if (!isHeard()) isSure = false
     const at = elapsedMs()
-    yield* writeValue(bucket, key, JSON.stringify(sender), { ttl })
+    yield* writeValue(bucket, key, JSON.stringify(enqueuer), { ttl })
     heardAt = at
   })
   const one = yield* Semaphore.make(1)
@@ -112,7 +111,9 @@ export const announcePresence = Effect.fnUntraced(function* <E>(options: Presenc
   )
   yield* safe
   yield* Effect.forkScoped(
-    Effect.forever(Effect.andThen(Effect.sleep(ttl / signs), Effect.ignore(one.withPermit(write))))
+    Effect.forever(
+      Effect.andThen(Effect.sleep(ttl / beatsPerTtl), Effect.ignore(one.withPermit(write)))
+    )
   )
   return safe
 })

@@ -1,6 +1,7 @@
 import { createInbox } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/connection.ts"
+import { timers } from "../time/timers.ts"
 import type {
   IntrospectionAnswer,
   IntrospectionChunk,
@@ -27,7 +28,7 @@ export const queryOwner = Effect.fnUntraced(function* (
   return yield* Effect.callback<IntrospectionAnswer | undefined>((resume) => {
     const inbox = createInbox()
     const parts: Array<IntrospectionChunk> = []
-    let timer = setTimeout(() => end(undefined), answerWithinMs)
+    let timer = timers.after(answerWithinMs, () => end(undefined))
     const subscription = connection.subscribe(inbox, {
       callback: (error, message) => {
         const part = error === null ? Option.getOrUndefined(decode(message.string())) : undefined
@@ -36,12 +37,12 @@ export const queryOwner = Effect.fnUntraced(function* (
         if (part === undefined || part.part !== parts.length) return end(undefined)
         parts.push(part)
         if (part.isLast) return end(joined(parts))
-        clearTimeout(timer)
-        timer = setTimeout(() => end(undefined), furtherChunkMs)
+        timers.cancel(timer)
+        timer = timers.after(furtherChunkMs, () => end(undefined))
       }
     })
     const stop = () => {
-      clearTimeout(timer)
+      timers.cancel(timer)
       subscription.unsubscribe()
     }
     const end = (answer: IntrospectionAnswer | undefined) => {

@@ -2,7 +2,7 @@ import { Deferred, Effect } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
 import { findPartitions, ifFound, refuseChange, streamNotFound } from "../broker/installed.ts"
-import { WorkerRefused } from "./membership.ts"
+import { WorkerRefused } from "./worker-refused.ts"
 
 /** Pause between checks, ms. */
 const interval = 60_000

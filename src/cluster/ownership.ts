@@ -1,8 +1,8 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
-import type { Life } from "../broker/outbound.ts"
+import type { Life, Outbound } from "../broker/outbound.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import { readEntry } from "./kv-entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
 
@@ -17,6 +17,10 @@ export interface Owner {
 
 /** Default TTL, ms: for this long nobody delivers in the partitions of a worker that has died. */
 export const defaultTtl = 10_000
+/** Heartbeats and lease renewals per TTL. */
+export const beatsPerTtl = 5
+/** Share of the TTL after which an unanswered write counts as lost and is repeated. */
+export const answerShare = 0.3
 
 /** The right to deliver in a partition, as long as its lease is renewed. */
 export interface Ownership {
@@ -45,94 +49,137 @@ export const lastKey = (partition: number) => `last-owner.${partition}`
  */
 export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {
   const { names, publisher } = yield* Broker
-  const { outbound } = publisher
-  const bucket = names.buckets.workers
-  const { instance, ttl, worker } = owner
-  const key = leaseKey(partition)
-  const value = JSON.stringify({ worker, instance })
+  const lease = new PartitionLease(partition, owner, names.buckets.workers, publisher.outbound)
+  return (yield* lease.take) ? (lease satisfies Ownership) : undefined
+})
 
-  const look = Effect.map(readEntry(bucket, key), ({ revision, text }) => ({
-    revision,
-    holder: Option.getOrUndefined(decodeLease(text ?? ""))
-  }))
-  let revision = 0
-  /** When the last successful write began: the lease lasts at least a TTL from then. */
-  let renewedAt = Number.NEGATIVE_INFINITY
+class PartitionLease implements Ownership {
+  readonly partition: number
+  readonly #owner: Owner
+  readonly #bucket: string
+  readonly #outbound: Outbound
+  readonly #lost = Deferred.makeUnsafe<void>()
+  /** Writes are serialized: a renewal after the release would leave a lease without owner. */
+  readonly #writing = Semaphore.makeUnsafe(1)
+  #isReleased = false
+  /** Revision of the last successful write. */
+  #revision = 0
+  /** When that write began, ms of the monotonic clock: the lease lasts at least a TTL from then. */
+  #renewedAt = Number.NEGATIVE_INFINITY
   /** The connection of that write. */
-  let renewedIn: Life | undefined
-  const write = (expected: number) =>
-    Effect.suspend(() => {
-      const begun = elapsedMs()
-      const { life } = outbound
-      return Effect.map(writeValue(bucket, key, value, { ttl, expected }), ({ seq }) => {
-        revision = seq
-        renewedIn = life
-        renewedAt = begun
-      })
-    })
-  const erase = Effect.suspend(() =>
-    // If the broker is gone, the lease expires.
-    Effect.ignore(Effect.timeoutOption(eraseValue(bucket, key, revision), "1 second"))
+  #renewedIn: Life | undefined
+
+  constructor(partition: number, owner: Owner, bucket: string, outbound: Outbound) {
+    this.partition = partition
+    this.#owner = owner
+    this.#bucket = bucket
+    this.#outbound = outbound
+  }
+
+  readonly holds = (): boolean => elapsedMs() - this.#renewedAt < this.#owner.ttl / 2
+
+  readonly lost = Deferred.await(this.#lost)
+
+  readonly isLost = (): boolean => Deferred.isDoneUnsafe(this.#lost)
+
+  /** Succeeds with false if another process has the lease. */
+  readonly take = Effect.gen({ self: this }, function* () {
+    const { instance } = this.#owner
+    const found = yield* this.#read()
+    // A lease of this instance remains from a write whose answer was lost.
+    if (found.holder !== undefined && found.holder.instance !== instance) return false
+    const isTaken = yield* this.#write(found.revision).pipe(
+      Effect.as(true),
+      Effect.catchIf(isConflict, () => Effect.succeed(false))
+    )
+    if (!isTaken) return false
+    yield* Effect.tapError(
+      writeValue(this.#bucket, lastKey(this.partition), instance),
+      () => this.#erase
+    )
+    return true
+  })
+
+  readonly renew = this.#writing.withPermit(
+    Effect.suspend(() =>
+      this.#isReleased || this.isLost() ? Effect.void : Effect.ignore(this.#renewOrReconsider())
+    )
   )
 
-  const found = yield* look
-  // A lease of this instance remains from a write whose answer was lost.
-  if (found.holder !== undefined && found.holder.instance !== instance) return undefined
-  const taken = yield* write(found.revision).pipe(
-    Effect.as(true),
-    Effect.catchIf(isConflict, () => Effect.succeed(false))
-  )
-  if (!taken) return undefined
-  yield* Effect.tapError(writeValue(bucket, lastKey(partition), instance), () => erase)
-
-  const lost = yield* Deferred.make<void>()
-  const isLost = () => Deferred.isDoneUnsafe(lost)
-  const lose = Effect.fnUntraced(function* (to: string | undefined) {
-    renewedAt = Number.NEGATIVE_INFINITY
-    yield* Effect.logWarning("another worker has taken a partition over", { partition, owner: to })
-    yield* Deferred.succeed(lost, undefined)
-  })
-  /**
-   * Finds out whether an own write lost its answer, the lease expired, or another worker took it.
-   */
-  const reconsider = Effect.gen(function* () {
-    const now = yield* look
-    if (now.holder !== undefined && now.holder.instance !== instance)
-      return yield* lose(now.holder.worker)
-    const last = yield* readEntry(bucket, lastKey(partition))
-    if (last.text !== instance) return yield* lose(undefined)
-    yield* write(now.revision)
-  })
-  // A truncated bucket reuses revisions: after a reconnect, another worker's lease may have this
-  // revision.
-  const renewOrLook = Effect.suspend(() =>
-    outbound.life === renewedIn
-      ? Effect.catchIf(write(revision), isConflict, () => reconsider)
-      : reconsider
-  )
-  // Writes are serialized: a renewal after the release would leave a lease without owner.
-  const one = yield* Semaphore.make(1)
-  let given = false
-  const renew = one.withPermit(
-    Effect.suspend(() => (given || isLost() ? Effect.void : Effect.ignore(renewOrLook)))
-  )
-  const giveBack = one
+  readonly giveBack = this.#writing
     .withPermit(
       Effect.suspend(() => {
-        if (given || isLost()) return Effect.void
-        given = true
-        renewedAt = Number.NEGATIVE_INFINITY
-        return erase
+        if (this.#isReleased || this.isLost()) return Effect.void
+        this.#isReleased = true
+        this.#renewedAt = Number.NEGATIVE_INFINITY
+        return this.#erase
       })
     )
     .pipe(Effect.timeoutOption("1 second"), Effect.ignore)
-  const ownership: Ownership = {
-    partition,
-    holds: () => elapsedMs() - renewedAt < ttl / 2,
-    lost: Deferred.await(lost),
-    isLost,
-    renew,
-    giveBack
+
+  #read() {
+    return Effect.map(readEntry(this.#bucket, leaseKey(this.partition)), ({ revision, text }) => ({
+      revision,
+      holder: Option.getOrUndefined(decodeLease(text ?? ""))
+    }))
   }
-  return ownership
-})
+
+  #write(expected: number) {
+    return Effect.suspend(() => {
+      const { instance, ttl, worker } = this.#owner
+      const value = JSON.stringify({ worker, instance })
+      const begun = elapsedMs()
+      const { life } = this.#outbound
+      return Effect.map(
+        writeValue(this.#bucket, leaseKey(this.partition), value, { ttl, expected }),
+        ({ seq }) => {
+          this.#revision = seq
+          this.#renewedIn = life
+          this.#renewedAt = begun
+        }
+      )
+    })
+  }
+
+  /**
+   * A truncated bucket reuses revisions: after a reconnect, another worker's lease may have this
+   * revision, so the lease is read first.
+   */
+  #renewOrReconsider() {
+    return this.#outbound.life === this.#renewedIn
+      ? Effect.catchIf(this.#write(this.#revision), isConflict, () => this.#reconsider)
+      : this.#reconsider
+  }
+
+  /**
+   * Finds out whether an own write lost its answer, the lease expired, or another worker took it.
+   */
+  readonly #reconsider = Effect.gen({ self: this }, function* () {
+    const { instance } = this.#owner
+    const now = yield* this.#read()
+    if (now.holder !== undefined && now.holder.instance !== instance)
+      return yield* this.#lose(now.holder.worker)
+    const last = yield* readEntry(this.#bucket, lastKey(this.partition))
+    if (last.text !== instance) return yield* this.#lose(undefined)
+    yield* this.#write(now.revision)
+  })
+
+  readonly #lose = Effect.fnUntraced({ self: this }, function* (to: string | undefined) {
+    this.#renewedAt = Number.NEGATIVE_INFINITY
+    yield* Effect.logWarning("another worker has taken a partition over", {
+      partition: this.partition,
+      owner: to
+    })
+    yield* Deferred.succeed(this.#lost, undefined)
+  })
+
+  readonly #erase = Effect.suspend(() =>
+    // If the broker is gone, the lease expires.
+    Effect.ignore(
+      Effect.timeoutOption(
+        eraseValue(this.#bucket, leaseKey(this.partition), this.#revision),
+        "1 second"
+      )
+    )
+  )
+}

@@ -12,9 +12,9 @@ export interface SettingDifference {
   readonly to?: unknown
 }
 
-type Parts = Readonly<Record<string, unknown>>
+type ConfigurationParts = Readonly<Record<string, unknown>>
 
-const isParts = (value: unknown): value is Parts =>
+const isParts = (value: unknown): value is ConfigurationParts =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Settings that are compared part by part, with the value that replaces an unset one. */
@@ -56,7 +56,7 @@ export const differencesOf = (
   before: Configuration | undefined,
   after: Configuration
 ): ReadonlyArray<SettingDifference> => {
-  const [old, now]: ReadonlyArray<Parts> = [{ ...before }, { ...after }]
+  const [old, now]: ReadonlyArray<ConfigurationParts> = [{ ...before }, { ...after }]
   return Object.keys(Configuration.fields).flatMap((name): ReadonlyArray<SettingDifference> => {
     if (name === "urlDigest") return []
     if (name !== "origin") return comparedInParts(name, old?.[name], now?.[name])

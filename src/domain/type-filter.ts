@@ -73,11 +73,11 @@ const addAll = <A>(some: Some<A> | undefined, to: Set<A>): void => {
 type End = "here" | "below"
 
 /** Empty fields are left out: in many small trees they would take most of the memory. */
-interface Node<A> {
+interface FilterNode<A> {
   /** The tokens between the parent node and this one. No other filter branches off within them. */
   readonly run: ReadonlyArray<string>
   /** Children by the first token of their run. */
-  children?: Map<string, Node<A>>
+  children?: Map<string, FilterNode<A>>
   /** Values whose filter ends at this node. */
   here?: Some<A> | undefined
   /** Values whose filter ends in `>` below this node. */
@@ -90,7 +90,7 @@ interface Node<A> {
  * each filter that begins like the type, and each of their tokens once.
  */
 export class TypeIndex<A> {
-  readonly #root: Node<A> = { run: [] }
+  readonly #root: FilterNode<A> = { run: [] }
 
   /** Adds `value` under each filter. Filters must be valid. */
   add(filters: ReadonlyArray<string>, value: A): void {
@@ -136,14 +136,14 @@ const shared = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): numbe
 }
 
 /** Returns the node below `node` at which the tokens end. Creates it if missing. */
-const nodeAt = <A>(node: Node<A>, tokens: ReadonlyArray<string>): Node<A> => {
+const nodeAt = <A>(node: FilterNode<A>, tokens: ReadonlyArray<string>): FilterNode<A> => {
   const [first] = tokens
   if (first === undefined) return node
   node.children ??= new Map()
   const child = node.children.get(first)
   const same = child === undefined ? 0 : shared(child.run, tokens)
   if (child !== undefined && same === child.run.length) return nodeAt(child, tokens.slice(same))
-  const made: Node<A> = { run: child === undefined ? tokens : tokens.slice(0, same) }
+  const made: FilterNode<A> = { run: child === undefined ? tokens : tokens.slice(0, same) }
   node.children.set(first, made)
   if (child === undefined) return made
   const rest = child.run.slice(same)
@@ -151,7 +151,12 @@ const nodeAt = <A>(node: Node<A>, tokens: ReadonlyArray<string>): Node<A> => {
   return nodeAt(made, tokens.slice(same))
 }
 
-const removeFrom = <A>(node: Node<A>, tokens: ReadonlyArray<string>, end: End, value: A): void => {
+const removeFrom = <A>(
+  node: FilterNode<A>,
+  tokens: ReadonlyArray<string>,
+  end: End,
+  value: A
+): void => {
   const [first] = tokens
   if (first === undefined) {
     node[end] = withoutOne(node[end], value)
@@ -169,7 +174,7 @@ const removeFrom = <A>(node: Node<A>, tokens: ReadonlyArray<string>, end: End, v
 
 /** @param at number of the type's tokens consumed on the way to this node. */
 const collect = <A>(
-  node: Node<A>,
+  node: FilterNode<A>,
   tokens: ReadonlyArray<string>,
   at: number,
   found: Set<A>
@@ -187,7 +192,7 @@ const collect = <A>(
 
 /** Continues {@link collect} in the child whose run begins with `first`. */
 const collectBelow = <A>(
-  node: Node<A>,
+  node: FilterNode<A>,
   first: string,
   tokens: ReadonlyArray<string>,
   at: number,

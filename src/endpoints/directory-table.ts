@@ -6,7 +6,7 @@ import { decodeEndpoint } from "./endpoint-value.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive, windowOf } from "./live-endpoint.ts"
 import { Recent } from "./recent.ts"
-import type { Shown } from "./watch-lag.ts"
+import type { ShownValue } from "./watch-lag.ts"
 
 /** The part of an endpoint that routing needs. */
 export interface ListedEndpoint {
@@ -80,7 +80,7 @@ export class DirectoryTable {
    * Returns the last known value of a key, as the bucket would show it; revision 0 for an unknown
    * key.
    */
-  shown(key: string): Shown {
+  shown(key: string): ShownValue {
     return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
   }
 

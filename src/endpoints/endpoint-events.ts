@@ -5,7 +5,7 @@ import { Facts } from "../history/facts.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { disableEndpoint } from "./endpoint-state.ts"
 
-export interface EndpointNewsOptions {
+export interface EndpointEventsOptions {
   readonly worker: string
   /** Returns a new id for a fact. */
   readonly nextId: () => string
@@ -19,19 +19,19 @@ export interface EndpointNewsOptions {
 }
 
 /** Records events of endpoints as facts, and disables an endpoint that is given up. */
-export const makeEndpointNews = Effect.fnUntraced(function* (options: EndpointNewsOptions) {
+export const makeEndpointEvents = Effect.fnUntraced(function* (options: EndpointEventsOptions) {
   const { holds, nextId, run, worker } = options
   const facts = yield* Facts
   /** Facts from while ownership was uncertain. */
-  const untold: Array<Fact> = []
+  const waiting: Array<Fact> = []
 
   /**
    * Appends the waiting facts if this worker is owner. Otherwise they wait: a new owner has its own
    * view.
    */
-  const tellAll = () => {
+  const appendWaiting = () => {
     if (!holds()) return
-    for (const fact of untold.splice(0)) {
+    for (const fact of waiting.splice(0)) {
       const { endpoint, kind, nextAttemptAt, reason, tenant } = fact
       run(
         Effect.gen(function* () {
@@ -43,13 +43,14 @@ export const makeEndpointNews = Effect.fnUntraced(function* (options: EndpointNe
   }
 
   return {
-    tellAll,
-    /** @param at ms since the epoch. */
-    tell: (endpoint: LiveEndpoint, kind: FactKind, at: number, more: Partial<Fact>) => {
+    appendWaiting,
+    /** Records an event of an endpoint. `at` in ms since the epoch. */
+    append: (endpoint: LiveEndpoint, kind: FactKind, at: number, more: Partial<Fact>) => {
       const { id, tenant } = endpoint.config
-      untold.push({ v: 1, kind, at, tenant, endpoint: id, worker, ...more })
-      tellAll()
+      waiting.push({ v: 1, kind, at, tenant, endpoint: id, worker, ...more })
+      appendWaiting()
     },
+    /** Disables an endpoint that only fails. */
     giveUp: (endpoint: LiveEndpoint, reason: string) => {
       if (!holds()) return
       const { generation, id, tenant } = endpoint.config
@@ -68,3 +69,5 @@ export const makeEndpointNews = Effect.fnUntraced(function* (options: EndpointNe
     }
   }
 })
+
+export type EndpointEvents = Effect.Success<ReturnType<typeof makeEndpointEvents>>

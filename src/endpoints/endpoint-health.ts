@@ -17,8 +17,8 @@ import {
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
-import type { EndpointNewsOptions } from "./endpoint-events.ts"
-import { makeEndpointNews } from "./endpoint-events.ts"
+import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts"
+import { makeEndpointEvents } from "./endpoint-events.ts"
 import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
 import { Throttles } from "./throttles.ts"
@@ -30,7 +30,7 @@ const ownerPause = 250
 /** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
 
-export interface EndpointHealthOptions extends EndpointNewsOptions {
+export interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly clock: Clock.Clock
   /** True once this worker will not be owner again, unless it takes the partition anew. */
   readonly isOver: () => boolean
@@ -39,7 +39,7 @@ export interface EndpointHealthOptions extends EndpointNewsOptions {
 }
 
 /** State of an endpoint that failed lately or is recovering. */
-interface State {
+interface HealthState {
   health: Health
   readonly record: HealthRecord
   readonly window: RateWindow
@@ -51,272 +51,302 @@ interface State {
   limit: number | undefined
 }
 
+const isOf = (state: HealthState, { config }: LiveEndpoint) =>
+  state.health.generation === config.generation
+
+/**
+ * When the receiver's Retry-After, capped by the endpoint's policy, allows the next request, ms
+ * since the epoch.
+ */
+const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: AttemptOutcome) => {
+  const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
+  return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
+}
+
+export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
+  const directory = yield* Directory
+  const events = yield* makeEndpointEvents(options)
+  return new EndpointHealth(options, directory, events, yield* Random.Random)
+})
+
 /**
  * Health of a partition's endpoints, and what they may take. The partition's owner judges each
  * outcome, stores the result in the health bucket, and records changes as facts.
+ *
+ * Arrow fields are functions that others are given without the object.
  */
-export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
-  const { clock, run } = options
-  const directory = yield* Directory
-  const { giveUp, tell, tellAll } = yield* makeEndpointNews(options)
-  const random = yield* Random.Random
-  const states = new Map<string, State>()
-  const records = new Map<string, HealthRecord>()
-  const paused = new Set<string>()
-  const throttles = new Throttles()
+export class EndpointHealth {
+  readonly #options: EndpointHealthOptions
+  readonly #directory: Directory["Service"]
+  readonly #events: EndpointEvents
+  readonly #random: typeof Random.Random.Service
+  readonly #states = new Map<string, HealthState>()
+  readonly #records = new Map<string, HealthRecord>()
+  /** Endpoints that were seen paused. */
+  readonly #paused = new Set<string>()
+  readonly #throttles = new Throttles()
 
-  const asOwner: Effect.Effect<void> = Effect.suspend(() => {
-    if (options.holds()) return Effect.void
-    return options.isOver() ? Effect.interrupt : Effect.delay(asOwner, ownerPause)
-  })
+  constructor(
+    options: EndpointHealthOptions,
+    directory: Directory["Service"],
+    events: EndpointEvents,
+    random: typeof Random.Random.Service
+  ) {
+    this.#options = options
+    this.#directory = directory
+    this.#events = events
+    this.#random = random
+  }
+
+  /** Loads the health that former owners stored. */
+  load(found: ReadonlyArray<StoredHealth>): void {
+    for (const { health, key, revision } of found) {
+      const endpoint = this.#directory.find(key)
+      if (endpoint !== undefined)
+        this.#states.set(key, this.#stateOf(endpoint, { health, revision }))
+    }
+  }
+
+  /** Returns the number of requests that an endpoint may have in flight now. */
+  readonly limit = (key: string): number => {
+    const endpoint = this.#directory.find(key)
+    if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
+    const most = this.#throttles.limit(endpoint)
+    if (endpoint.config.paused !== undefined) {
+      this.#paused.add(key)
+      return 0
+    }
+    if (this.#paused.has(key)) return 0
+    const state = this.#states.get(key)
+    if (state === undefined || !isOf(state, endpoint)) return most
+    // `tick` ends the pause, so that waiting deliveries start gradually.
+    if (state.health.notBefore !== undefined) return 0
+    switch (state.health.circuit.state) {
+      case "open":
+        return 0
+      case "half-open":
+        return 1
+      case "closed":
+        return Math.min(most, state.limit ?? most)
+    }
+  }
+
+  /** True if the endpoint's circuit is closed. */
+  isClosed(key: string): boolean {
+    return (this.#states.get(key)?.health.circuit.state ?? "closed") === "closed"
+  }
+
+  /** True if the circuit is open and deliveries are dead-lettered instead of waiting. */
+  refuses(key: string): boolean {
+    const endpoint = this.#directory.find(key)
+    const state = this.#states.get(key)
+    if (endpoint === undefined || state?.health.circuit.state !== "open") return false
+    return isOf(state, endpoint) && circuitOf(endpoint.config).onOpen === "dead-letter"
+  }
+
+  /**
+   * Counts a request against the endpoint's rate; returns false if the rate does not allow it now.
+   */
+  readonly admit = (key: string): boolean => {
+    const endpoint = this.#directory.find(key)
+    if (endpoint?.config.rate === undefined) return true
+    return this.#throttles.admit(endpoint, this.#options.clock.currentTimeMillisUnsafe())
+  }
+
+  /** Returns how many requests the endpoint's rate allows within a second. */
+  readonly soon = (key: string): number => {
+    const endpoint = this.#directory.find(key)
+    return endpoint === undefined
+      ? Number.POSITIVE_INFINITY
+      : this.#throttles.soon(endpoint, this.#options.clock.currentTimeMillisUnsafe())
+  }
+
+  /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */
+  answered(endpoint: LiveEndpoint, delivery: Delivery, sent: AttemptOutcome): void {
+    const ok = sent.verdict === "delivered"
+    // A late failure of a former endpoint of this name says nothing about the current one.
+    if (!ok && this.#directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
+      return
+    this.#throttles.note(endpoint, sent)
+    let state = this.#states.get(endpoint.key)
+    if (state === undefined || !isOf(state, endpoint)) {
+      if (ok) return
+      state = this.#stateOf(endpoint)
+      this.#states.set(endpoint.key, state)
+    }
+    const { at, result, verdict } = sent
+    const permanent = verdict === "fail"
+    const settings = circuitOf(endpoint.config)
+    state.window.note(ok || permanent, at)
+    if (!ok) state.lastFailure = at
+    const {
+      giveUp: why,
+      health,
+      transitions
+    } = afterOutcome(
+      state.health,
+      {
+        ok,
+        permanent,
+        at,
+        delivery: deliveryId(delivery),
+        sentAt: at - result.durationMs,
+        ...(result.status === undefined ? {} : { status: result.status }),
+        ...(result.error === undefined ? {} : { error: result.error.message }),
+        ...retryAt(endpoint, sent)
+      },
+      settings,
+      {
+        spread: this.#random.nextDoubleUnsafe(),
+        rateExceeded: !ok && state.window.exceeds(settings, at),
+        ramping: state.limit !== undefined && isRamping(state.health)
+      }
+    )
+    const { circuit } = health
+    if (state.health.notBefore !== undefined && health.notBefore === undefined) state.limit ??= 1
+    if (health !== state.health) this.#change(state, health, at)
+    for (const kind of transitions) {
+      state.limit = kind === "circuit-closed" ? 1 : undefined
+      state.window.clear()
+      const opened = { nextAttemptAt: circuit.until ?? at, reason: circuit.why ?? "" }
+      this.#events.append(endpoint, kind, at, kind === "circuit-opened" ? opened : {})
+    }
+    if (ok && transitions.length === 0 && state.limit !== undefined) {
+      const { maxInFlight } = endpoint.config
+      const next = ramp(state.limit, maxInFlight)
+      state.limit = next < maxInFlight ? next : undefined
+    }
+    if (why !== undefined) this.#events.giveUp(endpoint, why)
+  }
+
+  /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
+  tick(): void {
+    const { clock, holds } = this.#options
+    if (!holds()) return
+    this.#events.appendWaiting()
+    // Drops records of states that an earlier tick deleted: their last write has begun since, so
+    // `isIdle` sees it.
+    for (const [key, record] of this.#records)
+      if (!this.#states.has(key) && record.isIdle()) this.#records.delete(key)
+    const now = clock.currentTimeMillisUnsafe()
+    this.#endPauses()
+    for (const [key, state] of this.#states) this.#revise(key, state, now)
+  }
+
+  /** Lets endpoints that are no longer paused start gradually. */
+  #endPauses(): void {
+    for (const key of this.#paused) {
+      const endpoint = this.#directory.find(key)
+      if (endpoint?.config.paused !== undefined) continue
+      this.#paused.delete(key)
+      if (endpoint !== undefined) {
+        const state = this.#states.get(key) ?? this.#stateOf(endpoint)
+        state.limit = 1
+        this.#states.set(key, state)
+      }
+      this.#options.freed(key)
+    }
+  }
+
+  /** Applies to an endpoint's state what time has changed. */
+  #revise(key: string, state: HealthState, now: number): void {
+    const endpoint = this.#directory.find(key)
+    // An endpoint that is enabled again starts anew: the failures it was disabled for are over.
+    const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
+    if (isGone || !isOf(state, endpoint)) {
+      this.#states.delete(key)
+      this.#throttles.forget(key)
+      this.#options.run(state.record.write(undefined))
+      return
+    }
+    const { health } = state
+    if (health !== state.stored && now - state.storedAt >= countingPause) this.#store(state, now)
+    if (health.circuit.state === "open" && mayProbe(health, now)) {
+      this.#change(state, toHalfOpen(health, now), now)
+      this.#events.append(endpoint, "circuit-half-opened", now, {})
+      this.#options.freed(key)
+    } else if (health.notBefore !== undefined && !isHeld(health, now)) {
+      const { notBefore: _, ...rest } = health
+      this.#change(state, rest, now)
+      state.limit ??= 1
+      this.#options.freed(key)
+    } else if (isHealthy(health) && state.limit === undefined) {
+      const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
+      const isStored = state.stored === undefined || state.stored === health
+      if (isStored && now - state.lastFailure > over) this.#states.delete(key)
+    }
+  }
+
+  /** Stores pending counts for the next owner. */
+  flush(): void {
+    const now = this.#options.clock.currentTimeMillisUnsafe()
+    for (const state of this.#states.values())
+      if (state.health !== state.stored) this.#store(state, now)
+  }
+
+  /** Returns the health of an endpoint that is not simply healthy, or undefined. */
+  readonly of = (key: string): Health | undefined => this.#states.get(key)?.health
+
+  /** Number of endpoints whose circuit is not closed. */
+  readonly openCircuits = (): number => {
+    let open = 0
+    for (const { health } of this.#states.values()) if (health.circuit.state !== "closed") open++
+    return open
+  }
+
+  /** Number of endpoints that are not simply healthy. */
+  size(): number {
+    return this.#states.size
+  }
+
+  /** Number of endpoints with a health record in memory. */
+  remembered(): number {
+    return this.#records.size
+  }
+
+  #stateOf(endpoint: LiveEndpoint, found?: { health: Health; revision: number }): HealthState {
+    return {
+      health: found?.health ?? healthy(endpoint.config.generation),
+      record: this.#recordOf(endpoint.key, found?.revision ?? 0),
+      window: new RateWindow(),
+      lastFailure: 0,
+      stored: found?.health,
+      storedAt: 0,
+      limit: found !== undefined && isRamping(found.health) ? 1 : undefined
+    }
+  }
 
   /** One record per key: writes of a second one could interleave with those of the first. */
-  const recordOf = (key: string, revision: number) => {
-    const record = records.get(key) ?? makeHealthRecord(key, revision, asOwner)
-    records.set(key, record)
+  #recordOf(key: string, revision: number): HealthRecord {
+    const record = this.#records.get(key) ?? makeHealthRecord(key, revision, this.#asOwner)
+    this.#records.set(key, record)
     return record
   }
 
-  const stateOf = (
-    endpoint: LiveEndpoint,
-    found?: { health: Health; revision: number }
-  ): State => ({
-    health: found?.health ?? healthy(endpoint.config.generation),
-    record: recordOf(endpoint.key, found?.revision ?? 0),
-    window: new RateWindow(),
-    lastFailure: 0,
-    stored: found?.health,
-    storedAt: 0,
-    limit: found !== undefined && isRamping(found.health) ? 1 : undefined
+  /** Passes for the owner, waits while ownership is unknown, and interrupts once it is over. */
+  readonly #asOwner: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.#options.holds()) return Effect.void
+    return this.#options.isOver() ? Effect.interrupt : Effect.delay(this.#asOwner, ownerPause)
   })
-
-  const isOf = (state: State, { config }: LiveEndpoint) =>
-    state.health.generation === config.generation
-
-  const store = (state: State, now: number) => {
-    if (!options.holds()) return
-    state.storedAt = now
-    state.stored = state.health
-    run(state.record.write(isHealthy(state.health) ? undefined : state.health))
-  }
 
   /**
    * Changes health. A change of the circuit, `failingSince` or `notBefore` is stored at once; a
    * change in counts only, with the next tick that is due.
    */
-  const change = (state: State, health: Health, now: number) => {
+  #change(state: HealthState, health: Health, now: number): void {
     const { circuit, failingSince, notBefore } = state.health
     state.health = health
     const decides =
       health.circuit !== circuit ||
       health.failingSince !== failingSince ||
       health.notBefore !== notBefore
-    if (decides) store(state, now)
+    if (decides) this.#store(state, now)
   }
 
-  /**
-   * When the receiver's Retry-After, capped by the endpoint's policy, allows the next request, ms
-   * since the epoch.
-   */
-  const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: AttemptOutcome) => {
-    const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
-    return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
+  #store(state: HealthState, now: number): void {
+    if (!this.#options.holds()) return
+    state.storedAt = now
+    state.stored = state.health
+    this.#options.run(state.record.write(isHealthy(state.health) ? undefined : state.health))
   }
-
-  /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
-  const tick = () => {
-    if (!options.holds()) return
-    tellAll()
-    // Drops records of states that an earlier tick deleted: their last write has begun since, so
-    // `isIdle` sees it.
-    for (const [key, record] of records)
-      if (!states.has(key) && record.isIdle()) records.delete(key)
-    const now = clock.currentTimeMillisUnsafe()
-    for (const key of paused) {
-      const endpoint = directory.find(key)
-      if (endpoint?.config.paused !== undefined) continue
-      paused.delete(key)
-      if (endpoint !== undefined) {
-        const state = states.get(key) ?? stateOf(endpoint)
-        state.limit = 1
-        states.set(key, state)
-      }
-      options.freed(key)
-    }
-    for (const [key, state] of states) {
-      const endpoint = directory.find(key)
-      // An endpoint that is enabled again starts anew: the failures it was disabled for are over.
-      const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
-      if (isGone || !isOf(state, endpoint)) {
-        states.delete(key)
-        throttles.forget(key)
-        run(state.record.write(undefined))
-        continue
-      }
-      const { health } = state
-      if (health !== state.stored && now - state.storedAt >= countingPause) store(state, now)
-      if (health.circuit.state === "open" && mayProbe(health, now)) {
-        change(state, toHalfOpen(health, now), now)
-        tell(endpoint, "circuit-half-opened", now, {})
-        options.freed(key)
-      } else if (health.notBefore !== undefined && !isHeld(health, now)) {
-        const { notBefore: _, ...rest } = health
-        change(state, rest, now)
-        state.limit ??= 1
-        options.freed(key)
-      } else if (isHealthy(health) && state.limit === undefined) {
-        const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
-        const isStored = state.stored === undefined || state.stored === health
-        if (isStored && now - state.lastFailure > over) states.delete(key)
-      }
-    }
-  }
-
-  return {
-    /** Loads the health that former owners stored. */
-    load: (found: ReadonlyArray<StoredHealth>) => {
-      for (const { health, key, revision } of found) {
-        const endpoint = directory.find(key)
-        if (endpoint !== undefined) states.set(key, stateOf(endpoint, { health, revision }))
-      }
-    },
-
-    /** Returns the number of requests that an endpoint may have in flight now. */
-    limit: (key: string): number => {
-      const endpoint = directory.find(key)
-      if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
-      const most = throttles.limit(endpoint)
-      if (endpoint.config.paused !== undefined) {
-        paused.add(key)
-        return 0
-      }
-      if (paused.has(key)) return 0
-      const state = states.get(key)
-      if (state === undefined || !isOf(state, endpoint)) return most
-      // `tick` ends the pause, so that waiting deliveries start gradually.
-      if (state.health.notBefore !== undefined) return 0
-      switch (state.health.circuit.state) {
-        case "open":
-          return 0
-        case "half-open":
-          return 1
-        case "closed":
-          return Math.min(most, state.limit ?? most)
-      }
-    },
-
-    /** True if the endpoint's circuit is closed. */
-    isClosed: (key: string): boolean =>
-      (states.get(key)?.health.circuit.state ?? "closed") === "closed",
-
-    /** True if the circuit is open and deliveries are dead-lettered instead of waiting. */
-    refuses: (key: string): boolean => {
-      const endpoint = directory.find(key)
-      const state = states.get(key)
-      if (endpoint === undefined || state?.health.circuit.state !== "open") return false
-      return isOf(state, endpoint) && circuitOf(endpoint.config).onOpen === "dead-letter"
-    },
-
-    /**
-     * Counts a request against the endpoint's rate; returns false if the rate does not allow it
-     * now.
-     */
-    admit: (key: string): boolean => {
-      const endpoint = directory.find(key)
-      if (endpoint?.config.rate === undefined) return true
-      return throttles.admit(endpoint, clock.currentTimeMillisUnsafe())
-    },
-
-    /** Returns how many requests the endpoint's rate allows within a second. */
-    soon: (key: string): number => {
-      const endpoint = directory.find(key)
-      return endpoint === undefined
-        ? Number.POSITIVE_INFINITY
-        : throttles.soon(endpoint, clock.currentTimeMillisUnsafe())
-    },
-
-    /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */
-    answered: (endpoint: LiveEndpoint, delivery: Delivery, sent: AttemptOutcome): void => {
-      const ok = sent.verdict === "delivered"
-      // A late failure of a former endpoint of this name says nothing about the current one.
-      if (!ok && directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
-        return
-      throttles.note(endpoint, sent)
-      let state = states.get(endpoint.key)
-      if (state === undefined || !isOf(state, endpoint)) {
-        if (ok) return
-        state = stateOf(endpoint)
-        states.set(endpoint.key, state)
-      }
-      const { at, result, verdict } = sent
-      const permanent = verdict === "fail"
-      const settings = circuitOf(endpoint.config)
-      state.window.note(ok || permanent, at)
-      if (!ok) state.lastFailure = at
-      const {
-        giveUp: why,
-        health,
-        news
-      } = afterOutcome(
-        state.health,
-        {
-          ok,
-          permanent,
-          at,
-          delivery: deliveryId(delivery),
-          sentAt: at - result.durationMs,
-          ...(result.status === undefined ? {} : { status: result.status }),
-          ...(result.error === undefined ? {} : { error: result.error.message }),
-          ...retryAt(endpoint, sent)
-        },
-        settings,
-        {
-          spread: random.nextDoubleUnsafe(),
-          rateExceeded: !ok && state.window.exceeds(settings, at),
-          ramping: state.limit !== undefined && isRamping(state.health)
-        }
-      )
-      const { circuit } = health
-      if (state.health.notBefore !== undefined && health.notBefore === undefined) state.limit ??= 1
-      if (health !== state.health) change(state, health, at)
-      for (const kind of news) {
-        state.limit = kind === "circuit-closed" ? 1 : undefined
-        state.window.clear()
-        const opened = { nextAttemptAt: circuit.until ?? at, reason: circuit.why ?? "" }
-        tell(endpoint, kind, at, kind === "circuit-opened" ? opened : {})
-      }
-      if (ok && news.length === 0 && state.limit !== undefined) {
-        const { maxInFlight } = endpoint.config
-        const next = ramp(state.limit, maxInFlight)
-        state.limit = next < maxInFlight ? next : undefined
-      }
-      if (why !== undefined) giveUp(endpoint, why)
-    },
-
-    tick,
-
-    /** Stores pending counts for the next owner. */
-    flush: () => {
-      const now = clock.currentTimeMillisUnsafe()
-      for (const state of states.values()) if (state.health !== state.stored) store(state, now)
-    },
-
-    /** Returns the health of an endpoint that is not simply healthy, or undefined. */
-    of: (key: string): Health | undefined => states.get(key)?.health,
-
-    /** Number of endpoints whose circuit is not closed. */
-    openCircuits: (): number => {
-      let open = 0
-      for (const { health } of states.values()) if (health.circuit.state !== "closed") open++
-      return open
-    },
-
-    /** Number of endpoints that are not simply healthy. */
-    size: () => states.size,
-
-    /** Number of endpoints with a health record in memory. */
-    remembered: () => records.size
-  }
-})
-
-export type EndpointHealth = Effect.Success<ReturnType<typeof makeEndpointHealth>>
+}

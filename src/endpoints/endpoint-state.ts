@@ -10,7 +10,7 @@ import { changeEndpoint } from "./endpoint-store.ts"
 const cli = "cli"
 
 /** An endpoint, and its generation if only that one is meant. */
-interface Target {
+interface StateTarget {
   readonly tenant: string
   readonly endpoint: string
   readonly generation?: string
@@ -31,8 +31,8 @@ interface StateChange extends Pick<Fact, "by" | "worker" | "reason"> {
  * already or is of another generation.
  */
 const changeState = Effect.fnUntraced(function* (
-  { endpoint: id, generation, tenant }: Target,
-  { apply, kind, ...told }: StateChange
+  { endpoint: id, generation, tenant }: StateTarget,
+  { apply, kind, ...details }: StateChange
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
@@ -45,13 +45,13 @@ const changeState = Effect.fnUntraced(function* (
       changed = after !== undefined
       return Effect.succeed(after === undefined ? undefined : { ...after, updatedAt: at })
     },
-    told.by
+    details.by
   )
   if (changed) {
     const facts = yield* Facts
     const user = yield* readUser
     yield* facts.append(
-      { v: 1, kind, at, tenant, endpoint: id, user, ...told },
+      { v: 1, kind, at, tenant, endpoint: id, user, ...details },
       `${kind}.${endpointKey(tenant, id)}.${stored.revision}`
     )
   }
@@ -64,7 +64,7 @@ const changeState = Effect.fnUntraced(function* (
  * @param by who decided: a worker's id, or the person who asked for it.
  * @param worker the worker that decided; `cli` for people.
  */
-export const disableEndpoint = (target: Target, reason: string, by: string, worker = cli) =>
+export const disableEndpoint = (target: StateTarget, reason: string, by: string, worker = cli) =>
   changeState(target, {
     ...{ kind: "endpoint-disabled", by, worker, reason },
     apply: (endpoint, at) =>
@@ -76,7 +76,7 @@ export const disableEndpoint = (target: Target, reason: string, by: string, work
  *
  * @param by who asked for it.
  */
-export const enableEndpoint = (target: Target, by: string) =>
+export const enableEndpoint = (target: StateTarget, by: string) =>
   changeState(target, {
     ...{ kind: "endpoint-enabled", by, worker: cli },
     apply: ({ disabled, ...enabled }) => (disabled === undefined ? undefined : enabled)
@@ -87,7 +87,7 @@ export const enableEndpoint = (target: Target, by: string) =>
  *
  * @param by who asked for it.
  */
-export const pauseEndpoint = (target: Target, reason: string | undefined, by: string) =>
+export const pauseEndpoint = (target: StateTarget, reason: string | undefined, by: string) =>
   changeState(target, {
     ...{ kind: "endpoint-paused", by, worker: cli, reason },
     apply: (endpoint, at) =>
@@ -101,7 +101,7 @@ export const pauseEndpoint = (target: Target, reason: string | undefined, by: st
  *
  * @param by who asked for it.
  */
-export const resumeEndpoint = (target: Target, by: string) =>
+export const resumeEndpoint = (target: StateTarget, by: string) =>
   changeState(target, {
     ...{ kind: "endpoint-resumed", by, worker: cli },
     apply: ({ paused, ...resumed }) => (paused === undefined ? undefined : resumed)

@@ -6,7 +6,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import { Health } from "../domain/health.ts"
 
 /** An endpoint's health in the bucket. */
-export interface StoredHealth {
+export interface HealthEntry {
   /** Undefined if nothing bad is known of the endpoint. */
   readonly health: Health | undefined
   /**
@@ -37,7 +37,7 @@ const encode = Schema.encodeSync(Health)
 export const readHealth = Effect.fnUntraced(function* (
   tenant: string,
   id: string
-): Effect.fn.Return<StoredHealth, BrokerError | HealthUnreadable, Broker> {
+): Effect.fn.Return<HealthEntry, BrokerError | HealthUnreadable, Broker> {
   const { ask, bucket, names } = yield* Broker
   const key = endpointKey(tenant, id)
   const kv = yield* bucket(names.buckets.health)

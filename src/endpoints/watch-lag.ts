@@ -106,7 +106,7 @@ export class WatchLag {
 }
 
 /** A value of a bucket, or its absence. */
-export interface Shown {
+export interface ShownValue {
   readonly revision: number
   /** Undefined if it was removed or never existed. */
   readonly text: string | undefined
@@ -117,7 +117,7 @@ export interface Shown {
  * may come from a lagging replica, or from a truncated stream that reuses its sequences: only the
  * leader can tell.
  */
-export const weigh = (known: Shown, shown: Shown): "take" | "same" | "ask-leader" => {
+export const weigh = (known: ShownValue, shown: ShownValue): "take" | "same" | "ask-leader" => {
   if (shown.revision > known.revision) return "take"
   return shown.revision === known.revision && shown.text === known.text ? "same" : "ask-leader"
 }

@@ -28,16 +28,18 @@ export interface Claim {
  * Result of a claim. `mine`: this call stored it. `taken`: it existed before. `either`: it exists,
  * but a failed append leaves open whether this call stored it.
  */
-export type Claimed = "mine" | "taken" | "either"
+export type ClaimResult = "mine" | "taken" | "either"
+
+type Query =
+  | { readonly seq: number; readonly next_by_subj?: string }
+  | { readonly last_by_subj: string }
 
 /** Retries of a request that the broker did not answer, and the pause between them (ms). */
 const tries = 20
 const retryPauseMs = 500
 
 /**
- * The claims of one kind on one endpoint's deliveries. Each claim is appended to the history by
- * compare-and-set on the last fact of its kind and endpoint. So each round has one claim, whatever
- * the number of concurrent claimants and however old the first claim is.
+ * Opens the claims of one kind on one endpoint's deliveries.
  *
  * @param since skip claims that were stored before this time (ms since the epoch).
  */
@@ -46,109 +48,155 @@ export const openClaims = Effect.fnUntraced(function* (
   { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
   since: number
 ) {
-  const { ask, jsm, names, publisher } = yield* Broker
-  const clock = yield* Clock.Clock
+  const broker = yield* Broker
+  const { names } = broker
   const user = yield* readUser
   const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
-  const known = new Map<string, Claim>()
-  const one = yield* Semaphore.make(1)
-  const what = `look for what is ${kind} already`
-
-  const newest = ask(what, () => jsm.streams.getMessage(names.history, { last_by_subj: subject }))
-  const first = yield* newest
-  let last = first?.seq ?? 0
-
-  const note = (seq: number, { at, deadline = at, eventAt, eventSeq, round }: Fact) => {
-    last = Math.max(last, seq)
-    if (eventSeq === undefined || eventAt === undefined || round === undefined) return
-    known.set(roundKey({ eventSeq, eventAt, round }), { seq, at, deadline })
-  }
-  const hear = (seq: number, text: string) => {
-    const stored = parseFact(text, seq)
-    if (stored._tag === "Some") note(seq, stored.value.fact)
-    else last = Math.max(last, seq)
-  }
-  // Most endpoints have no claims, and a caller may open many endpoints: skip the scan.
-  if (first !== null && first.time.getTime() >= since)
-    yield* Stream.runForEach(
-      readStream({ stream: names.history, subjects: [subject], fromTime: since }),
-      (message) => Effect.sync(() => hear(message.seq, message.string()))
-    )
-
-  /** Reads, from the stream's leader, claims that other clients have made since. */
-  const catchUp = Effect.gen(function* () {
-    while (true) {
-      const query = { seq: last + 1, next_by_subj: subject }
-      const next = yield* ask(what, () => jsm.streams.getMessage(names.history, query))
-      if (next === null) break
-      hear(next.seq, next.string())
-    }
-    // The last claim may have expired, or the stream may have been truncated.
-    const end = (yield* newest)?.seq
-    if (end === undefined) last = 0
-    else if (end < last) {
-      last = end
-      for (const [key, { seq }] of known) if (seq > end) known.delete(key)
-    }
-  })
-
-  const append = (fact: Fact) =>
-    Effect.suspend(() =>
-      publisher.publish(subject, JSON.stringify(fact), [
-        ["Nats-Expected-Last-Subject-Sequence", String(last)]
-      ])
-    )
-
-  const claim = Effect.fnUntraced(function* (
-    fact: Fact,
-    key: string
-  ): Effect.fn.Return<Claimed, BrokerError | PublishError> {
-    let claimed: Claimed = "taken"
-    for (let left = tries; ; ) {
-      if (known.has(key)) return claimed
-      const stored = yield* Effect.result(append(fact))
-      if (stored._tag === "Success") {
-        note(stored.success.seq, fact)
-        return "mine"
-      }
-      const error = stored.failure
-      if (!isConflict(error)) {
-        if (error.reason === "rejected" || error.reason === "no-stream" || --left < 0)
-          return yield* error
-        claimed = "either"
-        yield* Effect.sleep(retryPauseMs)
-      }
-      const caughtUp = yield* Effect.result(catchUp)
-      if (caughtUp._tag === "Failure" && --left < 0) return yield* caughtUp.failure
-    }
-  })
-
-  return {
-    /** The broker's user of this connection. */
-    user,
-    /** Known claims, by `roundKey`. */
-    known: known as ReadonlyMap<string, Claim>,
-    /** Reads a claim's whole fact from the stream's leader; undefined if it has expired. */
-    read: ({ seq }: Claim) =>
-      ask(what, () => jsm.streams.getMessage(names.history, { seq })).pipe(
-        Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)),
-        Effect.map((message) =>
-          message === null
-            ? undefined
-            : Option.getOrUndefined(parseFact(message.string(), seq))?.fact
-        )
-      ),
-    /** Appends the fact unless the round has one of its kind. `at` defaults to now. */
-    claim: (
-      fact: Omit<Fact, "v" | "kind" | "at" | "user"> & Partial<Pick<Fact, "at">>,
-      of: RoundIdentity
-    ) =>
-      one.withPermit(
-        Effect.suspend(() =>
-          claim({ v: 1, kind, at: clock.currentTimeMillisUnsafe(), ...fact, user }, roundKey(of))
-        )
-      )
-  }
+  const claims = new Claims(kind, subject, broker, yield* Clock.Clock, user)
+  yield* claims.load(since)
+  return claims
 })
 
-export type Claims = Effect.Success<ReturnType<typeof openClaims>>
+/**
+ * The claims of one kind on one endpoint's deliveries. Each claim is appended to the history by
+ * compare-and-set on the last fact of its kind and endpoint. So each round has one claim, whatever
+ * the number of concurrent claimants and however old the first claim is.
+ */
+export class Claims {
+  readonly #kind: ClaimKind
+  readonly #subject: string
+  readonly #broker: Broker["Service"]
+  readonly #clock: Clock.Clock
+  /** What is looked for, for errors. */
+  readonly #operation: string
+  readonly #known = new Map<string, Claim>()
+  readonly #claiming = Semaphore.makeUnsafe(1)
+  /** The last sequence of the subject that is known; 0 if there is none. */
+  #last = 0
+  /** The broker's user of this connection. */
+  readonly user: string | undefined
+
+  constructor(
+    kind: ClaimKind,
+    subject: string,
+    broker: Broker["Service"],
+    clock: Clock.Clock,
+    user: string | undefined
+  ) {
+    this.#kind = kind
+    this.#subject = subject
+    this.#broker = broker
+    this.#clock = clock
+    this.#operation = `look for what is ${kind} already`
+    this.user = user
+  }
+
+  /** Known claims, by `roundKey`. */
+  get known(): ReadonlyMap<string, Claim> {
+    return this.#known
+  }
+
+  readonly load = Effect.fnUntraced({ self: this }, function* (since: number) {
+    const newest = yield* this.#readNewest()
+    this.#last = newest?.seq ?? 0
+    // Most endpoints have no claims, and a caller may open many endpoints: skip the scan.
+    if (newest === null || newest.time.getTime() < since) return
+    const stream = this.#broker.names.history
+    yield* Stream.runForEach(
+      readStream({ stream, subjects: [this.#subject], fromTime: since }),
+      (message) => Effect.sync(() => this.#hear(message.seq, message.string()))
+    )
+  })
+
+  /** Reads a claim's whole fact from the stream's leader; undefined if it has expired. */
+  read({ seq }: Claim) {
+    return this.#read({ seq }).pipe(
+      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)),
+      Effect.map((message) =>
+        message === null ? undefined : Option.getOrUndefined(parseFact(message.string(), seq))?.fact
+      )
+    )
+  }
+
+  /** Appends the fact unless the round has one of its kind. `at` defaults to now. */
+  claim(
+    fact: Omit<Fact, "v" | "kind" | "at" | "user"> & Partial<Pick<Fact, "at">>,
+    of: RoundIdentity
+  ): Effect.Effect<ClaimResult, BrokerError | PublishError> {
+    return this.#claiming.withPermit(
+      Effect.suspend(() => {
+        const at = this.#clock.currentTimeMillisUnsafe()
+        return this.#claim({ v: 1, kind: this.#kind, at, ...fact, user: this.user }, roundKey(of))
+      })
+    )
+  }
+
+  readonly #claim = Effect.fnUntraced(
+    { self: this },
+    function* (fact: Fact, key: string): Effect.fn.Return<ClaimResult, BrokerError | PublishError> {
+      let claimed: ClaimResult = "taken"
+      for (let left = tries; ; ) {
+        if (this.#known.has(key)) return claimed
+        const stored = yield* Effect.result(this.#append(fact))
+        if (stored._tag === "Success") {
+          this.#note(stored.success.seq, fact)
+          return "mine"
+        }
+        const error = stored.failure
+        if (!isConflict(error)) {
+          if (error.reason === "rejected" || error.reason === "no-stream" || --left < 0)
+            return yield* error
+          claimed = "either"
+          yield* Effect.sleep(retryPauseMs)
+        }
+        const caughtUp = yield* Effect.result(this.#catchUp)
+        if (caughtUp._tag === "Failure" && --left < 0) return yield* caughtUp.failure
+      }
+    }
+  )
+
+  #append(fact: Fact) {
+    return Effect.suspend(() =>
+      this.#broker.publisher.publish(this.#subject, JSON.stringify(fact), [
+        ["Nats-Expected-Last-Subject-Sequence", String(this.#last)]
+      ])
+    )
+  }
+
+  /** Reads, from the stream's leader, claims that other clients have made since. */
+  readonly #catchUp = Effect.gen({ self: this }, function* () {
+    while (true) {
+      const next = yield* this.#read({ seq: this.#last + 1, next_by_subj: this.#subject })
+      if (next === null) break
+      this.#hear(next.seq, next.string())
+    }
+    // The last claim may have expired, or the stream may have been truncated.
+    const end = (yield* this.#readNewest())?.seq
+    if (end === undefined) this.#last = 0
+    else if (end < this.#last) {
+      this.#last = end
+      for (const [key, { seq }] of this.#known) if (seq > end) this.#known.delete(key)
+    }
+  })
+
+  #readNewest() {
+    return this.#read({ last_by_subj: this.#subject })
+  }
+
+  #read(query: Query) {
+    const { ask, jsm, names } = this.#broker
+    return ask(this.#operation, () => jsm.streams.getMessage(names.history, query))
+  }
+
+  #hear(seq: number, text: string): void {
+    const stored = parseFact(text, seq)
+    if (stored._tag === "Some") this.#note(seq, stored.value.fact)
+    else this.#last = Math.max(this.#last, seq)
+  }
+
+  #note(seq: number, { at, deadline = at, eventAt, eventSeq, round }: Fact): void {
+    this.#last = Math.max(this.#last, seq)
+    if (eventSeq === undefined || eventAt === undefined || round === undefined) return
+    this.#known.set(roundKey({ eventSeq, eventAt, round }), { seq, at, deadline })
+  }
+}

@@ -95,7 +95,7 @@ export interface LastChanges {
 }
 
 /** Knows no change, so every change has to be recorded. Uses no memory. */
-export const nothingTold: LastChanges = {
+export const noKnownChanges: LastChanges = {
   has: () => false,
   isPresent: () => false,
   keys: () => []

@@ -31,7 +31,7 @@ const maxSingleLookups = 8
 const far = 5_000
 
 /** The needed fields of a fact about a round; there may be millions. */
-interface Told {
+interface RoundFact {
   readonly tenant: string
   readonly endpoint: string
   readonly eventSeq: number
@@ -50,7 +50,7 @@ interface Told {
 const ofFirstRound = `"round":${JSON.stringify(firstRound)}`
 
 /** Undefined for a fact about a round that routing began, and for text that is no such fact. */
-const toldIn = (text: string): Told | undefined => {
+const roundFactIn = (text: string): RoundFact | undefined => {
   if (text.includes(ofFirstRound)) return undefined
   const record = recordIn(text)
   const { at, by, dead, endpoint, eventAt, eventSeq, kind, round, tenant } = record
@@ -73,10 +73,10 @@ const recordIn = (text: string): { readonly [field: string]: unknown } => {
   }
 }
 
-const keyOf = (told: Told): string => `${told.tenant}.${told.endpoint}.${roundKey(told)}`
+const keyOf = (fact: RoundFact): string => `${fact.tenant}.${fact.endpoint}.${roundKey(fact)}`
 
 /** A round that a redelivery began, and the sequence of its fact in HISTORY. */
-interface Claimed {
+interface ClaimedRound {
   readonly seq: number
   readonly fate: Fate
 }
@@ -90,8 +90,8 @@ interface Claimed {
  */
 const endsOf = Effect.fnUntraced(function* (
   targets: ReadonlyArray<readonly [tenant: string, endpoint: string]>,
-  rounds: ReadonlyArray<Claimed>,
-  byRound: ReadonlyMap<string, Claimed>
+  rounds: ReadonlyArray<ClaimedRound>,
+  byRound: ReadonlyMap<string, ClaimedRound>
 ) {
   const { names } = yield* Broker
   const { subjects } = names
@@ -108,14 +108,14 @@ const endsOf = Effect.fnUntraced(function* (
     for (let next = rounds[passed]; next !== undefined && next.seq < seq; next = rounds[++passed])
       if (next.fate.outcome === "waiting") open++
   }
-  const note = (seq: number, told: Told) => {
-    const found = byRound.get(keyOf(told))
+  const note = (seq: number, fact: RoundFact) => {
+    const found = byRound.get(keyOf(fact))
     if (found === undefined || found.fate.outcome !== "waiting") return
     const { fate } = found
     if (found.seq < seq) open--
-    fate.outcome = told.kind === "delivered" ? "delivered" : "dead-lettered"
-    fate.endedAt = told.at
-    if (told.dead !== undefined) fate.dead = told.dead
+    fate.outcome = fact.kind === "delivered" ? "delivered" : "dead-lettered"
+    fate.endedAt = fact.at
+    if (fact.dead !== undefined) fate.dead = fact.dead
   }
   /** True if no round is open, and the next one is far ahead or does not exist. */
   const mayLeave = (seq: number) => {
@@ -131,8 +131,8 @@ const endsOf = Effect.fnUntraced(function* (
       Stream.takeUntil((message) => {
         const { seq } = message
         passTo(seq)
-        const told = toldIn(message.string())
-        if (told !== undefined) note(seq, told)
+        const fact = roundFactIn(message.string())
+        if (fact !== undefined) note(seq, fact)
         isLeft = mayLeave(seq)
         return isLeft
       }),
@@ -149,8 +149,8 @@ const readSentAgain = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
   const all: Array<SentAgain> = []
-  const rounds: Array<Claimed> = []
-  const byRound = new Map<string, Claimed>()
+  const rounds: Array<ClaimedRound> = []
+  const byRound = new Map<string, ClaimedRound>()
   const targets = new Map<string, readonly [tenant: string, endpoint: string]>()
   yield* readStream({
     stream: names.history,
@@ -159,13 +159,16 @@ const readSentAgain = Effect.fnUntraced(function* (
   }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const told = toldIn(message.string())
-        if (told?.dead === undefined) return
-        const { at, by, dead, endpoint, eventAt, eventSeq, round, tenant } = told
-        const claimed: Claimed = { seq: message.seq, fate: { round, at, by, outcome: "waiting" } }
+        const fact = roundFactIn(message.string())
+        if (fact?.dead === undefined) return
+        const { at, by, dead, endpoint, eventAt, eventSeq, round, tenant } = fact
+        const claimed: ClaimedRound = {
+          seq: message.seq,
+          fate: { round, at, by, outcome: "waiting" }
+        }
         targets.set(`${tenant}.${endpoint}`, [tenant, endpoint])
         rounds.push(claimed)
-        byRound.set(keyOf(told), claimed)
+        byRound.set(keyOf(fact), claimed)
         all.push({ id: dead, tenant, endpoint, eventSeq, eventAt, fate: claimed.fate })
       })
     )

@@ -43,7 +43,7 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
       (letter) => {
         const { delivery, id, reason } = letter
         const { event, eventAt, eventSeq, round, type } = delivery
-        const told = claims.claim(
+        const claimed = claims.claim(
           {
             tenant,
             endpoint,
@@ -59,7 +59,7 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
           },
           delivery
         )
-        return told.pipe(
+        return claimed.pipe(
           Effect.andThen(remove(letter)),
           Effect.andThen(Effect.sync(done)),
           Effect.uninterruptible

@@ -1,11 +1,11 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 
 /** How long ago what was taken says something of what is taken now, ms. */
 const takenWithinMs = 5_000

@@ -12,7 +12,7 @@ import { nobody } from "../domain/token.ts"
 import { decodeFact, readFact } from "./fact-at.ts"
 
 /** A part of an event's plan, as a fact in the history records it. */
-export interface ToldPlan extends EventIdentity {
+export interface RecordedPlan extends EventIdentity {
   readonly tenant: string
   readonly plan: Plan
   /** In the history. */
@@ -26,7 +26,7 @@ export const planId = (event: EventIdentity, part: number): string =>
 const planIdPattern = /^routed\.(.+)\.(\d+)$/
 
 /** The event and the part of the plan that a fact carries, from its headers alone. */
-const toldBy = ({ headers }: Pick<JsMsg, "headers">) => {
+const partNameIn = ({ headers }: Pick<JsMsg, "headers">) => {
   const [, name = "", part] = planIdPattern.exec(headers?.get("Nats-Msg-Id") ?? "") ?? []
   return part === undefined ? undefined : { name, part: Number(part) }
 }
@@ -47,7 +47,7 @@ const planSubjects = (names: Names, tenant: string): ReadonlyArray<string> => [
 export const readPlans = Effect.fnUntraced(function* (
   tenant: string,
   fromTime: number,
-  see: (told: ToldPlan) => void
+  see: (plan: RecordedPlan) => void
 ) {
   const { names } = yield* Broker
   yield* readStream({
@@ -71,9 +71,9 @@ export const readPlans = Effect.fnUntraced(function* (
 })
 
 /** Whether all parts of a plan are present. */
-const isComplete = (parts: ReadonlyArray<ToldPlan>): boolean => {
-  const told = parts.filter(() => true)
-  return told.length === parts.length && told.at(-1)?.plan.last === true
+const isComplete = (parts: ReadonlyArray<RecordedPlan>): boolean => {
+  const present = parts.filter(() => true)
+  return present.length === parts.length && present.at(-1)?.plan.last === true
 }
 
 /** Where to continue the search for the plans of events whose plan is not complete yet. */
@@ -94,7 +94,7 @@ const after = (
  */
 export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<EventIdentity>) {
   const { names } = yield* Broker
-  const found = new Map<string, Array<ToldPlan>>()
+  const found = new Map<string, Array<RecordedPlan>>()
   let open = events
     .map((event) => ({ name: eventName(event), from: event.eventAt - maxNodeSkewMs }))
     .sort((a, b) => a.from - b.from)
@@ -120,7 +120,7 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
     yield* seeStream(
       { ...range, stream: names.history, subjects: planSubjects(names, "*"), headersOnly: true },
       (message) => {
-        const name = toldBy(message)?.name ?? ""
+        const name = partNameIn(message)?.name ?? ""
         if (!wanted.has(name)) return false
         seen.push(message.seq)
         missing.delete(name)
@@ -162,10 +162,10 @@ export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetc
       headersOnly: true
     }
     yield* seeStream(range, (message) => {
-      const told = toldBy(message)
-      if (told?.part !== 0) return false
+      const named = partNameIn(message)
+      if (named?.part !== 0) return false
       plans++
-      newest = Math.max(newest, readEventName(told.name)?.eventSeq ?? 0)
+      newest = Math.max(newest, readEventName(named.name)?.eventSeq ?? 0)
       return false
     })
     return plans > prefetch || fromSeq <= first ? newest : yield* read(4 * window)

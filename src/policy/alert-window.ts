@@ -31,7 +31,7 @@ type Sums = { -readonly [K in (typeof counted)[number]]: number }
  * A class, so that V8 stores all fields in one object. There are many endpoints with little
  * traffic.
  */
-class Slice implements Sums {
+class WindowSlice implements Sums {
   /** The slice's number, counted since the epoch. */
   readonly number: number
   tried = 0
@@ -94,7 +94,7 @@ export class AlertWindow {
   /** The window's length, ms. */
   readonly over: number
   /** Slices with at least one count. Unordered, except that the newest slice is last. */
-  #slices: ReadonlyArray<Slice> = []
+  #slices: ReadonlyArray<WindowSlice> = []
 
   constructor(over: number) {
     this.over = over
@@ -158,18 +158,18 @@ export class AlertWindow {
     if (slice !== undefined && slice.pending > 0) slice.pending--
   }
 
-  #sliceAt(at: number): Slice {
+  #sliceAt(at: number): WindowSlice {
     const number = this.#numberAt(at)
     const known = this.#find(number)
     if (known !== undefined) return known
-    const slice = new Slice(number)
+    const slice = new WindowSlice(number)
     // Each remainder has one slot, so that a clock set back does not add slices.
     const others = this.#slices.filter((other) => (other.number - number) % slices !== 0)
     this.#slices = others.concat(slice)
     return slice
   }
 
-  #find(number: number): Slice | undefined {
+  #find(number: number): WindowSlice | undefined {
     const last = this.#slices.at(-1)
     return last?.number === number ? last : this.#slices.find((slice) => slice.number === number)
   }

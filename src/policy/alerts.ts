@@ -4,7 +4,7 @@ import type { AlertCounts } from "./alert-window.ts"
 import { quantile, stepOf } from "./durations.ts"
 
 /** The measured state of one alert. */
-export interface Reading extends Pick<Alert, "level" | "name" | "unit"> {
+export interface AlertReading extends Pick<Alert, "level" | "name" | "unit"> {
   readonly value?: number
   readonly threshold: number
   /**
@@ -28,7 +28,7 @@ export type Transition = "raise" | "clear"
  */
 export const transitionOf = (
   isRaised: boolean,
-  { quiet, state }: Pick<Reading, "quiet" | "state">,
+  { quiet, state }: Pick<AlertReading, "quiet" | "state">,
   watched: boolean
 ): Transition | undefined => {
   if (!isRaised) return state === "bad" ? "raise" : undefined
@@ -36,7 +36,7 @@ export const transitionOf = (
   return state === "good" || state === "off" || (quiet && watched) ? "clear" : undefined
 }
 
-interface Measure extends Pick<Reading, "level" | "name" | "unit"> {
+interface Measure extends Pick<AlertReading, "level" | "name" | "unit"> {
   readonly threshold: number | undefined
   readonly value: number | undefined
   /** Number of samples behind the value, and the minimum needed. */
@@ -46,7 +46,7 @@ interface Measure extends Pick<Reading, "level" | "name" | "unit"> {
   readonly isGood: (value: number, threshold: number) => boolean
 }
 
-const judged = (measure: Measure): Reading => {
+const judged = (measure: Measure): AlertReading => {
   const { isBad, isGood, least, level, name, samples, threshold, unit, value } = measure
   const said = { name, level, unit, ...(value === undefined ? {} : { value }) }
   if (threshold === undefined) return { ...said, threshold: 0, state: "off", quiet: true }
@@ -83,7 +83,7 @@ const percentOf = (part: number, whole: number): number | undefined =>
 export const successReadings = (
   { dead, delivered, pending }: Pick<AlertCounts, "dead" | "delivered" | "pending">,
   { samples: least, successCriticalPercent, successWarnPercent }: AlertThresholds
-): ReadonlyArray<Reading> => {
+): ReadonlyArray<AlertReading> => {
   const samples = delivered + dead + pending
   const common = {
     value: percentOf(delivered, samples),
@@ -113,11 +113,11 @@ export interface EndpointState {
 
 const stateReading = (
   name: AlertName,
-  level: Reading["level"],
+  level: AlertReading["level"],
   threshold: number | undefined,
   is: { readonly bad: boolean; readonly good: boolean },
   unit: string
-): Reading => {
+): AlertReading => {
   const said = { name, level, unit, value: is.bad ? 1 : 0, threshold: threshold ?? 0 }
   if (threshold === undefined) return { ...said, state: "off", quiet: true }
   // A state is known at once, even to an owner that has just started: `quiet` is not needed to
@@ -145,7 +145,7 @@ export const endpointReadings = (
   counts: AlertCounts,
   { closedFor, isDisabled, isOpen }: EndpointState,
   thresholds: AlertThresholds
-): ReadonlyArray<Reading> => {
+): ReadonlyArray<AlertReading> => {
   const { attempts, dead, delivered, refused, retried, times, tried } = counts
   const { samples: least, window } = thresholds
   const taken = (share: number) => quantile(times, share)
@@ -229,7 +229,7 @@ export const endpointReadings = (
   ]
 }
 
-const withoutGood = (reading: Reading): Reading =>
+const withoutGood = (reading: AlertReading): AlertReading =>
   reading.state === "good" ? { ...reading, state: "between" } : reading
 
 /** The state of the system. */
@@ -248,7 +248,7 @@ export interface SystemState {
 export const systemReadings = (
   { circuitsOpen, growth, isMissing }: SystemState,
   thresholds: AlertThresholds
-): ReadonlyArray<Reading> => [
+): ReadonlyArray<AlertReading> => [
   judged({
     name: "waiting-growing",
     level: "warn",

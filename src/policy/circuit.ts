@@ -40,7 +40,7 @@ export interface Circumstances {
  */
 export interface Consequence {
   readonly health: Health
-  readonly news: ReadonlyArray<"circuit-opened" | "circuit-closed">
+  readonly transitions: ReadonlyArray<"circuit-opened" | "circuit-closed">
   /** Why the endpoint must be disabled. Absent if it need not be. */
   readonly giveUp?: string
 }
@@ -58,7 +58,7 @@ export const afterOutcome = (
     : afterTransient(health, outcome, settings, circumstances)
 }
 
-const none: Consequence["news"] = []
+const none: Consequence["transitions"] = []
 
 /**
  * Allowed error between two clocks, ms: times are read in whole ms, and durations are measured with
@@ -95,14 +95,17 @@ const afterSuccess = (
   const { circuit } = health
   if (circuit.state !== "closed" && isLate(health, outcome)) {
     const now = onlyHeld(health, outcome)
-    return { health: now.permanentInRow === 0 ? now : { ...now, permanentInRow: 0 }, news: none }
+    return {
+      health: now.permanentInRow === 0 ? now : { ...now, permanentInRow: 0 },
+      transitions: none
+    }
   }
   const held = heldUntil(health, outcome)
   const isClean =
     health.failuresInRow === 0 && health.permanentInRow === 0 && health.failingSince === undefined
   const isSettled = ramping || circuit.coolDown === undefined
   if (circuit.state === "closed" && isClean && isSettled && held.notBefore === health.notBefore)
-    return { health, news: none }
+    return { health, transitions: none }
   const well = (state: Health["circuit"]): Health => ({
     v: 1,
     generation: health.generation,
@@ -114,15 +117,18 @@ const afterSuccess = (
   if (circuit.state === "closed")
     return {
       health: well(ramping ? circuit : { state: "closed", since: circuit.since }),
-      news: none
+      transitions: none
     }
   const successes = (circuit.successes ?? 0) + 1
   if (successes < settings.successes)
-    return { health: well({ ...circuit, successes, lastProbe: outcome.delivery }), news: none }
+    return {
+      health: well({ ...circuit, successes, lastProbe: outcome.delivery }),
+      transitions: none
+    }
   const { coolDown = settings.coolDown } = circuit
   return {
     health: well({ state: "closed", since: outcome.at, coolDown }),
-    news: ["circuit-closed"]
+    transitions: ["circuit-closed"]
   }
 }
 
@@ -158,7 +164,7 @@ const afterPermanent = (
       ...heldUntil(health, outcome),
       ...lastOf(outcome)
     },
-    news: none,
+    transitions: none,
     ...(permanentInRow >= permanentFailures
       ? {
           giveUp: `${permanentInRow} permanent failures in a row, the last: ${answerText(outcome)}`
@@ -173,7 +179,7 @@ const afterTransient = (
   settings: CircuitSettings,
   circumstances: Circumstances
 ): Consequence => {
-  if (isLate(health, outcome)) return { health: onlyHeld(health, outcome), news: none }
+  if (isLate(health, outcome)) return { health: onlyHeld(health, outcome), transitions: none }
   const { at } = outcome
   const { circuit, failingSince = at, generation, permanentInRow } = health
   const failuresInRow = health.failuresInRow + 1
@@ -204,7 +210,7 @@ const afterTransient = (
       ...heldUntil(health, outcome),
       ...lastOf(outcome)
     },
-    news: why === undefined ? none : ["circuit-opened"],
+    transitions: why === undefined ? none : ["circuit-opened"],
     ...(at >= giveUpAt
       ? {
           giveUp: `nothing but failures since ${new Date(failingSince).toISOString()}, the last: ${answerText(outcome)}`

@@ -49,7 +49,7 @@ export const tallySince = (at: number): number => (sliceAt(at) - slices + 1) * s
 export class Tally {
   /** Slice, step and success flag, packed into one number each. */
   #few: Array<number> = []
-  #table: Table | undefined
+  #table: TallyTable | undefined
 
   /**
    * Counts an attempt.
@@ -107,8 +107,8 @@ export class Tally {
     this.#few = []
   }
 
-  #tabulated(): Table {
-    const table = new Table()
+  #tabulated(): TallyTable {
+    const table = new TallyTable()
     for (const one of this.#few)
       table.count(one % 2 === 1, (one % packed) >> 1, Math.floor(one / packed))
     return table
@@ -118,7 +118,7 @@ export class Tally {
 /**
  * The attempts of an hour by slice and duration. Allocates only the range of durations that occur.
  */
-class Table {
+class TallyTable {
   /** Number of the newest slice, counted since the epoch. */
   #newest = 0
   /** The first step of durations in the table. */

@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { Directory } from "../endpoints/directory.ts"
+import { timers } from "../time/timers.ts"
 
 /** Interval at which a wait checks whether the worker stops, ms. */
 const pollMs = 250
@@ -50,9 +51,9 @@ export const makeDirectoryGate = (
       said = false
       return Effect.as(Effect.logInfo("the endpoints have been read: routing goes on"), true)
     }
-    since ??= performance.now()
+    since ??= timers.monotonicMs()
     const waited = Effect.as(moment, false)
-    if (said || performance.now() - since < logAfterMs) return waited
+    if (said || timers.monotonicMs() - since < logAfterMs) return waited
     said = true
     return Effect.andThen(
       Effect.logWarning("routing waits until the endpoints have been read again"),
@@ -63,7 +64,7 @@ export const makeDirectoryGate = (
   const passUntil = (until: number): Effect.Effect<void, EndpointsNotCurrent> =>
     Effect.suspend(() => {
       if (isCurrent()) return Effect.void
-      return stopping() || performance.now() > until
+      return stopping() || timers.monotonicMs() > until
         ? Effect.fail(new EndpointsNotCurrent())
         : Effect.andThen(moment, passUntil(until))
     })
@@ -71,6 +72,6 @@ export const makeDirectoryGate = (
   return {
     isOpen: isCurrent,
     look,
-    pass: Effect.suspend(() => passUntil(performance.now() + limit))
+    pass: Effect.suspend(() => passUntil(timers.monotonicMs() + limit))
   }
 }

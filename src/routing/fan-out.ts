@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import type { InFlightWork } from "../broker/in-flight.ts"
@@ -15,6 +14,9 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { Planned } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 import { partitionOf, partitionOfKey } from "../domain/names.ts"
+import { elapsedMs } from "../time/elapsed.ts"
+import type { Timer } from "../time/timers.ts"
+import { timers } from "../time/timers.ts"
 import type { PartialRouting } from "./partial-routing.ts"
 import { nothingRouted } from "./partial-routing.ts"
 import type { BacklogCandidate, DirectDelivery, DirectEnd } from "./partition-owner.ts"
@@ -86,8 +88,11 @@ export interface FanOutCallbacks {
   readonly onComplete: () => void
   /** Called when the recovery path must continue, with the progress so far. */
   readonly onFallback: (routingProgress: RoutingProgress) => void
-  /** Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows. */
-  readonly onSlow: () => void
+  /**
+   * Called when direct deliveries of the event take longer than {@link SlowEventTimer} allows, with
+   * the number of deliveries that are not stored and have not ended.
+   */
+  readonly onSlow: (remaining: number) => void
 }
 
 /** What the fan-outs of all events share. */
@@ -122,7 +127,7 @@ class FanOut implements TimedEvent {
   /** True while the {@link SlowEventTimer} watches this event. */
   #isYoung = false
   /** Retries the plan commit while the single direct delivery is slow. */
-  #tells: NodeJS.Timeout | undefined
+  #tells: Timer | undefined
   #isLate = false
 
   constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
@@ -156,11 +161,14 @@ class FanOut implements TimedEvent {
 
   becameSlow(): void {
     const { planCommit } = this.#routed
+    const unbegun = planCommit.plan.endpoints.length - this.#next
     this.#isYoung = false
     this.#lasting = this.#attempting
     if (!planCommit.isCommitted)
-      this.#tells = setInterval(() => this.#work.step(() => planCommit.commit()), planCommitDelayMs)
-    this.#then.onSlow()
+      this.#tells = timers.every(planCommitDelayMs, () =>
+        this.#work.step(() => planCommit.commit())
+      )
+    this.#then.onSlow(this.#attempting + this.#storing + unbegun)
     this.#work.step(() => this.advance())
   }
 
@@ -246,7 +254,7 @@ class FanOut implements TimedEvent {
     attempted.bytes -= this.#routed.message.data.length
     if (this.#isYoung) moments.remove(this)
     this.#isYoung = false
-    clearInterval(this.#tells)
+    timers.cancel(this.#tells)
   }
 
   #store(planned: Planned, progress: Progress): void {

@@ -1,7 +1,6 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import type { BrokerError } from "../broker/connection.ts"
 import { Broker } from "../broker/connection.ts"
-import { elapsedMs } from "../broker/elapsed.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { InFlightWork } from "../broker/in-flight.ts"
@@ -19,6 +18,7 @@ import { repeatOf } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import { makeDirectoryGate } from "./directory-gate.ts"
 import type { FanOutCallbacks, OwnedPartitions, RoutingProgress } from "./fan-out.ts"
 import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
@@ -42,7 +42,7 @@ export interface RouteOptions {
 
 /** Callbacks of one event's fast path. */
 export interface RouteCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> {
-  /** Called with the number of deliveries of the event that are handled at the same time. */
+  /** Called with the number of deliveries of the event. */
   readonly goesTo: (deliveries: number) => void
 }
 
@@ -303,7 +303,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const event = eventOf(message, header, subject)
       const { keys, plan } = nextPart(event, route, 0, "", partSize(publisher.outbound.largest))
       if (!plan.last) return fromStart()
-      goesTo(Math.min(plan.endpoints.length, maxConcurrentStores))
+      goesTo(plan.endpoints.length)
       const planCommit = new PlanCommit(plans, event, plan, clock.currentTimeMillisUnsafe(), began)
       const onComplete = () => {
         acknowledge(message)

@@ -9,6 +9,7 @@ import type { Take } from "../broker/puller.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
 import type { OwnedPartitions } from "./fan-out.ts"
+import { maxConcurrentStores } from "./fan-out.ts"
 import { makePartialRoutings } from "./partial-routing.ts"
 import { makeRoute } from "./route.ts"
 import { makeWaitingRoom } from "./waiting-room.ts"
@@ -41,6 +42,8 @@ export interface RouterOptions {
   readonly directBytes: number
   readonly owned: OwnedPartitions
   readonly stopping: () => boolean
+  /** False while this worker's clock may be wrong: plans carry deadlines. */
+  readonly isClockTrusted: () => boolean
 }
 
 /**
@@ -53,7 +56,7 @@ export interface RouterOptions {
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
-  const { names } = yield* Broker
+  const { names, publisher } = yield* Broker
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     bytes: options.bytesInHand,
@@ -66,7 +69,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   /** Storage time of each event in flight, by sequence: a truncated stream reuses sequences. */
   const working = new Map<number, number>()
 
-  const waitingRoom = yield* makeWaitingRoom(layout.partitions)
+  const waitingRoom = yield* makeWaitingRoom(layout.partitions, () => prefetch.deliveryBytes)
 
   const take: Take = (message, header) => {
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
@@ -74,7 +77,8 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     if (working.get(message.seq) === message.storedAt) return
     working.set(message.seq, message.storedAt)
     const hand = prefetch.take(message)
-    waitingRoom.routed(message.data.length, 1)
+    const parts = prefetch.usualParts
+    waitingRoom.routed(message.data.length, parts)
     const ended = () => {
       if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
       prefetch.release(hand)
@@ -87,12 +91,12 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       const work = inFlightWork.begin(ended, (defect) => careful(Effect.die(defect)))
       route.routeFast(message, header, work, {
         goesTo: (deliveries) => {
-          prefetch.weigh(hand, deliveries)
-          waitingRoom.routed(message.data.length, deliveries - 1)
+          prefetch.weigh(hand, Math.min(deliveries, maxConcurrentStores))
+          waitingRoom.routed(message.data.length, deliveries - parts)
         },
         onFallback: (routingProgress) =>
           work.continueInFiber(careful(route.routeRecovering(message, header, routingProgress))),
-        onSlow: () => prefetch.exclude(hand)
+        onSlow: (remaining) => prefetch.exclude(hand, remaining)
       })
     } else {
       // Look the event up only after the wait for the endpoints, so that the result is current.
@@ -121,9 +125,15 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         yield* Effect.sleep("1 second")
         return
       }
-      if (!(yield* waitingRoom.hasRoom)) return
+      const budget = yield* waitingRoom.budget
+      if (budget === undefined) return
+      if (!options.isClockTrusted()) {
+        yield* Effect.sleep("1 second")
+        return
+      }
       yield* prefetch.hasCapacity
-      return (yield* route.endpoints.look) ? prefetch.capacity : undefined
+      if (!(yield* route.endpoints.look)) return
+      return prefetch.capacityWithin(budget, publisher.outbound.largest)
     })
   })
   yield* inFlightWork.none

@@ -1,5 +1,7 @@
 import type { Linked } from "../broker/intrusive-list.ts"
 import { IntrusiveList } from "../broker/intrusive-list.ts"
+import type { Timer } from "../time/timers.ts"
+import { timers } from "../time/timers.ts"
 
 /**
  * How long direct deliveries may keep an event in the prefetch window, ms: `answers` applies when
@@ -22,13 +24,13 @@ export interface TimedEvent extends Linked<TimedEvent> {
 /** Watches events with direct deliveries, and reports each that becomes slow. */
 export class SlowEventTimer {
   readonly #young = new IntrusiveList<TimedEvent>()
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
   /** Called when the event's first direct delivery begins. */
   add(event: TimedEvent): void {
-    event.since = performance.now()
+    event.since = timers.monotonicMs()
     this.#young.add(event)
-    this.#timer ??= setTimeout(() => this.#look(), tick)
+    this.#timer ??= timers.after(tick, () => this.#look())
   }
 
   remove(event: TimedEvent): void {
@@ -37,12 +39,12 @@ export class SlowEventTimer {
 
   /** Stops the timer: no event is reported any more. */
   close(): void {
-    clearTimeout(this.#timer)
+    timers.cancel(this.#timer)
   }
 
   #look(): void {
     this.#timer = undefined
-    const now = performance.now()
+    const now = timers.monotonicMs()
     for (const event of this.#young) {
       const age = now - event.since
       if (age < moments.answers) break
@@ -50,6 +52,6 @@ export class SlowEventTimer {
       this.#young.remove(event)
       event.becameSlow()
     }
-    if (this.#young.size > 0) this.#timer ??= setTimeout(() => this.#look(), tick)
+    if (this.#young.size > 0) this.#timer ??= timers.after(tick, () => this.#look())
   }
 }

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { resumeBelowShare, waitingBytes } from "../broker/room.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 
 /** Size of a stored delivery besides its body: headers and subject, bytes. */
 const envelope = 512
@@ -16,8 +17,12 @@ const withoutBound = 256 * 1024 ** 2
 const part = 1 / 4
 /** Minimum bytes to route before the next check. */
 const minShareBytes = 256 * 1024
-/** Pause between checks while there is no space, ms. */
-const retryPauseMs = 250
+/** Pause between checks while there is no space, ms: most events in flight end soon. */
+const pauseMs = 50
+/** Pause between checks once the log says that routing is held back, ms. */
+const heldPauseMs = 250
+/** How long there must be no space until the log says so, ms. */
+const heldAfterMs = 1_000
 
 /**
  * Holds routing back while deliveries that wait for endpoints fill the space that the event
@@ -25,12 +30,22 @@ const retryPauseMs = 250
  * event may be copied for each endpoint, and queues and backlogs have no limits of their own. If
  * they fill the store, the history accepts no facts, and without facts no delivery leaves them.
  *
+ * The deliveries of events in flight count in full, wherever they are: a direct delivery that fails
+ * is copied too, and endpoints may fail all at once.
+ *
  * The streams are checked again only when as many bytes were routed as there may be space for, so
  * an event costs no request.
+ *
+ * @param inFlightBytes returns the bytes of all deliveries of the events in flight.
  */
-export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) {
+export const makeWaitingRoom = Effect.fnUntraced(function* (
+  partitions: number,
+  inFlightBytes: () => number
+) {
   const { ask, jsm, names } = yield* Broker
   let left = 0
+  /** Since when there has been no space, ms of the monotonic clock. */
+  let since: number | undefined
   /** True while routing is held back and the log says so. */
   let said = false
 
@@ -41,6 +56,8 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
     names.backlog(index)
   ])
   const look = Effect.gen(function* () {
+    // A delivery may be stored while the streams are read, and its event end: it counts here.
+    const before = inFlightBytes()
     const [eventBytes, historyBytes, deadBytes] = yield* Effect.all(
       [bound(names.events), bound(names.history), bound(names.dead)],
       { concurrency: 3 }
@@ -49,9 +66,10 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
     if (most === undefined) return withoutBound
     const held = yield* Effect.forEach(waiting, info, { concurrency: 16 })
     const free = most - held.reduce((sum, { state }) => sum + state.bytes, 0)
-    return free <= (said ? most * (1 - resumeBelowShare) : 0)
+    const unclaimed = free - before
+    return unclaimed <= (said ? most * (1 - resumeBelowShare) : 0)
       ? 0
-      : Math.max(minShareBytes, free * part)
+      : Math.max(minShareBytes, unclaimed * part)
   })
 
   const tell = Effect.fnUntraced(function* (isHeld: boolean) {
@@ -70,16 +88,22 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (partitions: number) 
       left -= (bodyBytes + envelope) * deliveries
     },
     /**
-     * Returns true where events may be routed; else waits for {@link retryPauseMs} and returns
-     * false.
+     * Returns how many bytes of deliveries may be routed now. Where there is no space, returns
+     * undefined after a pause.
      */
-    hasRoom: Effect.gen(function* () {
-      if (left > 0) return true
+    budget: Effect.gen(function* () {
+      if (left > 0) return left
       left = yield* Effect.orElseSucceed(look, () => withoutBound)
-      yield* tell(left <= 0)
-      if (left > 0) return true
-      yield* Effect.sleep(retryPauseMs)
-      return false
+      if (left > 0) {
+        since = undefined
+        yield* tell(false)
+        return left
+      }
+      since ??= elapsedMs()
+      const isLong = elapsedMs() - since >= heldAfterMs
+      if (isLong) yield* tell(true)
+      yield* Effect.sleep(isLong ? heldPauseMs : pauseMs)
+      return
     })
   }
 })

@@ -1,90 +1,24 @@
-import { Cause, Clock, Deferred, Effect, Fiber, Layer, Random, Semaphore } from "effect"
-import type { IpNetwork } from "effect/net"
-import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
-import { runSystemAlerts } from "../alerts/system-alerts.ts"
-import { watchThresholds } from "../alerts/thresholds.ts"
+import { Cause, Deferred, Effect, Fiber, Layer, Random } from "effect"
+import { watchClock } from "../broker/clock-watch.ts"
 import { Broker } from "../broker/connection.ts"
-import { makeGate } from "../broker/gate.ts"
-import type { Layout } from "../broker/installed.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/until-answered.ts"
-import type { OwnedPartition } from "../cluster/assignment.ts"
-import { maintainAssignment } from "../cluster/assignment.ts"
 import { refuseNewLayout, watchPartitions } from "../cluster/layout-watch.ts"
-import type { Membership, WorkerRefused } from "../cluster/membership.ts"
 import { join } from "../cluster/membership.ts"
-import { ownerFence } from "../cluster/owner-fence.ts"
 import type { Owner } from "../cluster/ownership.ts"
 import { defaultTtl } from "../cluster/ownership.ts"
 import type { Role } from "../cluster/roster.ts"
-import { makeSettlement } from "../delivery/execution/settlement.ts"
-import { makeAgents } from "../delivery/http/egress.ts"
-import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
-import type { Sender } from "../delivery/http/sender.ts"
+import type { WorkerRefused } from "../cluster/worker-refused.ts"
 import type { Partition } from "../delivery/partition.ts"
-import { makePartition } from "../delivery/partition.ts"
-import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
-import { advanceWatermark } from "../delivery/recovery/watermark.ts"
-import { makeDeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
-import { sweepUnavailable } from "../delivery/retry/sweeper.ts"
-import { wakeEnded } from "../delivery/retry/wake-dead-letters.ts"
-import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
+import { defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
-import type { Reach } from "../policy/address.ts"
 import { runRouter } from "../routing/router.ts"
+import type { Node, WorkerOptions } from "./node.ts"
+import { deliverAssigned } from "./partition-runner.ts"
 
 export type { Role } from "../cluster/roster.ts"
-
-export interface WorkerOptions {
-  /** Id of the worker in facts, logs and leases. No other live worker may have it. */
-  readonly id: string
-  readonly roles: ReadonlyArray<Role>
-  /**
-   * Networks that requests may go to, at any port, even if they are private, loopback or this
-   * host's own.
-   */
-  readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
-  /** Ports of public addresses that are allowed besides 443 and 80. (Default: none) */
-  readonly allowPorts?: Reach["ports"] | undefined
-  /** Additional networks and ports per tenant. (Default: none) */
-  readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
-  /**
-   * Certificate authorities (PEM) for receivers, besides those that come with Node. (Default: none)
-   */
-  readonly receiverCa?: string | undefined
-  /** How much of an answer is kept, by tenant. (Default: body, all that is read) */
-  readonly answers?: ((tenant: string) => AnswerLevel) | undefined
-  /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
-  readonly stopWithin?: number | undefined
-  /** Maximum number of requests in flight, whatever the endpoints' own limits. (Default: 1,024) */
-  readonly maxInFlight?: number | undefined
-  /**
-   * Maximum size of bodies in memory, bytes: an eighth for routing, an eighth for direct delivery,
-   * a quarter for messages pulled from the queues, and half for bodies read from backlogs and slow
-   * deliveries. (Default: 128 MiB)
-   */
-  readonly maxBytes?: number | undefined
-  /** Maximum number of messages in one endpoint's backlog. (Default: 1,000,000) */
-  readonly maxBacklog?: number | undefined
-  /**
-   * Pause between evaluations of endpoint alerts, ms; alerts about tenants and the system are
-   * evaluated a third as often. (Default: 5 s)
-   */
-  readonly alertEvery?: number | undefined
-  /** Pause between searches of owners for unknown backlogs, ms. (Default: 1 min) */
-  readonly findEvery?: number | undefined
-  /**
-   * Maximum number of deliveries in a partition that wait by NAK; beyond it, schedules are used.
-   * (Default: 20,000)
-   */
-  readonly maxWaiting?: number | undefined
-  /**
-   * How long nobody delivers in the partitions of a worker that has died, ms; must be the same for
-   * all workers. (Default: 10 s)
-   */
-  readonly leaseTtl?: number | undefined
-}
+export type { WorkerOptions } from "./node.ts"
 
 /** A running worker that has joined the cluster. */
 export interface Worker {
@@ -103,7 +37,6 @@ export interface Worker {
 }
 
 const defaultStopWithin = 30_000
-const defaultAlertEvery = 5_000
 /** Pause before a failed part of a worker is restarted, ms. */
 const retryPauseMs = 1_000
 
@@ -118,11 +51,12 @@ const enter = Effect.fnUntraced(function* (
   const mayReturn = refuseNewLayout(epoch)
   // Before the first heartbeat: while 100,000 endpoints are read, the next ones may come too late.
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  const workerClock = yield* watchClock
   const membership = yield* join({ owner, roles, load, mayReturn })
   // Whoever changes the layout announces that and then looks for workers: one of the two sees the
   // other.
   yield* mayReturn
-  return { epoch, layout, membership, services }
+  return { epoch, layout, membership, services, workerClock }
 })
 
 /**
@@ -137,7 +71,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   }
   const owned = new Map<number, Partition>()
   let requests = 0
-  const { epoch, layout, membership, services } = yield* untilAnswered(
+  const { epoch, layout, membership, services, workerClock } = yield* untilAnswered(
     "the broker does not answer, as while a cluster elects its leaders; waiting until it does",
     "the broker answers; going on",
     enter(owner, options.roles, loadOf(owned))
@@ -151,13 +85,14 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     owned,
     nextId: () => `${owner.instance}.${requests++}`,
     membership,
+    workerClock,
     stopping: () => Deferred.isDoneUnsafe(asked),
     stopAsked: Deferred.await(asked),
-    settled: (partitions) => Deferred.succeed(delivering, partitions)
+    delivers: (partitions) => Deferred.succeed(delivering, partitions)
   }
   const parts = [
     ...(options.roles.includes("router") ? [keepUp("route", node, route(node))] : []),
-    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverShare(node))] : [])
+    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverAssigned(node))] : [])
   ]
   const fibers = yield* Effect.forEach(parts, (part) =>
     Effect.forkScoped(Effect.provideContext(part, services))
@@ -198,20 +133,6 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   } satisfies Worker
 })
 
-interface Node {
-  readonly options: WorkerOptions
-  readonly layout: Layout
-  readonly owner: Owner
-  /** Returns a new id for each request that is made. */
-  readonly nextId: () => string
-  /** Partitions in which the worker delivers now. */
-  readonly owned: Map<number, Partition>
-  readonly membership: Membership
-  readonly stopping: () => boolean
-  readonly stopAsked: Effect.Effect<void>
-  readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<unknown>
-}
-
 const loadOf = (owned: ReadonlyMap<number, Partition>) =>
   Effect.suspend(() =>
     Effect.forEach(owned, ([partition, { load }]) =>
@@ -245,114 +166,16 @@ const keepUp = <E, R>(what: string, node: Node, part: Effect.Effect<void, E, R>)
  * Routes events. Deliveries for the worker's own partitions may be attempted directly, or stored in
  * the backlog at once.
  */
-const route = ({ layout, options, owned, stopping }: Node) =>
+const route = ({ layout, options, owned, stopping, workerClock }: Node) =>
   runRouter({
     worker: options.id,
     layout,
     bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     directBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
+    isClockTrusted: workerClock.isTrusted,
     owned: {
       attempt: (partition, direct) => owned.get(partition)?.takeDirect(direct) === true,
-      storeInBacklog: (partition, kept) => owned.get(partition)?.keep(kept) === true
+      storeInBacklog: (partition, kept) => owned.get(partition)?.storeInBacklog(kept) === true
     }
   })
-
-/** Delivers in the partitions that are assigned to this worker. */
-const deliverShare = Effect.fnUntraced(function* (node: Node) {
-  const { layout, options, owned } = node
-  const agentOf = yield* makeAgents({
-    everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
-    tenants: options.tenantReach ?? new Map(),
-    receiverCa: options.receiverCa
-  })
-  const sender: Sender = {
-    agentOf,
-    clock: yield* Clock.Clock,
-    answers: options.answers ?? (() => "body")
-  }
-  const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
-  const room = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
-  const rest = { until: 0 }
-  const { history, historyPosition, takeOver } = yield* makeTakeovers(layout.partitions)
-  const sweeps = yield* Semaphore.make(1)
-  const records = makeGate(
-    "the broker takes no retry records: nothing new is sent until it does",
-    "the broker takes retry records again"
-  )
-  const deadLetters = yield* makeDeadLetterGate
-
-  const { alertEvery = defaultAlertEvery } = options
-  const systemAlertsEvery = 3 * alertEvery
-  const judge = {
-    partitions: layout.partitions,
-    worker: options.id,
-    clock: sender.clock,
-    nextId: node.nextId,
-    dedupe: layout.moveDedupe,
-    every: alertEvery,
-    thresholds: yield* watchThresholds(systemAlertsEvery)
-  }
-
-  const deliver = Effect.fnUntraced(function* (holding: OwnedPartition, begun: () => void) {
-    const { holds, partition: index } = holding.ownership
-    const taken = yield* Effect.raceFirst(takeOver(index), Effect.as(holding.over, undefined))
-    if (taken === undefined) return
-    const fence = ownerFence(holding.ownership)
-    const alerts = yield* makePartitionAlerts({ ...judge, index, holds })
-    const partition = yield* makePartition({
-      ...taken,
-      history,
-      nextId: node.nextId,
-      settle: (memory, maxWaiting = options.maxWaiting) =>
-        makeSettlement({
-          worker: options.id,
-          layout,
-          memory,
-          records,
-          deadLetters,
-          fence,
-          nextId: node.nextId,
-          onDeadLettered: alerts.onDeadLettered,
-          maxWaiting
-        }),
-      sender,
-      alerts,
-      room,
-      rest,
-      bytesInHand: Math.floor(maxBytes / 4 / layout.partitions),
-      worker: options.id,
-      ackWait: layout.ackWait,
-      maxBacklog: options.maxBacklog,
-      findEvery: options.findEvery,
-      mayAttempt: holds,
-      stopping: holding.isOver
-    })
-    yield* Effect.acquireRelease(
-      Effect.sync(() => owned.set(index, partition)),
-      () => Effect.sync(() => owned.delete(index))
-    )
-    yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
-    yield* Effect.forkScoped(wakeEnded(index, deadLetters))
-    yield* Effect.forkScoped(advanceWatermark(partition, historyPosition, holds, layout.ackWait))
-    yield* partition.prepare
-    // System alerts need a single evaluator: the owner of partition 0.
-    if (index === 0) yield* runSystemAlerts({ ...judge, every: systemAlertsEvery, holds })
-    begun()
-    yield* partition.deliverAll
-  }, Effect.scoped)
-
-  yield* maintainAssignment({
-    owner: node.owner,
-    partitions: layout.partitions,
-    membership: node.membership,
-    stopping: node.stopping,
-    stopAsked: node.stopAsked,
-    deliver,
-    settled: (partitions) =>
-      Effect.andThen(
-        Effect.logInfo("delivers", { partitions, of: layout.partitions }),
-        node.settled(partitions)
-      )
-  })
-})

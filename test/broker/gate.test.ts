@@ -14,11 +14,14 @@ const full = new PublishError({
   detail: "it is full"
 })
 
-/** A broker that stores or refuses as it is told, and counts how often it was asked. */
+const silence = new PublishError({ subject: "s", reason: "timeout", code: 0, detail: "no answer" })
+
+/** A broker that stores or fails as it is told, and counts how often it was asked. */
 const makeBroker = () => {
-  const state = { refuses: false, asked: 0 }
+  const state = { refuses: false, isSilent: false, asked: 0 }
   const publish = Effect.suspend((): Effect.Effect<PubAck, PublishError> => {
     state.asked++
+    if (state.isSilent) return Effect.fail(silence)
     return state.refuses ? Effect.fail(full) : Effect.succeed(stored)
   })
   return { state, publish }
@@ -120,6 +123,35 @@ describe("a gate", () => {
       assert.isTrue(gate.isOpen())
       state.refuses = false
       yield* gate.within(0, publish)
+      assert.deepStrictEqual(texts(), [closed, opened])
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.effect("stays open where a refusal concerns one message", () => {
+    const { gate, log, publish, state, texts } = setUp()
+    return Effect.gen(function* () {
+      state.refuses = true
+      assert.strictEqual(yield* Effect.flip(gate.unlessRefused(60_000, publish)), full)
+      assert.strictEqual(state.asked, 1)
+      assert.isTrue(gate.isOpen())
+      assert.deepStrictEqual(texts(), [])
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.effect("closes for such a message while the broker is silent, and until it refuses", () => {
+    const { gate, log, publish, state, texts } = setUp()
+    return Effect.gen(function* () {
+      state.isSilent = true
+      const refused = yield* forkAll(1, Effect.flip(gate.unlessRefused(60_000, publish)))
+      yield* TestClock.adjust("10 seconds")
+      assert.isFalse(gate.isOpen())
+      state.isSilent = false
+      state.refuses = true
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* Fiber.joinAll(refused), [full])
+      assert.isTrue(gate.isOpen())
+      state.refuses = false
+      yield* gate.unlessRefused(60_000, publish)
       assert.deepStrictEqual(texts(), [closed, opened])
     }).pipe(Effect.provide(log.layer))
   })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
-import { makeInFlight } from "../../src/broker/in-flight.ts"
+import { CallbackWork, makeInFlight } from "../../src/broker/in-flight.ts"
 
 const noDefect = () => Effect.die("there was no defect")
 
@@ -59,8 +59,19 @@ describe("work under way", () => {
       const scope = yield* Scope.make()
       const inFlightWork = yield* Scope.provide(makeInFlight<never>(), scope)
       const ends: Array<string> = []
-      const work = inFlightWork.begin((finished) => ends.push(`plain ${finished}`), noDefect)
-      work.onCancel(() => ends.push("stopped"))
+      class Work extends CallbackWork<never> {
+        protected override ended(finished: boolean) {
+          ends.push(`plain ${finished}`)
+        }
+        protected override cancelled() {
+          ends.push("stopped")
+        }
+        protected override afterDefect() {
+          return noDefect()
+        }
+      }
+      const work = new Work()
+      inFlightWork.add(work)
       inFlightWork.run(Effect.never, (finished) => ends.push(`fiber ${finished}`))
       yield* Scope.close(scope, Exit.void)
       work.step(() => ends.push("a step after the end"))

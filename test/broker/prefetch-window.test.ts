@@ -87,6 +87,35 @@ describe("the room for more messages", () => {
     assert.strictEqual(room(), 1)
   })
 
+  it("is less where the deliveries of so many may not be stored, but enough for the largest", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 100, bytes: 10_000, usualParts: 4 })
+    const bytes = (deliveryBytes: number, largest: number) =>
+      prefetch.capacityWithin(deliveryBytes, largest)?.bytes
+    assert.strictEqual(bytes(100_000, 500), 10_000)
+    assert.strictEqual(bytes(20_000, 500), 5_000)
+    assert.strictEqual(bytes(1, 500), 500)
+    assert.strictEqual(bytes(1, 50_000), 10_000)
+    prefetch.tooLarge({ messages: 25, bytes: 500 })
+    assert.deepStrictEqual(prefetch.capacityWithin(1, 500), { messages: 1 })
+  })
+
+  it("counts the bytes of all deliveries that may be stored", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 100, bytes: megabyte, usualParts: 4 })
+    const first = prefetch.take(message(100))
+    assert.strictEqual(prefetch.deliveryBytes, 400)
+    prefetch.weigh(first, 20)
+    assert.strictEqual(prefetch.deliveryBytes, 2_000)
+    const second = prefetch.take(message(10))
+    prefetch.weigh(second, 1)
+    assert.strictEqual(prefetch.deliveryBytes, 2_010)
+    prefetch.exclude(first, 3)
+    assert.strictEqual(prefetch.deliveryBytes, 310)
+    assert.strictEqual(prefetch.capacity?.bytes, megabyte - 10)
+    prefetch.release(first)
+    assert.strictEqual(prefetch.deliveryBytes, 10)
+    assert.strictEqual(prefetch.capacity?.bytes, megabyte - 10)
+  })
+
   it("counts what is given back twice only once", () => {
     const prefetch = new PrefetchWindow({ deliveries: 10, bytes: megabyte })
     const first = prefetch.take(message())

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Broker } from "../../src/broker/connection.ts"
-import type { Ended, Take, Wanted } from "../../src/broker/puller.ts"
+import type { PullDemand, PullEnd, Take } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
 import type { GetHeader } from "../../src/domain/event.ts"
@@ -24,8 +24,10 @@ const pulling = Effect.fnUntraced(function* (expires: number) {
     Effect.sync(() => new Puller(connection, publisher.outbound, of, take, expires)),
     (puller) => Effect.sync(() => puller.close())
   )
-  const ask = (wanted: Wanted) =>
-    Effect.callback<Ended>((resume) => puller.request(wanted, (how) => resume(Effect.succeed(how))))
+  const ask = (wanted: PullDemand) =>
+    Effect.callback<PullEnd>((resume) =>
+      puller.request(wanted, (how) => resume(Effect.succeed(how)))
+    )
   return { puller, taken, headers, ask }
 })
 
@@ -80,7 +82,7 @@ describe("a request for messages", () => {
       const { connection, names, publisher } = yield* Broker
       const of = { stream: names.deliveries(0), consumer: "nobody" }
       const puller = new Puller(connection, publisher.outbound, of, () => undefined, 1_000)
-      const how = yield* Effect.callback<Ended>((resume) =>
+      const how = yield* Effect.callback<PullEnd>((resume) =>
         puller.request({ messages: 1 }, (how) => resume(Effect.succeed(how)))
       )
       puller.close()

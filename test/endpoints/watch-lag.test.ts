@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Shown } from "../../src/endpoints/watch-lag.ts"
+import type { ShownValue } from "../../src/endpoints/watch-lag.ts"
 import { maxLagMs, maxSilenceMs, WatchLag, weigh } from "../../src/endpoints/watch-lag.ts"
 
 /** The leader has `lastSeq` and nothing else; is asked, and answers at once. */
@@ -82,17 +82,18 @@ describe("how far a watch is behind the leader", () => {
 })
 
 describe("what a watch shows of a key", () => {
-  const value = (revision: number, text?: string): Shown => ({ revision, text })
-  const cases: ReadonlyArray<readonly [string, Shown, Shown, ReturnType<typeof weigh>]> = [
-    ["the first value", value(0), value(4, "a"), "take"],
-    ["a newer value", value(4, "a"), value(5, "b"), "take"],
-    ["its removal", value(4, "a"), value(5), "take"],
-    ["what is known", value(4, "a"), value(4, "a"), "same"],
-    ["a removal that is known", value(4), value(4), "same"],
-    ["an older value", value(4, "b"), value(3, "a"), "ask-leader"],
-    ["another value of the same revision", value(4, "a"), value(4, "b"), "ask-leader"],
-    ["a value of the revision of its removal", value(4), value(4, "a"), "ask-leader"]
-  ]
+  const value = (revision: number, text?: string): ShownValue => ({ revision, text })
+  const cases: ReadonlyArray<readonly [string, ShownValue, ShownValue, ReturnType<typeof weigh>]> =
+    [
+      ["the first value", value(0), value(4, "a"), "take"],
+      ["a newer value", value(4, "a"), value(5, "b"), "take"],
+      ["its removal", value(4, "a"), value(5), "take"],
+      ["what is known", value(4, "a"), value(4, "a"), "same"],
+      ["a removal that is known", value(4), value(4), "same"],
+      ["an older value", value(4, "b"), value(3, "a"), "ask-leader"],
+      ["another value of the same revision", value(4, "a"), value(4, "b"), "ask-leader"],
+      ["a value of the revision of its removal", value(4), value(4, "a"), "ask-leader"]
+    ]
   for (const [what, known, shown, expected] of cases)
     it(`is ${what}: ${expected}`, () => assert.strictEqual(weigh(known, shown), expected))
 })

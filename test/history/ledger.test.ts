@@ -9,7 +9,7 @@ import {
   endOf,
   isBegun,
   isSettled,
-  untold
+  unrecorded
 } from "../../src/history/fold/round.ts"
 
 const between = (minimum: number, maximum: number) =>
@@ -66,7 +66,7 @@ describe("a block of rounds", () => {
         const key = `${offset}.${lane}`
         if (wanted.has(key)) continue
         wanted.set(key, end)
-        block.set(offset, lane, afterStep(afterStep(untold, "begun"), end, 0, "attempts"))
+        block.set(offset, lane, afterStep(afterStep(unrecorded, "begun"), end, 0, "attempts"))
       }
       const held = () => {
         const found = new Map<string, string>()
@@ -85,9 +85,9 @@ describe("a block of rounds", () => {
 
   it("is not packed while anything in it is open or wrong", () => {
     const block = new Block(0)
-    block.set(0, 1, afterStep(untold, "begun"))
+    block.set(0, 1, afterStep(unrecorded, "begun"))
     assert.isFalse(block.pack())
-    block.set(0, 1, afterStep(afterStep(untold, "begun"), "delivered", 3))
+    block.set(0, 1, afterStep(afterStep(unrecorded, "begun"), "delivered", 3))
     assert.isFalse(block.pack(), "an attempt is told of out of its turn")
   })
 })
@@ -106,7 +106,7 @@ describe("a ledger", () => {
     let count = 0
     ledger.each((eventSeq, lane, state) => {
       count++
-      const plain = afterStep(afterStep(untold, "begun"), "delivered", attemptsOf(state))
+      const plain = afterStep(afterStep(unrecorded, "begun"), "delivered", attemptsOf(state))
       if ((state & 0xfff) !== (plain & 0xfff))
         odd.push(`${eventSeq} ${ledger.lanes.get(lane).endpoint}`)
     })
@@ -277,10 +277,10 @@ describe("a ledger", () => {
       [2 * last + 1]
     )
     const lane = ledger.lanes.find("acme", "a", "0") ?? 0
-    const isTaken = (eventSeq: number) =>
-      ledger.deadEnds.isTaken({ dead: 2 * eventSeq, eventSeq, lane })
-    assert.isFalse(isTaken(2))
-    assert.isTrue(isTaken(last))
+    const isDiscarded = (eventSeq: number) =>
+      ledger.deadEnds.isDiscarded({ dead: 2 * eventSeq, eventSeq, lane })
+    assert.isFalse(isDiscarded(2))
+    assert.isTrue(isDiscarded(last))
     // What is named anew has nothing to do with what had its number.
     ledger.event(last + 1, eventAt)
     ledger.fact(routed(last + 1, "b"), 0)

@@ -12,11 +12,11 @@ import {
   isOutOfTurn,
   isRepeated,
   isSettled,
-  untold
+  unrecorded
 } from "../../src/history/fold/round.ts"
 import { deliveryKey, viewOf } from "../../src/history/fold/view.ts"
 
-const begun = afterStep(untold, "begun")
+const begun = afterStep(unrecorded, "begun")
 
 /** The first attempt, as two workers made it, or the end of its round. */
 const after = (steps: ReadonlyArray<Step>, from = begun) =>

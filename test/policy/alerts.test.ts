@@ -4,7 +4,7 @@ import type { AlertName } from "../../src/domain/alert.ts"
 import { defaultThresholds, withSettings } from "../../src/policy/alert-thresholds.ts"
 import type { AlertCounts } from "../../src/policy/alert-window.ts"
 import { AlertWindow, noAlertCounts } from "../../src/policy/alert-window.ts"
-import type { Reading, Transition } from "../../src/policy/alerts.ts"
+import type { AlertReading, Transition } from "../../src/policy/alerts.ts"
 import {
   endpointReadings,
   Growth,
@@ -23,7 +23,7 @@ const readings = (counts: Partial<AlertCounts>, state = well, thresholds = defau
   return new Map(all.map((reading) => [reading.name, reading]))
 }
 
-const bad = (found: ReadonlyMap<AlertName, Reading>): ReadonlyArray<AlertName> =>
+const bad = (found: ReadonlyMap<AlertName, AlertReading>): ReadonlyArray<AlertName> =>
   [...found.values()].flatMap(({ name, state }) => (state === "bad" ? [name] : []))
 
 const samples = 100
@@ -165,7 +165,7 @@ describe("how much what waits has grown", () => {
 
 /** What readings one after the other lead to. */
 const follow = (
-  states: ReadonlyArray<Pick<Reading, "quiet" | "state">>,
+  states: ReadonlyArray<Pick<AlertReading, "quiet" | "state">>,
   watched: boolean
 ): ReadonlyArray<Transition> => {
   const done: Array<Transition> = []

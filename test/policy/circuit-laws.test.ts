@@ -53,7 +53,7 @@ const play = (
     const before = health
     const consequence =
       what === "half-open"
-        ? { health: mayProbe(health, at) ? toHalfOpen(health, at) : health, news: [] }
+        ? { health: mayProbe(health, at) ? toHalfOpen(health, at) : health, transitions: [] }
         : afterOutcome(
             health,
             {
@@ -121,11 +121,11 @@ describe("any sequence of outcomes", () => {
     "tells of a circuit that opens or closes, and of nothing else",
     { steps: Steps, limits: Limits },
     (given) =>
-      play(given.steps, given.limits, ({ after: { health, news }, before, what }) => {
+      play(given.steps, given.limits, ({ after: { health, transitions }, before, what }) => {
         if (what === "half-open") return
         const opens = before.circuit.state !== "open" && health.circuit.state === "open"
         const closes = before.circuit.state === "half-open" && health.circuit.state === "closed"
-        assert.deepStrictEqual(news, [
+        assert.deepStrictEqual(transitions, [
           ...(opens ? ["circuit-opened" as const] : []),
           ...(closes ? ["circuit-closed" as const] : [])
         ])

@@ -23,10 +23,10 @@ describe("a closed circuit", () => {
   it("opens at the fifth failure in a row, for 30 seconds, and says why", () => {
     const endpoint = endpointWith()
     for (const at of [1, 2, 3, 4]) {
-      assert.deepStrictEqual(endpoint.fails(at).news, [])
+      assert.deepStrictEqual(endpoint.fails(at).transitions, [])
       assert.isFalse(isOpen(endpoint.now()))
     }
-    assert.deepStrictEqual(endpoint.fails(5).news, ["circuit-opened"])
+    assert.deepStrictEqual(endpoint.fails(5).transitions, ["circuit-opened"])
     assert.deepStrictEqual(endpoint.now().circuit, {
       state: "open",
       since: 5,
@@ -50,7 +50,9 @@ describe("a closed circuit", () => {
 
   it("opens when too many failed, though never many in a row", () => {
     const endpoint = endpointWith()
-    assert.deepStrictEqual(endpoint.fails(1, {}, { rateExceeded: true }).news, ["circuit-opened"])
+    assert.deepStrictEqual(endpoint.fails(1, {}, { rateExceeded: true }).transitions, [
+      "circuit-opened"
+    ])
     assert.match(endpoint.now().circuit.why ?? "", /50% of the latest attempts/)
   })
 
@@ -65,7 +67,7 @@ describe("a closed circuit", () => {
   it("costs nothing as long as all goes well", () => {
     const endpoint = endpointWith()
     for (let at = 0; at < 1_000; at++)
-      assert.deepStrictEqual(endpoint.succeeds(at), { health: well, news: [] })
+      assert.deepStrictEqual(endpoint.succeeds(at), { health: well, transitions: [] })
     assert.strictEqual(endpoint.now(), well)
   })
 
@@ -153,21 +155,23 @@ describe("what is told of a failure", () => {
 describe("a half-open circuit", () => {
   it("closes at the second success, and has no failures in a row from the first on", () => {
     const endpoint = probed()
-    assert.deepStrictEqual(endpoint.succeeds(40_010, { delivery: "a.hook" }).news, [])
+    assert.deepStrictEqual(endpoint.succeeds(40_010, { delivery: "a.hook" }).transitions, [])
     const { circuit, failingSince, failuresInRow, giveUpAt } = endpoint.now()
     assert.deepStrictEqual(
       [circuit.state, circuit.successes, circuit.lastProbe],
       ["half-open", 1, "a.hook"]
     )
     assert.deepStrictEqual([failingSince, giveUpAt, failuresInRow], [undefined, undefined, 0])
-    assert.deepStrictEqual(endpoint.succeeds(40_020).news, ["circuit-closed"])
+    assert.deepStrictEqual(endpoint.succeeds(40_020).transitions, ["circuit-closed"])
     assert.isFalse(isOpen(endpoint.now()))
   })
 
   it("opens again at a failure, for twice as long, and knows which delivery it was", () => {
     const endpoint = probed()
     endpoint.succeeds(40_010)
-    assert.deepStrictEqual(endpoint.fails(40_020, { delivery: "b.hook" }).news, ["circuit-opened"])
+    assert.deepStrictEqual(endpoint.fails(40_020, { delivery: "b.hook" }).transitions, [
+      "circuit-opened"
+    ])
     const { circuit } = endpoint.now()
     assert.deepStrictEqual(
       [circuit.state, circuit.coolDown, circuit.until, circuit.lastProbe],
@@ -177,7 +181,7 @@ describe("a half-open circuit", () => {
 
   it("stays so at a permanent failure, and waits for another delivery", () => {
     const endpoint = probed()
-    assert.deepStrictEqual(endpoint.refuses(40_010, { delivery: "c.hook" }).news, [])
+    assert.deepStrictEqual(endpoint.refuses(40_010, { delivery: "c.hook" }).transitions, [])
     assert.deepStrictEqual(
       [endpoint.now().circuit.state, endpoint.now().circuit.lastProbe],
       ["half-open", "c.hook"]
@@ -212,7 +216,9 @@ describe("a circuit that has closed", () => {
     assert.isTrue(isRamping(endpoint.now()))
     assert.isFalse(isHealthy(endpoint.now()))
     endpoint.succeeds(40_020, {}, { ramping: true })
-    assert.deepStrictEqual(endpoint.fails(40_030, {}, { ramping: true }).news, ["circuit-opened"])
+    assert.deepStrictEqual(endpoint.fails(40_030, {}, { ramping: true }).transitions, [
+      "circuit-opened"
+    ])
     assert.strictEqual(endpoint.now().circuit.coolDown, 60_000)
   })
 

@@ -1,9 +1,9 @@
 import { afterEach, assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
-import { elapsedMs } from "../../src/broker/elapsed.ts"
 import type { Plan } from "../../src/domain/fact.ts"
 import { PlanCommit } from "../../src/routing/plan-commit.ts"
 import type { Plans } from "../../src/routing/plans.ts"
+import { elapsedMs } from "../../src/time/elapsed.ts"
 
 const event = { seq: 7, at: 1, tenant: "acme", type: "a", id: "e", content: {} }
 const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }

@@ -205,9 +205,9 @@ describe.concurrent("an alert about an endpoint", () => {
         raisedAt: 1
       }
       const named = { tenant: "acme", endpoint: "hook" }
-      const untold: Fact = { v: 1, kind: "alert-raised", at: 1, ...named, alert, worker: "w0" }
+      const unrecorded: Fact = { v: 1, kind: "alert-raised", at: 1, ...named, alert, worker: "w0" }
       const { generation } = made.endpoint
-      const record: AlertRecord = { v: 1, generation, raised: [alert], untold }
+      const record: AlertRecord = { v: 1, generation, raised: [alert], unrecorded }
       yield* writeValue(names.buckets.alerts, alertKey(named), JSON.stringify(record))
       yield* facts.until((all) => story(all, "dead-letters").length === 2)
       assert.deepStrictEqual(story(facts.facts, "dead-letters"), ["raised", "cleared"])
@@ -264,8 +264,8 @@ describe.concurrent("an alert about a tenant", () => {
       // 80 in the end; it is raised as soon as there are samples enough.
       assert.isBelow(alert?.value ?? 100, 95)
       yield* eventually(
-        Effect.map(listAlerts("raised.tenant.*"), (all) => all[0]?.record.untold),
-        (untold) => untold === undefined
+        Effect.map(listAlerts("raised.tenant.*"), (all) => all[0]?.record.unrecorded),
+        (unrecorded) => unrecorded === undefined
       )
       assert.strictEqual(facts.of("alert-raised").length, 1)
     })

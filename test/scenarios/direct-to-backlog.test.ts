@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
-import { makeBacklog } from "../../src/delivery/backlog/backlog.ts"
+import { Backlog } from "../../src/delivery/backlog/backlog.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, parseDelivery, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
@@ -201,7 +201,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
   scenario("is the same to the backlog when it comes there by the queue", () =>
     Effect.gen(function* () {
       const { names } = yield* Broker
-      const backlog = yield* makeBacklog(0)
+      const backlog = yield* Backlog.make(0)
       const delivery: Delivery = {
         ...{ ...hook, event: "a", eventSeq: 7, eventAt: 1, type: "paid" },
         ...{ round: firstRound, began: 1 },

@@ -115,7 +115,8 @@ const routerBy = Effect.fnUntraced(function* () {
     bytesInHand: 1_000_000,
     directBytes: 0,
     owned: { attempt: () => false, storeInBacklog: () => false },
-    stopping: () => stopping
+    stopping: () => stopping,
+    isClockTrusted: () => true
   }).pipe(Effect.scoped, Effect.provideService(Directory, directory), Effect.forkScoped)
   return {
     setCurrent: (current: boolean) => {

@@ -44,7 +44,7 @@ const quick = [200]
 /** What fails is copied into the queue of its endpoint. */
 const failsFirst = [503, 200]
 
-describe.concurrent("a store that publishers fill", () => {
+describe("a store that publishers fill", () => {
   it.live.each<readonly [string, Told]>([
     [
       "of an account with a limit",
@@ -119,7 +119,7 @@ describe.concurrent("a store that publishers fill", () => {
           yield* Effect.provide(worker(), log.layer)
           yield* eventually(
             Effect.sync(() => log.count("events are not routed until")),
-            (times) => times === 1
+            (times) => times >= 1
           )
           const { err } = yield* run("status", "--check", ...flags)
           assert.match(nth(err, 0), /; queues and backlogs take .* events are not routed until/)

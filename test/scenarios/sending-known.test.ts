@@ -83,7 +83,7 @@ describe.concurrent("a replay and another number of partitions", () => {
       yield* publishMany(1)
       const announce = Effect.provideService(Effect.ignore(change), Broker, broker)
       const publisher = new Watched(broker, (subject) =>
-        subject.includes(".sender.") ? announce : Effect.void
+        subject.includes(".enqueuer.") ? announce : Effect.void
       )
       yield* Effect.addFinalizer(() => Effect.sync(() => publisher.close()))
       const refused = yield* Effect.flip(

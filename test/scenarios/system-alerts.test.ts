@@ -155,7 +155,7 @@ describe.concurrent("an alert whose worker dies", () => {
         yield* worker({ alertEvery })
         yield* eventually(
           Effect.map(listAlerts("raised.endpoint.>"), (all) => all[0]?.record),
-          (record) => record?.untold === undefined
+          (record) => record?.unrecorded === undefined
         )
         yield* publish("b")
         yield* facts.count("dead-lettered", 2)

@@ -7,7 +7,7 @@ import { Effect, Result, Schema, SemVer } from "effect"
 import { debianPackage } from "./debian.ts"
 import { homebrewFormula } from "./homebrew.ts"
 import { releaseArchive } from "./release.ts"
-import type { Progress, Source } from "./source.ts"
+import type { ReportProgress, Source } from "./source.ts"
 import { ObtainFailed, run } from "./source.ts"
 
 /** The oldest nats-server with message schedules and per-message TTL. */
@@ -32,7 +32,7 @@ export interface NatsServerBinary {
 
 export interface FindNatsServerOptions {
   /** Receives progress lines. (Default: they go to stderr) */
-  readonly onProgress?: Progress
+  readonly onProgress?: ReportProgress
   /** (Default: process.env) */
   readonly env?: NodeJS.ProcessEnv
   /**
@@ -91,7 +91,7 @@ const attempt = <A>(what: () => Promise<A>) =>
  * Fetches from one source into the cache. The file under the final name is always complete and has
  * been run once: other processes may fetch at the same time, and the last rename wins.
  */
-const obtainFrom = (source: Source, cache: string, progress: Progress) =>
+const obtainFrom = (source: Source, cache: string, progress: ReportProgress) =>
   Effect.acquireUseRelease(
     attempt(() => mkdtemp(join(tmpdir(), "petrel-nats-server-"))),
     Effect.fnUntraced(function* (directory) {

@@ -11,7 +11,7 @@ import type { BrokerBinaryError } from "./binary.ts"
 import { findNatsServer } from "./binary.ts"
 import { makeDirectory } from "./make-directory.ts"
 import { runsWith } from "./process-table.ts"
-import type { Progress } from "./source.ts"
+import type { ReportProgress } from "./source.ts"
 
 /** The embedded broker did not start, and the message says what to do about it. */
 export class BrokerStartError extends Schema.TaggedError<BrokerStartError>()("BrokerStartError", {
@@ -38,7 +38,7 @@ export interface EmbeddedOptions {
   readonly binary?: string | undefined
   /** Time-out of the start; a large store is read first. (Default: 2 minutes) */
   readonly startTimeout?: Duration.Input | undefined
-  readonly onProgress?: Progress | undefined
+  readonly onProgress?: ReportProgress | undefined
 }
 
 export interface EmbeddedBroker {
@@ -112,7 +112,7 @@ const read = (path: string) => readFile(path, "utf8").catch(() => undefined)
 const awaitFormerBroker = Effect.fnUntraced(function* (
   dataDir: string,
   config: string,
-  progress: Progress | undefined
+  progress: ReportProgress | undefined
 ) {
   const pid = Number(yield* Effect.promise(() => read(join(dataDir, "nats-server.pid"))))
   if (!Number.isInteger(pid) || pid <= 0) return
@@ -150,7 +150,7 @@ const prepare = async (options: EmbeddedOptions, dataDir: string, config: string
   return { log, from: 0 }
 }
 
-interface Running {
+interface RunningServer {
   readonly keeper: ChildProcess
   readonly exited: Deferred.Deferred<number>
 }
@@ -170,10 +170,10 @@ const launch = (binary: string, config: string, log: string) =>
     child.once("exit", (code, signal) =>
       Deferred.doneUnsafe(exited, Effect.succeed(code ?? (signal === "SIGKILL" ? 137 : 143)))
     )
-    return Effect.succeed<Running>({ keeper: child, exited })
+    return Effect.succeed<RunningServer>({ keeper: child, exited })
   })
 
-const stop = ({ keeper, exited }: Running) =>
+const stop = ({ keeper, exited }: RunningServer) =>
   Effect.suspend(() => {
     const channel = keeper.stdio[3]
     channel?.on("error", () => {})

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
-import type { Progress, Source } from "./source.ts"
+import type { ReportProgress, Source } from "./source.ts"
 import { ObtainFailed, run } from "./source.ts"
 
 const connectTimeoutMs = 5_000
@@ -52,7 +52,11 @@ const rootCause = (error: unknown): string => {
   return error.cause === undefined ? error.message : rootCause(error.cause)
 }
 
-const download = async (url: string, progress: Progress, signal: AbortSignal): Promise<Buffer> => {
+const download = async (
+  url: string,
+  progress: ReportProgress,
+  signal: AbortSignal
+): Promise<Buffer> => {
   // Imported only when needed: the module is large, and most runs download nothing.
   const { EnvHttpProxyAgent, fetch } = await import("undici")
   const dispatcher = new EnvHttpProxyAgent({

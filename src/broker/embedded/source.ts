@@ -11,7 +11,7 @@ export class ObtainFailed extends Schema.TaggedError<ObtainFailed>()("ObtainFail
 }) {}
 
 /** Receives one line of progress, without a line feed. */
-export type Progress = (line: string) => void
+export type ReportProgress = (line: string) => void
 
 /** A source of the nats-server binary. */
 export interface Source {
@@ -22,7 +22,7 @@ export interface Source {
    */
   readonly obtain: (
     directory: string,
-    progress: Progress
+    progress: ReportProgress
   ) => Effect.Effect<string | undefined, ObtainFailed>
 }
 

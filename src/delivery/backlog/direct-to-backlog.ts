@@ -1,56 +1,58 @@
 import { Cause, Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/connection.ts"
 import type { InFlight } from "../../broker/in-flight.ts"
 import type { StoreFailure } from "../../broker/publish-once.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
-import { Directory } from "../../endpoints/directory.ts"
+import type { Place } from "../../domain/fact.ts"
+import type { Directory } from "../../endpoints/directory.ts"
 import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { BacklogCandidate } from "../../routing/partition-owner.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import type { Backlog } from "./backlog.ts"
-import type { Drains } from "./drains.ts"
+import type { BacklogIndex } from "./backlog-index.ts"
+import type { Drainer } from "./drainer.ts"
 
 export interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">
-  readonly settlement: Pick<Settlement, "relocate" | "isOpen">
-  readonly backlog: Backlog
-  readonly drains: Pick<Drains, "isBehind" | "isFull" | "storing">
+  readonly settlement: Pick<Settlement, "isOpen" | "relocate">
+  readonly backlog: Pick<Backlog, "store">
+  readonly index: BacklogIndex
+  readonly drainer: Pick<Drainer, "storing">
   readonly health: Pick<EndpointHealth, "limit" | "refuses">
-  readonly inFlightWork: InFlight<Broker | Facts>
+  readonly inFlight: InFlight<Broker | Facts>
+  readonly directory: Directory["Service"]
+  /** Name of the stream of events. */
+  readonly events: string
 }
 
 /**
- * Stores a delivery of an event in its endpoint's backlog at once, where the queue would only move
- * it there. For an endpoint that is down, this saves one store and one delivery by the broker per
+ * Stores deliveries of events in their endpoint's backlog at once, where the queue would only move
+ * them there. For an endpoint that is down, this saves one store and one delivery by the broker per
  * event.
  */
-export const makeDirectToBacklog = Effect.fnUntraced(function* (options: DirectToBacklogOptions) {
-  const { backlog, drains, health, settlement, inFlightWork } = options
-  const { directDeliveries } = options.memory
-  const { names } = yield* Broker
-  const directory = yield* Directory
+export class DirectToBacklog {
+  readonly #options: DirectToBacklogOptions
 
-  /** True where the delivery would have to wait, and may wait in the backlog. */
-  const waits = (key: string, delivery: Delivery) =>
-    (drains.isBehind(key) || health.limit(key) === 0) &&
-    !health.refuses(key) &&
-    !drains.isFull(key) &&
-    settlement.isOpen() &&
-    directory.liveNow(delivery, key) !== undefined
+  constructor(options: DirectToBacklogOptions) {
+    this.#options = options
+  }
 
-  return ({ body, delivery, ended }: BacklogCandidate): boolean => {
+  /** Begins the store. Returns false where the delivery must not go to the backlog. */
+  store({ body, delivery, ended }: BacklogCandidate): boolean {
+    const { backlog, drainer, events, inFlight, memory, settlement } = this.#options
+    const { directDeliveries } = memory
     const { endpoint, eventAt, eventSeq, tenant } = delivery
     const key = endpointKey(tenant, endpoint)
-    if (!waits(key, delivery)) return false
-    const place = { stream: names.events, seq: eventSeq, at: eventAt }
+    if (!this.#mustWait(key, delivery)) return false
+    const place: Place = { stream: events, seq: eventSeq, at: eventAt }
     const hasLeft = () => directDeliveries.isDone(key, delivery)
     const taken = directDeliveries.begin(delivery)
     let why: StoreFailure | undefined = "unknown"
-    const store = drains.storing(delivery, (after) =>
+    const store = drainer.storing(delivery, (after) =>
       backlog.store({ body, delivery, place }, untried, after, hasLeft)
     )
     const stored = settlement.relocate(store).pipe(
@@ -72,10 +74,22 @@ export const makeDirectToBacklog = Effect.fnUntraced(function* (options: DirectT
           })
       )
     )
-    inFlightWork.run(stored, () => {
+    inFlight.run(stored, () => {
       directDeliveries.leave(taken)
       ended(why)
     })
     return true
   }
-})
+
+  /** True where the delivery would have to wait, and may wait in the backlog. */
+  #mustWait(key: string, delivery: Delivery): boolean {
+    const { directory, health, index, settlement } = this.#options
+    return (
+      (index.hasBacklog(key) || health.limit(key) === 0) &&
+      !health.refuses(key) &&
+      !index.isFull(key) &&
+      settlement.isOpen &&
+      directory.liveNow(delivery, key) !== undefined
+    )
+  }
+}

@@ -2,9 +2,11 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
+import type { Place } from "../../domain/fact.ts"
+import { timers } from "../../time/timers.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 import type { PendingAppend } from "../recovery/completed-deliveries.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import type { Addressee } from "./backlog.ts"
 import type { Beginning } from "./drain-window.ts"
 import { DrainWindow } from "./drain-window.ts"
@@ -13,7 +15,43 @@ import { DrainWindow } from "./drain-window.ts"
  * Delivery count assumed for a message that may have crashed a former owner: no consumer counts
  * deliveries here.
  */
-const isSuspect = 100
+const suspectCount = 100
+
+/** A message that was read from a backlog. */
+export class BacklogMessage implements AckHandle {
+  readonly place: Place
+  readonly delivery: Delivery
+  readonly body: Uint8Array
+  readonly deliveryCount: number
+  readonly #drain: Drain
+  #isGivenBack = false
+
+  constructor(
+    drain: Drain,
+    stream: string,
+    { data, seq, time }: StoredMsg,
+    delivery: Delivery,
+    deliveryCount: number
+  ) {
+    this.#drain = drain
+    this.place = { stream, seq, at: time.getTime() }
+    this.delivery = delivery
+    this.body = data
+    this.deliveryCount = deliveryCount
+  }
+
+  ack(erase: Effect.Effect<void>): Effect.Effect<void> {
+    this.#drain.finish(this.place.seq, erase)
+    return Effect.void
+  }
+
+  nak(delayMs: number): void {
+    if (this.#isGivenBack) return
+    this.#isGivenBack = true
+    const giveBack = () => this.#drain.forget(this.place.seq, this.delivery)
+    timers.after(Math.max(1, delayMs), giveBack).unref()
+  }
+}
 
 /** Progress of a search for passed deadlines. */
 export interface ScanCursor {
@@ -74,24 +112,11 @@ export class Drain {
    * Returns the handle of a message that was read: the delivery is finished, or given back after a
    * delay.
    */
-  hold({ data, seq, time }: StoredMsg, delivery: Delivery): AckHandle {
-    const place = { stream: this.#memory.stream, seq, at: time.getTime() }
+  hold(message: StoredMsg, delivery: Delivery): BacklogMessage {
+    const { seq } = message
     this.#marks.set(seq, this.#memory.settled.open())
-    let given = false
-    return {
-      place,
-      delivery,
-      body: data,
-      deliveryCount: this.poisonCandidates-- > 0 ? isSuspect : 1,
-      ack: (erase) => {
-        this.finish(seq, erase)
-        return Effect.void
-      },
-      nak: (delayMs) => {
-        if (!given) setTimeout(() => this.forget(seq, delivery), Math.max(1, delayMs)).unref()
-        given = true
-      }
-    }
+    const deliveryCount = this.poisonCandidates-- > 0 ? suspectCount : 1
+    return new BacklogMessage(this, this.#memory.stream, message, delivery, deliveryCount)
   }
 
   /**
@@ -103,6 +128,12 @@ export class Drain {
     this.window.finish(seq)
     this.#erasures.set(seq, erase)
     this.#wake()
+  }
+
+  /** Notes that a message was stored at the end. */
+  stored(seq: number, { deadline }: Delivery): void {
+    this.last = Math.max(this.last, seq)
+    this.nextStored = Math.min(this.nextStored, deadline)
   }
 
   /** Keeps a message that this version cannot read. Returns true where it is new. */

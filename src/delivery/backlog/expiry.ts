@@ -2,8 +2,8 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import type { Clock } from "effect"
 import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import type { Backlog } from "./backlog.ts"
 import type { Drain } from "./drain.ts"
 import { deliveryIn } from "./drain.ts"
@@ -15,6 +15,8 @@ export interface ExpiryOptions {
   readonly backlog: Pick<Backlog, "read" | "remove">
   readonly memory: Pick<StreamMemory, "settled">
   readonly clock: Clock.Clock
+  /** False while the clock may be wrong: nothing is ended then. */
+  readonly isClockTrusted: () => boolean
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (held: AckHandle) => Effect.Effect<void>
   /** Keeps an unreadable message, whose deadline is therefore unknown. */
@@ -50,6 +52,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
   const { backlog, batch, clock, memory, rest } = options
 
   const isDue = (drain: Drain): boolean => {
+    if (!options.isClockTrusted()) return false
     const next = drain.look === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
     return clock.currentTimeMillisUnsafe() >= Math.max(rest.until, next)
   }
@@ -64,7 +67,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
     const held = drain.hold(message, delivery)
     let gone: Effect.Effect<void> | undefined
     yield* options.expire({
-      ...held,
+      ...{ place: held.place, delivery, body: held.body, deliveryCount: held.deliveryCount },
       ack: (erase) =>
         Effect.sync(() => {
           gone = erase

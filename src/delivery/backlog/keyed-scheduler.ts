@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { timers } from "../../time/timers.ts"
 
 /** When a key has work again: at once, after a pause (ms), or never. */
 export type NextTurn = "at once" | "never" | number
@@ -55,7 +56,7 @@ export class KeyedScheduler {
    * ms.
    */
   tick(hasWork: (key: string) => boolean, pause: number): void {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     for (const [key, at] of this.#later) {
       if (at > now) continue
       if (hasWork(key)) this.wake(key)
@@ -79,6 +80,6 @@ export class KeyedScheduler {
   #after(key: string, next: NextTurn): void {
     this.#busy.delete(key)
     if (this.#woken.delete(key) || next === "at once") this.#ready.add(key)
-    else if (next !== "never") this.#later.set(key, performance.now() + next)
+    else if (next !== "never") this.#later.set(key, timers.monotonicMs() + next)
   }
 }

@@ -4,7 +4,7 @@ import type { Progress } from "../../domain/delivery.ts"
 import { deliveryId } from "../../domain/delivery.ts"
 import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
 import type { AttemptResult } from "../../domain/outcome.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 
 /** An attempt and its result. */
 interface Made {
@@ -20,7 +20,7 @@ interface Made {
  * @param plan the plan of its event, where no other fact holds it.
  */
 export const deliveryFact = (
-  { delivery, place }: Pick<AckHandle, "delivery" | "place">,
+  { delivery, place }: Pick<PlacedDelivery, "delivery" | "place">,
   kind: FactKind,
   at: number,
   worker: string,
@@ -55,7 +55,7 @@ export const deliveryFact = (
 
 /** Makes the fact of a successful attempt. */
 export const deliveredFact = (
-  held: Pick<AckHandle, "delivery" | "place">,
+  held: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
   { at, result }: AttemptOutcome,
   worker: string,

@@ -2,11 +2,11 @@ import { Effect } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { disableEndpoint } from "../../endpoints/endpoint-state.ts"
 import type { NextStep } from "../../policy/next-step.ts"
 import { nextStep } from "../../policy/next-step.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import { deliveryFact } from "./delivery-fact.ts"
 
 /** What follows from a failed attempt. */
@@ -20,7 +20,7 @@ export interface FailedAttempt {
 
 /** Decides what happens to a delivery after a failed attempt. */
 export const judgeFailure = Effect.fnUntraced(function* (
-  held: Pick<AckHandle, "delivery" | "place">,
+  held: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
   { at, result, verdict }: AttemptOutcome,
   endpoint: LiveEndpoint,
@@ -59,7 +59,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
 
 /** Disables an endpoint whose receiver answered 410 Gone. */
 export const disableWhereGone = (
-  { delivery }: Pick<AckHandle, "delivery">,
+  { delivery }: Pick<PlacedDelivery, "delivery">,
   endpoint: LiveEndpoint,
   sent: AttemptOutcome,
   worker: string

@@ -1,28 +1,28 @@
-import { Clock, Effect, LogLevel } from "effect"
+import type { Context } from "effect"
+import { Clock, Effect } from "effect"
 import type { Broker, BrokerError } from "../../broker/connection.ts"
+import type { FailpointName } from "../../broker/failpoint.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
-import type { InFlightWork } from "../../broker/in-flight.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
-import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryId, firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import type { Decision, RetryRecord } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
-import { waitBy } from "../../policy/wait.ts"
-import type { WaitingDelivery } from "../recovery/partition-memory.ts"
-import { findMoved, isEndFact, isTold } from "../recovery/search.ts"
-import { type MovesOptions, makeMoves } from "../retry/moves.ts"
-import type { Decision, RetryRecord } from "../retry/retry-record.ts"
-import { eraseRecord, isOf, writeRecord } from "../retry/retry-record.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
-import { deliveredFact, deliveryFact, logFact } from "./delivery-fact.ts"
-import { judgeFailure } from "./failed-attempt.ts"
-import { makeSuccesses } from "./successes.ts"
+import { decisionAfter, endingOf, waitUntil } from "../../policy/decide.ts"
+import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
+import { findMoved, isEndFact, isTold } from "../retry/applied-steps.ts"
+import type { MovesOptions } from "../retry/moves.ts"
+import { makeMoves } from "../retry/moves.ts"
+import type { AckHandle } from "./ack-handle.ts"
+import type { Decided } from "./decisions.ts"
+import { Decisions } from "./decisions.ts"
+import { deliveryFact, logFact } from "./delivery-fact.ts"
+import type { FailedAttempt } from "./failed-attempt.ts"
 
 /** Redelivery delay after the broker refused to store a message, ms. */
 const refusedRetryMs = 30_000
@@ -30,18 +30,17 @@ const refusedRetryMs = 30_000
  * How long a delivery waits for space in DEAD unless it is woken earlier: at least `least` ms,
  * spread over `spread` ms more.
  */
-const roomRetryMs = { least: 300_000, spread: 60_000 }
+const spaceRetryMs = { least: 300_000, spread: 60_000 }
 /** Redelivery delay after the broker did not answer, ms. */
 const silentRetryMs = 1_000
 
-type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
+type Applying = Effect.Effect<void, PublishError | BrokerError, Broker>
 
 export interface SettlementOptions extends MovesOptions {
+  readonly memory: StreamMemory
   readonly worker: string
-  /**
-   * Whether a delivery waits for space in DEAD as a broker schedule, not by NAK. (Default: true)
-   */
-  readonly schedulesEnds?: boolean
+  /** False where nobody is left who would wake what waits for space in DEAD. (Default: true) */
+  readonly mayAwaitSpace?: boolean
   /** Stops a former owner: only the current owner decides. */
   readonly fence: OwnerFence
   /** Makes an id for each request that is sent. */
@@ -58,336 +57,295 @@ export interface SettlementOptions extends MovesOptions {
   readonly maxWaiting?: number | undefined
 }
 
-/**
- * Settles the outcome of an attempt: the fact first, then the release.
- *
- * A success appends the fact `delivered` (a former owner appends `delivered-late`), then
- * acknowledges. For anything else, one decision is made and stored as a `RetryRecord` before it is
- * applied: the attempt's fact, then the NAK; or the schedule, then the acknowledgement; or the dead
- * letter, its fact, then the acknowledgement. Each step may be repeated after a crash.
- */
-export const makeSettlement = Effect.fnUntraced(function* (options: SettlementOptions) {
-  const { memory, records, worker } = options
-  const { asOwner } = options.fence
-  const context = yield* Effect.context<Broker>()
-  const facts = yield* Facts
-  const reached = yield* Failpoint
-  const logsDeliveries = yield* LogLevel.isEnabled("Debug")
-  const moves = yield* makeMoves(options)
-  const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
-    const stored = yield* facts.append(fact, id)
-    memory.settled.stored(stored.seq)
-    return stored
-  })
-
-  /**
-   * Keeps the history watermark below the facts of `work` until `work` has released its message.
-   */
-  const unsettled = <A, E, R>(work: Effect.Effect<A, E, R>) =>
-    Effect.suspend(() => {
-      const mark = memory.settled.open()
-      return Effect.ensuring(
-        work,
-        Effect.sync(() => memory.settled.close(mark))
-      )
-    })
-
-  /** Releases a message whose delivery has ended or is stored elsewhere. */
-  const finish = (held: AckHandle): Effect.Effect<void> => {
-    const { seq, stream } = held.place
-    memory.settled.add(seq, held.delivery)
-    memory.poisonGuard.forget(seq)
-    const known = memory.waiting.delete(seq)
-    const recorded = memory.recorded.delete(seq)
-    const erase = known || recorded
-    return held.ack(
-      erase ? Effect.provideContext(eraseRecord(stream, seq, held.delivery), context) : Effect.void
-    )
-  }
-
-  const conclude = (held: AckHandle): Effect.Effect<void> => {
-    const { delivery } = held
-    if (delivery.round === firstRound)
-      memory.directDeliveries.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
-    return finish(held)
-  }
-
-  const release = (held: AckHandle, fact: Fact, seq: number) => {
-    memory.settled.stored(seq)
-    reached("outcome-stored")
-    const rest = conclude(held)
-    return logsDeliveries ? Effect.andThen(rest, logFact(fact)) : rest
-  }
-
-  const successes = yield* makeSuccesses(options.fence, memory.settled)
-
-  const succeeded = (held: AckHandle, progress: Progress, sent: AttemptOutcome) =>
-    unsettled(
-      Effect.flatMap(
-        successes.append(deliveredFact(held, progress, sent, worker), options.nextId()),
-        ({ fact, seq }) => release(held, fact, seq)
-      )
-    )
-
-  /** Does the same on the fast path, without a fiber. Nearly all deliveries take it. */
-  const succeedPlainly = (
-    held: AckHandle,
-    progress: Progress,
-    sent: AttemptOutcome,
-    work: InFlightWork<Broker>
-  ) =>
-    successes.appendPlainly(work, {
-      fact: deliveredFact(held, progress, sent, worker),
-      id: options.nextId(),
-      stored: (fact, seq) => release(held, fact, seq)
-    })
-
-  /** Chooses how a delivery waits for its next attempt. */
-  const waitUntil = (at: number): Decision => {
-    const wait = waitBy(memory.waiting.size + memory.recorded.size, options.maxWaiting)
-    return { _tag: wait === "nak" ? "Nak" : "Schedule", at }
-  }
-
-  /** Stores a decision, so that it outlives this worker. */
-  const remember = Effect.fnUntraced(function* (held: AckHandle, decided: Decided) {
-    yield* asOwner
-    const { endpoint, eventAt, eventSeq, round, tenant } = held.delivery
-    const of = { eventSeq, eventAt, tenant, endpoint, round }
-    const record: RetryRecord = { v: 1, ...of, ...decided }
-    const { seq, stream } = held.place
-    yield* records.untilStored(
-      Effect.provideContext(writeRecord(stream, seq, record, held.delivery.deadline), context)
-    )
-    const waiting: WaitingDelivery = { record, isOutcomeRecorded: false }
-    memory.waiting.set(seq, waiting)
-    return waiting
-  })
-
-  const decide = Effect.fnUntraced(function* (held: AckHandle, decided: Decided) {
-    const waiting = yield* remember(held, decided)
-    reached("decided")
-    yield* apply(held, waiting, false)
-  }, unsettled)
-
-  /** Appends the fact of the attempt that led to a decision, unless the history holds it. */
-  const tell = Effect.fnUntraced(function* (
-    held: AckHandle,
-    { record, isOutcomeRecorded }: WaitingDelivery,
-    begun: boolean
-  ) {
-    const { outcome } = record
-    if (outcome !== undefined && !isOutcomeRecorded && !(begun && (yield* isTold(held, record)))) {
-      yield* append(outcome.fact, outcome.id)
-      reached("outcome-stored")
-      yield* logFact(outcome.fact)
-    }
-    if (memory.waiting.has(held.place.seq))
-      memory.waiting.set(held.place.seq, forgetOutcome(record))
-  })
-
-  /**
-   * Applies a decision. `begun` is true where it may have been applied in part before; the finished
-   * steps are then searched for.
-   */
-  const apply = Effect.fnUntraced(function* (
-    held: AckHandle,
-    waiting: WaitingDelivery,
-    begun: boolean
-  ) {
-    const { decision } = waiting.record
-    yield* asOwner
-    yield* tell(held, waiting, begun)
-    switch (decision._tag) {
-      case "Nak": {
-        const now = yield* Clock.currentTimeMillis
-        held.nak(decision.at - now)
-        return
-      }
-      case "Schedule":
-        return yield* schedule(held, waiting.record, decision.at, begun)
-      case "Dead":
-        return yield* deadLetter(held, waiting.record, decision.reason, begun)
-      case "Trying":
-        return
-    }
-  })
-
-  const schedule = Effect.fnUntraced(function* (
-    held: AckHandle,
-    record: RetryRecord,
-    at: number,
-    begun: boolean
-  ) {
-    yield* moves.toSchedule(held, record, at, begun)
-    reached("moved")
-    yield* finish(held)
-  })
-
-  const deadLetter = Effect.fnUntraced(function* (
-    held: AckHandle,
-    record: RetryRecord,
-    reason: DeadReason,
-    begun: boolean
-  ) {
-    const stored = yield* Effect.result(moves.toDead(held, record, reason, begun))
-    if (stored._tag === "Failure") {
-      const isWaiting = options.schedulesEnds !== false && isRefusal(stored.failure)
-      return yield* isWaiting ? awaitRoom(held, record, reason) : stored.failure
-    }
-    const dead = stored.success
-    reached("dead-stored")
-    const { lastError, lastErrorClass, lastStatus, attempts } = record.progress
-    const fact: Fact = {
-      ...deliveryFact(held, "dead-lettered", yield* Clock.currentTimeMillis, worker),
-      reason,
-      dead,
-      attempt: attempts,
-      status: lastStatus,
-      error:
-        lastErrorClass === undefined
-          ? undefined
-          : { class: lastErrorClass, message: lastError ?? "" }
-    }
-    const { duplicate, seq } = yield* append(fact, `${placeName(held.place)}.end`)
-    if (duplicate && !(yield* isEndFact(seq, held.delivery))) yield* append(fact, options.nextId())
-    reached("end-stored")
-    options.onDeadLettered?.(held.delivery, record.progress, fact.at)
-    yield* conclude(held)
-    yield* logFact(fact)
-  })
-
-  /**
-   * Lets an ended delivery wait for space in DEAD as a broker schedule. A NAK would take one of its
-   * consumer's pending acknowledgements, and redeliver the message for nothing.
-   */
-  const awaitRoom = Effect.fnUntraced(function* (
-    held: AckHandle,
-    { progress }: RetryRecord,
-    reason: DeadReason
-  ) {
-    const now = yield* Clock.currentTimeMillis
-    const at = now + roomRetryMs.least + (held.place.seq % 60) * (roomRetryMs.spread / 60)
-    const decision = { _tag: "Schedule", at } as const
-    const waiting = yield* remember(held, {
-      decision,
-      decidedAt: now,
-      progress: { ...progress, ends: reason }
-    })
-    yield* schedule(held, waiting.record, at, false)
-  })
-
-  /** Stores a delivery elsewhere, as the partition's owner. `store` may be repeated. */
-  const relocate = (store: Effect.Effect<PubAck, PublishError>) =>
-    Effect.map(records.within(options.layout.moveDedupe / 2, Effect.andThen(asOwner, store)), () =>
-      reached("moved")
-    )
-
-  /**
-   * Redelivers a message whose decision could not be applied, for instance because DEAD is full.
-   * The decision stays, and is applied then.
-   */
-  const patiently =
-    (held: AckHandle) =>
-    <R>(work: Effect.Effect<void, PublishError | BrokerError, R>): Effect.Effect<void, never, R> =>
-      Effect.catch(work, (error) =>
-        Effect.andThen(
-          Effect.logDebug("a decision could not be carried out yet", {
-            delivery: deliveryId(held.delivery),
-            why: error.message
-          }),
-          Effect.sync(() => held.nak(isRefusal(error) ? refusedRetryMs : silentRetryMs))
-        )
-      )
-
-  const failed = Effect.fnUntraced(function* (
-    held: AckHandle,
-    before: Progress,
-    sent: AttemptOutcome,
-    endpoint: LiveEndpoint
-  ) {
-    const { fact, progress, step } = yield* judgeFailure(held, before, sent, endpoint, worker)
-    const decision = step._tag === "Dead" ? step : waitUntil(step.at)
-    const wait = waitOf(decision)
-    yield* decide(held, {
-      decision,
-      decidedAt: sent.at,
-      outcome: {
-        fact: { ...fact, ...(wait === undefined ? {} : { wait }) },
-        id: options.nextId()
-      },
-      progress
-    }).pipe(patiently(held), Effect.provideContext(context))
-  })
-
-  const end = Effect.fnUntraced(function* (
-    held: AckHandle,
-    progress: Progress,
-    reason: DeadReason
-  ) {
-    const known = memory.waiting.get(held.place.seq)
-    const waiting = known !== undefined && isOf(known.record, held.delivery) ? known : undefined
-    const decision = waiting?.record.decision
-    if (waiting !== undefined) {
-      if (decision?._tag === "Dead") return yield* apply(held, waiting, true)
-      yield* tell(held, waiting, true)
-      if (decision?._tag === "Schedule" && (yield* findMoved(held, memory.index, waiting.record)))
-        return yield* finish(held)
-    }
-    const decidedAt = yield* Clock.currentTimeMillis
-    yield* decide(held, { decision: { _tag: "Dead", reason }, decidedAt, progress })
-  })
-
-  return {
-    succeeded,
-    succeedPlainly,
-    failed,
-    /** Releases a message again whose delivery has ended or is stored elsewhere. */
-    finish,
-    /** Stores that a suspect delivery is about to be attempted, and how often that happened. */
-    mark: (held: AckHandle, progress: Progress, times: number) =>
-      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
-        remember(held, { decision: { _tag: "Trying", times }, decidedAt, progress })
-      ),
-    /**
-     * Lets a delivery wait for its next attempt, where the last attempt's fact was stored before
-     * the delivery was queued.
-     */
-    postpone: (held: AckHandle, progress: Progress, at: number) =>
-      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
-        decide(held, { decision: waitUntil(at), decidedAt, progress })
-      ).pipe(patiently(held), Effect.provideContext(context)),
-    /** Ends a delivery without an attempt. A decision that was begun earlier stands. */
-    end: (held: AckHandle, progress: Progress, reason: DeadReason) =>
-      end(held, progress, reason).pipe(unsettled, patiently(held), Effect.provideContext(context)),
-    /** Continues with a stored decision. */
-    resume: (held: AckHandle, waiting: WaitingDelivery) =>
-      unsettled(apply(held, waiting, true)).pipe(patiently(held), Effect.provideContext(context)),
-    relocate,
-    /** Stores a delivery elsewhere, then releases it here. `store` may be repeated. */
-    moved: (held: AckHandle, store: Effect.Effect<PubAck, PublishError>) =>
-      Effect.andThen(
-        relocate(store),
-        Effect.suspend(() => finish(held))
-      ).pipe(unsettled, patiently(held)),
-    /** Succeeds while this worker owns the partition. */
-    asOwner,
-    fence: options.fence,
-    successes,
-    isOpen: () => facts.isOpen() && records.isOpen(),
-    ready: Effect.andThen(facts.ready, records.ready)
-  }
-})
-
-export type Settlement = Effect.Success<ReturnType<typeof makeSettlement>>
-
 const isRefusal = (error: PublishError | BrokerError): boolean =>
   error._tag === "PublishError" && error.reason === "rejected"
 
 const waitOf = ({ _tag }: Decision): Fact["wait"] =>
   _tag === "Nak" ? "nak" : _tag === "Schedule" ? "schedule" : undefined
 
-/** Drops the outcome's fact from memory: it is in the history, and may be large. */
-const forgetOutcome = (record: RetryRecord): WaitingDelivery => {
-  const { outcome: _, ...rest } = record
-  return { record: rest, isOutcomeRecorded: true }
+/**
+ * Settles the messages of one stream: records decisions, then applies them.
+ *
+ * For anything but a success, one decision is made and stored as a `RetryRecord` before it is
+ * applied: the attempt's fact, then the NAK; or the schedule, then the acknowledgement; or the dead
+ * letter, its fact, then the acknowledgement. Each step may be repeated after a crash.
+ */
+export class Settlement {
+  readonly decisions: Decisions
+  readonly #options: SettlementOptions
+  readonly #memory: StreamMemory
+  readonly #facts: Facts["Service"]
+  readonly #moves: Effect.Success<ReturnType<typeof makeMoves>>
+  readonly #reached: (step: FailpointName) => void
+  /** For effects that run without their caller's services. */
+  readonly #services: Context.Context<Broker>
+
+  static readonly make = Effect.fnUntraced(function* (options: SettlementOptions) {
+    return new Settlement(
+      options,
+      yield* Facts,
+      yield* makeMoves(options),
+      yield* Failpoint,
+      yield* Effect.context<Broker>()
+    )
+  })
+
+  private constructor(
+    options: SettlementOptions,
+    facts: Facts["Service"],
+    moves: Effect.Success<ReturnType<typeof makeMoves>>,
+    reached: (step: FailpointName) => void,
+    services: Context.Context<Broker>
+  ) {
+    this.#options = options
+    this.#memory = options.memory
+    this.#facts = facts
+    this.#moves = moves
+    this.#reached = reached
+    this.#services = services
+    this.decisions = new Decisions(options.memory, options.records, services)
+  }
+
+  /** True while the broker stores facts and retry records. */
+  get isOpen(): boolean {
+    return this.#facts.isOpen() && this.#options.records.isOpen()
+  }
+
+  /** Waits until it does. */
+  get ready(): Effect.Effect<void> {
+    return Effect.andThen(this.#facts.ready, this.#options.records.ready)
+  }
+
+  /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
+  release(handle: AckHandle): Effect.Effect<void> {
+    const { poisonGuard, settled } = this.#memory
+    const { seq } = handle.place
+    settled.add(seq, handle.delivery)
+    poisonGuard.forget(seq)
+    return handle.ack(this.decisions.forget(handle))
+  }
+
+  /** Releases a message whose delivery has ended. */
+  conclude(handle: AckHandle): Effect.Effect<void> {
+    const { delivery } = handle
+    if (delivery.round === firstRound)
+      this.#memory.directDeliveries.add(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+    return this.release(handle)
+  }
+
+  /** Records a failed attempt, and lets the delivery wait or ends it, as its next step says. */
+  readonly failed = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, { fact, progress, step }: FailedAttempt) {
+      const decision = decisionAfter(step, this.decisions.count, this.#options.maxWaiting)
+      const wait = waitOf(decision)
+      const outcome = {
+        fact: { ...fact, ...(wait === undefined ? {} : { wait }) },
+        id: this.#options.nextId()
+      }
+      const decided = { decision, decidedAt: fact.at, outcome, progress }
+      yield* this.#patiently(handle, this.#decide(handle, decided))
+    }
+  )
+
+  /**
+   * Lets a delivery wait until `at` (ms since the epoch), where the last attempt's fact was stored
+   * before the delivery was queued.
+   */
+  postpone(handle: AckHandle, progress: Progress, at: number): Effect.Effect<void> {
+    const decision = waitUntil(at, this.decisions.count, this.#options.maxWaiting)
+    return this.#patiently(
+      handle,
+      Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
+        this.#decide(handle, { decision, decidedAt, progress })
+      )
+    )
+  }
+
+  /** Stores that a suspect delivery is about to be attempted for the `times`-th marked time. */
+  mark(handle: AckHandle, progress: Progress, times: number) {
+    return Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
+      this.#store(handle, { decision: { _tag: "Trying", times }, decidedAt, progress })
+    )
+  }
+
+  /** Continues with a stored decision, of which some steps may have been done. */
+  resume(handle: AckHandle, waiting: WaitingDelivery): Effect.Effect<void> {
+    return this.#patiently(handle, this.#apply(handle, waiting, true))
+  }
+
+  /** Ends a delivery without an attempt. A decision that was begun earlier stands. */
+  end(handle: AckHandle, progress: Progress, reason: DeadReason): Effect.Effect<void> {
+    return this.#patiently(handle, this.#end(handle, progress, reason))
+  }
+
+  /** Stores a delivery elsewhere, as the partition's owner. `store` may be repeated. */
+  relocate(store: Effect.Effect<PubAck, PublishError>): Effect.Effect<void, PublishError> {
+    const { fence, layout, records } = this.#options
+    const owned = Effect.andThen(fence.asOwner, store)
+    return Effect.map(records.unlessRefused(layout.moveDedupe / 2, owned), () =>
+      this.#reached("moved")
+    )
+  }
+
+  /** Stores a delivery elsewhere, then releases it here. `store` may be repeated. */
+  moved(handle: AckHandle, store: Effect.Effect<PubAck, PublishError>): Effect.Effect<void> {
+    const released = Effect.suspend(() => this.release(handle))
+    return this.#patiently(handle, Effect.andThen(this.relocate(store), released))
+  }
+
+  /**
+   * Runs `work`, and keeps the history watermark below its facts until it has released its message.
+   * Where a decision could not be applied, for instance because DEAD is full, the message is
+   * redelivered: the decision stays, and is applied then.
+   */
+  #patiently(handle: AckHandle, work: Applying): Effect.Effect<void> {
+    const { settled } = this.#memory
+    const isApplied = Effect.suspend(() => {
+      const mark = settled.open()
+      return Effect.ensuring(
+        work,
+        Effect.sync(() => settled.close(mark))
+      )
+    })
+    const redeliver = Effect.fnUntraced(function* (error: PublishError | BrokerError) {
+      yield* Effect.logDebug("a decision could not be carried out yet", {
+        delivery: deliveryId(handle.delivery),
+        why: error.message
+      })
+      handle.nak(isRefusal(error) ? refusedRetryMs : silentRetryMs)
+    })
+    return Effect.provideContext(Effect.catch(isApplied, redeliver), this.#services)
+  }
+
+  #append(fact: Fact, id: string): Effect.Effect<PubAck> {
+    return Effect.tap(this.#facts.append(fact, id), ({ seq }) =>
+      Effect.sync(() => this.#memory.settled.stored(seq))
+    )
+  }
+
+  #store(handle: AckHandle, decided: Decided) {
+    return Effect.andThen(this.#options.fence.asOwner, this.decisions.store(handle, decided))
+  }
+
+  readonly #decide = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, decided: Decided) {
+      const waiting = yield* this.#store(handle, decided)
+      this.#reached("decided")
+      yield* this.#apply(handle, waiting, false)
+    }
+  )
+
+  /**
+   * Applies a decision. `begun` is true where it may have been applied in part before; the finished
+   * steps are then searched for.
+   */
+  readonly #apply = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, waiting: WaitingDelivery, begun: boolean) {
+      const { record } = waiting
+      const { decision } = record
+      yield* this.#options.fence.asOwner
+      yield* this.#recordOutcome(handle, waiting, begun)
+      switch (decision._tag) {
+        case "Nak":
+          return handle.nak(decision.at - (yield* Clock.currentTimeMillis))
+        case "Schedule":
+          return yield* this.#schedule(handle, record, decision.at, begun)
+        case "Dead":
+          return yield* this.#deadLetter(handle, record, decision.reason, begun)
+        case "Trying":
+          return
+      }
+    }
+  )
+
+  /** Appends the fact of the attempt that led to a decision, unless the history holds it. */
+  readonly #recordOutcome = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, { isOutcomeRecorded, record }: WaitingDelivery, begun: boolean) {
+      const { outcome } = record
+      const isMissing =
+        outcome !== undefined && !isOutcomeRecorded && !(begun && (yield* isTold(handle, record)))
+      if (isMissing) {
+        yield* this.#append(outcome.fact, outcome.id)
+        this.#reached("outcome-stored")
+        yield* logFact(outcome.fact)
+      }
+      this.decisions.outcomeRecorded(handle.place.seq, record)
+    }
+  )
+
+  readonly #schedule = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, record: RetryRecord, at: number, begun: boolean) {
+      yield* this.#moves.toSchedule(handle, record, at, begun)
+      this.#reached("moved")
+      yield* this.release(handle)
+    }
+  )
+
+  readonly #deadLetter = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, record: RetryRecord, reason: DeadReason, begun: boolean) {
+      const stored = yield* Effect.result(this.#moves.toDead(handle, record, reason, begun))
+      if (stored._tag === "Failure")
+        return yield* this.#options.mayAwaitSpace !== false && isRefusal(stored.failure)
+          ? this.#awaitSpace(handle, record, reason)
+          : stored.failure
+      this.#reached("dead-stored")
+      const at = yield* Clock.currentTimeMillis
+      const { lastError = "", lastErrorClass, lastStatus, attempts } = record.progress
+      const fact: Fact = {
+        ...deliveryFact(handle, "dead-lettered", at, this.#options.worker),
+        ...{ reason, dead: stored.success, attempt: attempts, status: lastStatus },
+        error:
+          lastErrorClass === undefined ? undefined : { class: lastErrorClass, message: lastError }
+      }
+      const { duplicate, seq } = yield* this.#append(fact, `${placeName(handle.place)}.end`)
+      if (duplicate && !(yield* isEndFact(seq, handle.delivery)))
+        yield* this.#append(fact, this.#options.nextId())
+      this.#reached("end-stored")
+      this.#options.onDeadLettered?.(handle.delivery, record.progress, fact.at)
+      yield* this.conclude(handle)
+      yield* logFact(fact)
+    }
+  )
+
+  /**
+   * Lets an ended delivery wait for space in DEAD as a broker schedule. A NAK would take one of its
+   * consumer's pending acknowledgements, and redeliver the message for nothing.
+   */
+  readonly #awaitSpace = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, { progress }: RetryRecord, reason: DeadReason) {
+      const decidedAt = yield* Clock.currentTimeMillis
+      const spread = (handle.place.seq % 60) * (spaceRetryMs.spread / 60)
+      const at = decidedAt + spaceRetryMs.least + spread
+      const { record } = yield* this.#store(handle, {
+        decision: { _tag: "Schedule", at },
+        decidedAt,
+        progress: { ...progress, ends: reason }
+      })
+      yield* this.#schedule(handle, record, at, false)
+    }
+  )
+
+  readonly #end = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, progress: Progress, reason: DeadReason) {
+      const waiting = this.decisions.known(handle)
+      const ending = endingOf(waiting?.record)
+      if (waiting !== undefined) {
+        if (ending === "apply") return yield* this.#apply(handle, waiting, true)
+        yield* this.#recordOutcome(handle, waiting, true)
+        const mayBeMoved = ending === "unless-moved"
+        if (mayBeMoved && (yield* findMoved(handle, this.#memory.index, waiting.record)))
+          return yield* this.release(handle)
+      }
+      const decidedAt = yield* Clock.currentTimeMillis
+      yield* this.#decide(handle, { decision: { _tag: "Dead", reason }, decidedAt, progress })
+    }
+  )
 }

@@ -1,6 +1,8 @@
 import type { Agent, Dispatcher } from "undici"
 import type { AttemptResult, Response } from "../../domain/outcome.ts"
 import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
+import type { Timer } from "../../time/timers.ts"
+import { timers } from "../../time/timers.ts"
 import { dispatchFor, freshConnectMs } from "./connector.ts"
 import { type Failure, failure, failureOf } from "./failure.ts"
 
@@ -154,8 +156,8 @@ class Attempt implements Running {
   readonly #agent: Agent
   readonly #request: AttemptRequest
   readonly #done: (result: AttemptResult) => void
-  readonly #startedAt = performance.now()
-  readonly #timer: NodeJS.Timeout
+  readonly #startedAt = timers.monotonicMs()
+  readonly #timer: Timer
   #exchange: Exchange
   #over = false
   #ownHeaders = true
@@ -167,7 +169,7 @@ class Attempt implements Running {
     this.#agent = agent
     this.#request = request
     this.#done = done
-    this.#timer = setTimeout(onTimeout, Math.min(request.timeoutMs, maxTimerMs), this)
+    this.#timer = timers.after(Math.min(request.timeoutMs, maxTimerMs), onTimeout, this)
     this.#exchange = this.#send(request.target)
   }
 
@@ -176,7 +178,7 @@ class Attempt implements Running {
   }
 
   firstByte(): void {
-    this.#firstByteMs = performance.now() - this.#startedAt
+    this.#firstByteMs = timers.monotonicMs() - this.#startedAt
   }
 
   answered(exchange: Exchange): void {
@@ -202,7 +204,7 @@ class Attempt implements Running {
   interrupt(): void {
     if (this.#over) return
     this.#over = true
-    clearTimeout(this.#timer)
+    timers.cancel(this.#timer)
     this.#exchange.abort()
   }
 
@@ -249,14 +251,14 @@ class Attempt implements Running {
   #settle(exchange: Exchange, error?: Failure): void {
     if (this.#over) return
     this.#over = true
-    clearTimeout(this.#timer)
+    timers.cancel(this.#timer)
     const hasAnswer = exchange.status !== 0
     const result: AttemptResult = {
       status: hasAnswer ? exchange.status : undefined,
       error,
       response: hasAnswer ? exchange.response : undefined,
       retryAfter: headerOf(exchange.headers, "retry-after"),
-      durationMs: tenths(performance.now() - this.#startedAt),
+      durationMs: tenths(timers.monotonicMs() - this.#startedAt),
       connectMs: tenthsOf(this.#connectMs),
       firstByteMs: tenthsOf(this.#firstByteMs)
     }
@@ -281,7 +283,7 @@ const runParsed = (): void => {
  * use, and open another. One immediate serves all answers of a turn.
  */
 const afterParsing = (step: () => void): void => {
-  if (parsed.push(step) === 1) queueMicrotask(() => setImmediate(runParsed))
+  if (parsed.push(step) === 1) queueMicrotask(() => timers.immediate(runParsed))
 }
 
 /** An attempt in flight. */

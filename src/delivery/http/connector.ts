@@ -4,6 +4,7 @@ import type { SecureContext } from "node:tls"
 import { Effect } from "effect"
 import { Agent, buildConnector, type Dispatcher } from "undici"
 import type { Refusal } from "../../policy/address.ts"
+import { timers } from "../../time/timers.ts"
 import { Names, NameUnresolved, type Resolve } from "./dns.ts"
 
 /**
@@ -127,7 +128,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
     ...(secureContext === undefined ? {} : { secureContext })
   })
   return (target, callback) => {
-    const startedAt = performance.now()
+    const startedAt = timers.monotonicMs()
     const { hostname: host } = target
     const port = Number(target.port) || (target.protocol === "https:" ? 443 : 80)
     const asked = { tenant: dispatchingFor, host, port }
@@ -151,7 +152,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
         socket.destroy()
         return callback(reached, null)
       }
-      freshMs = performance.now() - startedAt
+      freshMs = timers.monotonicMs() - startedAt
       try {
         callback(null, socket)
       } finally {

@@ -1,6 +1,6 @@
 import type { LookupAddress } from "node:dns"
 import { Resolver } from "node:dns/promises"
-import { setTimeout as pause } from "node:timers/promises"
+import { timers } from "../../time/timers.ts"
 import { HostNames } from "./host-names.ts"
 import { hasGlobalV6 } from "./own-addresses.ts"
 import { SystemFile } from "./system-file.ts"
@@ -100,10 +100,10 @@ export class Names {
     const settle = (found: Found): void => {
       if (isOver) return
       isOver = true
-      clearTimeout(timer)
+      timers.cancel(timer)
       done(found)
     }
-    const timer = setTimeout(() => settle(this.#unanswered(name, tenant)), this.#timeoutMs)
+    const timer = timers.after(this.#timeoutMs, () => settle(this.#unanswered(name, tenant)))
     this.#begin({ name, tenant, settle, isOver: () => isOver })
   }
 
@@ -112,7 +112,7 @@ export class Names {
     if (listed !== undefined) return inOrder(listed)
     const answer = this.#answers.get(name)
     if (answer === undefined) return undefined
-    if (answer.until > performance.now()) return answer.found
+    if (answer.until > timers.monotonicMs()) return answer.found
     this.#answers.delete(name)
     return undefined
   }
@@ -215,15 +215,20 @@ const lookUp = async (resolver: Resolver, name: string, limitMs: number): Promis
   const both = Promise.allSettled(asked)
   // A name server that is silent about one family does not delay the other for long.
   const one = Promise.any(asked).then(
-    () => pause(otherFamilyMs, undefined, { ref: false }),
+    () => pause(otherFamilyMs),
     () => both
   )
-  await Promise.race([both, one, pause(limitMs, undefined, { ref: false })])
-  const now = performance.now()
+  await Promise.race([both, one, pause(limitMs)])
+  const now = timers.monotonicMs()
   return addresses.length > 0
     ? { found: inOrder(addresses), until: now + ttl }
     : { found: unresolved(name, codes), until: now + failureKept }
 }
+
+const pause = (ms: number) =>
+  new Promise<void>((resolve) => {
+    timers.after(ms, resolve).unref()
+  })
 
 const notThere: ReadonlySet<string> = new Set(["ENOTFOUND", "ENODATA"])
 

@@ -2,6 +2,7 @@ import { createSecureContext, getCACertificates, type SecureContext } from "node
 import { Effect } from "effect"
 import type { Agent } from "undici"
 import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
+import { timers } from "../../time/timers.ts"
 import { agent, type Refused } from "./connector.ts"
 import { Names } from "./dns.ts"
 import { ownAddresses } from "./own-addresses.ts"
@@ -29,7 +30,7 @@ const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
   const logged = new Map<string, number>()
   return ({ address, host, port, tenant }: Refused): void => {
     const key = `${tenant} ${host} ${address} ${port}`
-    const now = performance.now()
+    const now = timers.monotonicMs()
     if (now - (logged.get(key) ?? Number.NEGATIVE_INFINITY) < quietMs) return
     if (logged.size >= maxLoggedRefusals) logged.clear()
     logged.set(key, now)

@@ -1,4 +1,5 @@
 import { networkInterfaces } from "node:os"
+import { timers } from "../../time/timers.ts"
 
 /** How long the addresses are cached, ms. */
 const refreshMs = 5_000
@@ -20,7 +21,7 @@ const interfaces = () => {
 }
 
 const refresh = (): void => {
-  const now = performance.now()
+  const now = timers.monotonicMs()
   if (now - readAt < refreshMs) return
   readAt = now
   const all = interfaces()

@@ -1,19 +1,17 @@
-import { type Clock, Effect } from "effect"
-import type { Agent } from "undici"
+import type { Clock } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
+import type { Delivery } from "../../domain/delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { signatureIn } from "../../endpoints/signing.ts"
 import { classify } from "../../policy/classify.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
 import type { Running } from "./attempt.ts"
-import { startAttempt } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
+import type { HttpTransport } from "./transport.ts"
 
-/** The HTTP clients, the clock, and how much of a tenant's answers is kept. */
+/** What sends, the clock, and how much of a tenant's answers is kept. */
 export interface Sender {
-  /** Returns the HTTP client that may reach what the tenant may reach. */
-  readonly agentOf: (tenant: string) => Agent
+  readonly transport: HttpTransport
   readonly clock: Clock.Clock
   readonly answers: (tenant: string) => AnswerLevel
 }
@@ -30,8 +28,8 @@ const defaultContentType = "application/json"
  * @param number of this attempt within its round, from 1.
  */
 export const startSending = (
-  { agentOf, answers, clock }: Sender,
-  { body, delivery }: Pick<AckHandle, "body" | "delivery">,
+  { answers, clock, transport }: Sender,
+  { body, delivery }: { readonly body: Uint8Array; readonly delivery: Delivery },
   endpoint: LiveEndpoint,
   number: number,
   done: (sent: AttemptOutcome) => void
@@ -47,7 +45,7 @@ export const startSending = (
   const { target, timeout: timeoutMs, ownHeaders } = endpoint
   const { redirects, tenant } = endpoint.config
   const request = { tenant, target, headers, ownHeaders, body, timeoutMs, redirects }
-  return startAttempt(agentOf(tenant), request, (result) => {
+  return transport.start(request, (result) => {
     const { gone, verdict } = classify(result, endpoint.policy.statuses)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
     const kept = keptResult(result, answers(delivery.tenant), () =>
@@ -56,17 +54,3 @@ export const startSending = (
     done({ result: kept, verdict, gone, overloaded, at: clock.currentTimeMillisUnsafe() })
   })
 }
-
-/** Does the same as a fiber. Interrupting the fiber cancels the request. */
-export const send = (
-  sender: Sender,
-  held: AckHandle,
-  endpoint: LiveEndpoint,
-  number: number
-): Effect.Effect<AttemptOutcome> =>
-  Effect.callback((resume) => {
-    const running = startSending(sender, held, endpoint, number, (sent) =>
-      resume(Effect.succeed(sent))
-    )
-    return Effect.sync(() => running.interrupt())
-  })

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from "node:fs"
+import { timers } from "../../time/timers.ts"
 
 /** How long the content is cached, ms. */
 const refreshMs = 1_000
@@ -16,7 +17,7 @@ export class SystemFile {
 
   /** Returns the content; an empty string where the file is missing or unreadable. */
   text(): string {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     if (now - this.#lookedAt < refreshMs) return this.#text
     this.#lookedAt = now
     try {

@@ -1,4 +1,4 @@
-import type { Clock } from "effect"
+import type { Clock, Fiber } from "effect"
 import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
 import type { AlertBook } from "../../alerts/alert-book.ts"
 import { Broker } from "../../broker/connection.ts"
@@ -9,11 +9,11 @@ import type {
   PartitionActivity,
   TenantCounts
 } from "../../cluster/introspection.ts"
-import { IntrospectionQuery as QuestionSchema } from "../../cluster/introspection.ts"
+import { IntrospectionQuery as QuerySchema } from "../../cluster/introspection.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { quantile } from "../../policy/durations.ts"
 import { tallySince } from "../../policy/tally.ts"
-import type { LaneScheduler } from "../scheduling/lane.ts"
+import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { TallyBook } from "./tally-book.ts"
 
 /** Maximum endpoints in one message: some 50 KiB. */
@@ -51,60 +51,149 @@ export interface AnswerOptions {
   readonly activity: Activity
 }
 
-const decode = Schema.decodeUnknownOption(Schema.fromJsonString(QuestionSchema))
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(QuerySchema))
 
 /** Measurements are precise to a tenth of a ms. */
 const tenths = (ms: number): number => Math.round(ms * 10) / 10
 
 /** Answers queries about a partition, for as long as the scope lives. */
 export const answerQueries = Effect.fnUntraced(function* (options: AnswerOptions) {
-  const { activity, clock, partition, worker } = options
-  const { connection, names, publisher } = yield* Broker
-  const begun = clock.currentTimeMillisUnsafe()
-  const run = yield* FiberSet.makeRuntime<never>()
-  const one = yield* Semaphore.make(1)
-  let long = 0
+  const { connection, names } = yield* Broker
+  const answers = new IntrospectionAnswers(
+    options,
+    yield* Broker,
+    yield* FiberSet.makeRuntime<never>()
+  )
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      connection.subscribe(names.subjects.ask(options.partition), {
+        callback: (error, message) => {
+          if (error === null) answers.receive(message.string(), message.reply)
+        }
+      })
+    ),
+    (subscription) => Effect.sync(() => subscription.unsubscribe())
+  )
+})
 
-  const sumOf = (now: number): PartitionActivity => {
+/** Makes the answers about one partition, and sends them in chunks. */
+class IntrospectionAnswers {
+  readonly #options: AnswerOptions
+  readonly #broker: Broker["Service"]
+  readonly #run: (answer: Effect.Effect<void>) => Fiber.Fiber<void>
+  readonly #begunAt: number
+  readonly #oneLong = Semaphore.makeUnsafe(1)
+  #longCount = 0
+
+  constructor(
+    options: AnswerOptions,
+    broker: Broker["Service"],
+    run: (answer: Effect.Effect<void>) => Fiber.Fiber<void>
+  ) {
+    this.#options = options
+    this.#broker = broker
+    this.#run = run
+    this.#begunAt = options.clock.currentTimeMillisUnsafe()
+  }
+
+  /**
+   * Answers a query, unless it cannot be read or too many long answers are due.
+   *
+   * @param to subject of the answer.
+   */
+  receive(text: string, to: string | undefined): void {
+    const query = Option.getOrUndefined(decode(text))
+    if (query === undefined || to === undefined) return
+    const answer = this.#answer(query, to)
+    const isLong = query.about === "endpoints" && query.endpoint === undefined
+    if (!isLong) {
+      this.#run(answer)
+      return
+    }
+    if (this.#longCount >= maxConcurrentLongAnswers) return
+    this.#longCount++
+    this.#run(this.#oneLong.withPermit(answer)).addObserver(() => {
+      this.#longCount--
+    })
+  }
+
+  readonly #answer = Effect.fnUntraced(
+    { self: this },
+    function* (query: IntrospectionQuery, to: string) {
+      const { clock, holds } = this.#options
+      const { connection, publisher } = this.#broker
+      const now = clock.currentTimeMillisUnsafe()
+      const keys = query.about === "endpoints" ? this.#keysFor(query) : []
+      const tenants = query.about === "alerts" ? this.#tenantsFor(query, now) : []
+      const most = Math.max(keys.length, tenants.length)
+      const fitting = Math.floor(publisher.outbound.largest / endpointBytes)
+      const size = Math.max(1, Math.min(maxEndpointsPerChunk, fitting))
+      for (let part = 0; part === 0 || part * size < most; part++) {
+        if (!holds()) return
+        const [from, end] = [part * size, (part + 1) * size]
+        const chunk: IntrospectionChunk = {
+          ...this.#chunk(query, now, keys.slice(from, end), tenants.slice(from, end)),
+          ...{ part, isLast: end >= most }
+        }
+        if (!connection.isClosed()) connection.publish(to, JSON.stringify(chunk))
+        if (part % maxConcurrentAnswers === maxConcurrentAnswers - 1) yield* Effect.sleep(0)
+      }
+    }
+  )
+
+  #chunk(
+    { about }: IntrospectionQuery,
+    now: number,
+    keys: ReadonlyArray<string>,
+    tenants: ReadonlyArray<TenantCounts>
+  ): Omit<IntrospectionChunk, "isLast" | "part"> {
+    const { activity, worker } = this.#options
+    const since = Math.max(this.#begunAt, tallySince(now))
+    const endpoints = keys.map((key) => this.#endpoint(key, now))
+    const chunk = { v: 1, worker, since, endpoints } as const
+    if (about === "partition") return { ...chunk, partition: this.#sum(now) }
+    if (about === "endpoints") return chunk
+    const openCircuits = activity.openCircuits()
+    return { ...chunk, openCircuits, watchedSince: this.#begunAt, tenants }
+  }
+
+  #sum(now: number): PartitionActivity {
+    const { lanes, prefetched, tallies, unreadable } = this.#options.activity
     let inFlight = 0
-    let waiting = 0
-    for (const key of activity.lanes.keys()) {
-      const counts = activity.lanes.countsOf(key)
+    let inLine = 0
+    for (const key of lanes.keys()) {
+      const counts = lanes.countsOf(key)
       inFlight += counts.inFlight
-      waiting += counts.inLine
+      inLine += counts.inLine
     }
     return {
-      ...activity.tallies.read(now),
-      inFlight,
-      inLine: waiting,
-      prefetched: activity.prefetched(),
-      unreadable: activity.unreadable()
+      ...tallies.read(now),
+      ...{ inFlight, inLine, prefetched: prefetched(), unreadable: unreadable() }
     }
   }
 
-  const endpointOf = (key: string, now: number): EndpointActivity => {
+  #endpoint(key: string, now: number): EndpointActivity {
+    const { lanes, tallies } = this.#options.activity
     const [tenant = "", endpoint = ""] = key.split(".")
-    const { attempts, delivered, durations } = activity.tallies.read(now, key)
+    const { attempts, delivered, durations } = tallies.read(now, key)
     const p50 = quantile(durations, 0.5)
     const p95 = quantile(durations, 0.95)
     return {
       tenant,
       endpoint,
-      ...activity.lanes.countsOf(key),
+      ...lanes.countsOf(key),
       attempts,
       delivered,
       ...(p50 === undefined || p95 === undefined ? {} : { p50Ms: tenths(p50), p95Ms: tenths(p95) })
     }
   }
 
-  const tenantsFor = (
-    { tenants = [] }: IntrospectionQuery,
-    now: number
-  ): ReadonlyArray<TenantCounts> => {
+  #tenantsFor({ tenants = [] }: IntrospectionQuery, now: number): ReadonlyArray<TenantCounts> {
+    const { alerts } = this.#options.activity
     const found: Array<TenantCounts> = []
     const isNamed = tenants.length > 0
-    for (const tenant of isNamed ? tenants : activity.alerts.tenants()) {
-      const counts = activity.alerts.tenant(tenant)?.read(now)
+    for (const tenant of isNamed ? tenants : alerts.tenants()) {
+      const counts = alerts.tenant(tenant)?.read(now)
       if (counts === undefined) continue
       const { dead, delivered, pending } = counts
       if (isNamed || dead + pending > 0) found.push({ tenant, delivered, pending, dead })
@@ -112,71 +201,12 @@ export const answerQueries = Effect.fnUntraced(function* (options: AnswerOptions
     return found
   }
 
-  const keysFor = ({ endpoint, tenant }: IntrospectionQuery): ReadonlyArray<string> => {
+  #keysFor({ endpoint, tenant }: IntrospectionQuery): ReadonlyArray<string> {
+    const { lanes, tallies } = this.#options.activity
     if (tenant !== undefined && endpoint !== undefined) return [endpointKey(tenant, endpoint)]
-    const keys = new Set(activity.tallies.keys())
-    for (const key of activity.lanes.keys()) keys.add(key)
+    const keys = new Set(tallies.keys())
+    for (const key of lanes.keys()) keys.add(key)
     const prefix = tenant === undefined ? "" : endpointKey(tenant, "")
     return [...keys].filter((key) => key.startsWith(prefix))
   }
-
-  const answer = Effect.fnUntraced(function* (question: IntrospectionQuery, to: string) {
-    const now = clock.currentTimeMillisUnsafe()
-    const isSum = question.about === "partition"
-    const isAlerts = question.about === "alerts"
-    const keys = isSum || isAlerts ? [] : keysFor(question)
-    const tenants = isAlerts ? tenantsFor(question, now) : []
-    const most = Math.max(keys.length, tenants.length)
-    const fitting = Math.floor(publisher.outbound.largest / endpointBytes)
-    const partSize = Math.max(1, Math.min(maxEndpointsPerChunk, fitting))
-    for (let part = 0; part === 0 || part * partSize < most; part++) {
-      if (!options.holds()) return
-      const [from, end] = [part * partSize, (part + 1) * partSize]
-      const endpoints = keys.slice(from, end)
-      const said: IntrospectionChunk = {
-        v: 1,
-        worker,
-        since: Math.max(begun, tallySince(now)),
-        part,
-        isLast: end >= most,
-        endpoints: endpoints.map((key) => endpointOf(key, now)),
-        ...(isSum ? { partition: sumOf(now) } : {}),
-        ...(isAlerts
-          ? {
-              openCircuits: activity.openCircuits(),
-              watchedSince: begun,
-              tenants: tenants.slice(from, end)
-            }
-          : {})
-      }
-      if (!connection.isClosed()) connection.publish(to, JSON.stringify(said))
-      if (part % maxConcurrentAnswers === maxConcurrentAnswers - 1) yield* Effect.sleep(0)
-    }
-  })
-
-  const hear = (text: string, to: string | undefined) => {
-    const question = Option.getOrUndefined(decode(text))
-    if (question === undefined || to === undefined) return
-    const isLong = question.about === "endpoints" && question.endpoint === undefined
-    if (!isLong) {
-      run(answer(question, to))
-      return
-    }
-    if (long >= maxConcurrentLongAnswers) return
-    long++
-    run(one.withPermit(answer(question, to))).addObserver(() => {
-      long--
-    })
-  }
-
-  yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      connection.subscribe(names.subjects.ask(partition), {
-        callback: (error, message) => {
-          if (error === null) hear(message.string(), message.reply)
-        }
-      })
-    ),
-    (subscription) => Effect.sync(() => subscription.unsubscribe())
-  )
-})
+}

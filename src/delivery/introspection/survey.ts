@@ -10,6 +10,7 @@ import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/intro
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
+import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
@@ -251,7 +252,7 @@ export const readSurvey = Effect.gen(function* () {
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
   const event = byName.get(names.events)?.info
   const dead = byName.get(names.dead)?.info
-  const at = Date.parse(event?.ts ?? dead?.ts ?? "") || Date.now()
+  const at = Date.parse(event?.ts ?? dead?.ts ?? "") || timers.wallMs()
   const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.timeoutOption(effect, bucketPatience).pipe(
       Effect.map((found) => (found._tag === "Some" ? found.value : undefined)),

@@ -6,13 +6,18 @@ import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
 import { RecentCompletions } from "./recent-completions.ts"
 
+/**
+ * Age below which an event cannot have been redelivered as new, ms: that takes an election, which
+ * lasts longer.
+ */
+const youngEventMs = 1_000
 /** Number of generations kept besides the current one. */
 const kept = 2
 
 type Identity = Pick<Delivery, "tenant" | "endpoint" | "eventSeq" | "eventAt">
 
 /** A delivery that is in flight, or being stored in the backlog. */
-interface DirectInFlight extends Linked<DirectInFlight> {
+export interface DirectInFlight extends Linked<DirectInFlight> {
   readonly delivery: Identity
 }
 
@@ -71,6 +76,16 @@ export class DirectDeliveryRegistry {
   isDone(key: string, { eventAt, eventSeq }: EventIdentity): boolean {
     for (const generation of this.#done) if (generation.get(key, eventSeq) === eventAt) return true
     return false
+  }
+
+  /**
+   * True where an event was redelivered as if for the first time after its delivery had ended.
+   *
+   * @param key of its endpoint.
+   * @param now ms since the epoch.
+   */
+  endedBefore(key: string, event: EventIdentity, now: number): boolean {
+    return now - event.eventAt > youngEventMs && this.isDone(key, event)
   }
 
   /**

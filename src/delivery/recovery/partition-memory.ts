@@ -4,7 +4,7 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
 import { readPlace } from "../../domain/fact.ts"
-import type { RetryRecord } from "../retry/retry-record.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
 import type { CompletedDeliveries } from "./completed-deliveries.ts"
 import type { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
 import type { PoisonGuard } from "./poison-guard.ts"
@@ -28,7 +28,7 @@ export interface StreamMemory {
    */
   readonly recorded: Set<number>
   /** Attempts that the history holds. Only for messages that a former owner had in flight. */
-  readonly told: RecordedAttempts
+  readonly recordedAttempts: RecordedAttempts
   readonly settled: CompletedDeliveries
   readonly poisonGuard: PoisonGuard
   /** Shared by the partition's queue and backlog. */

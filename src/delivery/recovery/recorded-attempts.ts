@@ -1,6 +1,6 @@
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
-import type { RetryRecord } from "../retry/retry-record.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
 
 /**
  * The last attempt in the history for each message of a stream. A truncated stream reuses

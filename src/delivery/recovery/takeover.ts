@@ -10,8 +10,9 @@ import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
 import { progressFrom } from "../../history/direct-progress.ts"
-import { eraseRecord, isOf, listRecords, readRecord } from "../retry/retry-record.ts"
+import { eraseRecord, listRecords, readRecord } from "../retry/retry-records.ts"
 import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
@@ -150,7 +151,7 @@ export const takeOver = Effect.fnUntraced(function* (
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
         if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, of)
-        else memory.told.add(fact.from.seq, of, fact.attempt ?? 0)
+        else memory.recordedAttempts.add(fact.from.seq, of, fact.attempt ?? 0)
       })
     )
   )
@@ -176,7 +177,7 @@ const streamMemory = Effect.fnUntraced(function* (
     isOurs: yield* sequencesOf(stream),
     waiting: new Map(),
     recorded: yield* listRecords(stream),
-    told: new RecordedAttempts(),
+    recordedAttempts: new RecordedAttempts(),
     settled,
     poisonGuard: new PoisonGuard(),
     directDeliveries
@@ -258,7 +259,7 @@ const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: 
     if (record === undefined) return
     yield* removeIf("remove a delivery that has ended", stream, seq, ({ header, subject }) => {
       const delivery = parseDelivery(subject, (name) => header.get(name) || undefined)
-      return delivery !== undefined && isOf(record, delivery)
+      return delivery !== undefined && isRecordOf(record, delivery)
     })
     yield* eraseRecord(stream, seq, record)
   })

@@ -3,10 +3,10 @@ import { Broker } from "../../broker/connection.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { StoredHealth } from "../../endpoints/health-record.ts"
 import { listHealth } from "../../endpoints/health-record.ts"
-import { StreamTruncated } from "../backlog/truncation-watch.ts"
 import { HistoryPosition } from "./completed-deliveries.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 import { settledUpTo, takeOver } from "./takeover.ts"
+import { StreamTruncated } from "./truncation-watch.ts"
 
 /** What a new owner starts with. */
 export interface Taken {

@@ -1,8 +1,8 @@
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { Facts } from "../../history/facts.ts"
-import type { Partition } from "../partition.ts"
 import type { HistoryPosition } from "./completed-deliveries.ts"
+import type { PartitionMemory } from "./partition-memory.ts"
 import { readKnownFact, writeWatermark } from "./takeover.ts"
 
 /**
@@ -10,11 +10,13 @@ import { readKnownFact, writeWatermark } from "./takeover.ts"
  * Both happen only after whole ack_waits in which the broker was connected and the queue was
  * pulled.
  *
- * @param horizon how far its worker knows the history.
+ * @param queue tells whether a pull request has completed since it was asked last.
+ * @param historyPosition how far its worker knows the history.
  * @param ackWait ms
  */
 export const advanceWatermark = Effect.fnUntraced(function* (
-  { hasAsked, memory: { index, settled, directDeliveries } }: Partition,
+  queue: { readonly hasPulled: () => boolean },
+  { directDeliveries, index, settled }: PartitionMemory,
   historyPosition: HistoryPosition,
   holds: () => boolean,
   ackWait: number
@@ -30,9 +32,15 @@ export const advanceWatermark = Effect.fnUntraced(function* (
   return yield* Effect.forever(
     Effect.gen(function* () {
       disturbed = false
-      hasAsked()
+      queue.hasPulled()
       yield* Effect.sleep(ackWait)
-      if (disturbed || historyPosition.isDoubtful || !facts.isOpen() || !holds() || !hasAsked())
+      if (
+        disturbed ||
+        historyPosition.isDoubtful ||
+        !facts.isOpen() ||
+        !holds() ||
+        !queue.hasPulled()
+      )
         return
       directDeliveries.rotate()
       const floor = settled.rotate()

@@ -7,15 +7,15 @@ import { PublishError } from "../../broker/publisher.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import type { StreamMemory } from "../recovery/partition-memory.ts"
-import { findMoved, isDeadLetter, makeFindDeadLetter, scheduleId } from "../recovery/search.ts"
-import type { AckHandle } from "../source/ack-handle.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
+import { findMoved, isDeadLetter, makeFindDeadLetter, scheduleId } from "./applied-steps.ts"
 import type { DeadLetterGate } from "./dead-letter-gate.ts"
-import type { RetryRecord } from "./retry-record.ts"
 
 export interface MovesOptions {
   readonly layout: Layout
-  readonly memory: StreamMemory
+  /** Of the partition. */
+  readonly memory: { readonly index: number }
   /** Stores dead letters. Shared by all partitions. */
   readonly deadLetters: Pick<DeadLetterGate, "store">
   /** Guards the writing of retry records. Shared by all partitions. */
@@ -45,7 +45,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
     return begun || now - record.decidedAt > layout.moveDedupe / 2
   })
 
-  const movedFrom = (held: AckHandle, record: RetryRecord) => ({
+  const movedFrom = (held: PlacedDelivery, record: RetryRecord) => ({
     ...held.delivery,
     progress: record.progress,
     origin: placeName(held.place)
@@ -54,7 +54,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
   return {
     /** @param begun whether an earlier try may have stored it. */
     toSchedule: Effect.fnUntraced(function* (
-      held: AckHandle,
+      held: PlacedDelivery,
       record: RetryRecord,
       at: number,
       begun: boolean
@@ -71,7 +71,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
       )
       const find = Effect.provideContext(findMoved(held, memory.index, record), context)
       const store = publishOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
-      yield* records.within(layout.moveDedupe / 2, store)
+      yield* records.unlessRefused(layout.moveDedupe / 2, store)
     }),
 
     /**
@@ -79,7 +79,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
      * @returns the sequence of the dead letter in DEAD.
      */
     toDead: Effect.fnUntraced(function* (
-      held: AckHandle,
+      held: PlacedDelivery,
       record: RetryRecord,
       reason: DeadReason,
       begun: boolean

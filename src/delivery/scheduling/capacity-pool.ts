@@ -71,22 +71,22 @@ export class CapacityPool {
    * True where one more request may begin to an endpoint with `inFlight` requests. For a slow
    * endpoint, its body needs capacity too, unless it is `counted` already.
    */
-  mayStart(pace: SpeedClass, inFlight: number, counted: boolean): boolean {
+  mayStart(speed: SpeedClass, inFlight: number, counted: boolean): boolean {
     const { requests } = this.#size
     const { requests: used } = this.#used
-    if (pace === "slow" && !counted && this.bytesFor("slow") === 0) return false
+    if (speed === "slow" && !counted && this.bytesFor("slow") === 0) return false
     if (used < requests / 2) return true
-    if (pace === "slow") return used < tightShare * requests && this.#slow.requests < requests / 2
+    if (speed === "slow") return used < tightShare * requests && this.#slow.requests < requests / 2
     if (inFlight === 0) return used < requests
     return used < tightShare * requests && inFlight + 1 <= (tightShare * requests) / this.#lanes
   }
 
   /** Returns the capacity for bodies in bytes; 0 where it is too little for a read. */
-  bytesFor(pace: SpeedClass): number {
+  bytesFor(speed: SpeedClass): number {
     const { bytes } = this.#size
     const left = bytes - this.#used.bytes
-    const room = pace === "slow" ? Math.min(left, bytes / 2 - this.#slow.bytes) : left
-    return room < minReadBytes ? 0 : Math.floor(room)
+    const free = speed === "slow" ? Math.min(left, bytes / 2 - this.#slow.bytes) : left
+    return free < minReadBytes ? 0 : Math.floor(free)
   }
 
   /**
@@ -126,9 +126,9 @@ export class CapacityPool {
   }
 
   /** Puts a lane in line for capacity. */
-  wait(pace: SpeedClass, inFlight: number, lane: CapacityWaiter): void {
+  wait(speed: SpeedClass, inFlight: number, lane: CapacityWaiter): void {
     const { first, more, slow } = this.#waiting
-    const line = pace === "slow" ? slow : inFlight === 0 ? first : more
+    const line = speed === "slow" ? slow : inFlight === 0 ? first : more
     line.add(lane)
   }
 

@@ -2,32 +2,32 @@ import type { CapacityPool, SpeedClass } from "./capacity-pool.ts"
 
 /** Endpoints whose backlog waits for body capacity, each once. */
 export class CapacityWaiters {
-  readonly #hungry = new Set<string>()
-  readonly #room: CapacityPool
-  readonly #roomFor: (key: string) => void
+  readonly #waiting = new Set<string>()
+  readonly #pool: CapacityPool
+  readonly #onCapacity: (key: string) => void
 
-  /** @param roomFor called when an endpoint has capacity again. */
-  constructor(room: CapacityPool, onCapacity: (key: string) => void) {
-    this.#room = room
-    this.#roomFor = onCapacity
+  /** @param onCapacity called when an endpoint has capacity again. */
+  constructor(pool: CapacityPool, onCapacity: (key: string) => void) {
+    this.#pool = pool
+    this.#onCapacity = onCapacity
   }
 
   /** Puts an endpoint in line, unless it has capacity or is in line already. */
-  await(key: string, pace: SpeedClass): void {
-    const room = this.#room
-    if (room.bytesFor(pace) > 0 || this.#hungry.has(key)) return
-    const hungry = {
+  await(key: string, speed: SpeedClass): void {
+    const pool = this.#pool
+    if (pool.bytesFor(speed) > 0 || this.#waiting.has(key)) return
+    const waiter = {
       turn: () => {
-        if (room.bytesFor(pace) === 0) {
-          room.wait(pace, 1, hungry)
+        if (pool.bytesFor(speed) === 0) {
+          pool.wait(speed, 1, waiter)
           return false
         }
-        this.#hungry.delete(key)
-        this.#roomFor(key)
+        this.#waiting.delete(key)
+        this.#onCapacity(key)
         return true
       }
     }
-    this.#hungry.add(key)
-    room.wait(pace, 1, hungry)
+    this.#waiting.add(key)
+    pool.wait(speed, 1, waiter)
   }
 }

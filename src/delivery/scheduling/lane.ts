@@ -2,47 +2,12 @@ import type { Linked } from "../../broker/intrusive-list.ts"
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import type { CapacityPool, CapacityWaiter, Reservation, SpeedClass } from "./capacity-pool.ts"
 import { slowFromMs } from "./capacity-pool.ts"
-import { CapacityWaiters } from "./capacity-waiters.ts"
-import { SlowEndpoints } from "./slow-endpoints.ts"
 
-/** What lanes need to know of an endpoint, and what they do with a delivery. */
-export interface LaneOptions<A> {
-  /** Capacity shared with the lanes of other partitions. */
-  readonly room: CapacityPool
-  /** Returns how many requests may be in flight now; 0 while the endpoint accepts nothing. */
-  readonly limit: (key: string) => number
-  /**
-   * True where one more request may begin now. That request is then counted against the endpoint's
-   * rate.
-   */
-  readonly admit: (key: string) => boolean
-  /** Returns how many requests the endpoint's rate allows shortly. */
-  readonly soon: (key: string) => number
-  /** True while the endpoint's backlog has messages: new deliveries go behind them. */
-  readonly isBehind: (key: string) => boolean
-  /** Returns the size of the body, bytes. */
-  readonly bytes: (item: A) => number
-  /** True where the deadline has passed: the delivery ends without a request. */
-  readonly isOver: (item: A) => boolean
-  /**
-   * Begins the work on an item whose turn it is. The caller must call `leave` when the work is
-   * done.
-   */
-  readonly start: (item: A, place: LanePosition<A>) => void
-  /**
-   * Called once when a task is slow, or its endpoint is known to be slow. Not called for tasks from
-   * the backlog.
-   */
-  readonly lasts: (item: A) => void
-  /** Returns to its source a task that cannot wait in memory. */
-  readonly defer: (item: A) => void
-  /** Called when an endpoint's backlog may have capacity again. */
-  readonly onCapacity: (key: string) => void
-  /** While true, nothing begins: new deliveries wait in line until `clear`. */
-  readonly closed: () => boolean
-  /** How long a delivery from the queue may wait in line, ms. */
-  readonly maxQueueMs: number
-}
+/** Maximum length of the line of an endpoint whose speed is unknown. */
+export const maxLineLength = 64
+
+/** Returns the speed class of an endpoint by its moving average, ms; quick where it is unknown. */
+export const speedOf = (ewmaMs = 0): SpeedClass => (ewmaMs < slowFromMs ? "quick" : "slow")
 
 /** A position in a lane: first in its line, then in flight. */
 export interface LanePosition<A> extends Reservation, Linked<LanePosition<A>> {
@@ -53,310 +18,64 @@ export interface LanePosition<A> extends Reservation, Linked<LanePosition<A>> {
   since: number
 }
 
-/** An endpoint's requests in flight, and deliveries that wait in memory. */
-export interface LaneCounts {
-  readonly inFlight: number
-  readonly inLine: number
-}
-
-interface Lane<A> extends CapacityWaiter {
+/** One endpoint's requests in flight, and its line: the deliveries that wait in memory. */
+export class Lane<A> implements CapacityWaiter {
   readonly key: string
-  inFlight: number
+  readonly line = new IntrusiveList<LanePosition<A>>()
+  inFlight = 0
   /** Moving average of the endpoint's recent request durations, ms. */
-  usual: number | undefined
-  readonly line: IntrusiveList<LanePosition<A>>
+  ewmaMs: number | undefined
   /** True while deliveries in line are begun: one that ends at once calls back meanwhile. */
-  advancing: boolean
-}
+  advancing = false
+  readonly #advance: (lane: Lane<A>, most: number) => void
 
-/** Maximum length of the line of an endpoint whose speed is unknown. */
-const places = 64
-
-const paceOf = ({ usual = 0 }: { readonly usual: number | undefined }): SpeedClass =>
-  usual < slowFromMs ? "quick" : "slow"
-
-/**
- * The lanes of one partition. Each endpoint has as many requests in flight as its limit allows, and
- * a short line in memory for deliveries beyond it. A delivery that finds no place in line, or has
- * waited too long, returns to its source, so that no endpoint uses up the capacity of others.
- */
-export class LaneScheduler<A> {
-  readonly #lanes = new Map<string, Lane<A>>()
-  /** Positions in flight that are not slow so far, in the order in which they began. */
-  readonly #young = new IntrusiveList<LanePosition<A>>()
-  readonly #slow = new SlowEndpoints()
-  readonly #hunger: CapacityWaiters
-  readonly #options: LaneOptions<A>
-
-  constructor(options: LaneOptions<A>) {
-    this.#options = options
-    this.#hunger = new CapacityWaiters(options.room, options.onCapacity)
+  /** @param advance begins up to `most` deliveries in line. */
+  constructor(
+    key: string,
+    ewmaMs: number | undefined,
+    advance: (lane: Lane<A>, most: number) => void
+  ) {
+    this.key = key
+    this.ewmaMs = ewmaMs
+    this.#advance = advance
   }
 
-  /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
-  enter(key: string, item: A): void {
-    const { isBehind, limit, defer } = this.#options
-    const lane = this.#laneOf(key)
-    const most = limit(key)
-    if (isBehind(key) || most === 0 || this.#isTooLong(lane, most)) {
-      defer(item)
-      this.#dropIfIdle(lane)
-      return
-    }
-    this.#queue(lane, item, false)
+  get speed(): SpeedClass {
+    return speedOf(this.ewmaMs)
   }
 
-  /**
-   * True where one more delivery would begin promptly: the endpoint is quick, and fewer than `most`
-   * are in flight or in line.
-   */
-  isQuick(key: string, most: number): boolean {
-    const lane = this.#lanes.get(key)
-    if (lane === undefined) return !this.#slow.has(key)
-    return paceOf(lane) === "quick" && lane.inFlight + lane.line.size < most
+  get isIdle(): boolean {
+    return this.inFlight === 0 && this.line.size === 0
   }
 
-  /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
-  refill(key: string, item: A): void {
-    this.#queue(this.#laneOf(key), item, true)
+  /** Called when the pool has capacity for one more request. */
+  turn(): boolean {
+    const before = this.inFlight
+    this.#advance(this, 1)
+    return this.inFlight > before
+  }
+
+  /** Notes how long an attempt took, ms. */
+  answered(ms: number): void {
+    this.ewmaMs = this.ewmaMs === undefined ? ms : this.ewmaMs + (ms - this.ewmaMs) / 8
+  }
+
+  /** Notes that a request has been in flight for so long that the endpoint counts as slow. */
+  becameSlow(): void {
+    this.ewmaMs = Math.max(this.ewmaMs ?? 0, slowFromMs)
   }
 
   /**
-   * Returns how many deliveries to read from the backlog now. They are read one at a time for a
-   * slow endpoint, and for any endpoint while memory is short.
-   */
-  rateBudget(key: string): number {
-    const { closed, limit, room, soon } = this.#options
-    const most = closed() ? 0 : limit(key)
-    const lane = this.#lanes.get(key)
-    const { inFlight, inLine } = this.countsOf(key)
-    const pace = this.#paceOf(key, lane)
-    if (most === 0 || room.bytesFor(pace) === 0) return 0
-    if (pace === "slow" || room.isTight) return inLine === 0 && inFlight < most ? 1 : 0
-    // Refill in batches of at least the limit, not one for each delivery that left.
-    if (inLine > most) return 0
-    return Math.max(0, Math.min(2 * most, places, soon(key)) - inLine)
-  }
-
-  /** Asks to be called when there is body capacity again, if the endpoint lacks it. */
-  awaitRoom(key: string): void {
-    this.#hunger.await(key, this.#paceOf(key, this.#lanes.get(key)))
-  }
-
-  /** Reserves capacity for bodies that are being read from the backlog, up to `most` bytes. */
-  reserve(key: string, most: number): Reservation {
-    const { room } = this.#options
-    const pace = this.#paceOf(key, this.#lanes.get(key))
-    const use = { requests: 0, bytes: 0, slow: pace === "slow" }
-    room.take(use, 0, Math.min(most, room.bytesFor(pace)))
-    return use
-  }
-
-  /** Notes how long an attempt took, answered or not, ms. */
-  answered(key: string, ms: number): void {
-    const lane = this.#lanes.get(key)
-    if (lane !== undefined)
-      lane.usual = lane.usual === undefined ? ms : lane.usual + (ms - lane.usual) / 8
-  }
-
-  /** Called when work in flight is done: the next in line begins. */
-  leave(place: LanePosition<A>): void {
-    const { lane } = place
-    const { room } = this.#options
-    this.#young.remove(place)
-    lane.inFlight--
-    if (lane.inFlight === 0) room.lane(-1)
-    room.giveBack(place)
-    this.#advance(lane)
-  }
-
-  /** Begins what may begin for one endpoint, whose limit may have changed, or for all. */
-  advance(key?: string): void {
-    const lanes = key === undefined ? [...this.#lanes.values()] : [this.#lanes.get(key)]
-    for (const lane of lanes) if (lane !== undefined) this.#advance(lane)
-  }
-
-  /** Does what is due by time. Called at a fixed interval. */
-  tick(): void {
-    const now = performance.now()
-    this.#noteLasting(now - slowFromMs)
-    for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
-    this.#slow.tick(now)
-    this.advance()
-    this.#options.room.next()
-  }
-
-  /** Returns an endpoint's requests in flight, and the length of its line. */
-  countsOf(key: string): LaneCounts {
-    const lane = this.#lanes.get(key)
-    return { inFlight: lane?.inFlight ?? 0, inLine: lane?.line.size ?? 0 }
-  }
-
-  /** Returns the keys of endpoints with a lane. */
-  keys(): Iterable<string> {
-    return this.#lanes.keys()
-  }
-
-  /** Takes all deliveries out of their lines. */
-  clear(): Array<A> {
-    return [...this.#lanes.values()].flatMap(({ line }) =>
-      line.takeAll().map((place) => this.#free(place))
-    )
-  }
-
-  #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
-    const { bytes, room } = this.#options
-    const slow = paceOf(lane) === "slow"
-    const since = performance.now()
-    const place: LanePosition<A> = {
-      item,
-      lane,
-      isFromBacklog,
-      since,
-      requests: 0,
-      bytes: 0,
-      slow,
-      before: undefined,
-      after: undefined
-    }
-    if (isFromBacklog) room.take(place, 0, bytes(item))
-    lane.line.add(place)
-    this.#advance(lane)
-  }
-
-  /**
-   * True where a delivery would wait too long. For a slow endpoint that is so as soon as it would
-   * wait at all.
-   */
-  #isTooLong(lane: Lane<A>, limit: number): boolean {
-    const { maxQueueMs, room } = this.#options
-    const { inFlight, line, usual } = lane
-    if (usual === undefined) return line.size >= places
-    if (paceOf(lane) === "quick") return (line.size * usual) / limit > maxQueueMs
-    const hasPlace = line.size === 0 && inFlight < limit
-    return !(hasPlace && room.mayStart("slow", inFlight, false))
-  }
-
-  #laneOf(key: string): Lane<A> {
-    const known = this.#lanes.get(key)
-    if (known !== undefined) return known
-    const lane: Lane<A> = {
-      key,
-      inFlight: 0,
-      usual: this.#slow.ewmaMsOf(key),
-      line: new IntrusiveList(),
-      advancing: false,
-      turn: () => {
-        const before = lane.inFlight
-        this.#advance(lane, 1)
-        return lane.inFlight > before
-      }
-    }
-    this.#slow.forget(key)
-    this.#lanes.set(key, lane)
-    return lane
-  }
-
-  #paceOf(key: string, lane: Lane<A> | undefined): SpeedClass {
-    return paceOf({ usual: lane === undefined ? this.#slow.ewmaMsOf(key) : lane.usual })
-  }
-
-  /**
-   * Begins deliveries in line. They come before new ones, also where the limit was raised.
+   * True where one more delivery would wait too long in line. For a slow endpoint that is so as
+   * soon as it would wait at all.
    *
-   * @param most maximum number that may begin.
+   * @param limit how many requests may be in flight.
    */
-  #advance(lane: Lane<A>, most = Number.POSITIVE_INFINITY): void {
-    if (this.#options.closed() || lane.advancing) return
-    lane.advancing = true
-    try {
-      this.#beginNext(lane, most)
-    } finally {
-      lane.advancing = false
-    }
-    this.#dropIfIdle(lane)
-  }
-
-  #beginNext(lane: Lane<A>, most: number): void {
-    const { admit, limit, defer, room } = this.#options
-    const { key } = lane
-    const allowed = limit(key)
-    if (allowed === 0) for (const place of lane.line.takeAll()) defer(this.#free(place))
-    for (let begun = 0; lane.inFlight < allowed; begun++) {
-      const { first: next } = lane.line
-      if (next === undefined) return
-      const pace = paceOf(lane)
-      if (begun === most || !room.mayStart(pace, lane.inFlight, next.isFromBacklog)) {
-        room.wait(pace, lane.inFlight, lane)
-        return
-      }
-      if (!admit(key)) return
-      lane.line.remove(next)
-      this.#begin(next)
-    }
-  }
-
-  #begin(place: LanePosition<A>): void {
-    const { room, start } = this.#options
-    const { item, lane } = place
-    place.since = performance.now()
-    if (lane.inFlight === 0) room.lane(1)
-    lane.inFlight++
-    room.take(place, 1, 0)
-    if (paceOf(lane) === "slow") this.#lasts(place)
-    else this.#young.add(place)
-    start(item, place)
-  }
-
-  /**
-   * Counts a position as slow, its body included, and takes it out of the queue's prefetch window.
-   */
-  #lasts(place: LanePosition<A>): void {
-    const { bytes, lasts, room } = this.#options
-    room.becomesSlow(place)
-    if (place.isFromBacklog) return
-    room.take(place, 0, bytes(place.item))
-    lasts(place.item)
-  }
-
-  #noteLasting(before: number): void {
-    for (const place of this.#young) {
-      if (place.since > before) return
-      this.#young.remove(place)
-      place.lane.usual = Math.max(place.lane.usual ?? 0, slowFromMs)
-      this.#lasts(place)
-    }
-  }
-
-  /**
-   * Begins deliveries whose deadline has passed, which end without a request. Returns to their
-   * source those from the queue that have waited too long.
-   */
-  #leaveLine(lane: Lane<A>, now: number): void {
-    const { isOver, maxQueueMs, defer } = this.#options
-    const isLate = (place: LanePosition<A>) =>
-      !place.isFromBacklog && now - place.since >= maxQueueMs
-    const over: Array<LanePosition<A>> = []
-    const late: Array<LanePosition<A>> = []
-    for (const place of lane.line) {
-      if (isOver(place.item)) over.push(place)
-      else if (isLate(place)) late.push(place)
-      else continue
-      lane.line.remove(place)
-    }
-    for (const place of over) this.#begin(place)
-    for (const place of late) defer(this.#free(place))
-  }
-
-  #free(place: LanePosition<A>): A {
-    this.#options.room.giveBack(place)
-    return place.item
-  }
-
-  #dropIfIdle(lane: Lane<A>): void {
-    const { inFlight, key, line, usual } = lane
-    if (inFlight > 0 || line.size > 0 || this.#lanes.get(key) !== lane) return
-    this.#slow.remember(key, usual)
-    this.#lanes.delete(key)
+  isTooLong(limit: number, maxQueueMs: number, pool: CapacityPool): boolean {
+    const { ewmaMs, inFlight, line } = this
+    if (ewmaMs === undefined) return line.size >= maxLineLength
+    if (this.speed === "quick") return (line.size * ewmaMs) / limit > maxQueueMs
+    const hasPlace = line.size === 0 && inFlight < limit
+    return !(hasPlace && pool.mayStart("slow", inFlight, false))
   }
 }

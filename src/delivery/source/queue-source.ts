@@ -1,15 +1,24 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
+import type { Prefetched } from "../../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../../broker/prefetch-window.ts"
 import { pull } from "../../broker/pull.ts"
-import type { Take } from "../../broker/puller.ts"
+import type { StreamMessage } from "../../broker/stream-message.ts"
+import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { Spill } from "../backlog/spill.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Settlement } from "../execution/settlement.ts"
+import type { TaskContext } from "../execution/task.ts"
+import { DeliveryTask } from "../execution/task.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
-import type { AckHandle } from "./ack-handle.ts"
-import { makeAckHandle } from "./ack-handle.ts"
+import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
+import type { StoredSourceOptions } from "./stored-source.ts"
+import { StoredSource } from "./stored-source.ts"
 import { UnreadableQueue } from "./unreadable-queue.ts"
 
 /** Maximum messages of its queue that one partition holds, in flight and in lanes. */
@@ -21,137 +30,227 @@ const doubtPauseMs = 250
 /** Pause before the source asks again whether attempts may begin, ms. */
 const notOwnerPauseMs = 250
 
-export interface QueueSourceOptions {
+export interface QueueSourceOptions extends StoredSourceOptions {
   readonly memory: PartitionMemory
-  readonly settlement: Settlement
+  readonly context: TaskContext
+  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready">
+  readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
+  readonly spill: Pick<Spill, "forget" | "hasBegun" | "move">
   /** Maximum bytes of bodies that it holds. */
   readonly bytes: number
-  /** ack_wait of the consumer, ms. */
-  readonly ackWait: number
   /** True while it is unknown whether the broker has truncated the stream. */
   readonly isDoubtful: () => boolean
   /** The source pulls nothing while this returns false. */
   readonly mayAttempt: () => boolean
   readonly stopping: () => boolean
-  /** Receives each delivery. The caller must call `letGo` for it later. */
-  readonly enter: (held: AckHandle) => void
-  /** Called when a message is redelivered whose delivery has ended. */
-  readonly hasEnded: (place: Place) => void
-  readonly run: (told: Effect.Effect<void>) => void
 }
 
-/**
- * Makes the source that pulls one partition's queue, and holds its messages until they are
- * released.
- */
-export const makeQueueSource = Effect.fnUntraced(function* (options: QueueSourceOptions) {
-  const { memory, mayAttempt, settlement, stopping } = options
-  const { stream } = memory
-  const { names } = yield* Broker
-  const prefetch = new PrefetchWindow({ deliveries: maxPrefetched, bytes: options.bytes })
-  yield* prefetch.keepAlive(options.ackWait)
+/** A message that the queue's consumer delivered. */
+class QueueMessage implements AckHandle {
+  readonly place: Place
+  readonly delivery: Delivery
+  readonly prefetched: Prefetched
+  readonly #message: StreamMessage
+
+  constructor(stream: string, message: StreamMessage, delivery: Delivery, prefetched: Prefetched) {
+    this.place = { stream, seq: message.seq, at: message.storedAt }
+    this.delivery = delivery
+    this.prefetched = prefetched
+    this.#message = message
+  }
+
+  get body(): Uint8Array {
+    return this.#message.data
+  }
+
+  get deliveryCount(): number {
+    return this.#message.deliveryCount
+  }
+
+  ack(erase: Effect.Effect<void>): Effect.Effect<void> {
+    this.#message.ack()
+    return erase
+  }
+
+  nak(delayMs: number): void {
+    this.#message.nak(delayMs)
+  }
+}
+
+/** Pulls one partition's queue, and holds its messages until they are released. */
+export class QueueSource extends StoredSource<QueueMessage> {
+  readonly #options: QueueSourceOptions
+  readonly #prefetch: PrefetchWindow
   /** Storage time of each message in flight, by sequence: a truncated stream reuses sequences. */
-  const working = new Map<number, number>()
-  const unreadable = new UnreadableQueue()
-  let asked = false
+  readonly #inFlight = new Map<number, number>()
+  readonly #unreadable = new UnreadableQueue()
+  #hasPulled = false
+
+  constructor(options: QueueSourceOptions) {
+    super(options)
+    this.#options = options
+    this.#prefetch = new PrefetchWindow({ deliveries: maxPrefetched, bytes: options.bytes })
+  }
+
+  /**
+   * Pulls messages until the worker stops.
+   *
+   * @param ackWaitMs ack_wait of the consumer.
+   */
+  readonly pull = Effect.fnUntraced({ self: this }, function* (ackWaitMs: number) {
+    const { names } = yield* Broker
+    yield* this.#prefetch.keepAlive(ackWaitMs)
+    return yield* pull({
+      name: this.#stream,
+      stream: this.#stream,
+      consumer: names.deliverConsumer,
+      stopping: this.#options.stopping,
+      take: (message, header) => this.take(message, header),
+      tooLarge: (wanted) => this.#prefetch.tooLarge(wanted),
+      asked: () => {
+        this.#hasPulled = true
+      },
+      room: this.#capacity
+    })
+  })
+
+  /** Number of messages in flight. */
+  get size(): number {
+    return this.#inFlight.size
+  }
+
+  /** Number of messages that this version cannot read, as far as they were delivered. */
+  get unreadableCount(): number {
+    return this.#unreadable.count()
+  }
+
+  /** Returns whether a pull request has completed since the last call. */
+  hasPulled(): boolean {
+    const before = this.#hasPulled
+    this.#hasPulled = false
+    return before
+  }
+
+  /**
+   * Marks a waiting message as in flight that was not delivered by the consumer, until
+   * `releaseWaiting`. Returns false where it is in flight already.
+   */
+  takeWaiting({ at, seq }: Place): boolean {
+    if (this.#inFlight.has(seq)) return false
+    this.#inFlight.set(seq, at)
+    return true
+  }
+
+  releaseWaiting({ at, seq }: Place): void {
+    if (this.#inFlight.get(seq) === at) this.#inFlight.delete(seq)
+  }
+
+  /** Takes the message out of the prefetch window. It stays in flight. */
+  override becameSlow({ prefetched }: QueueMessage): void {
+    this.#prefetch.exclude(prefetched)
+  }
+
+  /** Moves the delivery to its endpoint's backlog. */
+  override defer(key: string, handle: QueueMessage): void {
+    const { context, spill } = this.#options
+    context.inFlight.run(spill.move(key, handle), (finished) => this.left(handle, finished))
+  }
+
+  override giveBack(_key: string, handle: QueueMessage): void {
+    this.#options.memory.poisonGuard.clear(handle.place.seq)
+    this.left(handle, false)
+  }
+
+  override left(handle: QueueMessage, finished: boolean): void {
+    super.left(handle, finished)
+    this.releaseWaiting(handle.place)
+    this.#prefetch.release(handle.prefetched)
+  }
+
+  get #stream(): string {
+    return this.#options.memory.stream
+  }
+
+  /** Takes a message that the consumer delivered: answers it, or puts its delivery in a lane. */
+  take(message: StreamMessage, header: GetHeader): void {
+    const { seq, storedAt } = message
+    if (this.#inFlight.get(seq) === storedAt) return
+    const delivery = parseDelivery(message.subject, header)
+    const answer =
+      delivery === undefined ? this.#keep(seq, message.subject) : this.#answerTo(message, delivery)
+    if (answer === "ack") message.ack()
+    else if (answer !== undefined) message.nak(answer)
+    else if (delivery !== undefined) {
+      this.#inFlight.set(seq, storedAt)
+      const known = this.#known(delivery)
+      this.#enter(new QueueMessage(this.#stream, message, known, this.#prefetch.take(message)))
+    }
+  }
+
+  /**
+   * Returns what to answer to a message that must not be delivered: `ack` where its delivery has
+   * ended, or a redelivery delay, ms. Returns undefined for one that is to be delivered.
+   */
+  #answerTo({ seq, storedAt }: StreamMessage, delivery: Delivery): "ack" | number | undefined {
+    const { isDoubtful, memory, spill } = this.#options
+    if (memory.settled.has(seq, delivery)) {
+      if (isDoubtful()) return doubtPauseMs
+      spill.forget({ stream: this.#stream, seq, at: storedAt })
+      return "ack"
+    }
+    // The event was redelivered and routed again while its direct delivery was in flight. A message
+    // with a retry record was decided about: that decision counts.
+    const hasRecord = memory.recorded.has(seq) || memory.waiting.has(seq)
+    if (!hasRecord && isCompletedElsewhere(memory, delivery))
+      return isDoubtful() ? doubtPauseMs : "ack"
+    const isInFlight = delivery.round === firstRound && memory.directDeliveries.isInFlight(delivery)
+    return isInFlight ? inFlightPauseMs : undefined
+  }
+
+  /** Adds the progress of a direct attempt that failed after this message was stored. */
+  #known(delivery: Delivery): Delivery {
+    if (delivery.round !== firstRound || delivery.progress.attempts > 0) return delivery
+    const progress = this.#options.memory.directDeliveries.progressOf(delivery)
+    return progress === undefined ? delivery : { ...delivery, progress }
+  }
+
+  #enter(handle: QueueMessage): void {
+    const { context, lanes, spill } = this.#options
+    const { delivery, place } = handle
+    const key = endpointKey(delivery.tenant, delivery.endpoint)
+    // A delivery that has ended, or whose move was begun, needs no capacity in its lane.
+    if (delivery.progress.ends !== undefined || spill.hasBegun(place)) this.defer(key, handle)
+    else lanes.enter(key, new DeliveryTask(context, this, key, handle))
+  }
 
   /**
    * Keeps an unreadable message in the queue: the newer version that wrote it can deliver it.
-   * Returns the redelivery delay.
+   * Returns the redelivery delay, ms.
    */
-  const keep = (seq: number, subject: string): number => {
+  #keep(seq: number, subject: string): number {
+    const { context, memory } = this.#options
     const pause = memory.poisonGuard.afterDefect(seq)
-    if (unreadable.note(seq, pause)) {
+    if (this.#unreadable.note(seq, pause)) {
       const [tenant, endpoint] = subject.split(".").slice(-2)
-      const where = { stream, seq, tenant, endpoint }
-      options.run(
-        Effect.logError("a message in a queue is unreadable to this version: kept", where)
+      const where = { stream: this.#stream, seq, tenant, endpoint }
+      context.inFlight.run(
+        Effect.logError("a message in a queue is unreadable to this version: kept", where),
+        () => undefined
       )
     }
     return pause
   }
 
-  const take: Take = (message, header) => {
-    const { seq } = message
-    if (working.get(seq) === message.storedAt) return
-    const delivery = parseDelivery(message.subject, header)
-    if (delivery === undefined) return message.nak(keep(seq, message.subject))
-    if (memory.settled.has(seq, delivery)) {
-      if (options.isDoubtful()) return message.nak(doubtPauseMs)
-      options.hasEnded({ stream, seq, at: message.storedAt })
-      return message.ack()
-    }
-    // The event was redelivered and routed again while its direct delivery was in flight. A message
-    // with a retry record was decided about: that decision counts.
-    if (
-      !memory.recorded.has(seq) &&
-      !memory.waiting.has(seq) &&
-      isCompletedElsewhere(memory, delivery)
-    )
-      return options.isDoubtful() ? message.nak(doubtPauseMs) : message.ack()
-    const { progress: routingProgress, round } = delivery
-    const isFirst = round === firstRound
-    if (isFirst && memory.directDeliveries.isInFlight(delivery)) return message.nak(inFlightPauseMs)
-    const isUntried = isFirst && routingProgress.attempts === 0
-    const progress = isUntried ? memory.directDeliveries.progressOf(delivery) : undefined
-    working.set(seq, message.storedAt)
-    const known = progress === undefined ? delivery : { ...delivery, progress }
-    options.enter(makeAckHandle(stream, message, known, prefetch.take(message)))
-  }
-
-  const room = Effect.gen(function* () {
-    if (!settlement.isOpen()) {
+  /** What may be pulled now; undefined for nothing. */
+  readonly #capacity = Effect.gen({ self: this }, function* () {
+    const { mayAttempt, settlement } = this.#options
+    if (!settlement.isOpen) {
       yield* Effect.race(settlement.ready, Effect.sleep("1 second"))
       return
     }
-    yield* prefetch.hasCapacity
-    if (mayAttempt()) return prefetch.capacity
+    yield* this.#prefetch.hasCapacity
+    if (mayAttempt()) return this.#prefetch.capacity
     yield* Effect.sleep(notOwnerPauseMs)
     return
   })
-
-  return {
-    /** Pulls messages until the worker stops. */
-    pull: pull({
-      name: stream,
-      stream,
-      consumer: names.deliverConsumer,
-      stopping,
-      take,
-      tooLarge: (wanted) => prefetch.tooLarge(wanted),
-      asked: () => {
-        asked = true
-      },
-      room
-    }),
-    /** Returns the number of messages in flight. */
-    size: () => working.size,
-    /**
-     * Returns the number of messages that this version cannot read, as far as they were delivered.
-     */
-    unreadable: () => unreadable.count(),
-    /**
-     * Marks a waiting message as in flight that was not delivered by the consumer. Returns false
-     * where it is in flight already.
-     */
-    takeWaiting: ({ at, seq }: Place): boolean => {
-      if (working.has(seq)) return false
-      working.set(seq, at)
-      return true
-    },
-    /** Takes the message out of the prefetch window. It stays in flight. */
-    exclude: ({ hand }: AckHandle) => {
-      if (hand !== undefined) prefetch.exclude(hand)
-    },
-    letGo: ({ hand, place }: AckHandle) => {
-      if (working.get(place.seq) === place.at) working.delete(place.seq)
-      if (hand !== undefined) prefetch.release(hand)
-    },
-    /** Returns whether a pull request has completed since the last call. */
-    hasAsked: () => {
-      const before = asked
-      asked = false
-      return before
-    }
-  }
-})
+}

@@ -1,3 +1,5 @@
+import { timers } from "../../time/timers.ts"
+
 /** A message that was not redelivered for this long after it was due has been removed, ms. */
 const goneAfter = 60_000
 
@@ -20,13 +22,13 @@ export class UnreadableQueue {
   note(seq: number, pause: number): boolean {
     const isNew = !this.#until.has(seq)
     // Redelivery may be late: a partition that takes little pulls rarely.
-    this.#until.set(seq, performance.now() + 2 * pause + goneAfter)
+    this.#until.set(seq, timers.monotonicMs() + 2 * pause + goneAfter)
     return isNew
   }
 
   /** Returns the number of unreadable messages. */
   count(): number {
-    const now = performance.now()
+    const now = timers.monotonicMs()
     for (const [seq, until] of this.#until) if (until < now) this.#until.delete(seq)
     return this.#until.size
   }

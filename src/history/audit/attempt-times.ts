@@ -19,18 +19,18 @@ type Whose = Pick<RoundAt, "tenant" | "endpoint">
 
 const keyOf = ({ endpoint, tenant }: Whose): string => `${tenant}.${endpoint}`
 
-/** Endpoints that are looked at at the same time. */
+/** Concurrent reads of endpoints. */
 const maxConcurrentReads = 16
 
 /**
- * How long attempts at endpoints may take, as they are configured now. A delivery may be with a
- * request for so long, and be neither ended nor given back.
+ * How long an attempt at an endpoint may take, by its present configuration. For so long a delivery
+ * may be in an attempt, and appear in no stream.
  */
 export const makeAttemptTimes = Effect.gen(function* () {
   const { bucket, names } = yield* Broker
   const known = new Map<string, number>()
   const read = Effect.fnUntraced(function* (key: string) {
-    // An auditor may not have the right to read what holds secrets.
+    // An auditor may lack permission to read endpoints: they contain secrets.
     const entry = yield* bucket(names.buckets.endpoints).pipe(
       Effect.flatMap((endpoints) => readValue(endpoints, key)),
       Effect.orElseSucceed(() => undefined)
@@ -38,7 +38,7 @@ export const makeAttemptTimes = Effect.gen(function* () {
     known.set(key, entry === undefined ? defaultTimeoutMs : timeoutIn(entry.string()))
   })
   return {
-    /** Reads the configurations of those that are not known yet. */
+    /** Reads the configurations that are not known yet. */
     learn: (all: Iterable<Whose>) =>
       Effect.forEach(
         [...new Set([...all].map(keyOf))].filter((key) => !known.has(key)),
@@ -49,3 +49,5 @@ export const makeAttemptTimes = Effect.gen(function* () {
     of: (whose: Whose): number => known.get(keyOf(whose)) ?? defaultTimeoutMs
   }
 })
+
+export type AttemptTimes = Effect.Success<typeof makeAttemptTimes>

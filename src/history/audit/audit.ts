@@ -1,8 +1,5 @@
 import { Clock, Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
 import { readChanges, readLayout, TopologyError } from "../../broker/installed.ts"
-import { firstSince } from "../../broker/scan.ts"
-import { firstRound } from "../../domain/delivery.ts"
 import { hasEnded } from "../fold/round.ts"
 import { makeAttemptTimes } from "./attempt-times.ts"
 import type { Books } from "./books.ts"
@@ -13,36 +10,37 @@ import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
 import type { Findings, Overdue } from "./judgement.ts"
 import { judge } from "./judgement.ts"
-import type { PendingMessage, Unreadable } from "./pending-scan.ts"
+import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import { isStillThere, scanAll, scanFor } from "./pending-scan.ts"
-import type { AuditRange, Reach } from "./reach.ts"
+import type { AuditRange, AuditReach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
-import type { RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
 import { withoutRemoved } from "./removed-beginning.ts"
+import { makeRoutingDue } from "./routing-due.ts"
 
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */
   readonly marks?: { readonly events: number; readonly history: number } | undefined
-  /** Called once, with what shows how far the reading has come. */
+  /** Called once, with the books: they show how far the reading has come. */
   readonly onBegin?: ((books: Books) => void) | undefined
 }
 
 /**
- * What waits past its deadline, or for the router, for longer than this is not well, ms. What may be
- * with a request has the time that one may take besides.
+ * A delivery that waits for longer than this after its deadline, or an event that waits for the
+ * router for longer, is a problem, ms. A delivery that may be in an attempt has the attempt's
+ * timeout in addition.
  */
 const overdueAfterMs = 15 * 60_000
-/** Looks for what was not found, an ack_wait apart, before it is called missing. */
+/** Searches for a delivery that was not found, an ack_wait apart, before it counts as missing. */
 const maxSecondLooks = 2
-/** Unreadable messages of which it is asked at the same time whether they are still there. */
+/** Concurrent reads of unreadable messages. */
 const maxConcurrentReads = 16
 
 /**
- * Shows from the streams and nothing else what became of each delivery in a range. Nothing stands
- * still meanwhile, so the order matters: which events there are, then the facts, then what waits. What
- * has neither ended nor was found waiting is looked for again, after an ack_wait, with the facts that
- * were stored meanwhile and at the streams' leaders, before it is called missing.
+ * Finds out from the streams alone what became of each delivery in a range. The cluster works while
+ * the audit runs, so the order matters: first the events, then the facts, then the messages that
+ * wait. A delivery that has neither ended nor was found waiting is searched again after an ack_wait,
+ * with the facts stored since and at the streams' leaders, before it counts as missing.
  */
 export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
   const whole = yield* readReach(options)
@@ -57,13 +55,12 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
 })
 
 /**
- * Reads what is new, and looks for what has not ended. Fails where the number of partitions was
- * changed meanwhile, for nothing lies where it should then.
+ * Reads what was stored since the last call, and searches the deliveries that have not ended. Fails
+ * if the number of partitions changed during the search: deliveries are then in other streams.
  */
-export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) {
+export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditReach) {
   const { ackWait, partitions } = yield* readLayout
   const { epoch } = (yield* readChanges).changes
-  const { names } = yield* Broker
   const { ledger } = books
   books.beginAt(whole)
   yield* books.readEvents(whole.scope.lastEvent)
@@ -75,33 +72,20 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
 
   const overdue = new Map<string, Overdue>()
   const now = yield* Clock.currentTimeMillis
-  const lastDue = (yield* firstSince(names.events, now - overdueAfterMs)) - 1
   const times = yield* makeAttemptTimes
-  /** By how long an attempt may take, the last event that has been stored for longer than that and the grace. */
-  const lastDueBy = new Map<number, number>()
-  const learn = Effect.fnUntraced(function* (all: Iterable<RoundAt>) {
-    const list = [...all].filter(
-      ({ eventSeq, round }) => round === firstRound && eventSeq > reach.routerFloor
-    )
-    yield* times.learn(list)
-    for (const time of new Set(list.map(times.of)))
-      if (!lastDueBy.has(time))
-        lastDueBy.set(time, (yield* firstSince(names.events, now - overdueAfterMs - time)) - 1)
-  })
-  const isInHand = (round: RoundAt) =>
-    round.eventSeq > Math.max(reach.routerFloor, lastDueBy.get(times.of(round)) ?? lastDue)
-  /** What has not been found; not what may be with a request that lasts. */
+  const routed = yield* makeRoutingDue({ now, graceMs: overdueAfterMs, reach, times })
+  /** Rounds that were not found, without those that an attempt under way may still complete. */
   const findLost = Effect.gen(function* () {
-    yield* learn(ledger.open(isInHand).lost)
-    return ledger.open(isInHand).lost
+    yield* routed.learn(ledger.open(routed.mayBeUnderWay).lost)
+    return ledger.open(routed.mayBeUnderWay).lost
   })
   const see = (waiter: PendingMessage) => {
     const { deadline } = waiter
     if (!ledger.found(waiter) || deadline === undefined || deadline + overdueAfterMs >= now) return
     overdue.set(roundName(waiter), { ...waiter, deadline })
   }
-  const unreadable = new Map<string, Unreadable>()
-  const seeUnreadable = (message: Unreadable) => {
+  const unreadable = new Map<string, UnreadableMessage>()
+  const seeUnreadable = (message: UnreadableMessage) => {
     const { tenant = message.tenant } = reach.scope
     if (message.tenant === tenant) unreadable.set(`${message.stream}:${message.seq}`, message)
   }
@@ -112,12 +96,9 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
 
   for (let look = 1; look <= maxSecondLooks; look++) {
     const lost = yield* findLost
-    const untold = stillWithoutFact(letters.untold, ledger)
-    if (
-      lost.length + untold.length + letters.unburied.length + overdue.size === 0 &&
-      !books.strays.isWaiting
-    )
-      break
+    const withoutFact = stillWithoutFact(letters.withoutFact, ledger)
+    const open = lost.length + withoutFact.length + letters.missing.length + overdue.size
+    if (open === 0 && !books.strays.isWaiting) break
     yield* Effect.sleep(ackWait)
     yield* scanFor(lost, partitions, see)
     yield* books.readHistory
@@ -133,8 +114,8 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   const findings: Findings = {
     reach,
     misconfigured,
-    isInHand,
-    lastDue,
+    mayBeUnderWay: routed.mayBeUnderWay,
+    lastDue: routed.lastDue,
     overdue: [...overdue.values()].filter(
       (waiter) =>
         waiter.deadline + overdueAfterMs + times.of(waiter) < now &&
@@ -143,8 +124,8 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
     unreadable: yield* Effect.filter([...unreadable.values()], stillUnreadable(ledger), {
       concurrency: maxConcurrentReads
     }),
-    unburied: yield* stillMissing(letters.unburied, ledger),
-    untold: stillWithoutFact(letters.untold, ledger)
+    missingDeadLetters: yield* stillMissing(letters.missing, ledger),
+    deadLettersWithoutFact: stillWithoutFact(letters.withoutFact, ledger)
   }
   const after = (yield* readChanges).changes
   if (after.epoch === epoch && after.change === undefined) return findings
@@ -153,8 +134,8 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: Reach) 
   })
 })
 
-/** A newer version may have delivered it meanwhile: asked where its round has ended. */
-const stillUnreadable = (ledger: Books["ledger"]) => (message: Unreadable) =>
+/** If its round has ended, a newer version may have delivered it: asks whether it is still there. */
+const stillUnreadable = (ledger: Books["ledger"]) => (message: UnreadableMessage) =>
   message.about !== undefined && hasEnded(ledger.stateOf(message.about))
     ? isStillThere(message)
     : Effect.succeed(true)

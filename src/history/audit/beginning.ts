@@ -1,10 +1,10 @@
 import type { Problem } from "./problem.ts"
 
-/** Where a stream begins, and what should be in it. */
-export interface Beginning {
-  /** The first sequence that may still be there. */
+/** Where a stream begins, and since when nothing may be gone from it. */
+export interface StreamBeginning {
+  /** The first sequence that may still be stored. */
   readonly first: number
-  /** What was stored since then, ms since the epoch, neither age nor size has dropped. */
+  /** Neither age nor size has dropped what was stored since then, ms since the epoch. */
   readonly dueSince: number
 }
 
@@ -16,35 +16,35 @@ export interface Mark {
 
 const hour = 3_600_000
 
-/** Keeps the first message of each hour: what is removed later shows by them how old it was. */
+/** Keeps the first message of each hour. They tell how old a removed message was. */
 export const addMark = (marks: Array<Mark>, seq: number, at: number): void => {
   const last = marks.at(-1)
   if (last === undefined || at - last.at >= hour) marks.push({ seq, at })
 }
 
 /**
- * The first message that was there once, is not there any more, and should be; undefined where all
- * that is gone was old enough, or had no room.
+ * The first message that is gone and should not be; undefined if age or size explains all that is
+ * gone.
  *
- * @param marks of what was there.
+ * @param marks of the messages that were read.
  */
 export const firstRemoved = (
   marks: ReadonlyArray<Mark>,
-  { dueSince, first }: Beginning
+  { dueSince, first }: StreamBeginning
 ): number | undefined => marks.find(({ at, seq }) => seq < first && at >= dueSince)?.seq
 
-/** The same, and forgets what is not there any more. */
-export const takeRemoved = (marks: Array<Mark>, begins: Beginning): number | undefined => {
+/** Like {@link firstRemoved}; also drops the marks of messages that are gone. */
+export const takeRemoved = (marks: Array<Mark>, begins: StreamBeginning): number | undefined => {
   const removed = firstRemoved(marks, begins)
   const kept = marks.findIndex(({ seq }) => seq >= begins.first)
   marks.splice(0, kept < 0 ? marks.length : kept)
   return removed
 }
 
-/** Of whichever stream, why what is gone from its beginning should be there. */
+/** Why a gap at the beginning of a stream is a problem. */
 export const goneTooEarly = "neither age nor size has dropped what was there"
 
-/** Facts that were read, and are gone too early. */
+/** The problem of facts that were read and are gone too early. */
 export const factsGone = (from: number, to: number): Problem => ({
   kind: "history-gap",
   seq: from,

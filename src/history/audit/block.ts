@@ -1,16 +1,15 @@
 import { essenceOf, fromEssence, isSettled } from "../fold/round.ts"
 
-/** Events that are kept together: 8 bits say which of them is meant, 24 which lane. */
+/** Events per block. A key has 8 bits for the event and 24 for the lane. */
 export const eventsPerBlock = 256
-/** A lane is an endpoint's round; 0 stands for none. */
+/** A lane is an endpoint's round; 0 means none. */
 export const maxLanes = 1 << 24
 
 const smallest = 64
 
 /**
- * The rounds of the deliveries of 256 events in a row, by event and lane. While something about them
- * may change, an open-addressed table of 8 bytes a slot; when all have ended well, their sorted keys
- * and a byte each.
+ * The rounds of 256 consecutive events, by event and lane. An open-addressed table of 8 bytes a slot
+ * while a state may change; sorted keys with a byte each once all rounds are settled.
  */
 export class Block {
   #keys = new Uint32Array(smallest)
@@ -21,9 +20,9 @@ export class Block {
   readonly first: number
   /** Rounds that have begun and not ended. */
   open = 0
-  /** Of each event: parts of its plan that were read, and two marks; see ledger.ts. */
+  /** By event: the parts of its plan that were read, and marks; see plan-marks.ts. */
   readonly plans = new Uint16Array(eventsPerBlock)
-  /** When it was last touched, in facts. */
+  /** When it last changed, as a count of facts. */
   touched = 0
 
   constructor(first: number) {
@@ -38,7 +37,7 @@ export class Block {
     return this.#size
   }
 
-  /** What is kept of an event in a lane; 0 where nothing is. */
+  /** The state of an event's round in a lane; 0 if there is none. */
   get(offset: number, lane: number): number {
     if (this.#packed !== undefined) this.#unpack()
     return this.#states[this.#slot(keyOf(offset, lane))] ?? 0
@@ -70,11 +69,11 @@ export class Block {
       if (key !== 0) see(key >>> 24, key & 0xffffff, this.#states[slot] ?? 0)
   }
 
-  /** Forgets all but what is still meant. */
-  keep(isMeant: (offset: number, lane: number, state: number) => boolean): void {
+  /** Drops all rounds that the predicate rejects. */
+  keep(isKept: (offset: number, lane: number, state: number) => boolean): void {
     const kept: Array<readonly [offset: number, lane: number, state: number]> = []
     this.each((...slot) => {
-      if (isMeant(...slot)) kept.push(slot)
+      if (isKept(...slot)) kept.push(slot)
     })
     this.#packed = undefined
     this.#keys = new Uint32Array(smallest)
@@ -83,7 +82,7 @@ export class Block {
     for (const slot of kept) this.set(...slot)
   }
 
-  /** Makes it small, where all in it has ended and nothing about it is wrong. */
+  /** Packs the block if all its rounds are settled; returns false if one is not. */
   pack(): boolean {
     if (this.#packed !== undefined) return true
     const keys = this.#keys.filter((key) => key !== 0).sort()
@@ -113,7 +112,7 @@ export class Block {
     }
   }
 
-  /** Where a key is, or would be. */
+  /** The slot of a key, or the one to put it in. */
   #slot(key: number): number {
     const mask = this.#keys.length - 1
     const mixed = Math.imul(key ^ (key >>> 16), 0x9e3779b1)

@@ -2,52 +2,25 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { EventIdentity } from "../../domain/event.ts"
+import type { Names } from "../../domain/names.ts"
 import { readRepeat } from "../../domain/origin.ts"
 import type { EndpointLife } from "../fold/endpoint.ts"
 import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
-import type { Mark } from "./beginning.ts"
-import { addMark, factsGone, takeRemoved } from "./beginning.ts"
+import { factsGone, takeRemoved } from "./beginning.ts"
 import { readConfiguration } from "./configuration-reading.ts"
-import { Digests } from "./digest.ts"
 import { EventHeaders } from "./event-headers.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
-import type { Reach } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
 import type { Seen } from "./reading.ts"
 import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
-import { eventsGone, Strays } from "./strays.ts"
-
-/** How far the reading of a stream has come. */
-export interface Reading {
-  /** The next sequence to be read. */
-  next: number
-  /** The last that is to be read now. */
-  to: number
-  messages: number
-  /** When the first that was read was stored, ms since the epoch. */
-  first: { readonly seq: number; readonly at: number } | undefined
-  /** The last that was read. */
-  last: Pick<Seen, "nanoseconds" | "seq"> | undefined
-  /** When what was read was stored, by the hour. */
-  readonly marks: Array<Mark>
-  readonly digests: Digests
-}
-
-/** Takes down how far the reading has come. */
-const note = (reading: Reading, seen: Seen) => {
-  reading.next = seen.seq + 1
-  const at = millisOf(seen.nanoseconds)
-  reading.first ??= { seq: seen.seq, at }
-  addMark(reading.marks, seen.seq, at)
-  reading.last = { seq: seen.seq, nanoseconds: seen.nanoseconds }
-  reading.messages++
-  reading.digests.add(seen)
-}
+import { eventsGone, StrayFacts } from "./strays.ts"
+import { StreamReading } from "./stream-reading.ts"
 
 const circuitKinds: ReadonlySet<unknown> = new Set([
   "circuit-opened",
@@ -57,121 +30,112 @@ const circuitKinds: ReadonlySet<unknown> = new Set([
   "endpoint-enabled"
 ])
 
-/** Facts about no event: few, of which each is checked in full. */
+/** Facts about no event. They are few, so each is checked in full. */
 const isAside = ({ kind }: Loose): boolean =>
   !stepOfKind.has(kind) && kind !== "unroutable" && kind !== "missing"
 
 /**
- * The events and the facts of a range, read once each in their order, as far as the streams go at
- * the moment; and on from there, as often as it is asked.
+ * Opens the books of a range.
+ *
+ * @param marks sequences of EVENTS and HISTORY up to which additional fingerprints are made.
  */
 export const openBooks = Effect.fnUntraced(function* (
-  reach: Reach,
+  reach: AuditReach,
   marks: { events?: number; history?: number } = {}
 ) {
   const { names } = yield* Broker
-  const ledger = new Ledger(reach.scope)
-  const headers = new EventHeaders(names)
+  return new Books(reach, names, marks)
+})
+
+/**
+ * The events and the facts of a range. Each is read once, in order, up to the end that its stream
+ * has at the moment; each further call reads what was stored since.
+ */
+export class Books {
+  readonly ledger: Ledger
+  readonly headers: EventHeaders
   /** The events that the router left out, and which event each of them repeats. */
-  const leftOut = new Map<number, EventIdentity>()
-  const reading = (next: number, mark?: number): Reading => ({
-    next,
-    to: next - 1,
-    messages: 0,
-    first: undefined,
-    last: undefined,
-    marks: [],
-    digests: new Digests(mark)
+  readonly leftOut = new Map<number, EventIdentity>()
+  readonly events: StreamReading
+  readonly history: StreamReading
+  /** Circuits according to the facts, by `<tenant>.<endpoint>`. */
+  readonly endpoints = new Map<string, EndpointLife>()
+  readonly objections: Array<Problem> = []
+  readonly strays: StrayFacts
+  readonly planCheck: PlanCheck
+  /** True once it was checked that the history has all that it should at its beginning. */
+  isBeginningKnown = false
+  readonly #names: Names
+  /** Sequences of events that another event has now, each reported once. */
+  readonly #replaced = new Set<number>()
+  #isConfigured = false
+  /** True once a fact was read: the facts that follow have no gaps. */
+  #isGapless = false
+
+  constructor(reach: AuditReach, names: Names, marks: { events?: number; history?: number }) {
+    this.#names = names
+    this.ledger = new Ledger(reach.scope)
+    this.headers = new EventHeaders(names)
+    this.events = new StreamReading(reach.scope.firstEvent, marks.events)
+    this.history = new StreamReading(reach.firstFact, marks.history)
+    this.strays = new StrayFacts(reach.begins.events)
+    this.planCheck = new PlanCheck(reach.clocksApart)
+  }
+
+  /**
+   * Sets where the streams begin now. Reports what was read before and is gone although neither age
+   * nor size has dropped it.
+   */
+  beginAt({ begins }: AuditReach): void {
+    this.strays.begins = begins.events
+    const firstFact = takeRemoved(this.history.marks, begins.history)
+    if (firstFact !== undefined)
+      this.objections.push(factsGone(firstFact, begins.history.first - 1))
+    const firstEvent = takeRemoved(this.events.marks, begins.events)
+    if (firstEvent !== undefined) this.objections.push(this.strays.reportRemoved(firstEvent))
+  }
+
+  /** Reads the changes of endpoints, once: the history has the later ones. */
+  readonly readConfiguration = Effect.gen({ self: this }, function* () {
+    if (this.#isConfigured) return
+    const { tenant } = this.ledger.scope
+    this.objections.push(...(yield* readConfiguration(this.planCheck, tenant)))
+    this.#isConfigured = true
   })
-  const events = reading(reach.scope.firstEvent, marks.events)
-  const history = reading(reach.firstFact, marks.history)
-  /** Circuits as the facts tell of them, by `<tenant>.<endpoint>`. */
-  const endpoints = new Map<string, EndpointLife>()
-  const objections: Array<Problem> = []
-  const planCheck = new PlanCheck(reach.clocksApart)
-  let isConfigured = false
-  let isGapless = false
-  const replaced = new Set<number>()
-  const strays = new Strays(reach.begins.events)
 
-  const seeEvent = (seen: Seen) => {
-    // Of one tenant's events nobody knows which sequences they had.
-    if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
-      objections.push(eventsGone(events.next, seen.seq - 1, "somebody removed them"))
-    note(events, seen)
-    headers.see(seen.seq, seen.message)
-    if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) isReplaced(seen.seq)
-  }
+  readonly readEvents = Effect.fnUntraced({ self: this }, function* (lastEvent: number) {
+    const { events } = this
+    const { events: stream, subjects } = this.#names
+    const { tenant } = this.ledger.scope
+    yield* goesOn("events", events)
+    events.to = lastEvent
+    yield* readThrough(
+      {
+        stream,
+        subjects:
+          tenant === undefined
+            ? [">"]
+            : [subjects.event(tenant, ">"), subjects.alertEvent(tenant, ">")],
+        from: events.next,
+        to: lastEvent,
+        headersOnly: true
+      },
+      (seen) => this.#seeEvent(seen)
+    )
+    if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
+      this.objections.push(eventsGone(events.next, lastEvent, "somebody removed them"))
+    events.readUpTo(lastEvent)
+  })
 
-  const seeFact = (seen: Seen) => {
-    const { message, nanoseconds, seq } = seen
-    if (isGapless && seq !== history.next)
-      objections.push({
-        kind: "history-gap",
-        seq: history.next,
-        to: seq - 1,
-        says:
-          seq - 1 === history.next
-            ? `fact ${history.next} is not in the history any more`
-            : `facts ${history.next} to ${seq - 1} are not in the history any more`
-      })
-    isGapless = true
-    note(history, seen)
-    const record = readRecord(message.string())
-    const aside = record !== undefined && isAside(record) ? strictly(record) : undefined
-    const objection =
-      record === undefined || (isAside(record) && aside === undefined)
-        ? "unreadable-fact"
-        : ledger.fact(record, millisOf(nanoseconds))
-    if (objection === "event-replaced") isReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
-    else if (objection !== undefined)
-      objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
-    if (record !== undefined && objection === undefined) strays.see(record, seq, ledger.scope)
-    if (record?.plan !== undefined && objection === undefined) {
-      const first = readRepeat(record.reason)
-      if (first === undefined) recompute(record, millisOf(nanoseconds))
-      else leftOut.set(numberIn(record.eventSeq) ?? 0, first)
-    }
-    if (aside?.kind === "endpoint-changed") planCheck.change(aside)
-    if (aside === undefined || !circuitKinds.has(aside.kind)) return
-    const key = `${aside.tenant}.${aside.endpoint}`
-    endpoints.set(key, afterEndpointFact(endpoints.get(key) ?? newEndpoint, aside))
-  }
-
-  const recompute = (record: Loose, storedAt: number) => {
-    const about = aboutOf(record)
-    const type = textIn(record.type)
-    const { firstEvent, lastEvent, tenant } = ledger.scope
-    if (about === undefined || type === undefined || (tenant ?? about.tenant) !== about.tenant)
-      return
-    const { eventSeq } = about
-    if (eventSeq < firstEvent || eventSeq > lastEvent) return
-    objections.push(...planCheck.plan(record, { ...about, type, storedAt }))
-  }
-
-  /** A broker that lost the end of the event stream gives its sequences to other events. */
-  const isReplaced = (eventSeq: number, record?: Loose, seq?: number) => {
-    if (replaced.has(eventSeq)) return
-    replaced.add(eventSeq)
-    const event = textIn(record?.event)
-    const told = seq === undefined ? "facts tell of" : `fact ${seq} is about`
-    objections.push({
-      kind: "event-replaced",
-      eventSeq,
-      ...(event === undefined ? {} : { event }),
-      ...(seq === undefined ? {} : { seq }),
-      says: `${told} ${event === undefined ? "an event" : `event ${event}`} that had the sequence ${eventSeq}, and another one has it now: the broker lost the end of the event stream`
-    })
-  }
-
-  const readHistory = Effect.gen(function* () {
+  readonly readHistory = Effect.gen({ self: this }, function* () {
     const { ask, jsm, names } = yield* Broker
+    const { history } = this
     yield* goesOn("history", history)
     const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
     history.to = state.last_seq
-    // After that: events come before the facts about them.
+    // The events' end is read after the history's: an event is stored before the facts about it.
     const { state: ends } = yield* ask("look at the events", () => jsm.streams.info(names.events))
-    strays.endAt(ends.last_seq)
+    this.strays.endAt(ends.last_seq)
     yield* readThrough(
       {
         stream: names.history,
@@ -179,82 +143,99 @@ export const openBooks = Effect.fnUntraced(function* (
         from: history.next,
         to: history.to
       },
-      seeFact
+      (seen) => this.#seeFact(seen)
     )
-    // What was last may have been removed.
-    if (isGapless && history.next <= history.to)
-      objections.push({
-        kind: "history-gap",
-        seq: history.next,
-        to: history.to,
-        says: `facts ${history.next} to ${history.to} are not in the history any more`
-      })
-    history.next = Math.max(history.next, history.to + 1)
+    // The last facts may have been removed.
+    if (this.#isGapless && history.next <= history.to)
+      this.objections.push(gapInHistory(history.next, history.to))
+    history.readUpTo(history.to)
   })
 
-  /** Once: what is changed later is told in the history. */
-  const readChanges = Effect.gen(function* () {
-    if (isConfigured) return
-    objections.push(...(yield* readConfiguration(planCheck, ledger.scope.tenant)))
-    isConfigured = true
-  })
-
-  const readEvents = Effect.fnUntraced(function* (lastEvent: number) {
-    const { names } = yield* Broker
-    const { tenant } = ledger.scope
-    yield* goesOn("events", events)
-    events.to = lastEvent
-    yield* readThrough(
-      {
-        stream: names.events,
-        subjects:
-          tenant === undefined
-            ? [">"]
-            : [names.subjects.event(tenant, ">"), names.subjects.alertEvent(tenant, ">")],
-        from: events.next,
-        to: lastEvent,
-        headersOnly: true
-      },
-      seeEvent
-    )
-    if (tenant === undefined && events.messages > 0 && events.next <= lastEvent)
-      objections.push(eventsGone(events.next, lastEvent, "somebody removed them"))
-    events.next = Math.max(events.next, lastEvent + 1)
-  })
-
-  /** Takes in where the streams begin, and says what of them was read before and is gone too early. */
-  const beginAt = ({ begins }: Reach) => {
-    strays.begins = begins.events
-    const firstFact = takeRemoved(history.marks, begins.history)
-    if (firstFact !== undefined) objections.push(factsGone(firstFact, begins.history.first - 1))
-    const firstEvent = takeRemoved(events.marks, begins.events)
-    if (firstEvent !== undefined) objections.push(strays.tellRemoved(firstEvent))
+  /** Drops what ended well long ago. */
+  forgetSettled(): void {
+    this.ledger.forgetSettled()
   }
 
-  /** Lets go of what ended well long ago. */
-  const forgetSettled = () => ledger.forgetSettled()
-
-  return {
-    ledger,
-    headers,
-    leftOut,
-    events,
-    history,
-    endpoints,
-    objections,
-    strays,
-    /** Whether all that should be at the beginning of the history was there is found out once. */
-    isBeginningKnown: false,
-    planCheck,
-    beginAt,
-    readConfiguration: readChanges,
-    readEvents,
-    readHistory,
-    forgetSettled
+  #seeEvent(seen: Seen): void {
+    const { events, ledger } = this
+    // The sequences of one tenant's events have gaps.
+    if (ledger.scope.tenant === undefined && events.messages > 0 && seen.seq > events.next)
+      this.objections.push(eventsGone(events.next, seen.seq - 1, "somebody removed them"))
+    events.read(seen)
+    this.headers.see(seen.seq, seen.message)
+    if (!ledger.event(seen.seq, millisOf(seen.nanoseconds))) this.#onReplaced(seen.seq)
   }
+
+  #seeFact(seen: Seen): void {
+    const { message, nanoseconds, seq } = seen
+    const { history, objections } = this
+    if (this.#isGapless && seq !== history.next)
+      objections.push(gapInHistory(history.next, seq - 1))
+    this.#isGapless = true
+    history.read(seen)
+    const record = readRecord(message.string())
+    const aside = record !== undefined && isAside(record) ? strictly(record) : undefined
+    const objection =
+      record === undefined || (isAside(record) && aside === undefined)
+        ? "unreadable-fact"
+        : this.ledger.fact(record, millisOf(nanoseconds))
+    if (objection === "event-replaced")
+      this.#onReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
+    else if (objection !== undefined)
+      objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
+    if (record !== undefined && objection === undefined) {
+      this.strays.see(record, seq, this.ledger.scope)
+      if (record.plan !== undefined) this.#seePlan(record, millisOf(nanoseconds))
+    }
+    if (aside?.kind === "endpoint-changed") this.planCheck.change(aside)
+    if (aside === undefined || !circuitKinds.has(aside.kind)) return
+    const key = `${aside.tenant}.${aside.endpoint}`
+    const before = this.endpoints.get(key) ?? newEndpoint
+    this.endpoints.set(key, afterEndpointFact(before, aside))
+  }
+
+  #seePlan(record: Loose, storedAt: number): void {
+    const first = readRepeat(record.reason)
+    if (first === undefined) this.#checkPlan(record, storedAt)
+    else this.leftOut.set(numberIn(record.eventSeq) ?? 0, first)
+  }
+
+  #checkPlan(record: Loose, storedAt: number): void {
+    const about = aboutOf(record)
+    const type = textIn(record.type)
+    const { firstEvent, lastEvent, tenant } = this.ledger.scope
+    if (about === undefined || type === undefined || (tenant ?? about.tenant) !== about.tenant)
+      return
+    const { eventSeq } = about
+    if (eventSeq < firstEvent || eventSeq > lastEvent) return
+    this.objections.push(...this.planCheck.plan(record, { ...about, type, storedAt }))
+  }
+
+  /** A broker that lost the end of the event stream gives its sequences to other events. */
+  #onReplaced(eventSeq: number, record?: Loose, seq?: number): void {
+    if (this.#replaced.has(eventSeq)) return
+    this.#replaced.add(eventSeq)
+    const event = textIn(record?.event)
+    const subject = seq === undefined ? "facts tell of" : `fact ${seq} is about`
+    this.objections.push({
+      kind: "event-replaced",
+      eventSeq,
+      ...(event === undefined ? {} : { event }),
+      ...(seq === undefined ? {} : { seq }),
+      says: `${subject} ${event === undefined ? "an event" : `event ${event}`} that had the sequence ${eventSeq}, and another one has it now: the broker lost the end of the event stream`
+    })
+  }
+}
+
+const gapInHistory = (seq: number, to: number): Problem => ({
+  kind: "history-gap",
+  seq,
+  to,
+  says:
+    seq === to
+      ? `fact ${seq} is not in the history any more`
+      : `facts ${seq} to ${to} are not in the history any more`
 })
-
-export type Books = Effect.Success<ReturnType<typeof openBooks>>
 
 const wordsFor = (
   objection: "unreadable-fact" | "plans-differ" | "fact-before-event",

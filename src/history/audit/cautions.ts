@@ -2,16 +2,16 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import type { EventHeaders } from "./event-headers.ts"
 
-/** Something that is no problem of any delivery, and that somebody should know. */
+/** A risk that an operator should know of, and that is no problem of a delivery. */
 export interface Caution {
   readonly kind: "ids-without-tenant" | "source-behind"
   readonly tenant: string
-  /** Events that it is about. */
+  /** Number of events concerned. */
   readonly events: number
   readonly says: string
 }
 
-/** Tenants that share a stream where one of them uses ids that may be another's, each with their number. */
+/** Tenants of a shared stream whose ids may collide with ids of other tenants. */
 const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
   foreignIds.size < 2
     ? []
@@ -24,7 +24,7 @@ const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
           says: `their ids do not begin with "${tenant}." (or "${tenant}/", "${tenant}:"), and other tenants publish to the same stream: one that uses the same id makes the second event a duplicate, which is not stored`
         }))
 
-/** Events that lie in a stream that EVENTS is sourced from, of which nothing else here knows. */
+/** Events in source streams that EVENTS has not copied yet: the audit does not see them. */
 const behind = Effect.gen(function* () {
   const { ask, jsm, names } = yield* Broker
   const { sources = [] } = yield* ask("look at the sources of the events", () =>
@@ -42,6 +42,6 @@ const behind = Effect.gen(function* () {
     )
 })
 
-/** What the events say beside what became of them, counted and not event by event. */
+/** Reads the cautions, each as a count of events. */
 export const readCautions = (headers: EventHeaders) =>
   Effect.map(behind, (cautions) => [...foreignIds(headers), ...cautions])

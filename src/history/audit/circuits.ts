@@ -4,7 +4,7 @@ import { Health } from "../../domain/health.ts"
 import type { Books } from "./books.ts"
 import { readThrough } from "./reading.ts"
 
-/** Something that is worth knowing and loses nothing. */
+/** A difference without consequence for deliveries. */
 export interface Remark {
   readonly kind: "health-differs"
   readonly tenant: string
@@ -23,7 +23,7 @@ const decodeEndpoint = Schema.decodeUnknownOption(
   )
 )
 
-/** The values of a bucket, by their keys. */
+/** Reads the values of a bucket, by key. */
 const readBucket = Effect.fnUntraced(function* (bucket: string) {
   const { ask, jsm } = yield* Broker
   const stream = `KV_${bucket}`
@@ -51,7 +51,7 @@ const compare = Effect.fnUntraced(function* (books: Books) {
   for (const [key, { circuit }] of books.endpoints) {
     const [owner = "", endpoint = ""] = key.split(".")
     const config = Option.getOrUndefined(decodeEndpoint(configured.get(key)))
-    // One that was removed, disabled or made anew begins anew, and no fact tells of all that.
+    // A removed, disabled or recreated endpoint starts anew, and not all of that is recorded.
     if (config === undefined || config.disabled !== undefined) continue
     if (circuit.since < config.createdAt || (tenant !== undefined && tenant !== owner)) continue
     const health = Option.getOrUndefined(decodeHealth(stored.get(key)))
@@ -67,9 +67,9 @@ const compare = Effect.fnUntraced(function* (books: Books) {
 })
 
 /**
- * Endpoints whose circuit is stored otherwise than the facts tell. The two are written one after the
- * other, so what differs is looked at again after a while (ms); a worker that was killed in between
- * leaves a difference that stays, and no delivery depends on it.
+ * Finds endpoints whose stored circuit differs from the facts. Health and fact are written one after
+ * the other, so a difference is checked again after a pause (ms). A worker that was killed in between
+ * leaves a lasting difference; no delivery depends on it.
  */
 export const compareCircuits = Effect.fnUntraced(function* (books: Books, pause: number) {
   const first = yield* compare(books)

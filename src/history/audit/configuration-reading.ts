@@ -8,8 +8,8 @@ import { readThrough } from "./reading.ts"
 import { readRecord } from "./record.ts"
 
 /**
- * Reads how endpoints were changed since the beginning, from the copy that has no age: before any
- * plan is checked.
+ * Reads all changes of endpoints, from the copy of their facts that does not expire. Must run before
+ * any plan is checked.
  */
 export const readConfiguration = Effect.fnUntraced(function* (
   check: PlanCheck,
@@ -48,8 +48,8 @@ export const readConfiguration = Effect.fnUntraced(function* (
 })
 
 /**
- * Where the facts tell of changes that the bucket does not have. What the bucket has and the facts
- * do not tell of may not have been seen by a worker yet.
+ * Finds changes that the history has and the bucket has not. The opposite is no problem: no worker
+ * may have seen the change yet.
  */
 export const compareConfiguration = Effect.fnUntraced(function* (
   check: PlanCheck,

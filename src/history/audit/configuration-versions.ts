@@ -2,12 +2,12 @@ import { isOwnType } from "../../domain/type-filter.ts"
 import type { Loose } from "./record.ts"
 import { numberIn, textIn } from "./record.ts"
 
-/** An endpoint's configuration since a revision of the bucket, as far as plans depend on it. */
+/** The fields of an endpoint's configuration that plans depend on, as of a revision. */
 export interface Version {
   readonly revision: number
-  /** When the bucket stored it, ms since the epoch; 0 where its removal left no trace. */
+  /** When the bucket stored it, ms since the epoch; 0 for a removal that left no message. */
   readonly storedAt: number
-  /** `unknown`: nobody could read it, or nobody knows since when it is gone. */
+  /** `unknown`: it did not parse, or it is unknown since when it is gone. */
   readonly state: "enabled" | "disabled" | "removed" | "unknown"
   readonly generation: string | undefined
   /** Tokens of each type filter. */
@@ -16,7 +16,7 @@ export interface Version {
 
 export type Filters = ReadonlyArray<ReadonlyArray<string>>
 
-/** Filters by their text: most endpoints have those of others. */
+/** Filters by their text: many endpoints have the same. */
 const known = new Map<string, Filters>()
 const maxSharedFilters = 10_000
 
@@ -32,7 +32,7 @@ const filtersOf = (types: ReadonlyArray<unknown>): Filters | undefined => {
 
 const noFilters: Filters = []
 
-/** The version that a fact tells of; undefined where it tells of none. */
+/** The version that a fact records; undefined if it records none. */
 export const versionOf = ({ change }: Loose): Version | undefined => {
   if (typeof change !== "object" || change === null) return undefined
   const { isUnreadable, now, revision, storedAt }: Record<string, unknown> = { ...change }
@@ -59,23 +59,23 @@ const matches = (filter: ReadonlyArray<string>, type: ReadonlyArray<string>): bo
 }
 
 /**
- * Whether a version wants events of a type. Not by the engine's index: who checks does not share the
- * code of whom it checks.
+ * Whether a version wants events of a type. Does not use the engine's index: a check must not share
+ * the code that it checks.
  */
 export const wants = ({ filters }: Version, type: string): boolean => {
   const tokens = type.split(".")
-  // Types of Petrel's own events are wanted by filters that name them.
+  // Only filters that name Petrel's own events match them.
   const isOwn = isOwnType(type)
   return filters.some((filter) => (!isOwn || filter[0] === tokens[0]) && matches(filter, tokens))
 }
 
 /**
- * A version that another one replaced within this time may never have been shown to a router, ms: a
- * watch shows the last value of each key only, and may be 10 s behind.
+ * A router may never have seen a version that was replaced within this time, ms: a watch shows only
+ * the last value of each key, and may be 10 s behind.
  */
 const maxUnseenMs = 20_000
 
-/** How many of a list, which is in the order of its revisions, have one up to this. */
+/** Counts the entries up to a revision, in a list that is sorted by revision. */
 export const countUpTo = <A>(
   list: ReadonlyArray<A>,
   revisionOf: (one: A) => number,
@@ -107,20 +107,20 @@ export class Versions {
     return this.#all.at(-1)
   }
 
-  /** The last one up to a revision of the bucket. */
+  /** The last version up to a revision of the bucket. */
   at(directory: number): Version | undefined {
     return this.#all[countUpTo(this.#all, revisionOf, directory) - 1]
   }
 
-  /** The one that has a revision. */
+  /** The version with exactly this revision. */
   of(revision: number): Version | undefined {
     const version = this.at(revision)
     return version?.revision === revision ? version : undefined
   }
 
   /**
-   * Takes a version in. Where the bucket lost its end it gives revisions again: what was stored
-   * earlier under later ones is gone.
+   * Adds a version. A bucket that lost its end assigns revisions again: versions with a later
+   * revision that were stored earlier are gone.
    */
   add(version: Version): "known" | "added" | "replaced" {
     const { revision, storedAt } = version
@@ -138,8 +138,8 @@ export class Versions {
   }
 
   /**
-   * The versions that a router may have planned by: the last one up to a revision of the bucket, and
-   * those before it as long as each that follows was replaced too soon to be shown.
+   * The versions that a router may have used for a plan: the last one up to a revision of the bucket,
+   * and earlier ones as long as each was replaced too recently for the router to have seen it.
    *
    * @param plannedAt when the plan was stored, ms since the epoch.
    */

@@ -1,4 +1,4 @@
-/** What tells a dead letter from others: DEAD may lose its end, and give a sequence again. */
+/** Identifies a dead letter. Its sequence alone does not: a DEAD that lost its end reuses them. */
 export interface LetterOf {
   /** Its sequence in DEAD. */
   readonly dead: number
@@ -8,33 +8,34 @@ export interface LetterOf {
 
 const nameOf = ({ dead, eventSeq, lane }: LetterOf): string => `${dead}.${eventSeq}.${lane}`
 
-/** Dead letters that facts tell of. */
+/** The dead letters that facts name. */
 export class DeadEnds {
   readonly #ends = new Map<string, DeadEnd>()
-  /** Those that were thrown away. */
-  readonly #taken = new Map<string, LetterOf>()
+  /** Those that were discarded. */
+  readonly #discarded = new Map<string, LetterOf>()
 
   /** @param at when the fact was stored, ms since the epoch. */
   add(letter: LetterOf, at: number): void {
     const name = nameOf(letter)
-    if (!this.#taken.has(name) && !this.#ends.has(name)) this.#ends.set(name, { ...letter, at })
+    if (!this.#discarded.has(name) && !this.#ends.has(name)) this.#ends.set(name, { ...letter, at })
   }
 
-  /** It was thrown away: it need not be there any more. */
-  take(letter: LetterOf): void {
+  /** A discarded dead letter need not be in DEAD any more. */
+  discard(letter: LetterOf): void {
     const name = nameOf(letter)
     this.#ends.delete(name)
-    this.#taken.set(name, letter)
+    this.#discarded.set(name, letter)
   }
 
-  /** Forgets those of some events. */
+  /** Drops the dead letters of some events. */
   forget(isGone: (eventSeq: number) => boolean): void {
     for (const [name, { eventSeq }] of this.#ends) if (isGone(eventSeq)) this.#ends.delete(name)
-    for (const [name, { eventSeq }] of this.#taken) if (isGone(eventSeq)) this.#taken.delete(name)
+    for (const [name, { eventSeq }] of this.#discarded)
+      if (isGone(eventSeq)) this.#discarded.delete(name)
   }
 
-  isTaken(letter: LetterOf): boolean {
-    return this.#taken.has(nameOf(letter))
+  isDiscarded(letter: LetterOf): boolean {
+    return this.#discarded.has(nameOf(letter))
   }
 
   has(letter: LetterOf): boolean {

@@ -20,16 +20,16 @@ export interface DeadLetterWithoutFact extends RoundAt {
 export type MissingDeadLetter = DeadEnd
 
 /**
- * Compares the dead letters with what the facts say of them. A late success has resolved those of its
- * round: they may be there or not, and be told of or not.
- * What is older than DEAD keeps its letters need not be there.
+ * Compares the dead letters with the facts about them. A late success resolves the dead letters of
+ * its round: neither they nor their facts need be there. A dead letter that DEAD has dropped by age
+ * or size need not be there either.
  */
 export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
   const { ask, jsm, names } = yield* Broker
   const info = yield* ask("look at the dead letters", () => jsm.streams.info(names.dead))
   const { state } = info
   const there = new DeadEnds()
-  const untold: Array<DeadLetterWithoutFact> = []
+  const withoutFact: Array<DeadLetterWithoutFact> = []
   yield* readThrough(
     {
       stream: names.dead,
@@ -46,18 +46,18 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
       if (about === undefined || ledger.isReplaced(about)) return
       const letter = letterOf(about, seq, ledger)
       if (ledger.deadEnds.has(letter)) there.add(letter, 0)
-      else if (mayBeUntold(ledger.stateOf(about)) && !ledger.deadEnds.isTaken(letter))
-        untold.push({ ...about, dead: seq })
+      else if (needsFact(ledger.stateOf(about)) && !ledger.deadEnds.isDiscarded(letter))
+        withoutFact.push({ ...about, dead: seq })
     }
   )
   const dueSince = undroppedSince(info) + maxClockSkewMs
-  const unburied: Array<MissingDeadLetter> = []
+  const missing: Array<MissingDeadLetter> = []
   for (const end of ledger.deadEnds.all())
-    if (!there.has(end) && !isResolved(end, ledger) && end.at >= dueSince) unburied.push(end)
-  return { unburied, untold }
+    if (!there.has(end) && !isResolved(end, ledger) && end.at >= dueSince) missing.push(end)
+  return { missing, withoutFact }
 })
 
-const mayBeUntold = (state: number): boolean => isBegun(state) && !isLate(state)
+const needsFact = (state: number): boolean => isBegun(state) && !isLate(state)
 
 const isResolved = ({ eventSeq, lane }: DeadEnd, ledger: Ledger): boolean =>
   isLate(ledger.stateOf({ ...ledger.lanes.get(lane), eventSeq }))
@@ -72,14 +72,14 @@ const letterOf = (
 const isSame = (one: LetterOf, other: LetterOf): boolean =>
   one.dead === other.dead && one.eventSeq === other.eventSeq && one.lane === other.lane
 
-/** Those of which the leader knows no more either, and which nobody has discarded. */
+/** Those that the leader does not have either, and that nobody has discarded. */
 export const stillMissing = Effect.fnUntraced(function* (
-  unburied: ReadonlyArray<MissingDeadLetter>,
+  missing: ReadonlyArray<MissingDeadLetter>,
   ledger: Ledger
 ) {
   const { ask, jsm, names } = yield* Broker
   return yield* Effect.filter(
-    unburied.filter((end) => ledger.deadEnds.has(end) && !isResolved(end, ledger)),
+    missing.filter((end) => ledger.deadEnds.has(end) && !isResolved(end, ledger)),
     (end) =>
       ask("look for a dead letter", () =>
         jsm.streams.getMessage(names.dead, { seq: end.dead })
@@ -98,14 +98,14 @@ export const stillMissing = Effect.fnUntraced(function* (
   )
 })
 
-/** Those that no fact names yet, though their delivery has come to another end. */
+/** Those that no fact names yet although their delivery has ended. */
 export const stillWithoutFact = (
-  untold: ReadonlyArray<DeadLetterWithoutFact>,
+  withoutFact: ReadonlyArray<DeadLetterWithoutFact>,
   ledger: Ledger
 ): ReadonlyArray<DeadLetterWithoutFact> =>
-  untold.filter((letter) => {
+  withoutFact.filter((letter) => {
     const state = ledger.stateOf(letter)
     if (!hasEnded(state) || isLate(state)) return false
-    const told = letterOf(letter, letter.dead, ledger)
-    return !ledger.deadEnds.has(told) && !ledger.deadEnds.isTaken(told)
+    const named = letterOf(letter, letter.dead, ledger)
+    return !ledger.deadEnds.has(named) && !ledger.deadEnds.isDiscarded(named)
   })

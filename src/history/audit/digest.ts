@@ -2,26 +2,26 @@ import type { Hash } from "node:crypto"
 import { createHash } from "node:crypto"
 import type { Seen } from "./reading.ts"
 
-/** Sequences that have a digest of their own; it begins at a multiple of this. */
+/** Sequences per digest; each begins at a multiple of this. */
 export const digestSpan = 65_536
 
 const bufferBytes = 1 << 20
 /** Sequence, time, and two lengths. */
 const frame = 24
 
-/** What was read of a stretch of a stream. */
+/** The fingerprint of a stretch of a stream. */
 export interface Stretch {
-  /** The first and the last sequence that were there. */
+  /** The first and the last sequence that had a message. */
   readonly first: number
   readonly last: number
   readonly messages: number
-  /** Over sequence, time, subject and body of each, in their order; hexadecimal. */
+  /** Over sequence, time, subject and body of each message, in order; hexadecimal. */
   readonly sha256: string
 }
 
 /**
- * Fingerprints of what was read of a stream, one for each {@link digestSpan} sequences, so that what
- * is still there of two readings can be compared when the oldest has expired and new has come.
+ * Fingerprints of a reading, one per {@link digestSpan} sequences. So two readings can be compared
+ * although the oldest messages have expired and new ones were stored in between.
  */
 export class Digests {
   readonly stretches: Array<Stretch> = []
@@ -32,10 +32,10 @@ export class Digests {
   #last = 0
   #messages = 0
   readonly #mark: number
-  /** Of the stretch up to the mark, where it ends amid one. */
+  /** The fingerprint up to the mark, if the mark is inside a stretch. */
   marked: Stretch | undefined
 
-  /** @param mark a sequence up to which a fingerprint is wanted, too. */
+  /** @param mark a sequence up to which an additional fingerprint is made. */
   constructor(mark = Number.POSITIVE_INFINITY) {
     this.#mark = mark
   }
@@ -65,7 +65,7 @@ export class Digests {
     this.#used = at + data.length
   }
 
-  /** All stretches so far, the last one as far as it goes. */
+  /** All stretches so far, including the incomplete last one. */
   all(): ReadonlyArray<Stretch> {
     return this.#messages === 0 ? this.stretches : [...this.stretches, this.#snapshot()]
   }

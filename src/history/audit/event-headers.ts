@@ -3,22 +3,22 @@ import { headersOf } from "../../broker/headers.ts"
 import type { Names } from "../../domain/names.ts"
 import { Repeats, readOrigin } from "../../domain/origin.ts"
 
-/** What stands between a tenant's name and the rest of an id: nothing that may be in a name. */
+/** Characters that end a tenant's name at the start of an id; no name contains them. */
 const separators = ":./"
 
 /** True for an id that begins with the tenant's name and one of `.`, `/` and `:`. */
 export const beginsWithTenant = (id: string, tenant: string): boolean =>
   id.startsWith(tenant) && id.length > tenant.length && separators.includes(id[tenant.length] ?? "")
 
-/** What the headers of the events show that is about no single delivery. */
+/** Counts what the headers of events show about sources and ids. */
 export class EventHeaders {
   readonly #names: Names
   readonly #origins = new Repeats()
-  /** Sequences of events that a source brought again. */
+  /** Sequences of events that a source stored again. */
   readonly repeated = new Set<number>()
   /**
-   * Of each tenant that publishes to the stream that others publish to as well: how many of its events
-   * have an id that does not begin with its name. It may be the id of another tenant's event.
+   * For each tenant of the shared stream: how many of its events have an id that does not begin with
+   * its name. Another tenant may use the same id.
    */
   readonly foreignIds = new Map<string, number>()
 

@@ -1,13 +1,13 @@
 import { eventsPerBlock } from "./block.ts"
 
 /**
- * When the events were stored that stand at their sequences, ms since the epoch, as 8 bytes each. What
- * says another time is about another event, which had the sequence before the broker lost it.
+ * When the event at each sequence was stored, ms since the epoch, in 8 bytes each. A fact with
+ * another time is about another event, which had the sequence before the broker lost it.
  */
 export class EventTimes {
   readonly #blocks = new Map<number, Float64Array>()
 
-  /** 0 where it is not known. */
+  /** 0 if unknown. */
   of(seq: number): number {
     return this.#blocks.get(Math.floor(seq / eventsPerBlock))?.[seq % eventsPerBlock] ?? 0
   }
@@ -19,13 +19,13 @@ export class EventTimes {
     block[seq % eventsPerBlock] = at
   }
 
-  /** True where an event of another time is known to stand at a sequence. */
+  /** True if an event of another time is known at the sequence. */
   isOther(seq: number, at: number): boolean {
     const known = this.of(seq)
     return known !== 0 && known !== at
   }
 
-  /** Forgets those of a block of events, as the ledger counts them. */
+  /** Drops the times of one of the ledger's blocks of events. */
   forget(block: number): void {
     this.#blocks.delete(block)
   }

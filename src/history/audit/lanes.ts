@@ -1,8 +1,8 @@
 import { firstRound } from "../../domain/delivery.ts"
 import { maxLanes } from "./block.ts"
 
-/** An endpoint's round: what deliveries of different events have in common. */
-export interface Lane {
+/** An endpoint and a round, shared by the deliveries of many events. */
+export interface AuditLane {
   readonly tenant: string
   readonly endpoint: string
   readonly round: string
@@ -12,13 +12,13 @@ const keyOf = (tenant: string, endpoint: string, round: string): string =>
   round === firstRound ? `${tenant}.${endpoint}` : `${tenant}.${endpoint}.${round}`
 
 /**
- * Numbers for lanes, from 1, so that each name is kept once; and no longer than anything is kept in
- * it, for most further rounds are of one delivery.
+ * Numbers lanes from 1, so that each name is stored once. A number is freed with its last use,
+ * because most later rounds have a single delivery.
  */
 export class Lanes {
   readonly #numbers = new Map<string, number>()
-  readonly #lanes: Array<Lane | undefined> = []
-  /** By number - 1: in how many places it stands. */
+  readonly #lanes: Array<AuditLane | undefined> = []
+  /** By number - 1: how often it is in use. */
   readonly #uses: Array<number> = []
   readonly #free: Array<number> = []
 
@@ -30,7 +30,7 @@ export class Lanes {
     return this.#numbers.get(keyOf(tenant, endpoint, round))
   }
 
-  /** The number of a lane; a new one where it has none. */
+  /** Returns the number of a lane, and assigns one if it has none. */
   of(tenant: string, endpoint: string, round: string): number {
     const key = keyOf(tenant, endpoint, round)
     const known = this.#numbers.get(key)
@@ -50,7 +50,7 @@ export class Lanes {
     this.#uses[number - 1] = (this.#uses[number - 1] ?? 0) + 1
   }
 
-  /** Takes back a {@link use}; after the last one the number is another lane's. */
+  /** Ends a {@link use}. After the last one the number is free for another lane. */
   release(number: number): void {
     const left = (this.#uses[number - 1] ?? 0) - 1
     this.#uses[number - 1] = left
@@ -61,7 +61,7 @@ export class Lanes {
     this.#free.push(number)
   }
 
-  get(number: number): Lane {
+  get(number: number): AuditLane {
     const lane = this.#lanes[number - 1]
     if (lane === undefined) throw new RangeError(`there is no lane ${number}`)
     return lane

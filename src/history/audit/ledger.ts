@@ -3,7 +3,7 @@ import { firstRound } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "../fold/round.ts"
-import { afterStep, hasEnded, isBegun, stepOfKind, untold } from "../fold/round.ts"
+import { afterStep, hasEnded, isBegun, stepOfKind, unrecorded } from "../fold/round.ts"
 import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import { EventTimes } from "./event-times.ts"
@@ -13,60 +13,60 @@ import type { About, Loose, RoundAt } from "./record.ts"
 import { aboutOf, numberIn, planOf, raisedName, roundName, textIn } from "./record.ts"
 import type { Scope } from "./scope.ts"
 
-/** A mark of ours in a round's number. */
+/** The ledger's own bit in a round's state: a message of the round was found waiting. */
 const waits = 1 << 13
 
-/** Facts between two looks for blocks that can be made small. */
+/** Facts between two searches for blocks to pack. */
 const factsBetweenPacks = 1 << 16
 
 const isOpen = (state: number): boolean => isBegun(state) && !hasEnded(state)
 
-/** Something that a fact says and that cannot be. */
+/** What is impossible about a fact. */
 export type Objection = "unreadable-fact" | "plans-differ" | "event-replaced" | "fact-before-event"
 
 /**
- * The rounds of all deliveries within a scope, by event: what the facts say of each in some ten
- * bytes, and six once it has ended well.
+ * The state of each round in a scope, by event, according to the facts. A round takes about ten
+ * bytes, and six once it is settled.
  */
 export class Ledger {
   scope: Scope
   readonly lanes = new Lanes()
   readonly deadEnds = new DeadEnds()
-  /** Of events that were read or, before that, as facts name them. */
+  /** From the events; until they are read, from the facts about them. */
   readonly times = new EventTimes()
   readonly #blocks = new Map<number, Block>()
   readonly #unpacked = new Set<Block>()
   #facts = 0
   /** The last event that was read. */
   #lastRead = 0
-  /** Attempts that are told of, with those that were repeated. */
+  /** Recorded attempts, repeats included. */
   attempts = 0
   skipped = new Map<string, number>()
   /**
-   * Rounds that began after the last look at what waits had begun, by {@link roundName}: nobody has
-   * looked for them yet. Undefined where all that begins is still to be looked for.
+   * Rounds that began after the last scan of waiting messages, by {@link roundName}: they were not
+   * searched yet. Undefined before the first scan.
    */
   #newcomers: Set<string> | undefined
-  /** What `missing` facts tell of, by {@link raisedName}. */
+  /** The subjects of `missing` facts, by {@link raisedName}. */
   readonly raised = new Set<string>()
-  /** Facts about what began before the scope. */
+  /** Facts about rounds that began before the scope. */
   earlier = 0
 
   constructor(scope: Scope) {
     this.scope = scope
   }
 
-  /** From now on what waits is looked at: what begins later is looked for the next time. */
+  /** Called before a scan of waiting messages: rounds that begin later wait for the next scan. */
   beginLooking(): void {
     this.#newcomers = new Set()
     this.#forgetFound()
   }
 
   /**
-   * Takes in that an event is stored.
+   * Adds a stored event.
    *
    * @param at when, ms since the epoch.
-   * @returns false where facts told of another one at its sequence, which counts no more.
+   * @returns false if facts were about another event at its sequence. They no longer count.
    */
   event(seq: number, at: number): boolean {
     const isOther = this.times.isOther(seq, at)
@@ -77,12 +77,12 @@ export class Ledger {
     return !isOther
   }
 
-  /** True where it is about an event whose sequence another one has. */
+  /** True if another event has the sequence now. */
   isReplaced({ eventAt, eventSeq }: EventIdentity): boolean {
     return this.times.isOther(eventSeq, eventAt)
   }
 
-  /** Takes in a fact; says where it cannot be. */
+  /** Adds a fact; returns what is impossible about it, if anything. */
   fact(record: Loose, storedAt: number): Objection | undefined {
     if (++this.#facts % factsBetweenPacks === 0) this.#pack()
     const { kind } = record
@@ -98,11 +98,11 @@ export class Ledger {
     if (kind === "routed") return this.#plan(about, record, storedAt)
     const isBeside = record.reason === plannedOtherwise
     if (isBeside && kind === "attempt-failed") return undefined
-    // An event for one endpoint alone that it took at once.
+    // An event for a single endpoint, whose first attempt succeeded.
     const isWithPlan = kind === "delivered" && record.plan !== undefined
     const objection = isWithPlan ? this.#plan(about, record, storedAt) : undefined
     if (kind === "unroutable") {
-      if (this.#isMeant(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
+      if (this.#isInScope(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
     } else if (step === undefined) this.raised.add(raisedName(about))
     else {
       if (isBeside) this.#step(about, "begun", record, storedAt)
@@ -111,7 +111,7 @@ export class Ledger {
     return objection
   }
 
-  /** Takes in that a round waits in a stream; false where it has ended, or is not meant. */
+  /** Records that a round waits in a stream; returns false if it has ended or is out of range. */
   found(about: About): boolean {
     if (this.isReplaced(about)) return false
     const { endpoint, eventSeq, round, tenant } = about
@@ -126,11 +126,11 @@ export class Ledger {
     return true
   }
 
-  /** Where a round stands. */
+  /** The state of a round. */
   stateOf({ endpoint, eventSeq, round, tenant }: RoundAt): number {
     const lane = this.lanes.find(tenant, endpoint, round)
-    if (lane === undefined) return untold
-    return this.#blocks.get(blockOf(eventSeq))?.get(eventSeq % eventsPerBlock, lane) ?? untold
+    if (lane === undefined) return unrecorded
+    return this.#blocks.get(blockOf(eventSeq))?.get(eventSeq % eventsPerBlock, lane) ?? unrecorded
   }
 
   /** All rounds, with their state. */
@@ -140,10 +140,10 @@ export class Ledger {
   }
 
   /**
-   * Rounds that have begun and not ended. What an event that the router has in hand has begun is
-   * wherever the event is.
+   * Rounds that have begun and not ended. Those of an event that the router may be working on count
+   * as found: the event itself holds them.
    */
-  open(isInHand: (round: RoundAt) => boolean): {
+  open(mayBeUnderWay: (round: RoundAt) => boolean): {
     readonly found: number
     readonly lost: ReadonlyArray<RoundAt>
   } {
@@ -155,7 +155,7 @@ export class Ledger {
         if (!isOpen(state)) return
         const round = { ...this.lanes.get(lane), eventSeq: number * eventsPerBlock + offset }
         const isSeen = (state & waits) !== 0 || this.#newcomers?.has(roundName(round)) === true
-        if (isSeen || (round.round === firstRound && isInHand(round))) found++
+        if (isSeen || (round.round === firstRound && mayBeUnderWay(round))) found++
         else lost.push(round)
       })
     }
@@ -171,7 +171,7 @@ export class Ledger {
     }
   }
 
-  /** Events whose plan is not there, or not all of it. */
+  /** Events whose plan is absent or incomplete. */
   unplanned(): ReadonlyArray<{ readonly eventSeq: number; readonly isBegun: boolean }> {
     const found: Array<{ readonly eventSeq: number; readonly isBegun: boolean }> = []
     for (const [number, { plans }] of this.#blocks)
@@ -181,7 +181,7 @@ export class Ledger {
     return found
   }
 
-  /** Takes back what routing began of earlier events: what the facts said of them has expired. */
+  /** Drops what routing began of earlier events: the facts about them have expired. */
   beginAt(firstEvent: number): void {
     this.scope = { ...this.scope, firstEvent, isWhole: false }
     for (const block of this.#blocks.values()) {
@@ -199,8 +199,8 @@ export class Ledger {
   }
 
   /**
-   * Lets go of what ended well long ago, so that to follow the history for months costs no memory.
-   * What has not, or is wrong, is kept, and with it the events around it.
+   * Drops blocks whose rounds all settled some time ago, so that an audit can watch for months in
+   * constant memory. A block with an open or a contradictory round stays.
    */
   forgetSettled(): void {
     let { firstEvent } = this.scope
@@ -224,7 +224,7 @@ export class Ledger {
     const { eventSeq, tenant } = about
     const plan = planOf(record)
     if (plan === undefined) return "unreadable-fact"
-    if (!this.#isMeant(eventSeq, storedAt)) return undefined
+    if (!this.#isInScope(eventSeq, storedAt)) return undefined
     const block = this.#block(eventSeq)
     const at = eventSeq % eventsPerBlock
     const known = block.plans[at] ?? 0
@@ -259,7 +259,7 @@ export class Ledger {
     const dead = numberIn(record.dead)
     if (step === "dead-lettered" && dead !== undefined)
       this.deadEnds.add({ dead, eventSeq, lane }, storedAt)
-    if (step === "discarded" && dead !== undefined) this.deadEnds.take({ dead, eventSeq, lane })
+    if (step === "discarded" && dead !== undefined) this.deadEnds.discard({ dead, eventSeq, lane })
   }
 
   #change(
@@ -274,7 +274,7 @@ export class Ledger {
     const after = afterStep(before, step, attempt, reason)
     block.touched = this.#facts
     if (after === before) return
-    if (before === untold) this.lanes.use(lane)
+    if (before === unrecorded) this.lanes.use(lane)
     if (this.#newcomers !== undefined && step === "begun" && !isBegun(before))
       this.#newcomers.add(roundName({ ...this.lanes.get(lane), eventSeq: block.first + at }))
     block.open += Number(isOpen(after)) - Number(isOpen(before))
@@ -282,21 +282,21 @@ export class Ledger {
     this.#unpacked.add(block)
   }
 
-  #isMeant(eventSeq: number, storedAt: number): boolean {
+  #isInScope(eventSeq: number, storedAt: number): boolean {
     const { firstKept, lastEvent, since, until } = this.scope
     return eventSeq >= firstKept
       ? this.#isHeld(eventSeq) && eventSeq <= lastEvent
       : storedAt >= since && storedAt <= until
   }
 
-  /** True for an event of the scope, unless it was let go of. */
+  /** True for an event of the scope that was not dropped. */
   #isHeld(eventSeq: number): boolean {
     if (eventSeq >= this.scope.firstEvent) return true
     const plans = this.#blocks.get(blockOf(eventSeq))?.plans
     return ((plans?.[eventSeq % eventsPerBlock] ?? 0) & isThere) !== 0
   }
 
-  /** True where a step belongs to a round of the scope. */
+  /** True if a step belongs to a round of the scope. */
   #isKnown(about: RoundAt, step: Step, storedAt: number): boolean {
     const { eventSeq, round } = about
     const { firstKept, isWhole, lastEvent, since, until } = this.scope
@@ -304,10 +304,10 @@ export class Ledger {
     if (round === firstRound && eventSeq >= firstKept && this.#isHeld(eventSeq))
       return eventSeq <= lastEvent
     if (isWhole && eventSeq <= lastEvent && storedAt <= until) return true
-    return this.stateOf(about) !== untold
+    return this.stateOf(about) !== unrecorded
   }
 
-  /** What the facts said of an event's sequence was about another one. */
+  /** Drops what facts said of a sequence: they were about another event. */
   #forgetEvent(eventSeq: number): void {
     const block = this.#block(eventSeq)
     const at = eventSeq % eventsPerBlock
@@ -344,7 +344,7 @@ export class Ledger {
     }
   }
 
-  /** Nothing is open, and nothing was told of it lately. */
+  /** True if no round is open and no recent fact changed the block. */
   #isQuiet(block: Block): boolean {
     return block.open === 0 && this.#facts - block.touched >= factsBetweenPacks
   }

@@ -7,12 +7,12 @@ import { readOrigin } from "../../domain/origin.ts"
 import type { Books } from "./books.ts"
 import type { Problem } from "./problem.ts"
 
-/** Pairs of events that are compared at the same time. */
+/** Pairs of events that are compared concurrently. */
 const maxConcurrentReads = 16
 
 /**
- * Events that the router left out as repeats, and that are none by what the broker says of where they
- * came from: nobody got them. The router's word is not taken for it.
+ * Finds events that the router left out as repeats although their origins, as the broker recorded
+ * them, differ: no endpoint received them. The audit does not rely on the router's decision.
  */
 export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: Books) {
   const { ask, jsm, names } = yield* Broker
@@ -22,7 +22,7 @@ export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: 
     )
   const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: EventIdentity) {
     const [one, other] = yield* Effect.all([read(first.eventSeq), read(eventSeq)])
-    // What has expired can say nothing any more.
+    // An event that has expired cannot be compared.
     if (other === null || first.eventSeq < ledger.scope.firstKept) return true
     const [origin, again] = [one, other].map((message) =>
       readOrigin(message?.header.get("Nats-Stream-Source"))

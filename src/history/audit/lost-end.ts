@@ -5,10 +5,10 @@ import { millisOf } from "../../broker/stream-message.ts"
 import type { Problem } from "./problem.ts"
 import type { Seen } from "./reading.ts"
 
-/** The broker lost the end of a stream that was read, as in a power cut: what was read of it is void. */
+/** The broker lost the end of a stream after it was read, as in a power cut. */
 export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
   of: Schema.Literals(["events", "history"]),
-  /** The last that was read, and the first of which it is known that it is not there any more. */
+  /** The last sequence that was read, and the first one that is known to be lost. */
   to: Schema.Int,
   from: Schema.Int
 }) {
@@ -27,20 +27,20 @@ export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
   }
 }
 
-/** Where the reading of a stream was left. */
-export interface Left {
+/** The position up to which a stream was read. */
+export interface ReadPosition {
   readonly next: number
   readonly last: Pick<Seen, "nanoseconds" | "seq"> | undefined
 }
 
-/** A leader that was just elected may take a moment to know all that it has, ms. */
+/** Pause before a loss is believed, ms: a newly elected leader may need a moment to catch up. */
 const retryPauseMs = 1_000
 
 /**
- * Fails where a stream does not go on where it was left. A broker that lost the end of a stream
- * gives the same sequences to what comes next, which a reader that goes on would take for read.
+ * Fails if a stream does not continue where it was left. A broker that lost the end of a stream
+ * reuses the sequences, so a reader that continues would skip the new messages.
  */
-export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", left: Left) {
+export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", left: ReadPosition) {
   const { ask, jsm, names } = yield* Broker
   const { last, next } = left
   if (last === undefined) return

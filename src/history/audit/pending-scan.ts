@@ -10,26 +10,26 @@ import { roundName } from "./record.ts"
 
 /** A delivery that waits in a stream. */
 export interface PendingMessage extends About {
-  /** When it is given up, ms since the epoch; undefined where this version cannot read its message. */
+  /** Deadline, ms since the epoch; undefined if this version cannot read the message. */
   readonly deadline: number | undefined
-  /** It has ended for this reason, and waits for room among the dead letters. */
+  /** Set if the delivery has ended for this reason and waits for room in DEAD. */
   readonly ends?: DeadReason | undefined
   readonly stream: string
   readonly seq: number
 }
 
 /** A message that waits in a stream and that this version cannot read. */
-export interface Unreadable {
+export interface UnreadableMessage {
   readonly stream: string
   readonly seq: number
   readonly tenant: string
   readonly endpoint: string
-  /** The delivery that it is; undefined where its headers do not say. */
+  /** Its delivery; undefined if its headers do not identify it. */
   readonly about: About | undefined
 }
 
 type See = (waiter: PendingMessage) => void
-type SeeUnreadable = (message: Unreadable) => void
+type SeeUnreadable = (message: UnreadableMessage) => void
 type Header = (name: string) => string | undefined
 
 const show = (
@@ -60,11 +60,11 @@ const lastOf = Effect.fnUntraced(function* (stream: string) {
 })
 
 /**
- * Looks through everything that waits in a partition: its queue with its schedules, its backlog, and
- * then what came into either meanwhile. What moves goes to the end of where it moves to, so what is
- * not seen in one place is seen in the other, unless it moves to and fro between the looks.
+ * Scans everything that waits in a partition: its queue with the schedules, its backlog, and then
+ * what came into either since. A delivery that moves is stored at the end of the other stream, so it
+ * is seen in one of the two, unless it moves back and forth between the scans.
  */
-const lookThrough = Effect.fnUntraced(function* (
+const scanPartition = Effect.fnUntraced(function* (
   partition: number,
   see: See,
   seeUnreadable: SeeUnreadable
@@ -96,18 +96,18 @@ const lookThrough = Effect.fnUntraced(function* (
   yield* lookAtBacklog(firstMoved + 1, yield* lastOf(backlog))
 })
 
-/** Looks through everything that waits. */
+/** Scans everything that waits. */
 export const scanAll = (partitions: number, see: See, seeUnreadable: SeeUnreadable) =>
   Effect.forEach(
     Array.from({ length: partitions }, (_, index) => index),
-    (partition) => lookThrough(partition, see, seeUnreadable),
+    (partition) => scanPartition(partition, see, seeUnreadable),
     { concurrency: 4, discard: true }
   )
 
-/** Of what was seen, so many are looked for at a leader at the same time. */
+/** Concurrent reads from a stream's leader. */
 const maxConcurrentReads = 16
 
-/** Whether a message is in its stream, as the leader knows it. */
+/** Whether the leader of a stream has a message. */
 export const isStillThere = Effect.fnUntraced(function* ({
   seq,
   stream
@@ -120,12 +120,12 @@ export const isStillThere = Effect.fnUntraced(function* ({
     Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
   )
 })
-/** Partitions that are looked through at the same time. */
+/** Partitions that are scanned concurrently. */
 const partitionsAtOnce = 4
 
 /**
- * Shows those under a subject that are wanted and that the stream's leader has. It has no answer of
- * many messages, so it is asked only about what any copy shows; a scan ends where the leader says.
+ * Shows the wanted deliveries under a subject that the stream's leader has. A scan may be served by a
+ * replica, so each message that it shows is then read from the leader, one by one.
  */
 const lookIn = Effect.fnUntraced(function* (
   stream: string,
@@ -147,8 +147,8 @@ const lookIn = Effect.fnUntraced(function* (
 })
 
 /**
- * Looks for certain deliveries wherever they may wait, twice over, for they may move meanwhile; each
- * that is shown is where it is as the leader knows it.
+ * Searches certain deliveries in all places where they may wait, twice, because they may move during
+ * the search. The leader has confirmed each one that is shown.
  */
 export const scanFor = Effect.fnUntraced(function* (
   lost: ReadonlyArray<RoundAt>,
@@ -168,14 +168,14 @@ export const scanFor = Effect.fnUntraced(function* (
     rooms.set(subjects.delivery(partition, tenant, endpoint), names.deliveries(partition))
     rooms.set(subjects.backlog(partition, tenant, endpoint), names.backlog(partition))
   }
-  // One room after the other, in the order that a delivery moves in.
-  const lookThroughThem = (rooms: ReadonlyMap<string, string>) =>
+  // One place after the other, in the order in which a delivery moves.
+  const scanRooms = (rooms: ReadonlyMap<string, string>) =>
     Effect.forEach(rooms, ([subject, stream]) => lookIn(stream, subject, wanted, see), {
       discard: true
     })
   yield* Effect.forEach(
     partitionRooms.values(),
-    (rooms) => Effect.andThen(lookThroughThem(rooms), lookThroughThem(rooms)),
+    (rooms) => Effect.andThen(scanRooms(rooms), scanRooms(rooms)),
     { concurrency: partitionsAtOnce, discard: true }
   )
 })

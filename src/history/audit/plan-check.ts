@@ -4,12 +4,12 @@ import type { Problem } from "./problem.ts"
 import type { Loose } from "./record.ts"
 import { textIn } from "./record.ts"
 
-/** How old the endpoints may be that an event is planned by, ms: see `Directory`. */
+/** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000
-/** Types of a tenant of which it is remembered who wants them. */
+/** Event types per tenant whose endpoints are cached. */
 const maxCachedTypes = 1_000
 
-/** A part of a plan, as far as it can be checked. */
+/** The fields of a plan's part that are checked. */
 interface PlanPart {
   readonly part: number
   readonly last: boolean
@@ -22,7 +22,7 @@ interface PlanPart {
   readonly skipped: ReadonlySet<string>
 }
 
-/** What the fact of a plan says beside it. */
+/** The event of a plan, from the same fact. */
 interface PlannedEvent {
   readonly tenant: string
   readonly type: string
@@ -32,23 +32,23 @@ interface PlannedEvent {
   readonly storedAt: number
 }
 
-interface Change {
+interface VersionChange {
   readonly version: Version
   readonly of: Versions
 }
 
-const revisionOf = ({ version }: Change): number => version.revision
+const revisionOf = ({ version }: VersionChange): number => version.revision
 
 /**
- * The endpoints of a tenant as they were at one revision of the bucket, which goes on with the plans:
- * each is made from the revision of the one before it, or from one nearby.
+ * The endpoints of a tenant at one revision of the bucket. The revision moves along with the plans
+ * that are checked: consecutive plans are made from the same revision or from near ones.
  */
 class Tenant {
   readonly endpoints = new Map<string, Versions>()
-  /** By type, endpoints that want it, or of which nobody knows; as of {@link #applied}. */
+  /** By type: the endpoints that want it or may want it, as of {@link #applied}. */
   readonly #wanting = new Map<string, Set<Versions>>()
   /** By revision. */
-  #changes: Array<Change> = []
+  #changes: Array<VersionChange> = []
   /** How many of the changes are applied. */
   #applied = 0
 
@@ -69,7 +69,7 @@ class Tenant {
     this.#wanting.clear()
   }
 
-  /** Endpoints that want a type, or of which nobody knows, at a revision. */
+  /** Returns the endpoints that want a type, or may want it, at a revision. */
   wanting(type: string, directory: number): ReadonlySet<Versions> {
     this.#moveTo(directory)
     const known = this.#wanting.get(type)
@@ -83,7 +83,7 @@ class Tenant {
   }
 
   /** The first change after a revision whose time is known. */
-  firstAfter(directory: number): Change | undefined {
+  firstAfter(directory: number): VersionChange | undefined {
     let at = countUpTo(this.#changes, revisionOf, directory)
     while (this.#changes[at]?.version.storedAt === 0) at++
     return this.#changes[at]
@@ -108,7 +108,7 @@ class Tenant {
 const mayWant = (version: Version | undefined, type: string): boolean =>
   version !== undefined && (version.state === "unknown" || wants(version, type))
 
-/** What a plan is to say of an endpoint: `any` where nobody knows. */
+/** What a plan must say of an endpoint; `any` if its configuration is unknown. */
 type Due = "planned" | "skipped" | "nothing" | "any"
 
 const dueOf = (version: Version | undefined, type: string): Due => {
@@ -119,18 +119,18 @@ const dueOf = (version: Version | undefined, type: string): Due => {
 }
 
 /**
- * Recomputes plans: each part at the revision of the endpoints that it names, from the facts that tell
- * how endpoints were changed.
+ * Recomputes plans from the recorded changes of endpoints, each part at the revision of the bucket
+ * that it names.
  */
 export class PlanCheck {
   /** Parts that were recomputed. */
   recomputed = 0
-  /** Parts that name no revision: an older version made them. */
+  /** Parts without a revision: an older version made them. */
   unknown = 0
-  /** When the event of the last of those was stored, ms since the epoch. */
+  /** When the last event with such a part was stored, ms since the epoch. */
   unknownUntil = 0
   readonly #tenants = new Map<string, Tenant>()
-  /** The last endpoint of the part before, of events whose plan goes on. */
+  /** The last endpoint of the previous part, for plans with more parts to come. */
   readonly #ends = new Map<string, string>()
   /** By how much the clocks of the brokers may differ, ms. */
   readonly #clocksApart: number
@@ -139,7 +139,7 @@ export class PlanCheck {
     this.#clocksApart = clocksApart
   }
 
-  /** Takes in how an endpoint was changed; false where the fact does not say it. */
+  /** Adds a change of an endpoint; returns false if the fact has none. */
   change(record: Loose): boolean {
     const version = versionOf(record)
     const tenant = textIn(record.tenant)
@@ -149,14 +149,14 @@ export class PlanCheck {
     return true
   }
 
-  /** The last revision of each endpoint that was told of, and whether it is there. */
+  /** The last recorded version of each endpoint. */
   *latest(): Generator<{ readonly key: string; readonly version: Version }> {
     for (const [tenant, { endpoints }] of this.#tenants)
       for (const { id, latest } of endpoints.values())
         if (latest !== undefined) yield { key: `${tenant}.${id}`, version: latest }
   }
 
-  /** What is wrong with a plan. */
+  /** Returns the problems of a plan's part. */
   plan(record: Loose, event: PlannedEvent): ReadonlyArray<Problem> {
     const part = partOf(record)
     if (part === undefined) {
@@ -193,7 +193,7 @@ export class PlanCheck {
     return problems
   }
 
-  /** Endpoints that are to stand in a plan, or do. */
+  /** The endpoints that the plan should name, and those that it names. */
   #concerned(tenant: Tenant, part: PlanPart, type: string): ReadonlySet<Versions> {
     const wanting = tenant.wanting(type, part.directory)
     let all: Set<Versions> | undefined
@@ -206,7 +206,7 @@ export class PlanCheck {
     return all ?? wanting
   }
 
-  /** Which ids a part speaks for: those after the end of the part before it, up to its own end. */
+  /** Selects the ids that a part covers: after the end of the previous part, up to its own end. */
   #range(part: PlanPart, { eventAt, eventSeq }: PlannedEvent): (id: string) => boolean {
     if (part.part === 0 && part.last) return () => true
     const name = `${eventSeq}.${eventAt}`
@@ -219,8 +219,8 @@ export class PlanCheck {
     return (id) => isAfter(id) && (part.last || id <= end)
   }
 
-  /** A change that the router should have known. */
-  #missed(tenant: Tenant, directory: number, { eventAt }: PlannedEvent): Change | undefined {
+  /** A change after the plan's revision that the router should have known. */
+  #missed(tenant: Tenant, directory: number, { eventAt }: PlannedEvent): VersionChange | undefined {
     const change = tenant.firstAfter(directory)
     const before = eventAt - maxDirectoryAgeMs - this.#clocksApart
     return change !== undefined && change.version.storedAt < before ? change : undefined

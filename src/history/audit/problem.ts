@@ -1,4 +1,4 @@
-/** What an audit may find. docs/audit.md says what each means and what to do. */
+/** Problems that an audit may find. docs/audit.md explains each and what to do. */
 export const problemKinds = [
   "missing",
   "overdue",
@@ -26,31 +26,31 @@ export const problemKinds = [
 ] as const
 export type ProblemKind = (typeof problemKinds)[number]
 
-/** Something that should not be. Times in ms since the epoch. */
+/** A contradiction or a loss that an audit found. Times in ms since the epoch. */
 export interface Problem {
   readonly kind: ProblemKind
   readonly tenant?: string
   readonly endpoint?: string
-  /** The event's id, where the event is still there. */
+  /** The event's id, if the event is still stored. */
   readonly event?: string
   readonly eventSeq?: number
   readonly round?: string
-  /** Sequences in HISTORY, of what this is about. */
+  /** Sequences in HISTORY: of the fact, or of the first and the last one. */
   readonly seq?: number
   readonly to?: number
   /** Sequence in DEAD. */
   readonly dead?: number
-  /** The message that waits: its stream, and its sequence there. */
+  /** The waiting message: its stream, and its sequence there. */
   readonly stream?: string
   readonly streamSeq?: number
   readonly says: string
 }
 
-/** That are listed. */
+/** Maximum number of listed problems. */
 const maxListedProblems = 10_000
 
-/** Of all problems their number, of the first that are wanted what they are: there may be millions. */
-export class Problems {
+/** Counts all problems and lists the first wanted ones: there may be millions. */
+export class ProblemList {
   readonly counts = new Map<ProblemKind, number>()
   readonly list: Array<Problem> = []
   readonly #isWanted: (problem: Problem) => boolean
@@ -59,7 +59,7 @@ export class Problems {
     this.#isWanted = isWanted
   }
 
-  /** Counts it; true where it is to be listed. */
+  /** Counts a problem; returns true if it is to be listed. */
   count(problem: Problem): boolean {
     this.counts.set(problem.kind, (this.counts.get(problem.kind) ?? 0) + 1)
     return this.list.length < maxListedProblems && this.#isWanted(problem)

@@ -1,10 +1,10 @@
 import { Schema } from "effect"
 import type { Audit } from "./audit.ts"
-import type { Beginning } from "./beginning.ts"
+import type { StreamBeginning } from "./beginning.ts"
 import { firstRemoved } from "./beginning.ts"
-import type { Reading } from "./books.ts"
 import type { Stretch } from "./digest.ts"
 import { digestSpan } from "./digest.ts"
+import type { StreamReading } from "./stream-reading.ts"
 
 const StretchSchema = Schema.Struct({
   first: Schema.Int,
@@ -13,9 +13,9 @@ const StretchSchema = Schema.Struct({
   sha256: Schema.String
 })
 
-/** What was read of a stream. */
+/** What an audit read of a stream. */
 export const StreamProof = Schema.Struct({
-  /** The first and the last sequence that were looked for. */
+  /** The first and the last sequence of the range. */
   first: Schema.Int,
   last: Schema.Int,
   messages: Schema.Int,
@@ -25,14 +25,14 @@ export const StreamProof = Schema.Struct({
 })
 export type StreamProof = typeof StreamProof.Type
 
-/** What an audit looked at and what it found, for comparison with another. Times in ms since the epoch. */
+/** What an audit read and found, for comparison with a later one. Times in ms since the epoch. */
 export const Proof = Schema.Struct({
   v: Schema.Literal(1),
   petrel: Schema.String,
   at: Schema.Number,
   verdict: Schema.String,
   tenant: Schema.optionalKey(Schema.String),
-  /** Sequences that a fingerprint is about. */
+  /** Sequences per fingerprint. */
   span: Schema.Literal(digestSpan),
   events: StreamProof,
   history: StreamProof,
@@ -40,7 +40,7 @@ export const Proof = Schema.Struct({
 })
 export type Proof = typeof Proof.Type
 
-const streamProof = ({ digests, marks, messages, next }: Reading): StreamProof => {
+const streamProof = ({ digests, marks, messages, next }: StreamReading): StreamProof => {
   const stretches = digests.all()
   const first = stretches[0]?.first ?? next
   return { first, last: next - 1, messages, stretches, hours: marks }
@@ -63,30 +63,30 @@ export const proofOf = ({ books, judgement, reach }: Audit, at: number, petrel: 
   }
 }
 
-/** How what was read compares with a proof, in messages. */
-export interface Comparison {
+/** How a reading compares with a proof, in messages. */
+export interface ProofComparison {
   readonly same: number
-  /** Cannot be compared: gone by age or size, or a part of their stretch is. */
+  /** Not comparable: they, or a part of their stretch, are gone by age or size. */
   readonly gone: number
-  /** Sequences of which it is known that neither age nor size has dropped what they had. */
+  /** Sequences whose messages are gone although neither age nor size has dropped them. */
   readonly removed: { readonly from: number; readonly to: number } | undefined
-  /** Stretches of the proof that are not what they were. */
+  /** Stretches of the proof whose content has changed. */
   readonly changed: ReadonlyArray<Stretch>
 }
 
 const spanOf = ({ first }: Stretch): number => Math.floor(first / digestSpan)
 
 /**
- * Compares what was read now with what was read before. A stretch of which one of the two has the
- * beginning and the other has not, for it expired or was not asked for, cannot be compared.
+ * Compares this reading with a proof of an earlier one. A stretch whose beginning only one of the
+ * two has read (it expired, or was out of range) cannot be compared.
  *
- * @param begins where the stream begins now, and what should be in it.
+ * @param begins where the stream begins now, and what it should still have.
  */
 export const compareWithProof = (
   { hours = [], last, stretches }: StreamProof,
-  { digests }: Pick<Reading, "digests">,
-  begins: Beginning
-): Comparison => {
+  { digests }: Pick<StreamReading, "digests">,
+  begins: StreamBeginning
+): ProofComparison => {
   const all = digests.all()
   const now = new Map(all.map((stretch) => [spanOf(stretch), stretch]))
   const { marked } = digests

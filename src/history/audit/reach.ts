@@ -4,53 +4,56 @@ import { Broker } from "../../broker/connection.ts"
 import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
-import type { Beginning } from "./beginning.ts"
+import type { StreamBeginning } from "./beginning.ts"
 import type { Scope } from "./scope.ts"
 
-/** What to audit. Times in ms since the epoch, of when the broker stored an event; inclusive. */
+/** What to audit, by when the broker stored the events: ms since the epoch, inclusive. */
 export interface AuditRange {
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** Only this one's. */
+  /** Audit only this tenant. */
   readonly tenant?: string | undefined
 }
 
-/** What the streams can say about a range, as their leaders knew it when the audit began. */
-export interface Reach {
+/** How much of a range the streams still cover, as of their leaders when the audit began. */
+export interface AuditReach {
   readonly scope: Scope
-  /** Sequences of HISTORY from which on facts may be about the range. */
+  /** The first sequence of HISTORY whose fact may be about the range. */
   readonly firstFact: number
-  readonly begins: { readonly events: Beginning; readonly history: Beginning }
-  /** Since when all events and all facts are there or should be, ms since the epoch; 0: since the beginning. */
+  readonly begins: { readonly events: StreamBeginning; readonly history: StreamBeginning }
+  /**
+   * Since when all events and facts are stored, or should be, ms since the epoch; 0 for the whole
+   * streams.
+   */
   readonly since: number
-  /** When the range begins, where that was asked for, ms since the epoch. */
+  /** The requested beginning of the range, if any, ms since the epoch. */
   readonly asked: number | undefined
-  /** The range begins no earlier. */
+  /** True if the range begins no earlier than `since`. */
   readonly isVouched: boolean
-  /** Everything up to here was routed, and acknowledged by the router. */
+  /** The router has routed and acknowledged all events up to this sequence. */
   readonly routerFloor: number
   readonly lastEvent: number
-  /** By how much the clocks of those that store messages may differ, ms. */
+  /** By how much the clocks of brokers may differ, ms. */
   readonly clocksApart: number
 }
 
-/** What is there of a stream's beginning. Where clocks differ, less need be. */
-const beginningOf = (info: StreamInfo): Beginning => ({
+/** Where a stream begins. Allows for differing clocks. */
+const beginningOf = (info: StreamInfo): StreamBeginning => ({
   first: Math.max(1, info.state.first_seq),
   dueSince: undroppedSince(info) + 2 * maxClockSkewMs
 })
 
 /**
- * Since when the plans of all events are there, or should be, where the history begins with a fact of
- * that time: an event and its plan are stored by different nodes.
+ * Since when the plans of all events are stored, or should be, in a history whose first fact has this
+ * time. Different nodes store an event and its plan, so their clocks may differ.
  */
-const plansSince = (firstAt: number, { dueSince }: Beginning): number =>
+const plansSince = (firstAt: number, { dueSince }: StreamBeginning): number =>
   firstAt === 0 ? 0 : Math.min(firstAt + maxClockSkewMs, dueSince)
 
-/** Finds out what a range means in sequences, and whether the streams reach back far enough for it. */
+/** Converts a range to sequences, and checks whether the streams reach back far enough. */
 export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
   const { ask, jsm, names } = yield* Broker
-  // The floor first: what it covers was planned and sent before anything else is read.
+  // Read the ack floor first: all events below it were routed before anything else is read.
   const router = yield* ask("look at the router", () =>
     jsm.consumers.info(names.events, names.routerConsumer)
   )
@@ -62,7 +65,7 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
   const begin = since ?? kept
   const firstKept = begins.events.first
   const lastEvent = events.state.last_seq
-  const reach: Reach = {
+  const reach: AuditReach = {
     scope: {
       firstEvent: Math.max(firstKept, yield* firstSince(names.events, Math.max(begin, kept))),
       lastEvent:
@@ -82,7 +85,7 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     begins,
     since: kept,
     asked: since,
-    // A history that is empty now and was not once has nothing to say.
+    // A history that has lost all its facts proves nothing.
     isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
     routerFloor: router.ack_floor.stream_seq,
     lastEvent,
@@ -92,13 +95,13 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
 })
 
 /**
- * What is left of a reach once its history was read: facts at its beginning may have expired before
- * they could be.
+ * Narrows the reach after the history was read: facts at its beginning may have expired before they
+ * were read.
  *
  * @param first the sequence of the first fact that was read, and when it was stored, ms since the epoch.
  */
 export const withoutExpired = Effect.fnUntraced(function* (
-  reach: Reach,
+  reach: AuditReach,
   first: { readonly seq: number; readonly at: number } | undefined
 ) {
   if (first !== undefined && first.seq <= reach.firstFact) return reach
@@ -114,5 +117,5 @@ export const withoutExpired = Effect.fnUntraced(function* (
     since,
     scope: { ...reach.scope, firstEvent, isWhole: false },
     isVouched: reach.isVouched && (reach.asked === undefined || reach.asked >= since)
-  } satisfies Reach
+  } satisfies AuditReach
 })

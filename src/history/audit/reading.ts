@@ -4,8 +4,9 @@ import { createInbox, nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { Broker, BrokerError } from "../../broker/connection.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
+import { timers } from "../../time/timers.ts"
 
-/** A message as reading shows it; valid until the call with it returns. */
+/** A message that was read; valid until the callback returns. */
 export interface Seen {
   readonly message: Msg
   readonly seq: number
@@ -19,21 +20,21 @@ export interface ReadingOptions {
   /** Sequences, both inclusive. */
   readonly from: number
   readonly to: number
-  /** Leave the bodies out. (Default: false) */
+  /** Read without bodies. (Default: false) */
   readonly headersOnly?: boolean
 }
 
-/** Messages that one request asks for. Two are open, so that the broker is never idle. */
+/** Messages per request. Two requests are open, so that the broker is never idle. */
 const messagesPerRequest = 2_000
-/** Without a message for so long, ms, it is looked whether there is one. */
+/** After a silence of this length, ms, the end of the stream is checked. */
 const silenceMs = 2_000
-/** How long the rest may keep one waiting while a copy of the stream catches up, ms. */
+/** How long a replica that serves the reading may show nothing while it lags, ms. */
 const maxSilenceMs = 60_000
 
 /**
- * Shows all messages of a part of a stream, in order and each once, to its end as the stream's
- * leader knows it: a copy that is behind is waited for. Costs a third of the client's own iterator.
- * Fails where the stream goes away, or says nothing for a minute though there is more.
+ * Reads a range of a stream, in order and each message once, up to the end that the stream's leader
+ * has: waits for a replica that lags. Costs a third of the client's own iterator. Fails if the stream
+ * is deleted, or if nothing arrives for a minute although there is more.
  */
 export const readThrough = Effect.fnUntraced(function* (
   options: ReadingOptions,
@@ -42,20 +43,20 @@ export const readThrough = Effect.fnUntraced(function* (
   const { from, stream, to } = options
   const operation = `read ${stream}`
   let next = from
-  let silentSince = performance.now()
+  let silentSince = timers.monotonicMs()
   while (next <= to) {
     const before = next
     next = yield* readOn({ ...options, from: next }, see)
     if (next > to) return
     if (yield* isAtEnd(options, next)) return
-    if (next > before) silentSince = performance.now()
-    else if (performance.now() - silentSince > maxSilenceMs)
+    if (next > before) silentSince = timers.monotonicMs()
+    else if (timers.monotonicMs() - silentSince > maxSilenceMs)
       return yield* new BrokerError({ operation, cause: new Error("the broker broke off") })
     yield* Effect.sleep("100 millis")
   }
 })
 
-/** True where the leader has nothing more up to the end: what was last may have been removed. */
+/** True if the leader has nothing more in the range: the last messages may have been removed. */
 const isAtEnd = Effect.fnUntraced(function* (
   { stream, subjects, to }: ReadingOptions,
   seq: number
@@ -71,7 +72,7 @@ const isAtEnd = Effect.fnUntraced(function* (
   return true
 })
 
-/** Reads until the end, a gap in what was sent, or silence; says what is to be read next. */
+/** Reads until the end, a lost message or a silence; returns the next sequence to read. */
 const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen: Seen) => void) {
   const { ask, connection, jsm } = yield* Broker
   const { stream, subjects, to } = options
@@ -101,7 +102,7 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
     const end = () => {
       if (ended) return
       ended = true
-      clearInterval(watch)
+      timers.cancel(watch)
       subscription.unsubscribe()
       resume(Effect.succeed(next))
     }
@@ -120,7 +121,7 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
         if (ended || error !== null || !message.reply?.startsWith("$JS.ACK.")) return
         const tokens = message.reply.split(".")
         const at = tokens.length === 9 ? 5 : 7
-        // What a broken connection swallowed is read again, through another consumer.
+        // A broken connection lost messages: another consumer reads them again.
         if (Number(tokens[at + 1]) !== count + 1) return end()
         count++
         const seq = Number(tokens[at])
@@ -134,10 +135,10 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
         if (count % messagesPerRequest === 0) request()
       }
     })
-    const watch = setInterval(() => {
+    const watch = timers.every(silenceMs, () => {
       if (count === lastCount) end()
       lastCount = count
-    }, silenceMs)
+    })
     request()
     request()
     return Effect.sync(end)

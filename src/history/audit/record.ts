@@ -2,7 +2,7 @@ import { Option, Schema } from "effect"
 import { Fact, factKinds } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 
-/** A fact as far as an audit has looked at it: to check all of each of millions takes too long. */
+/** A fact with unchecked fields: to validate millions of facts in full takes too long. */
 export interface Loose {
   readonly kind?: unknown
   readonly tenant?: unknown
@@ -19,7 +19,7 @@ export interface Loose {
   readonly change?: unknown
 }
 
-/** A round of a delivery of the event that stands at a sequence. */
+/** A round of a delivery, by its event's sequence. */
 export interface RoundAt {
   readonly tenant: string
   readonly endpoint: string
@@ -27,22 +27,22 @@ export interface RoundAt {
   readonly round: string
 }
 
-/** Who a fact about a delivery is about. */
+/** The round that a fact is about, with the time of its event. */
 export interface About extends RoundAt {
   readonly eventAt: number
 }
 
-/** A name for a round of a delivery. */
+/** A key for a round of a delivery. */
 export const roundName = ({ endpoint, eventSeq, round, tenant }: RoundAt): string =>
   `${eventSeq}.${tenant}.${endpoint}.${round}`
 
-/** A name for what a `missing` fact tells of: a round, or an event that reached nobody. */
+/** A key for the subject of a `missing` fact: a round, or an event that was not routed. */
 export const raisedName = ({ endpoint, ...about }: RoundAt): string =>
   endpoint === nobody ? `${about.eventSeq}` : roundName({ endpoint, ...about })
 
 const kinds: ReadonlySet<unknown> = new Set(factKinds)
 
-/** The bytes of a fact as an object that says when it was told and of what kind it is; undefined where they are none. */
+/** Parses a fact, and checks its version, kind and time only; undefined if it is none. */
 export const readRecord = (text: string): Loose | undefined => {
   try {
     const record: unknown = JSON.parse(text)
@@ -82,7 +82,7 @@ export const numberIn = (value: unknown): number | undefined =>
 export const textIn = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined
 
-/** What an audit needs of a plan. */
+/** The fields of a plan that an audit needs. */
 export interface LoosePlan {
   readonly part: number
   readonly last: boolean
@@ -102,9 +102,9 @@ const isPlan = (plan: unknown): plan is LoosePlan => {
   )
 }
 
-/** The plan that a fact stores; undefined where it is none. */
+/** Returns the plan of a fact; undefined if it has none or it is malformed. */
 export const planOf = ({ plan }: Loose): LoosePlan | undefined => (isPlan(plan) ? plan : undefined)
 
-/** A fact, checked in full. */
+/** Validates a fact in full. */
 export const strictly = (record: Loose): Fact | undefined => Option.getOrUndefined(decode(record))
 const decode = Schema.decodeUnknownOption(Fact)

@@ -1,16 +1,16 @@
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { goneTooEarly } from "./beginning.ts"
 import type { Books } from "./books.ts"
-import type { Reach } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
 
 const momentOf = (at: number): string => new Date(at).toISOString()
 
 /**
- * What is left of a reach whose history lacks its beginning, though neither age nor size has dropped
- * it: the plans of events that the router acknowledged are not there. A quiet month alone, in which
- * the oldest facts expire and none follow, leaves no such events.
+ * Narrows the reach if the beginning of the history was removed although neither age nor size has
+ * dropped it. The sign of that: events that the router acknowledged have no plan. A quiet month, in
+ * which the oldest facts expire and none follow, leaves no such events.
  */
-export const withoutRemoved = (reach: Reach, books: Books): Reach => {
+export const withoutRemoved = (reach: AuditReach, books: Books): AuditReach => {
   if (books.isBeginningKnown) return reach
   books.isBeginningKnown = true
   const { history, ledger, objections } = books
@@ -25,7 +25,7 @@ export const withoutRemoved = (reach: Reach, books: Books): Reach => {
     .sort((a, b) => a.seq - b.seq)
   const [from] = gone
   const to = gone.at(-1)
-  // Those of the same minutes as the first fact that is left may lack their plan for another reason.
+  // Events of the same minutes as the first remaining fact may have no plan for another reason.
   if (from === undefined || to === undefined || from.at > begin) return reach
   objections.push({
     kind: "history-gap",

@@ -1,13 +1,16 @@
-/** What is audited. Sequences in EVENTS, inclusive; times in ms since the epoch, inclusive. */
+/** The range of an audit. Sequences in EVENTS and times in ms since the epoch, all inclusive. */
 export interface Scope {
   readonly firstEvent: number
   readonly lastEvent: number
-  /** Events below it are gone: whether they are meant, the time of what began their rounds says. */
+  /**
+   * The first event that is still stored. Whether an earlier one is in range depends on when its
+   * rounds began.
+   */
   readonly firstKept: number
   readonly since: number
   readonly until: number
-  /** Only this one's. */
+  /** Audit only this tenant. */
   readonly tenant?: string | undefined
-  /** No fact is gone that an outcome could refer to. */
+  /** True if no fact is gone that an outcome could refer to. */
   readonly isWhole: boolean
 }

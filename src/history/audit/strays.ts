@@ -1,4 +1,4 @@
-import type { Beginning } from "./beginning.ts"
+import type { StreamBeginning } from "./beginning.ts"
 import { goneTooEarly } from "./beginning.ts"
 import type { Problem } from "./problem.ts"
 import type { Loose } from "./record.ts"
@@ -12,45 +12,48 @@ export const eventsGone = (from: number, to: number, why: string): Problem => ({
   says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} not in the event stream any more: ${why}`
 })
 
-/** A fact about an event that no plan names, beyond the end of the event stream. */
+/** A fact about an event beyond the end of the event stream that no plan names. */
 interface Beyond {
   readonly seq: number
   readonly eventSeq: number
   readonly record: Loose
 }
 
-/** Facts about events that are not in the event stream: beyond its end, or before its beginning too early. */
-export class Strays {
+/**
+ * Facts about events that are not in the event stream: beyond its end, or before its beginning
+ * although neither age nor size has dropped them.
+ */
+export class StrayFacts {
   /** Where the event stream begins. */
-  begins: Beginning
-  /** The last event, as of a look after the facts were stored that are read. */
+  begins: StreamBeginning
+  /** The last event, read after the facts under check were stored. */
   #end = 0
   /** The last event beyond the end that a plan names. */
   #lastPlanned = 0
-  /** The last event that was told of as lost. */
+  /** The last event that was reported as lost. */
   #lostTo = 0
   #beyond: Array<Beyond> = []
-  /** The first event that is gone too early, and the last one that was told of as gone. */
+  /** The first event that is gone too early, and the last one that was reported as gone. */
   #goneFrom: number | undefined
-  #toldTo = 0
+  #reportedTo = 0
 
-  constructor(begins: Beginning) {
+  constructor(begins: StreamBeginning) {
     this.begins = begins
   }
 
-  /** Takes in where the event stream ends: what comes before that is there, or was. */
+  /** Sets the end of the event stream: all events up to it were stored. */
   endAt(lastEvent: number): void {
     this.#end = lastEvent
     if (this.#lastPlanned <= lastEvent) this.#lastPlanned = 0
     this.#beyond = this.#beyond.filter(({ eventSeq }) => eventSeq > lastEvent)
   }
 
-  /** True where it is to be looked again whether an event is there. */
+  /** True if the event stream must be read again: an event may have been stored since. */
   get isWaiting(): boolean {
     return this.#lastPlanned > 0 || this.#beyond.length > 0
   }
 
-  /** Takes in the fact at a sequence of the history, which may be about any event or none. */
+  /** Checks the fact at a sequence of the history; it may be about no event. */
   see(record: Loose, seq: number, scope: Scope): void {
     const eventSeq = numberIn(record.eventSeq) ?? 0
     const { dueSince, first } = this.begins
@@ -62,7 +65,7 @@ export class Strays {
   #seeBeyond(beyond: Beyond, { tenant }: Scope): void {
     const { eventSeq, record } = beyond
     if (record.plan !== undefined) this.#lastPlanned = Math.max(this.#lastPlanned, eventSeq)
-    // Its plan tells of the lost event already.
+    // The plan of the lost event reports it already.
     else if (
       eventSeq > Math.max(this.#lastPlanned, this.#lostTo) &&
       (tenant ?? record.tenant) === record.tenant
@@ -74,14 +77,14 @@ export class Strays {
     const about = aboutOf(record)
     if (about === undefined || (tenant ?? about.tenant) !== about.tenant) return
     const { eventAt, eventSeq } = about
-    if (eventSeq <= this.#toldTo || eventAt < since || eventAt > until) return
+    if (eventSeq <= this.#reportedTo || eventAt < since || eventAt > until) return
     this.#goneFrom = Math.min(this.#goneFrom ?? eventSeq, eventSeq)
   }
 
-  /** What is wrong with all that was taken in; once. */
+  /** Returns the problems of the facts since the last call. */
   problems(): ReadonlyArray<Problem> {
     const found: Array<Problem> = []
-    if (this.#goneFrom !== undefined) found.push(this.tellRemoved(this.#goneFrom))
+    if (this.#goneFrom !== undefined) found.push(this.reportRemoved(this.#goneFrom))
     if (this.#lastPlanned > 0)
       found.push(
         eventsGone(this.#end + 1, this.#lastPlanned, "the broker lost the end of the stream")
@@ -96,10 +99,10 @@ export class Strays {
     return found
   }
 
-  /** What is wrong where events from this one on are gone too early: facts about them say nothing new. */
-  tellRemoved(from: number): Problem {
-    this.#toldTo = this.begins.first - 1
-    return eventsGone(from, this.#toldTo, goneTooEarly)
+  /** Reports that events from this one on are gone too early; later facts about them are ignored. */
+  reportRemoved(from: number): Problem {
+    this.#reportedTo = this.begins.first - 1
+    return eventsGone(from, this.#reportedTo, goneTooEarly)
   }
 }
 

@@ -12,10 +12,10 @@ import { readReach } from "./reach.ts"
 import type { RoundAt } from "./record.ts"
 import { raisedName } from "./record.ts"
 
-/** Something that should long have ended, as it is told in the history. */
+/** A delivery or an event that should have ended long ago, as the `missing` fact names it. */
 export interface Raised {
   readonly tenant: string
-  /** `_` where the event reached nobody. */
+  /** `_` for an event that was routed to no endpoint. */
   readonly endpoint: string
   readonly event: string
   readonly eventSeq: number
@@ -25,9 +25,9 @@ export interface Raised {
 
 export interface WatchListener<E, R> {
   readonly raised: (raised: Raised) => Effect.Effect<void, E, R>
-  /** A look could not be finished; the next one may be. */
+  /** Called when a look failed; the next one follows. */
   readonly failed: (why: string) => Effect.Effect<void>
-  /** After each look. */
+  /** Called after each look. */
   readonly looked: (found: {
     readonly verdict: string
     readonly pending: number
@@ -68,10 +68,10 @@ const factOf = (
 })
 
 /**
- * Goes on auditing: reads what is new every so often (ms), and tells in the history, once, of each
- * delivery that should have ended and of each event that reached nobody, so that whoever listens to
- * failures hears of it. What was told of before, by this one or another, is not told of again. Where
- * the broker loses the end of what was read, all is read anew.
+ * Audits continuously: reads what was stored since the last look, at an interval (ms). Appends a
+ * `missing` fact for each delivery that should have ended and each event that was not routed, once
+ * even if several audits watch, so that subscribers to failures receive it. If the broker loses the
+ * end of a stream that was read, everything is read anew.
  */
 export const watch = <E, R>(range: AuditRange, every: number, listener: WatchListener<E, R>) =>
   Effect.gen(function* () {
@@ -79,14 +79,14 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
     let books = yield* openBooks(yield* readReach(range))
     const isNew = (problem: Problem) =>
       raisable.has(problem.kind) && !books.ledger.raised.has(raisedName(aboutOf(problem)))
-    // What was read stays read: where a look cannot be finished, the next one goes on from there.
+    // A look that fails keeps what it has read: the next one continues from there.
     const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
       const { firstEvent, isWhole } = books.ledger.scope
-      // A fact is read once, though it may be about an event that only the next look reads.
+      // No upper bound: a fact is read once, but its event may only be read by the next look.
       const lastEvent = Number.POSITIVE_INFINITY
       books.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
-      // What is raised already must not keep what is not from being listed.
+      // Problems that are recorded already must not fill the list.
       return yield* judge(books, yield* examine(books, reach), isNew)
     }).pipe(
       Effect.catchTag(

@@ -1,11 +1,11 @@
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess } from "../../domain/fact.ts"
-import { afterStep, endOf, hasEnded, isLate, untold } from "./round.ts"
+import { afterStep, endOf, hasEnded, isLate, unrecorded } from "./round.ts"
 import type { DeliveryStep } from "./steps.ts"
 
-/** One request of a round. Times in ms. */
-export interface Attempt {
+/** One attempt of a round. Times in ms. */
+export interface RecordedAttempt {
   readonly number: number
   readonly at: number
   readonly isSuccess: boolean
@@ -16,46 +16,51 @@ export interface Attempt {
   readonly worker?: string
 }
 
-/** One go at a delivery. Times in ms since the epoch. */
-export interface Round {
+/** One round of a delivery. Times in ms since the epoch. */
+export interface DeliveryRound {
   readonly round: string
-  /** The law's view of it: see round.ts. */
+  /** The state in bits: see round.ts. */
   readonly state: number
-  /** What began it; undefined where the facts do not tell. */
+  /** What began it; undefined if that is not recorded. */
   readonly begun?: {
     readonly by: "routed" | "redelivered" | "replayed"
     readonly at: number
     readonly deadline?: number
   }
-  readonly attempts: ReadonlyArray<Attempt>
-  /** Until when it waits for its next attempt, and how. */
+  readonly attempts: ReadonlyArray<RecordedAttempt>
+  /** When the next attempt is due, and what wakes it. */
   readonly waits?: { readonly until: number; readonly by?: "nak" | "schedule" }
   readonly end?: {
     readonly at: number
     readonly reason?: string
-    /** The dead letter that it left, or that the late success resolves. */
+    /** Its dead letter, also one that a late success resolved. */
     readonly dead?: number
-    /** A former owner recorded the success, when the round may have ended otherwise. */
+    /** Set if a former owner recorded the success; the round may have another end too. */
     readonly late?: true
   }
   readonly discardedAt?: number
-  /** Facts that told again what was told before. */
+  /** Facts that repeat earlier ones. */
   readonly repeats: number
 }
 
-/** All that the facts tell of one event for one endpoint. */
+/** One event for one endpoint, according to the facts. */
 export interface DeliveryLife extends EventIdentity {
   readonly tenant: string
   readonly endpoint: string
   readonly event?: string
   readonly type?: string
-  /** In the order in which they are first told of. */
-  readonly rounds: ReadonlyArray<Round>
+  /** In the order of their first facts. */
+  readonly rounds: ReadonlyArray<DeliveryRound>
 }
 
-const freshRound = (round: string): Round => ({ round, state: untold, attempts: [], repeats: 0 })
+const freshRound = (round: string): DeliveryRound => ({
+  round,
+  state: unrecorded,
+  attempts: [],
+  repeats: 0
+})
 
-const attemptIn = (fact: Fact): Attempt => ({
+const attemptIn = (fact: Fact): RecordedAttempt => ({
   number: fact.attempt ?? 0,
   at: fact.at,
   isSuccess: isSuccess(fact.kind),
@@ -66,25 +71,25 @@ const attemptIn = (fact: Fact): Attempt => ({
   ...(fact.worker === undefined ? {} : { worker: fact.worker })
 })
 
-const begin = (round: Round, { deadline, fact }: DeliveryStep): Round => {
+const begin = (round: DeliveryRound, { deadline, fact }: DeliveryStep): DeliveryRound => {
   if (round.begun !== undefined) return { ...round, repeats: round.repeats + 1 }
   const { at, kind } = fact
   const by = kind === "redelivered" || kind === "replayed" ? kind : "routed"
   return { ...round, begun: { by, at, ...(deadline === undefined ? {} : { deadline }) } }
 }
 
-/** The attempt that a fact tells of, unless it was told of before. */
-const withAttempt = (round: Round, fact: Fact): Round => {
+/** Adds the attempt of a fact, unless it was recorded before. */
+const withAttempt = (round: DeliveryRound, fact: Fact): DeliveryRound => {
   const attempt = attemptIn(fact)
   return round.attempts.some(({ number }) => number === attempt.number)
     ? { ...round, repeats: round.repeats + 1 }
     : { ...round, attempts: [...round.attempts, attempt] }
 }
 
-const close = (round: Round, fact: Fact): Round => {
+const close = (round: DeliveryRound, fact: Fact): DeliveryRound => {
   if (hasEnded(round.state)) return { ...round, repeats: round.repeats + 1 }
-  const told = fact.kind === "delivered" ? withAttempt(round, fact) : round
-  const { waits: _, ...rest } = told
+  const attempted = fact.kind === "delivered" ? withAttempt(round, fact) : round
+  const { waits: _, ...rest } = attempted
   return {
     ...rest,
     end: {
@@ -95,8 +100,8 @@ const close = (round: Round, fact: Fact): Round => {
   }
 }
 
-/** The same where owner and former owner each made the attempt: both are shown. */
-const withRequest = (round: Round, fact: Fact): Round => {
+/** Like {@link withAttempt}, but keeps both attempts if owner and former owner each made one. */
+const withRequest = (round: DeliveryRound, fact: Fact): DeliveryRound => {
   const made = attemptIn(fact)
   const isKnown = round.attempts.some(
     ({ isSuccess, number, worker }) =>
@@ -105,8 +110,8 @@ const withRequest = (round: Round, fact: Fact): Round => {
   return isKnown ? round : { ...round, attempts: [...round.attempts, made] }
 }
 
-/** A former owner's success counts, whatever end the round has: it resolves a dead letter. */
-const closeLate = (round: Round, fact: Fact): Round => {
+/** A former owner's success counts whatever end the round has; it resolves a dead letter. */
+const closeLate = (round: DeliveryRound, fact: Fact): DeliveryRound => {
   const isAgain = endOf(round.state) === "delivered"
   const { waits: _, ...rest } = withRequest(round, fact)
   return {
@@ -120,22 +125,22 @@ const closeLate = (round: Round, fact: Fact): Round => {
   }
 }
 
-/** A dead letter of a round that was delivered late stays what it is, and is resolved. */
-const resolved = (round: Round, fact: Fact): Round =>
+/** A dead letter of a round that was delivered late is recorded as resolved. */
+const resolved = (round: DeliveryRound, fact: Fact): DeliveryRound =>
   round.end === undefined || fact.dead === undefined
     ? round
     : { ...round, end: { ...round.end, dead: fact.dead } }
 
-const fail = (round: Round, fact: Fact): Round => {
+const fail = (round: DeliveryRound, fact: Fact): DeliveryRound => {
   if (isLate(round.state)) return withRequest(round, fact)
   if (hasEnded(round.state)) return { ...round, repeats: round.repeats + 1 }
-  const told = withAttempt(round, fact)
-  if (told.attempts === round.attempts || fact.nextAttemptAt === undefined) return told
+  const attempted = withAttempt(round, fact)
+  if (attempted.attempts === round.attempts || fact.nextAttemptAt === undefined) return attempted
   const { nextAttemptAt: until, wait: by } = fact
-  return { ...told, waits: { until, ...(by === undefined ? {} : { by }) } }
+  return { ...attempted, waits: { until, ...(by === undefined ? {} : { by }) } }
 }
 
-const roundAfter = (round: Round, taken: DeliveryStep): Round => {
+const roundAfter = (round: DeliveryRound, taken: DeliveryStep): DeliveryRound => {
   const { fact, step } = taken
   const state = afterStep(round.state, step, fact.attempt, fact.reason)
   switch (step) {
@@ -156,7 +161,7 @@ const roundAfter = (round: Round, taken: DeliveryStep): Round => {
   }
 }
 
-/** A delivery after a step of its life. */
+/** The delivery after a step. */
 export const afterDeliveryStep = (
   life: DeliveryLife | undefined,
   taken: DeliveryStep

@@ -3,13 +3,13 @@ import type { Fact } from "../../domain/fact.ts"
 import type { Health } from "../../domain/health.ts"
 
 /*
- * What the facts do not tell of an endpoint, and what a fold can therefore not know: until when a
- * Retry-After holds, which delivery was the latest probe of a circuit that is open, that an endpoint
- * was removed or made anew, and attempts whose worker died before it told of them. A late success is
- * passed over: the owner, which keeps the endpoint's health, did not see it.
+ * The facts about an endpoint do not record until when a Retry-After holds, which delivery was the
+ * latest probe of an open circuit, that an endpoint was removed or recreated, and attempts whose
+ * worker died before it recorded them. The fold ignores late successes: the owner, which keeps the
+ * endpoint's health, did not see them.
  */
 
-/** How an endpoint has fared, as far as the facts tell. Times in ms since the epoch. */
+/** The state of an endpoint according to the facts. Times in ms since the epoch. */
 export interface EndpointLife {
   readonly circuit: Health["circuit"]
   readonly failuresInRow: number
@@ -20,13 +20,13 @@ export interface EndpointLife {
   readonly disabled?: { readonly at: number; readonly reason?: string }
   readonly paused?: { readonly at: number; readonly reason?: string }
   /**
-   * Attempts after which nothing was tried again, by delivery and round: only the end tells whether
-   * the answer was the reason, or that time or attempts were used up.
+   * Last attempts, by delivery and round. Only the end of the round tells whether the answer was
+   * permanent, or time or attempts were used up.
    */
   readonly undecided: Readonly<Record<string, Fact>>
 }
 
-/** An endpoint of which nothing is told. */
+/** An endpoint without facts. */
 export const newEndpoint: EndpointLife = {
   circuit: { state: "closed", since: 0 },
   failuresInRow: 0,
@@ -54,12 +54,12 @@ const withoutFailing = (life: EndpointLife): EndpointLife => {
   return { ...rest, failuresInRow: 0 }
 }
 
-/** Clocks are read in whole ms, and how long a request took by another one, ms. */
+/** Rounding error between the wall clock (whole ms) and measured durations, ms. */
 const clockError = 5
 
 /**
- * What was sent before the circuit came into its state says nothing about it. The failure that opened
- * it is told of after that it opened, at the same moment.
+ * An attempt that was sent before the circuit came into its state does not count for that state. The
+ * failure that opened the circuit is recorded after the opening, with the same time.
  */
 const isLate = ({ circuit }: EndpointLife, { at, durationMs = 0 }: Fact): boolean =>
   circuit.state === "open" ? at !== circuit.since : at - durationMs + clockError < circuit.since
@@ -157,7 +157,7 @@ export const afterEndpointFact = (life: EndpointLife, fact: Fact): EndpointLife 
 /**
  * What petrel_health should hold.
  *
- * @param giveUpAfter for how long the endpoint may do nothing but fail, ms.
+ * @param giveUpAfter how long the endpoint may fail without a success, ms.
  */
 export const healthFrom = (life: EndpointLife, generation: string, giveUpAfter: number): Health => {
   const { circuit, failingSince, failuresInRow, lastError, lastStatus, permanentInRow } = life

@@ -1,26 +1,26 @@
 import type { Health } from "../../domain/health.ts"
 import { healthy } from "../../domain/health.ts"
 
-/** A part of an endpoint's health that is stored otherwise than the facts tell. */
+/** A field of an endpoint's health whose stored value differs from the facts. */
 export interface Difference {
   readonly field: string
   readonly stored: unknown
-  readonly told: unknown
+  readonly folded: unknown
 }
 
 /**
- * The health that the facts tell, completed by what only the stored one knows: until when a
+ * Completes the health that was folded from facts by what only the stored one has: until when a
  * Retry-After holds, the latest probe, and whether traffic was back in full since a circuit closed.
  */
-export const completed = (told: Health, stored: Health | undefined): Health => {
-  const known = stored?.generation === told.generation ? stored : healthy(told.generation)
+export const completed = (folded: Health, stored: Health | undefined): Health => {
+  const known = stored?.generation === folded.generation ? stored : healthy(folded.generation)
   const { lastProbe } = known.circuit
   const circuit =
-    told.circuit.state === "closed" && known.circuit.state === "closed"
+    folded.circuit.state === "closed" && known.circuit.state === "closed"
       ? known.circuit
-      : { ...told.circuit, ...(lastProbe === undefined ? {} : { lastProbe }) }
+      : { ...folded.circuit, ...(lastProbe === undefined ? {} : { lastProbe }) }
   const { notBefore } = known
-  return { ...told, circuit, ...(notBefore === undefined ? {} : { notBefore }) }
+  return { ...folded, circuit, ...(notBefore === undefined ? {} : { notBefore }) }
 }
 
 const flat = ({ circuit, ...rest }: Health): Readonly<Record<string, unknown>> => ({
@@ -28,10 +28,10 @@ const flat = ({ circuit, ...rest }: Health): Readonly<Record<string, unknown>> =
   ...Object.fromEntries(Object.entries(circuit).map(([name, value]) => [`circuit.${name}`, value]))
 })
 
-/** Where two states of health differ, part by part. */
-export const differencesOf = (stored: Health, told: Health): ReadonlyArray<Difference> => {
-  const [before, after] = [flat(stored), flat(told)]
+/** The fields in which two states of health differ. */
+export const differencesOf = (stored: Health, folded: Health): ReadonlyArray<Difference> => {
+  const [before, after] = [flat(stored), flat(folded)]
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((field) => before[field] !== after[field])
-    .map((field) => ({ field, stored: before[field], told: after[field] }))
+    .map((field) => ({ field, stored: before[field], folded: after[field] }))
 }

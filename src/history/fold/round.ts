@@ -2,19 +2,19 @@ import type { FactKind } from "../../domain/fact.ts"
 import { DeadReason } from "../../domain/outcome.ts"
 
 /*
- * The law of one round, on one number, so that an audit can hold millions of them in typed arrays:
+ * The state of one round in one number, so that an audit can hold millions of them in typed arrays:
  *
  *   bits 0-2  how it ended
  *   bits 3-6  why, of a dead letter
  *   bit  7    ended more than once in the same way
  *   bit  8    begun by a plan, a redelivery or a replay
  *   bit  9    ended in two ways
- *   bit  10   an attempt is told of out of its turn
- *   bit  11   told of before it was begun
- *   bit  12   how many attempts it had is not known any more
- *   bits 16-  the highest attempt that is told of
+ *   bit  10   an attempt was recorded out of sequence
+ *   bit  11   a step was recorded before the round was begun
+ *   bit  12   the number of attempts is no longer known
+ *   bits 16-  the highest recorded attempt
  *
- * Bits 13 to 15 are left to whoever keeps such numbers.
+ * Bits 13 to 15 are free for the holder of the number.
  */
 
 const endMask = 0b111
@@ -29,22 +29,22 @@ const uncounted = 1 << 12
 const attemptShift = 16
 const mostAttempts = 0xffff
 
-/** `late`: delivered, as a former owner recorded, whatever another end says. */
+/** `late`: delivered, recorded by a former owner; takes precedence over any other end. */
 const ends = ["none", "delivered", "dead-lettered", "discarded", "late"] as const
-/** How a round ended; `discarded` is a dead letter that somebody threw away. */
-export type End = Exclude<(typeof ends)[number], "late">
+/** How a round ended; `discarded`: its dead letter was removed by an operator. */
+export type RoundEnd = Exclude<(typeof ends)[number], "late">
 
 const late = ends.indexOf("late")
 
 const reasons: ReadonlyArray<string> = DeadReason.literals
-/** Stands for a reason that a newer version may have written. */
+/** Stands for an unknown reason: a newer version may have written it. */
 export const otherReason = "other"
 
-/** What a round is made of; `begun` stands for the fact that planned, redelivered or replayed it. */
+/** The steps of a round; `begun` is the fact that planned, redelivered or replayed it. */
 export type Step = "begun" | Extract<FactKind, RoundKind>
 type RoundKind = "attempt-failed" | "delivered" | "delivered-late" | "dead-lettered" | "discarded"
 
-/** The step that a fact of a kind is in each round that it is about; of other kinds there is none. */
+/** The step that a kind of fact is in a round. Kinds that are absent are no step. */
 export const stepOfKind: ReadonlyMap<unknown, Step> = new Map<unknown, Step>([
   ["routed", "begun"],
   ["redelivered", "begun"],
@@ -56,14 +56,14 @@ export const stepOfKind: ReadonlyMap<unknown, Step> = new Map<unknown, Step>([
   ["discarded", "discarded"]
 ])
 
-/** A round of which nothing is told. */
-export const untold = 0
+/** A round without facts. */
+export const unrecorded = 0
 
-export const endOf = (round: number): End => {
+export const endOf = (round: number): RoundEnd => {
   const end = ends[round & endMask] ?? "none"
   return end === "late" ? "delivered" : end
 }
-/** True where a former owner recorded the success, which resolves a dead letter of the round. */
+/** True if a former owner recorded the success; it resolves a dead letter of the round. */
 export const isLate = (round: number): boolean => (round & endMask) === late
 export const hasEnded = (round: number): boolean => (round & endMask) !== 0
 export const attemptsOf = (round: number): number => round >>> attemptShift
@@ -72,15 +72,15 @@ export const isRepeated = (round: number): boolean => (round & repeated) !== 0
 export const isContradicted = (round: number): boolean => (round & contradicted) !== 0
 export const isOutOfTurn = (round: number): boolean => (round & outOfTurn) !== 0
 export const isTooEarly = (round: number): boolean => (round & tooEarly) !== 0
-/** Why a dead letter became one. */
+/** Why the round was dead-lettered. */
 export const reasonOf = (round: number): string =>
   reasons[(round & reasonMask) >> reasonShift] ?? otherReason
 
-/** True where nothing about it is wrong, and its end is all that is worth knowing. */
+/** True if the round has ended and has no problem: only its end is of interest. */
 export const isSettled = (round: number): boolean =>
   (round & (begun | contradicted | outOfTurn | tooEarly)) === begun && hasEnded(round)
 
-/** What is kept of a settled round, in 8 bits. */
+/** The 8 bits that are kept of a settled round. */
 export const essenceOf = (round: number): number => round & 0xff
 /** A round from its {@link essenceOf}. */
 export const fromEssence = (essence: number): number => essence | begun | uncounted
@@ -88,18 +88,18 @@ export const fromEssence = (essence: number): number => essence | begun | uncoun
 const withAttempt = (round: number, attempt: number): number =>
   (round & 0xffff) | (Math.min(attempt, mostAttempts) << attemptShift)
 
-/** @param next the number that an attempt in its turn has. */
+/** @param next the number of the next attempt in sequence. */
 const attempted = (round: number, attempt: number, next: number): number => {
   if (attempt <= attemptsOf(round) || (round & uncounted) !== 0) return round
   return withAttempt(attempt > next ? round | outOfTurn : round, attempt)
 }
 
-const ended = (round: number, end: End): number => round | ends.indexOf(end)
+const ended = (round: number, end: RoundEnd): number => round | ends.indexOf(end)
 
 /**
- * A former owner's success stands beside whatever the owner decided meanwhile, since neither could
- * know of the other: nothing contradicts it, in whatever order they are recorded. It repeats a
- * success that is recorded already, also one that was in contradiction to another end.
+ * A former owner's success never contradicts the end that the owner decided: neither knew of the
+ * other. The order in which they are recorded does not matter. After a recorded success it is a
+ * repeat, also if that success contradicted another end.
  */
 const endedLate = (round: number, attempt: number): number => {
   const isAgain = endOf(round) === "delivered" || (hasEnded(round) && isContradicted(round))
@@ -115,17 +115,17 @@ const reasonBits = (reason: string | undefined): number => {
 }
 
 /**
- * A round after a fact about it. The first end counts: another of the same kind is a repeat, one of
- * another kind a contradiction. What a crash repeats (an attempt with a number that was there, a
- * success after the end) is no fault. A late success makes any end a delivery.
+ * The round after a step. The first end counts: a second one of the same kind is a repeat, one of
+ * another kind a contradiction. Steps that a crash repeats (an attempt with a known number, a success
+ * after the end) are no problem. A late success turns any end into a delivery.
  *
- * @param attempt the attempt's number; in `dead-lettered` how many were made.
+ * @param attempt the attempt's number; for `dead-lettered` the number of attempts made.
  */
 export const afterStep = (round: number, step: Step, attempt = 0, reason?: string): number => {
   const next = attemptsOf(round) + 1
   switch (step) {
     case "begun":
-      return (round & ~(begun | tooEarly)) === untold || isBegun(round)
+      return (round & ~(begun | tooEarly)) === unrecorded || isBegun(round)
         ? round | begun
         : round | begun | tooEarly
     case "attempt-failed":

@@ -5,20 +5,21 @@ import { isSuccess, plannedOtherwise } from "../../domain/fact.ts"
 import type { Step } from "./round.ts"
 import { stepOfKind } from "./round.ts"
 
-/** What a fact says about one round of one delivery. */
+/** A step of one round of one delivery, from a fact. */
 export interface DeliveryStep {
   readonly step: Step
   readonly endpoint: string
   readonly of: RoundIdentity
-  /** Give-up deadline, where the fact gives one, ms since the epoch. */
+  /** The deadline, if the fact has one, ms since the epoch. */
   readonly deadline: number | undefined
   readonly fact: Fact
 }
 
 /**
- * All that a fact says about deliveries, in its order. A plan begins one for each of its endpoints,
- * also where it is told with the end of the only one. So does a success whose endpoint the plan that
- * counts does not name; a failure of that kind was nobody's delivery.
+ * The steps that a fact contains, in order. A plan begins a delivery for each of its endpoints, also
+ * a plan that is stored with the outcome of its only delivery. A success that is marked `planned-otherwise`
+ * begins its delivery too, because the plan that counts does not name the endpoint; a failure with
+ * that mark belongs to no delivery.
  */
 export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
   const { deadline, endpoint, eventAt, eventSeq, kind, plan, round = firstRound } = fact

@@ -9,13 +9,13 @@ export interface Totals {
   readonly begun: number
   readonly skipped: number
   readonly delivered: number
-  /** Of those: recorded by a former owner. */
+  /** Delivered ones that a former owner recorded. */
   readonly deliveredLate: number
   readonly attemptsFailed: number
-  /** Attempts that were not the first one of their round. */
+  /** Attempts other than the first one of a round. */
   readonly retries: number
   readonly deadLettered: number
-  /** Attempts that those which ended, in either way, had taken all together. */
+  /** Attempts of all delivered and dead-lettered rounds together. */
   readonly attemptsOfEnded: number
   readonly discarded: number
 }
@@ -33,15 +33,15 @@ export const noTotals: Totals = {
   discarded: 0
 }
 
-/** How long a period is, ms. Days are those of UTC. */
+/** Length of a period, ms. Days are in UTC. */
 export const periods = { hour: 3_600_000, day: 86_400_000 } as const
 export type Period = keyof typeof periods
 
-/** The beginning of the period that a moment falls into; both ms since the epoch. */
+/** The beginning of the period that contains a time; both ms since the epoch. */
 export const beginningOf = (at: number, period: Period): number =>
   Math.floor(at / periods[period]) * periods[period]
 
-/** Kinds of facts that {@link afterCounting} counts: all others change nothing. */
+/** Kinds of facts that {@link afterCounting} counts; it ignores all others. */
 export const countedKinds = [
   "routed",
   "redelivered",
@@ -53,7 +53,7 @@ export const countedKinds = [
   "discarded"
 ] as const satisfies ReadonlyArray<FactKind>
 
-/** As much of a fact as is counted. */
+/** The fields of a fact that are counted. */
 export interface Countable extends Pick<Fact, "attempt" | "reason"> {
   readonly kind: FactKind
   readonly plan?:
@@ -78,7 +78,7 @@ const afterPlan = (
 })
 const noPlan = { part: 0, endpoints: [], skipped: [] }
 
-/** The totals of a fact's tenant and period, with the fact. */
+/** Adds a fact to the totals of its tenant and period. */
 export const afterCounting = (totals: Totals, fact: Countable): Totals => {
   const { attempt = 0 } = fact
   switch (fact.kind) {

@@ -11,7 +11,7 @@ import { stepsOf } from "./steps.ts"
 import type { Totals } from "./totals.ts"
 import { afterCounting, beginningOf, noTotals } from "./totals.ts"
 
-/** All that facts come to: each part can be rebuilt from them, and from a view and the rest of them. */
+/** The state that results from all facts, or from a view and the facts after it. */
 export interface View {
   /** By {@link deliveryKey}. */
   readonly deliveries: HashMap.HashMap<string, DeliveryLife>
@@ -31,7 +31,7 @@ export const emptyView: View = {
 export const deliveryKey = (event: EventIdentity, tenant: string, endpoint: string): string =>
   `${eventName(event)}.${tenant}.${endpoint}`
 
-/** A view with one more fact. */
+/** The view after one more fact. */
 export const afterFact = (view: View, fact: Fact): View => {
   let { deliveries, endpoints, totals } = view
   for (const taken of stepsOf(fact)) {
@@ -50,7 +50,7 @@ export const afterFact = (view: View, fact: Fact): View => {
   return { deliveries, endpoints, totals }
 }
 
-/** The view that facts come to, in their order. */
+/** The view after facts, in order. */
 export const viewOf = (facts: Iterable<Fact>, from: View = emptyView): View => {
   let view = from
   for (const fact of facts) view = afterFact(view, fact)

@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import type { Audit, AuditOptions } from "../../history/audit/audit.ts"
 import { audit } from "../../history/audit/audit.ts"
 import { problemKinds } from "../../history/audit/problem.ts"
+import { timers } from "../../time/timers.ts"
 
 const Counts = Schema.Record(Schema.String, Schema.Int)
 
@@ -152,12 +153,12 @@ export const auditReport = (audit: Audit, ms: number): AuditReport => {
  * itself, for a proof of what was read.
  */
 export const runAudit = Effect.fnUntraced(function* (options: AuditOptions) {
-  const began = performance.now()
+  const began = timers.monotonicMs()
   const result = yield* audit(options)
   const problems: ReadonlyArray<AuditProblem> = result.judgement.problems.list
   return {
     audit: result,
-    report: auditReport(result, Math.round(performance.now() - began)),
+    report: auditReport(result, Math.round(timers.monotonicMs() - began)),
     problems
   }
 })

@@ -4,7 +4,7 @@ import type { Endpoint } from "../../domain/endpoint.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
-import type { Round } from "../../history/fold/delivery.ts"
+import type { DeliveryRound } from "../../history/fold/delivery.ts"
 import { plainText } from "../../history/line.ts"
 import { spanText } from "../../history/span.ts"
 import { countText } from "../text/number-format.ts"
@@ -12,7 +12,7 @@ import { moment } from "../text/time.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {
-  readonly round: Round
+  readonly round: DeliveryRound
   /** The message in which it waits; undefined if none was found. */
   readonly waiter: PendingMessage | undefined
   /** The router has not acknowledged the event. */
@@ -50,7 +50,7 @@ export const Blocker = Schema.Struct({
 })
 export type Blocker = typeof Blocker.Type
 
-const timeBlocker = ({ attempts, waits }: Round, now: number): ReadonlyArray<Blocker> => {
+const timeBlocker = ({ attempts, waits }: DeliveryRound, now: number): ReadonlyArray<Blocker> => {
   if (waits === undefined || waits.until <= now) return []
   const last = attempts.at(-1)
   const answer = last?.status ?? last?.error?.class ?? "no answer"

@@ -8,7 +8,7 @@ import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import { scanFor } from "../../history/audit/pending-scan.ts"
 import { readDeliveryFacts } from "../../history/delivery-facts.ts"
-import type { DeliveryLife, Round } from "../../history/fold/delivery.ts"
+import type { DeliveryLife, DeliveryRound } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
 import { viewOf } from "../../history/fold/view.ts"
 import { healthOf } from "../endpoints/current-health.ts"
@@ -150,7 +150,7 @@ const findLife = Effect.fnUntraced(function* (delivery: string, tenant: string |
 })
 
 /** Looks for the message of an open round, and for what blocks it. */
-const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Round) {
+const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
   const { endpoint: id, eventAt, eventSeq, tenant } = life
   const { partitions } = yield* readLayout
   const { ask, jsm, names } = yield* Broker
@@ -185,7 +185,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Roun
   }
 })
 
-const roundView = (round: Round): RoundView => {
+const roundView = (round: DeliveryRound): RoundView => {
   const { attempts, begun, discardedAt, end, repeats, state, waits } = round
   const how = endOf(state)
   return {

@@ -3,9 +3,8 @@ import { Broker } from "../../broker/connection.ts"
 import { TopologyError } from "../../broker/installed.ts"
 import { readEnqueuers } from "../../cluster/enqueuer-presence.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"
-import { signs } from "../../cluster/membership.ts"
 import type { Owner, Ownership } from "../../cluster/ownership.ts"
-import { takeOwnership } from "../../cluster/ownership.ts"
+import { beatsPerTtl, takeOwnership } from "../../cluster/ownership.ts"
 import { leaseKey, readRoster } from "../../cluster/roster.ts"
 
 /** Leases that are taken at the same time. */
@@ -76,7 +75,7 @@ export const holdAll = Effect.fnUntraced(function* (
         said = true
         yield* onWait
       }
-      yield* Effect.sleep(owner.ttl / signs / 2)
+      yield* Effect.sleep(owner.ttl / beatsPerTtl / 2)
     }
   })
 
@@ -89,7 +88,7 @@ export const holdAll = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(
     Effect.forever(
       Effect.andThen(
-        Effect.sleep(owner.ttl / signs),
+        Effect.sleep(owner.ttl / beatsPerTtl),
         Effect.suspend(() =>
           Effect.forEach([...held], ({ renew }) => renew, {
             concurrency: "unbounded",

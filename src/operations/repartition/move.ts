@@ -10,11 +10,12 @@ import { readBatch } from "../../broker/scan.ts"
 import type { DirectDeliveryRegistry } from "../../delivery/recovery/direct-delivery-registry.ts"
 import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../../delivery/recovery/partition-memory.ts"
-import type { RetryRecord } from "../../delivery/retry/retry-record.ts"
-import { copyRecord, eraseRecord, isOf, readRecord } from "../../delivery/retry/retry-record.ts"
+import { copyRecord, eraseRecord, readRecord } from "../../delivery/retry/retry-records.ts"
 import type { Delivery, DeliveryIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
 import type { Arrivals, Arrived } from "./arrivals.ts"
 import { deliveryOf, namedIn } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
@@ -136,7 +137,7 @@ const considerMessage = Effect.fnUntraced(function* (
         Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
       )
     : undefined
-  const own = record !== undefined && record !== "unreadable" && isOf(record, found)
+  const own = record !== undefined && record !== "unreadable" && isRecordOf(record, found)
   const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
   const delivery = own ? { ...found, progress: record.progress } : found
   const there = arrived.get(roundKey(delivery))

@@ -4,12 +4,13 @@ import { logTransitions, makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { TopologyError } from "../../broker/installed.ts"
 import { isNoSuchMessage } from "../../broker/scan.ts"
-import { makeSettlement } from "../../delivery/execution/settlement.ts"
+import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
+import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
-import { isTold } from "../../delivery/recovery/search.ts"
-import { eraseRecord, isErased, isOf, readRecord } from "../../delivery/retry/retry-record.ts"
-import type { AckHandle } from "../../delivery/source/ack-handle.ts"
+import { isTold } from "../../delivery/retry/applied-steps.ts"
+import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
 import { removeMessage } from "./release.ts"
 
@@ -19,7 +20,7 @@ const maxConcurrentLookups = 16
 /** What the settling of a stream's decisions needs. */
 interface Settling {
   readonly memory: StreamMemory
-  readonly settlement: Effect.Success<ReturnType<typeof makeSettlement>>
+  readonly settlement: Settlement
   readonly asOwner: Effect.Effect<void>
   /** Called for a decision that could not be carried out. */
   readonly undone: () => void
@@ -60,7 +61,7 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: numb
     yield* remove(stream, seq)
     return yield* eraseRecord(stream, seq, delivery)
   }
-  if (record === undefined || !isOf(record, delivery)) return
+  if (record === undefined || !isRecordOf(record, delivery)) return
   const handle: AckHandle = {
     place: { stream, seq, at: message.time.getTime() },
     delivery,
@@ -70,7 +71,7 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: numb
     nak: undone
   }
   const { decision, outcome } = record
-  const isOutcomeRecorded = memory.told.has(seq, record)
+  const isOutcomeRecorded = memory.recordedAttempts.has(seq, record)
   if (decision._tag === "Schedule" || decision._tag === "Dead")
     return yield* settlement.resume(handle, { record, isOutcomeRecorded })
   if (isOutcomeRecorded || outcome === undefined || (yield* isTold(handle, record))) return
@@ -103,13 +104,13 @@ export const settleDecisions = Effect.fnUntraced(function* (
   let checked = 0
 
   const settleStream = Effect.fnUntraced(function* (memory: StreamMemory) {
-    const settlement = yield* makeSettlement({
+    const settlement = yield* Settlement.make({
       worker: "cli",
       layout,
       memory,
       records,
       deadLetters: { store: (_tenant, _bytes, publish) => say(publish) },
-      schedulesEnds: false,
+      mayAwaitSpace: false,
       // It sends nothing, so there is no success to record late.
       fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/connection.ts"
 import type { Delivery } from "../../domain/delivery.ts"
+import { timers } from "../../time/timers.ts"
 
 /** Maximum number of waiting messages of an endpoint while more are sent to it. */
 export interface BackpressureLimits {
@@ -60,7 +61,7 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
   return {
     /** Waits until one more may be sent. Called before each send, never concurrently. */
     next: Effect.gen(function* () {
-      const now = performance.now()
+      const now = timers.monotonicMs()
       if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
         return
       few -= sent
@@ -79,7 +80,7 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
       }
       if (holding) held(0)
       sent = 0
-      lookedAt = performance.now()
+      lookedAt = timers.monotonicMs()
     })
   }
 })

@@ -1,7 +1,6 @@
 import { Clock, Effect, Schedule } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
-import { elapsedMs } from "../../broker/elapsed.ts"
 import type { FailpointName } from "../../broker/failpoint.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import { logTransitions } from "../../broker/gate.ts"
@@ -13,6 +12,7 @@ import { deliveryHeaders, deliveryId, roundKey, untried } from "../../domain/del
 import type { Fact } from "../../domain/fact.ts"
 import { factResult } from "../../domain/fact.ts"
 import type { Claim, Claims } from "../../history/claims.ts"
+import { elapsedMs } from "../../time/elapsed.ts"
 import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
 import { findRounds } from "./round-search.ts"
 

@@ -42,7 +42,7 @@ const setUp = Effect.fnUntraced(function* (
   const memory = {
     ...{ index: 0, stream, settled, waiting: new Map(), recorded: new Set<number>() },
     ...{
-      told: new RecordedAttempts(),
+      recordedAttempts: new RecordedAttempts(),
       poisonGuard: new PoisonGuard(),
       directDeliveries: new DirectDeliveryRegistry()
     }
@@ -52,6 +52,7 @@ const setUp = Effect.fnUntraced(function* (
   const rest = { until: 0 }
   const expiry = makeExpiry({
     clock,
+    isClockTrusted: () => true,
     memory,
     rest,
     keep: () => Effect.void,

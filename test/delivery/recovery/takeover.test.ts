@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import { Broker } from "../../../src/broker/connection.ts"
 import { HistoryPosition } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { readKnownFact, takeOver, writeWatermark } from "../../../src/delivery/recovery/takeover.ts"
-import type { RetryRecord } from "../../../src/delivery/retry/retry-record.ts"
-import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-record.ts"
+import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-records.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../../src/domain/fact.ts"
+import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
 import { storedFloor } from "../../books.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../../engine.ts"
@@ -75,19 +75,19 @@ describe.concurrent("a new owner", () => {
       yield* tell("dead-lettered", 2)
       yield* tell("attempt-failed", 3, 1)
       yield* tell("attempt-failed", 3, 2)
-      const { settled, told } = yield* firstMemory
+      const { settled, recordedAttempts } = yield* firstMemory
       assert.deepStrictEqual(
         [1, 2, 3, 4, 5].map((seq) => settled.mayHave(seq)),
         [true, true, false, false, true]
       )
       const about = { eventSeq: 1, eventAt, round: "0", progress: { attempts: 2 } }
-      assert.isTrue(told.has(3, about))
-      assert.isFalse(told.has(4, about))
-      assert.isFalse(told.has(3, { ...about, progress: { attempts: 1 } }))
+      assert.isTrue(recordedAttempts.has(3, about))
+      assert.isFalse(recordedAttempts.has(4, about))
+      assert.isFalse(recordedAttempts.has(3, { ...about, progress: { attempts: 1 } }))
       // In a stream that lost its tail another message may have the sequence.
-      assert.isFalse(told.has(3, { ...about, round: "d1" }))
-      assert.isFalse(told.has(3, { ...about, eventSeq: 2 }))
-      assert.isFalse(told.has(3, { ...about, eventAt: eventAt + 1 }))
+      assert.isFalse(recordedAttempts.has(3, { ...about, round: "d1" }))
+      assert.isFalse(recordedAttempts.has(3, { ...about, eventSeq: 2 }))
+      assert.isFalse(recordedAttempts.has(3, { ...about, eventAt: eventAt + 1 }))
     })
   )
 

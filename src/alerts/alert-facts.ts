@@ -1,0 +1,89 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/connection.ts"
+import { publishOnce } from "../broker/publish-once.ts"
+import type { PublishError } from "../broker/publisher.ts"
+import { endpointKey, isOperational } from "../domain/endpoint.ts"
+import type { Fact } from "../domain/fact.ts"
+import { factResult } from "../domain/fact.ts"
+import { nobody } from "../domain/token.ts"
+import { alertType } from "../domain/type-filter.ts"
+import { Directory } from "../endpoints/directory.ts"
+import { Facts } from "../history/facts.ts"
+import { parseFact } from "../history/read.ts"
+
+/**
+ * Records facts of alerts: appends each to the history once, and publishes its event.
+ *
+ * @param dedupe the history's dedupe window, ms.
+ */
+export const makeAlertFacts = Effect.fnUntraced(function* (dedupe: number) {
+  const { ask, jsm, names, publisher } = yield* Broker
+  const context = yield* Effect.context<Broker>()
+  const facts = yield* Facts
+  const directory = yield* Directory
+
+  /** Whether the history has the fact. Only the judge appends to its subject. */
+  const isRecorded = ({ alert, endpoint, kind, tenant }: Fact) =>
+    ask("look for an alert", () =>
+      jsm.streams.getMessage(names.history, {
+        last_by_subj: names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+      })
+    ).pipe(
+      Effect.map((message) => {
+        const found = message === null ? undefined : parseFact(message.string(), message.seq)
+        return found?._tag === "Some" && found.value.fact.alert?.id === alert?.id
+      }),
+      Effect.provideContext(context)
+    )
+
+  /**
+   * Publishes an event of the alert if an endpoint of the tenant wants it. A crash may repeat the
+   * event, with the same id. An alert about an endpoint that receives such events publishes none:
+   * an alert that cannot be delivered would raise the next.
+   */
+  const publish = (fact: Fact): Effect.Effect<unknown, PublishError> => {
+    const { alert, endpoint, tenant } = fact
+    if (alert === undefined || tenant === nobody) return Effect.void
+    const type = alertType(alert.name)
+    if (directory.match(tenant, type).length === 0) return Effect.void
+    const about = directory.find(endpointKey(tenant, endpoint))
+    if (about !== undefined && isOperational(about.config)) return Effect.void
+    return publisher.publish(
+      names.subjects.alertEvent(tenant, type),
+      JSON.stringify(eventBody(fact, type)),
+      [
+        ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
+        ["content-type", "application/json"]
+      ]
+    )
+  }
+
+  return {
+    /**
+     * Appends the fact, then publishes its event.
+     *
+     * @param tried whether the fact may have been appended before.
+     */
+    record: (fact: Fact, tried: boolean) =>
+      publishOnce(facts.appendWithin(dedupe / 2, fact, factId(fact)), isRecorded(fact), {
+        tried
+      }).pipe(Effect.andThen(publish(fact)))
+  }
+})
+
+/** Message id of an alert's fact: equal for each try, so the history stores it once. */
+const factId = ({ alert, kind }: Fact): string => `${alert?.id}.${stateOf(kind)}`
+
+const stateOf = (kind: Fact["kind"]) => (kind === "alert-raised" ? "raised" : "cleared")
+
+const eventBody = ({ alert, at, endpoint, kind, reason, tenant }: Fact, type: string) => ({
+  type,
+  timestamp: new Date(at).toISOString(),
+  data: {
+    state: stateOf(kind),
+    tenant,
+    ...(endpoint === nobody ? {} : { endpoint }),
+    ...alert,
+    ...(reason === undefined ? {} : { reason })
+  }
+})

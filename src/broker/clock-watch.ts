@@ -1,0 +1,99 @@
+import { Clock, Effect, Queue, Schedule } from "effect"
+import type { ClockState } from "../policy/clock-skew.ts"
+import { clockState, skewMs } from "../policy/clock-skew.ts"
+import { timers } from "../time/timers.ts"
+import { Broker } from "./connection.ts"
+
+/** Interval at which the clock is compared with the broker's, ms. */
+const compareEveryMs = 5_000
+/** Interval at which the wall clock is compared with the monotonic one, ms. */
+const stepCheckMs = 250
+/** A wall clock that gains or loses this much between two such checks has stepped, ms. */
+const minStepMs = 500
+/** Pause before a comparison that failed is repeated, ms. */
+const retryPauseMs = 1_000
+
+/** What is known of a worker's wall clock. */
+export interface WorkerClock {
+  /**
+   * True while the clock is known to agree with the broker's, within 30 s. False from a step of the
+   * clock until it was compared again.
+   */
+  readonly isTrusted: () => boolean
+  /** How far it is ahead of the broker's clock, or behind it (negative), at least, ms. */
+  readonly skewMs: () => number
+}
+
+const seconds = (ms: number): string => (Math.abs(ms) / 1_000).toFixed(1)
+
+const differs = (skew: number): string =>
+  `this machine's clock is ${seconds(skew)} s ${skew > 0 ? "ahead of" : "behind"} the broker's`
+
+/** What is logged when the clock comes into another state. */
+const logState = (state: ClockState, skew: number): Effect.Effect<void> => {
+  switch (state) {
+    case "right":
+      return Effect.logInfo("this machine's clock agrees with the broker's again")
+    case "off":
+      return Effect.logWarning(`${differs(skew)}: set the wrong one right, as with NTP`)
+    case "wrong":
+      return Effect.logError(
+        `${differs(skew)}: nothing is sent until they agree, for receivers would refuse the timestamps; set the wrong one right, as with NTP`
+      )
+  }
+}
+
+/**
+ * Compares this machine's wall clock with the broker's, at intervals and after each step, until the
+ * scope closes. Returns once it was compared for the first time.
+ */
+export const watchClock = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* Broker
+  const clock = yield* Clock.Clock
+  const wallMs = () => clock.currentTimeMillisUnsafe()
+  let skew = 0
+  let state: ClockState = "right"
+  let hasStepped = true
+
+  const compare = Effect.gen(function* () {
+    hasStepped = false
+    const askedAt = wallMs()
+    const { ts } = yield* ask("compare the clocks", () => jsm.streams.info(names.history))
+    const answeredAt = wallMs()
+    const brokerAt = Date.parse(ts ?? "")
+    // It stepped meanwhile, or the broker does not tell its time: the next comparison counts.
+    if (hasStepped || Number.isNaN(brokerAt)) return
+    skew = skewMs({ askedAt, brokerAt, answeredAt })
+    const before = state
+    state = clockState(skew)
+    if (state !== before) yield* logState(state, skew)
+  })
+  const compareSurely = Effect.retry(compare, Schedule.spaced(retryPauseMs))
+
+  const steps = yield* Queue.sliding<void>(1)
+  let difference = wallMs() - timers.monotonicMs()
+  const checkForStep = () => {
+    const now = wallMs() - timers.monotonicMs()
+    const stepped = Math.abs(now - difference) >= minStepMs
+    difference = now
+    if (!stepped) return
+    hasStepped = true
+    Queue.offerUnsafe(steps, undefined)
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => timers.every(stepCheckMs, checkForStep)),
+    (timer) => Effect.sync(() => timers.cancel(timer))
+  )
+  yield* Effect.orDie(compareSurely)
+  yield* Effect.race(Queue.take(steps), Effect.sleep(compareEveryMs)).pipe(
+    Effect.andThen(compareSurely),
+    Effect.orDie,
+    Effect.forever,
+    Effect.forkScoped
+  )
+  const watched: WorkerClock = {
+    isTrusted: () => !hasStepped && state !== "wrong",
+    skewMs: () => skew
+  }
+  return watched
+})

@@ -1,0 +1,59 @@
+import type { Drain } from "./drain.ts"
+import type { Beginning } from "./drain-window.ts"
+
+/** The end of a backlog in which no readable message was left. */
+export interface EmptyBacklog extends Beginning {
+  /** When it was found empty, ms of the monotonic clock. */
+  readonly at: number
+}
+
+/**
+ * What a partition's owner knows of its backlogs, by endpoint key. The drainer writes it; lanes and
+ * the watch for truncated streams read it.
+ */
+export class BacklogIndex {
+  /** Backlogs with readable messages, or with messages that are being stored. */
+  readonly drains = new Map<string, Drain>()
+  /**
+   * Where reading continues in backlogs that were empty: a replica that is behind may still return
+   * removed messages.
+   */
+  readonly empty = new Map<string, EmptyBacklog>()
+  readonly #maxMessages: number
+
+  /** @param maxMessages maximum messages of one backlog. */
+  constructor(maxMessages: number) {
+    this.#maxMessages = maxMessages
+  }
+
+  /**
+   * True while messages wait in an endpoint's backlog, or are being stored there. Unreadable
+   * messages do not count: nothing has to wait behind them.
+   */
+  hasBacklog(key: string): boolean {
+    return this.drains.has(key)
+  }
+
+  /** True where an endpoint's backlog accepts no more messages. */
+  isFull(key: string): boolean {
+    return (this.drains.get(key)?.count ?? 0) >= this.#maxMessages
+  }
+
+  /** Returns the highest known sequence of the stream. */
+  highest(): number {
+    let highest = 0
+    for (const { from } of this.empty.values()) highest = Math.max(highest, from - 1)
+    for (const { last, window } of this.drains.values())
+      highest = Math.max(highest, last, window.next - 1)
+    return highest
+  }
+
+  /** Returns the number of unreadable messages in all backlogs, as far as they were read. */
+  unreadableCount(): number {
+    let count = 0
+    for (const { window } of this.drains.values()) count += window.unreadable.count
+    for (const [key, { unreadable }] of this.empty)
+      if (!this.drains.has(key)) count += unreadable.count
+    return count
+  }
+}

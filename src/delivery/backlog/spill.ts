@@ -1,0 +1,66 @@
+import { Effect } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { Place } from "../../domain/fact.ts"
+import { placeName } from "../../domain/fact.ts"
+import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
+import type { Interpreter, Relocate } from "../execution/interpreter.ts"
+import type { StreamMemory } from "../recovery/partition-memory.ts"
+import type { Backlog } from "./backlog.ts"
+import type { Drainer } from "./drainer.ts"
+
+export interface SpillOptions {
+  readonly memory: StreamMemory
+  readonly interpreter: Pick<Interpreter, "reject" | "relocate">
+  readonly backlog: Pick<Backlog, "store">
+  readonly drainer: Pick<Drainer, "isFull" | "storing">
+  readonly health: Pick<EndpointHealth, "refuses">
+}
+
+/** Moves queued deliveries that cannot wait in memory to their endpoints' backlogs. */
+export class Spill {
+  readonly #options: SpillOptions
+  /** Moves with an unknown outcome, by place: a later try continues the same move. */
+  readonly #moves = new Map<string, Effect.Effect<PubAck, PublishError>>()
+
+  constructor(options: SpillOptions) {
+    this.#options = options
+  }
+
+  /** True where a message's move was begun and its outcome is unknown. */
+  hasBegun(place: Place): boolean {
+    return this.#moves.size > 0 && this.#moves.has(placeName(place))
+  }
+
+  /** Drops the move of a message that has ended. */
+  forget(place: Place): void {
+    if (this.#moves.size > 0) this.#moves.delete(placeName(place))
+  }
+
+  /**
+   * Moves a delivery to its endpoint's backlog, or dead-letters it where the endpoint's circuit or
+   * the backlog's size allows no more.
+   *
+   * @param key of its endpoint.
+   */
+  move(key: string, handle: AckHandle): Effect.Effect<unknown, unknown, Broker | Facts> {
+    const { drainer, health, interpreter } = this.#options
+    const isMoving = this.hasBegun(handle.place)
+    if (!isMoving && health.refuses(key)) return interpreter.reject(handle, "circuit-open")
+    if (!isMoving && drainer.isFull(key)) return interpreter.reject(handle, "backlog-full")
+    return interpreter.relocate(handle, this.#store)
+  }
+
+  readonly #store: Relocate = (handle, progress) => {
+    const { backlog, drainer, memory } = this.#options
+    const name = placeName(handle.place)
+    const hasLeft = () => memory.settled.has(handle.place.seq, handle.delivery)
+    const store =
+      this.#moves.get(name) ??
+      drainer.storing(handle.delivery, (after) => backlog.store(handle, progress, after, hasLeft))
+    this.#moves.set(name, store)
+    return Effect.tap(store, () => Effect.sync(() => this.#moves.delete(name)))
+  }
+}

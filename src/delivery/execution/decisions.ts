@@ -1,0 +1,114 @@
+import type { Context } from "effect"
+import { Effect } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { Gate } from "../../broker/gate.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
+import { isRecordOf } from "../../domain/retry-record.ts"
+import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
+import { eraseRecord, isErased, readRecord, writeRecord } from "../retry/retry-records.ts"
+
+/** A decision, and what led to it. */
+export type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
+
+/** A stored decision; `released` where it was erased because its message has ended. */
+export type Recalled = WaitingDelivery | "released" | undefined
+
+/** The decisions about the messages of one stream, in memory and in the retries bucket. */
+export class Decisions {
+  readonly #memory: StreamMemory
+  readonly #records: Gate
+  /** For effects that run without their caller's services. */
+  readonly #services: Context.Context<Broker>
+
+  constructor(memory: StreamMemory, records: Gate, services: Context.Context<Broker>) {
+    this.#memory = memory
+    this.#records = records
+    this.#services = services
+  }
+
+  /** Number of messages that have a decision, or may have one. */
+  get count(): number {
+    return this.#memory.waiting.size + this.#memory.recorded.size
+  }
+
+  /** True where a message has a decision, or may have one. */
+  has(seq: number): boolean {
+    return this.#memory.waiting.has(seq) || this.#memory.recorded.has(seq)
+  }
+
+  /** Returns the decision about a delivery, as far as it is in memory. */
+  known({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
+    const known = this.#memory.waiting.get(place.seq)
+    return known !== undefined && isRecordOf(known.record, delivery) ? known : undefined
+  }
+
+  /**
+   * Returns the decision about a delivery: from memory, or from the leader where a former owner made
+   * it.
+   */
+  recall({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
+    const { recorded, waiting } = this.#memory
+    const known = this.known({ delivery, place })
+    if (known !== undefined) return Effect.succeed<Recalled>(known)
+    // A truncated stream reuses the sequence for another message.
+    waiting.delete(place.seq)
+    return recorded.has(place.seq)
+      ? this.#read({ delivery, place })
+      : Effect.succeed<Recalled>(undefined)
+  }
+
+  /** Stores a decision however long it takes, so that it outlives this worker. */
+  store({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">, decided: Decided) {
+    const { deadline, endpoint, eventAt, eventSeq, round, tenant } = delivery
+    const record: RetryRecord = {
+      ...{ v: 1, eventSeq, eventAt, tenant, endpoint, round },
+      ...decided
+    }
+    const write = writeRecord(place.stream, place.seq, record, deadline)
+    return Effect.map(
+      this.#records.untilStored(Effect.provideContext(write, this.#services)),
+      () => {
+        const waiting: WaitingDelivery = { record, isOutcomeRecorded: false }
+        this.#memory.waiting.set(place.seq, waiting)
+        return waiting
+      }
+    )
+  }
+
+  /** Drops the outcome's fact from memory: it is in the history, and may be large. */
+  outcomeRecorded(seq: number, { outcome: _, ...record }: RetryRecord): void {
+    if (this.#memory.waiting.has(seq))
+      this.#memory.waiting.set(seq, { record, isOutcomeRecorded: true })
+  }
+
+  /**
+   * Forgets the decision about a message that was released. Returns what erases its record, once the
+   * message is gone.
+   */
+  forget({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">): Effect.Effect<void> {
+    const { seq, stream } = place
+    const hasRecord = this.#memory.waiting.delete(seq)
+    const mayHaveRecord = this.#memory.recorded.delete(seq)
+    return hasRecord || mayHaveRecord
+      ? Effect.provideContext(eraseRecord(stream, seq, delivery), this.#services)
+      : Effect.void
+  }
+
+  readonly #read = Effect.fnUntraced(
+    { self: this },
+    function* ({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
+      const { recorded, recordedAttempts, waiting } = this.#memory
+      const { seq, stream } = place
+      const record = yield* readRecord(stream, seq)
+      const isReleased = record === undefined && (yield* isErased(stream, seq, delivery))
+      recorded.delete(seq)
+      if (isReleased) return "released"
+      if (record === undefined || !isRecordOf(record, delivery)) return undefined
+      const isOutcomeRecorded = recordedAttempts.has(seq, record)
+      const found: WaitingDelivery = { record, isOutcomeRecorded }
+      waiting.set(seq, found)
+      return found
+    }
+  )
+}

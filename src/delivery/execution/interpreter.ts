@@ -1,0 +1,222 @@
+import { Cause, Effect } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import { BrokerError } from "../../broker/connection.ts"
+import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { Progress } from "../../domain/delivery.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
+import type { Directory, LiveEndpoint, Standing } from "../../endpoints/directory.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { Goal, KnownDelivery, NextMove } from "../../policy/decide.ts"
+import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decide.ts"
+import type { Sender } from "../http/sender.ts"
+import type { StreamMemory } from "../recovery/partition-memory.ts"
+import type { AckHandle } from "./ack-handle.ts"
+import type { Decisions, Recalled } from "./decisions.ts"
+import type { Settlement } from "./settlement.ts"
+import type { Attempt } from "./task.ts"
+
+/** What carries a decision out. */
+type Carrier = Pick<
+  Settlement,
+  "end" | "isOpen" | "mark" | "moved" | "postpone" | "ready" | "release" | "resume"
+> & { readonly decisions: Pick<Decisions, "has" | "recall"> }
+
+export interface InterpreterOptions {
+  readonly memory: Pick<StreamMemory, "poisonGuard">
+  readonly settlement: Carrier
+  readonly clock: Sender["clock"]
+  /** No attempt begins while this returns false. */
+  readonly mayAttempt: () => boolean
+  /** False while this worker's clock may be wrong. */
+  readonly isClockTrusted: () => boolean
+}
+
+/** Stores a delivery elsewhere, with its progress. */
+export type Relocate = (
+  handle: AckHandle,
+  progress: Progress
+) => Effect.Effect<PubAck, PublishError>
+
+const attemptGoal: Goal = { _tag: "Attempt" }
+const relocateGoal: Goal = { _tag: "Relocate" }
+
+const endpointOf = ({ _tag }: Standing): KnownDelivery["endpoint"] =>
+  _tag === "Live" ? "live" : _tag === "Removed" ? "removed" : "disabled"
+
+/**
+ * Finds out what is known of a message of one stream, has `policy/decide.ts` decide, and carries
+ * the result out.
+ */
+export class Interpreter {
+  readonly #options: InterpreterOptions
+  readonly #directory: Directory["Service"]
+
+  constructor(options: InterpreterOptions, directory: Directory["Service"]) {
+    this.#options = options
+    this.#directory = directory
+  }
+
+  /**
+   * Returns the endpoint where `decide` would attempt the delivery now, as far as memory alone can
+   * tell. The hot path: nearly all deliveries need no more.
+   */
+  readyFor(handle: AckHandle): LiveEndpoint | undefined {
+    const { clock, mayAttempt, memory, settlement } = this.#options
+    const { delivery, deliveryCount, place } = handle
+    if (settlement.decisions.has(place.seq) || !settlement.isOpen || !mayAttempt()) return undefined
+    const now = clock.currentTimeMillisUnsafe()
+    const { ends, nextAttemptAt = 0 } = delivery.progress
+    const isTime = now < delivery.deadline && now + timerToleranceMs >= nextAttemptAt
+    return isTime && ends === undefined && !memory.poisonGuard.isSuspect(place.seq, deliveryCount)
+      ? this.#directory.liveNow(delivery)
+      : undefined
+  }
+
+  /** Decides about a delivery whose turn it is. Returns the attempt to make, if any. */
+  attempt(handle: AckHandle) {
+    return this.#guarded(handle, this.#decide(handle, attemptGoal))
+  }
+
+  /** Moves a delivery elsewhere, where it would be attempted. */
+  relocate(handle: AckHandle, store: Relocate) {
+    return this.#guarded(handle, this.#decide(handle, relocateGoal, store))
+  }
+
+  /** Dead-letters a delivery, where it would be attempted. */
+  reject(handle: AckHandle, reason: DeadReason) {
+    return this.#guarded(handle, this.#decide(handle, { _tag: "End", reason }))
+  }
+
+  /** Ends a delivery without an attempt, whatever its endpoint and its time are. */
+  readonly end = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, reason: DeadReason) {
+      const { settlement } = this.#options
+      const stored = yield* settlement.decisions.recall(handle)
+      if (stored === "released") return yield* settlement.release(handle)
+      const progress = stored?.record.progress ?? handle.delivery.progress
+      yield* settlement.end(handle, progress, progress.ends ?? reason)
+    }
+  )
+
+  /**
+   * Redelivers a message later that met a defect of Petrel or does not parse: that is not the
+   * receiver's fault and uses up no attempt.
+   */
+  readonly afterDefect = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, cause: Cause.Cause<unknown>) {
+      // The broker does not answer: nothing is known of the delivery, so nothing is decided.
+      if (Cause.squash(cause) instanceof BrokerError) return handle.nak(maxUnstoredDelayMs)
+      const { clock, memory } = this.#options
+      const { seq, stream } = handle.place
+      const pause = memory.poisonGuard.afterDefect(seq)
+      const where = { stream, seq, pause }
+      yield* Effect.logError("a delivery met a defect and comes back later", cause, where)
+      if (clock.currentTimeMillisUnsafe() < handle.delivery.deadline) return handle.nak(pause)
+      const later = Effect.sync(() => handle.nak(pause))
+      yield* Effect.catchCause(this.end(handle, "defect"), () => later)
+    }
+  )
+
+  #guarded<A, E>(handle: AckHandle, work: Effect.Effect<A, E, Broker | Facts>) {
+    return Effect.catchCauseIf(
+      work,
+      (cause) => !Cause.hasInterrupts(cause),
+      (cause) => Effect.as(this.afterDefect(handle, cause), undefined)
+    )
+  }
+
+  /** Decides until nothing more has to be found out, and carries the decision out. */
+  readonly #decide = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, goal: Goal, store?: Relocate) {
+      const { settlement } = this.#options
+      const recalled = yield* settlement.decisions.recall(handle)
+      let standing: Standing | undefined
+      while (true) {
+        const move = decide(this.#known(handle, goal, recalled, standing))
+        if (move._tag === "AwaitStores") yield* settlement.ready
+        else if (move._tag === "AskEndpoint")
+          standing = yield* this.#directory.standing(handle.delivery)
+        else if (move._tag !== "Attempt")
+          return yield* this.#carryOut(handle, move, recalled, store)
+        else if (standing?._tag === "Live") {
+          if (move.trial !== undefined) yield* settlement.mark(handle, move.progress, move.trial)
+          const attempt: Attempt = { endpoint: standing.endpoint, progress: move.progress }
+          return attempt
+        }
+      }
+    }
+  )
+
+  #known(
+    handle: AckHandle,
+    goal: Goal,
+    recalled: Recalled,
+    standing: Standing | undefined
+  ): KnownDelivery {
+    const { clock, isClockTrusted, mayAttempt, memory, settlement } = this.#options
+    const { delivery, deliveryCount, place } = handle
+    return {
+      goal,
+      now: clock.currentTimeMillisUnsafe(),
+      deadline: delivery.deadline,
+      progress: delivery.progress,
+      stored:
+        recalled === undefined || recalled === "released"
+          ? recalled
+          : {
+              decision: recalled.record.decision,
+              progress: recalled.record.progress,
+              isOutcomeRecorded: recalled.isOutcomeRecorded
+            },
+      areStoresOpen: settlement.isOpen,
+      endpoint: standing && endpointOf(standing),
+      isEndpointKnown:
+        standing?._tag === "Live" && this.#directory.find(standing.endpoint.key) !== undefined,
+      mayAttempt: mayAttempt(),
+      isClockTrusted: isClockTrusted(),
+      deliveryCount,
+      isCleared: memory.poisonGuard.isCleared(place.seq),
+      wasPaused: memory.poisonGuard.wasPaused(place.seq)
+    }
+  }
+
+  readonly #carryOut = Effect.fnUntraced(
+    { self: this },
+    function* (
+      handle: AckHandle,
+      move: Exclude<NextMove, { readonly _tag: "AskEndpoint" | "Attempt" | "AwaitStores" }>,
+      recalled: Recalled,
+      store: Relocate | undefined
+    ) {
+      const { memory, settlement } = this.#options
+      const { seq } = handle.place
+      switch (move._tag) {
+        case "Release":
+          yield* settlement.release(handle)
+          break
+        case "Resume":
+          if (recalled !== undefined && recalled !== "released")
+            yield* settlement.resume(handle, recalled)
+          break
+        case "Redeliver":
+          if (move.why === "pause") memory.poisonGuard.pause(seq)
+          if (move.why === "ours") memory.poisonGuard.clear(seq)
+          handle.nak(move.delayMs)
+          break
+        case "Postpone":
+          memory.poisonGuard.clear(seq)
+          yield* settlement.postpone(handle, move.progress, move.at)
+          break
+        case "End":
+          yield* settlement.end(handle, move.progress, move.reason)
+          break
+        case "Relocate":
+          if (store !== undefined) yield* settlement.moved(handle, store(handle, move.progress))
+      }
+      return undefined
+    }
+  )
+}

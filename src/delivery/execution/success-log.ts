@@ -1,0 +1,118 @@
+import { Effect, Option, Schedule } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { InFlightWork } from "../../broker/in-flight.ts"
+import type { PubAck } from "../../broker/publisher.ts"
+import type { OwnerFence } from "../../cluster/owner-fence.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { readFact } from "../../history/fact-at.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { CompletedDeliveries } from "../recovery/completed-deliveries.ts"
+
+/** A success as the history holds it. */
+export interface StoredSuccess {
+  readonly fact: Fact
+  readonly seq: number
+}
+
+/** What is to be stored of a success. */
+export interface SuccessRecord {
+  readonly fact: Fact
+  /** Message id under which the history stores it once. */
+  readonly id: string
+  /** Stores it where a single append did not or may not. (Default: {@link SuccessLog.append}) */
+  readonly otherwise?: () => Effect.Effect<StoredSuccess, never, Broker>
+  /** True where `otherwise` is the only way. */
+  readonly isSpecial?: boolean
+}
+
+/** A delivery whose success is being recorded. */
+export interface Succeeding extends InFlightWork<Broker> {
+  /** Called once the history holds the fact. Returns what remains to be done. */
+  recorded(fact: Fact): Effect.Effect<void>
+}
+
+/** Reads a fact that the history is known to hold, however long it takes. */
+export const readSurely = (seq: number) =>
+  readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
+
+const isOnTime = ({ kind }: Fact): boolean => kind === "delivered"
+
+/** Appends the successes of one partition to the history. */
+export class SuccessLog {
+  readonly #facts: Facts["Service"]
+  readonly #fence: Pick<OwnerFence, "holds" | "stillOwner">
+  readonly #completed: CompletedDeliveries
+
+  constructor(
+    facts: Facts["Service"],
+    fence: Pick<OwnerFence, "holds" | "stillOwner">,
+    completed: CompletedDeliveries
+  ) {
+    this.#facts = facts
+    this.#fence = fence
+    this.#completed = completed
+  }
+
+  /**
+   * Appends a success however long it takes: `delivered` if this worker owns the partition when the
+   * fact is stored, `delivered-late` if another has taken it over. Each try checks ownership again,
+   * since the append may wait for the broker for minutes.
+   */
+  readonly append = Effect.fnUntraced({ self: this }, function* (fact: Fact, id: string) {
+    let last = fact
+    const make = Effect.map(this.#fence.stillOwner, (isOwner) => {
+      last = isOwner ? fact : { ...fact, kind: "delivered-late" }
+      return last
+    })
+    const { duplicate, seq } = yield* this.#facts.appendAnew(make, id)
+    if (isOnTime(last) || !duplicate) return { fact: last, seq }
+    const there = yield* readSurely(seq)
+    if (!Option.exists(there, isOnTime)) return { fact: last, seq }
+    // A stalled connection may have carried the first try to the broker after another owner had
+    // begun. The history must not hold an on-time success beside that owner's dead letter.
+    const late = yield* this.#facts.append(last, `${id}.late`)
+    return { fact: last, seq: late.seq }
+  })
+
+  /**
+   * Appends a success with a single publish and no fiber; only where that fails, in a fiber. The
+   * history watermark stays below the fact until it is stored and the delivery released.
+   */
+  record(work: Succeeding, success: SuccessRecord): void {
+    const mark = this.#completed.open()
+    if (success.isSpecial === true || !this.#fence.holds())
+      work.step(() => this.#recordInFiber(work, success, mark))
+    else
+      this.#facts.tryAppend(success.fact, success.id, (stored) => {
+        const isNew = stored !== undefined && (success.otherwise === undefined || !stored.duplicate)
+        // The fact may be stored already, so the mark stays open while it is appended again.
+        if (!isNew) return work.step(() => this.#recordInFiber(work, success, mark))
+        work.step(() => this.#release(work, success.fact, stored))
+        this.#completed.close(mark)
+      })
+  }
+
+  #release(work: Succeeding, fact: Fact, { seq }: PubAck): void {
+    this.#completed.stored(seq)
+    const rest = work.recorded(fact)
+    if (rest === Effect.void) work.done()
+    else work.continueInFiber(rest)
+  }
+
+  #recordInFiber(
+    work: Succeeding,
+    { fact, id, otherwise = () => this.append(fact, id) }: SuccessRecord,
+    mark: ReturnType<CompletedDeliveries["open"]>
+  ): void {
+    const whole = Effect.flatMap(otherwise(), ({ fact, seq }) => {
+      this.#completed.stored(seq)
+      return work.recorded(fact)
+    })
+    work.continueInFiber(
+      Effect.ensuring(
+        whole,
+        Effect.sync(() => this.#completed.close(mark))
+      )
+    )
+  }
+}

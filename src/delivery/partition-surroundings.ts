@@ -1,0 +1,130 @@
+import { Effect, FiberSet, LogLevel } from "effect"
+import type { PartitionAlerts } from "../alerts/partition-alerts.ts"
+import type { WorkerClock } from "../broker/clock-watch.ts"
+import { Broker } from "../broker/connection.ts"
+import { Failpoint } from "../broker/failpoint.ts"
+import { makeInFlight } from "../broker/in-flight.ts"
+import type { OwnerFence } from "../cluster/owner-fence.ts"
+import { Directory } from "../endpoints/directory.ts"
+import { makeEndpointHealth } from "../endpoints/endpoint-health.ts"
+import type { StoredHealth } from "../endpoints/health-record.ts"
+import { Facts } from "../history/facts.ts"
+import { Backlog } from "./backlog/backlog.ts"
+import { BacklogIndex } from "./backlog/backlog-index.ts"
+import type { DutyCycle } from "./backlog/expiry.ts"
+import type { Settlement } from "./execution/settlement.ts"
+import type { Sender } from "./http/sender.ts"
+import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
+import type { HistoryEnd } from "./recovery/takeovers.ts"
+import { watchForTruncation } from "./recovery/truncation-watch.ts"
+import type { CapacityPool } from "./scheduling/capacity-pool.ts"
+
+/** Maximum messages of one endpoint's backlog. */
+const maxBacklogMessages = 1_000_000
+
+export interface PartitionOptions {
+  readonly memory: PartitionMemory
+  /** What the worker knows of the end of the history. */
+  readonly history: HistoryEnd
+  /** Health of its endpoints that are not healthy, as former owners stored it. */
+  readonly health: ReadonlyArray<StoredHealth>
+  /** Makes an id for each request that is sent, and for each fact about an endpoint. */
+  readonly nextId: () => string
+  /**
+   * Makes the settlement of one stream's messages.
+   *
+   * @param maxWaiting number of deliveries that may wait by NAK; above it, schedules are used.
+   */
+  readonly settle: (
+    memory: StreamMemory,
+    maxWaiting?: number
+  ) => Effect.Effect<Settlement, never, Broker | Facts>
+  readonly sender: Sender
+  /** Input of the alerts about its endpoints. */
+  readonly alerts: PartitionAlerts
+  /** The worker's capacity for requests, shared by its partitions. */
+  readonly pool: CapacityPool
+  /** Limits the time that the searches of all the worker's backlogs take. */
+  readonly rest: DutyCycle
+  /** Maximum bytes of bodies of its queue's messages. */
+  readonly bytesInHand: number
+  readonly worker: string
+  /** ack_wait of the queue's consumer, ms. */
+  readonly ackWait: number
+  /** Maximum messages of one endpoint's backlog. (Default: 1,000,000) */
+  readonly maxBacklog?: number | undefined
+  /**
+   * Interval of the search for messages that a former owner stored in a backlog late, ms. (Default:
+   * 1 min)
+   */
+  readonly findEvery?: number | undefined
+  /** What is known of this worker's clock. Nothing is sent or ended by a wrong one. */
+  readonly workerClock: WorkerClock
+  /** Stops a former owner. */
+  readonly fence: OwnerFence
+  readonly stopping: () => boolean
+}
+
+/** What the scope of a partition closes first and last. Set by the partition when it is made. */
+class Lifecycle {
+  /** True once nothing may begin: the scope closes, or the partition's memory is wrong. */
+  isOver = false
+  /** Called when no work is in flight any more. */
+  onClosed: () => void = () => undefined
+  /** Called when an endpoint may take more. */
+  onFreed: (key: string) => void = () => undefined
+}
+
+/** Acquires what a partition needs of its surroundings. */
+export const acquireSurroundings = Effect.fnUntraced(function* (options: PartitionOptions) {
+  const { fence, memory, sender, worker } = options
+  const lifecycle = new Lifecycle()
+  const stopping = () => lifecycle.isOver || options.stopping()
+  const broker = yield* Broker
+  const backlog = yield* Backlog.make(memory.index)
+  // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
+  yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.onClosed()))
+  const inFlight = yield* makeInFlight<Broker | Facts>()
+  // Runs before work in flight is cancelled: nothing may take its place.
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      lifecycle.isOver = true
+    })
+  )
+  const background = yield* FiberSet.make<void>()
+  const healthFacts = yield* FiberSet.make<void>()
+  const health = yield* makeEndpointHealth({
+    worker,
+    clock: sender.clock,
+    nextId: options.nextId,
+    holds: fence.holds,
+    isOver: stopping,
+    freed: (key) => lifecycle.onFreed(key),
+    run: yield* FiberSet.runtime(healthFacts)<Broker | Facts>()
+  })
+  yield* options.alerts.watch(health.of)
+  const index = new BacklogIndex(options.maxBacklog ?? maxBacklogMessages)
+  return {
+    lifecycle,
+    stopping,
+    mayAttempt: () => fence.holds() && options.workerClock.isTrusted(),
+    broker,
+    names: broker.names,
+    backlog,
+    inFlight,
+    runInBackground: yield* FiberSet.runtime(background)(),
+    healthFacts,
+    health,
+    index,
+    tail: yield* watchForTruncation(memory.backlog.stream, () => index.highest()),
+    queueSettlement: yield* options.settle(memory),
+    // What fails there waits as a schedule, so that the backlog proceeds.
+    backlogSettlement: yield* options.settle(memory.backlog, 0),
+    directory: yield* Directory,
+    facts: yield* Facts,
+    reached: yield* Failpoint,
+    logsDeliveries: yield* LogLevel.isEnabled("Debug")
+  }
+})
+
+export type Surroundings = Effect.Success<ReturnType<typeof acquireSurroundings>>

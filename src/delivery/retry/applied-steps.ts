@@ -1,0 +1,215 @@
+import { Effect, Option, Schema, Semaphore, Stream } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/connection.ts"
+import { firstSince, isNoSuchMessage, readStream, scanQueue } from "../../broker/scan.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
+import type { RoundIdentity } from "../../domain/delivery.ts"
+import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
+import type { Place } from "../../domain/fact.ts"
+import { Fact, placeName, successKinds } from "../../domain/fact.ts"
+import type { Names } from "../../domain/names.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
+import { readFact } from "../../history/fact-at.ts"
+
+/*
+ * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions
+ * find out whether a step was done already. The broker's deduplication is not enough: it forgets
+ * message ids after its window, and, for messages that have left their stream, with a restart.
+ */
+
+const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
+
+/**
+ * The time from which the history may hold what follows a decision, ms since the epoch. A sequence
+ * would not do: a truncated history reuses sequences.
+ */
+const toldSince = ({ decidedAt }: RetryRecord): number => decidedAt - maxClockSkewMs
+
+/** Matches facts about a round. */
+const isAbout = (of: RoundIdentity) => {
+  const key = roundKey(of)
+  return ({ eventAt = 0, eventSeq = 0, round = "" }: Fact): boolean =>
+    roundKey({ eventSeq, eventAt, round }) === key
+}
+
+/** True where the history holds the fact of the attempt that a record is about. Asks the leader. */
+export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
+  const { ask, jsm, names } = yield* Broker
+  const { endpoint, tenant } = held.delivery
+  const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
+  const isOfRound = isAbout(held.delivery)
+  const isIt = (fact: Fact) => isOfRound(fact) && fact.attempt === record.progress.attempts
+  let seq = yield* firstSince(names.history, toldSince(record))
+  while (true) {
+    const query = { seq, next_by_subj }
+    const next = yield* ask("look for an attempt", () =>
+      jsm.streams.getMessage(names.history, query)
+    )
+    if (next === null) return false
+    if (Option.exists(decodeFact(next.string()), isIt)) return true
+    seq = next.seq + 1
+  }
+})
+
+/** A read of an endpoint's dead letters that has not begun. */
+interface Reading {
+  /** Start of the read, ms since the epoch. */
+  since: number
+  /** Sequences in DEAD, by the place that each dead letter came from. */
+  readonly found: Effect.Effect<ReadonlyMap<string, number>, BrokerError>
+}
+
+/**
+ * Makes the search for the dead letter that a message became: its sequence in DEAD, or undefined.
+ * Requests that arrive while an endpoint's dead letters are read are answered together by the next
+ * read: after a crash there may be thousands.
+ */
+export const makeFindDeadLetter = Effect.gen(function* () {
+  const broker = yield* Broker
+  const { names } = broker
+  const one = yield* Semaphore.make(1)
+  const next = new Map<string, Reading>()
+
+  const begin = Effect.fnUntraced(function* (subject: string, since: number) {
+    const read = Effect.gen(function* () {
+      if (next.get(subject) === reading) next.delete(subject)
+      const found = new Map<string, number>()
+      yield* readStream({
+        stream: names.dead,
+        subjects: [subject],
+        fromTime: reading.since,
+        headersOnly: true
+      }).pipe(
+        Stream.runForEach(({ headers, seq }) =>
+          Effect.sync(() => found.set(headers?.get("petrel-origin") ?? "", seq))
+        )
+      )
+      return found
+    }).pipe(Effect.provideService(Broker, broker))
+    const reading: Reading = { since, found: yield* Effect.cached(one.withPermit(read)) }
+    return reading
+  })
+
+  return Effect.fnUntraced(function* ({ delivery, place }: PlacedDelivery, decidedAt: number) {
+    const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
+    const since = decidedAt - maxClockSkewMs
+    const reading = next.get(subject) ?? (yield* begin(subject, since))
+    reading.since = Math.min(reading.since, since)
+    next.set(subject, reading)
+    return (yield* reading.found).get(placeName(place))
+  })
+})
+
+/** True where a sequence of DEAD holds the dead letter that a message became. Asks the leader. */
+export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: PlacedDelivery) {
+  const { ask, jsm, names } = yield* Broker
+  const letter = yield* ask("look at a dead letter", () =>
+    jsm.streams.getMessage(names.dead, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  return letter?.header.get("petrel-origin") === placeName(place)
+})
+
+/** True where a sequence of the history holds the `dead-lettered` fact of a round. */
+export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIdentity) {
+  const isOfRound = isAbout(of)
+  return Option.exists(
+    yield* readFact(seq),
+    (fact) => fact.kind === "dead-lettered" && isOfRound(fact)
+  )
+})
+
+/**
+ * Returns the id of a message's schedule. Queue and backlog number their messages independently, so
+ * a backlog's ids have a prefix.
+ */
+export const scheduleId = (
+  { at, seq, stream }: Place,
+  partition: number,
+  names: Names,
+  { progress }: Pick<RetryRecord, "progress">
+): string => {
+  const id = stream === names.backlog(partition) ? `backlog-${seq}-${at}` : `${seq}-${at}`
+  return progress.ends === undefined ? id : `${endedPrefix}${id}`
+}
+
+/** Prefix of schedules whose delivery has ended and waits for space in DEAD. */
+export const endedPrefix = "ended."
+
+/**
+ * True where the schedule of a message exists, has fired, or its delivery has gone on or ended. The
+ * checks follow the way a delivery moves, because it may move meanwhile.
+ */
+export const findMoved = Effect.fnUntraced(function* (
+  held: PlacedDelivery,
+  partition: number,
+  record: RetryRecord
+) {
+  const { ask, jsm, names } = yield* Broker
+  const { endpoint, tenant } = held.delivery
+  const stream = names.deliveries(partition)
+  const { place } = held
+  const queued = place.stream === stream ? place.seq : undefined
+  const kept = place.stream === stream ? undefined : place.seq
+  const last_by_subj = names.subjects.schedule(
+    partition,
+    scheduleId(place, partition, names, record)
+  )
+  const schedule = yield* ask("look for a schedule", () =>
+    jsm.streams.getMessage(stream, { last_by_subj })
+  )
+  if (schedule !== null) return true
+  // A fired schedule's delivery may have moved on to the backlog, where only the delivery itself
+  // identifies it.
+  const key = roundKey(held.delivery)
+  const isIt = (header: (name: string) => string | undefined) =>
+    roundKeyIn(header) === key && attemptsIn(header("petrel-progress")) >= record.progress.attempts
+  const fired = yield* scanQueue(stream, names.subjects.delivery(partition, tenant, endpoint)).pipe(
+    Stream.filter((message) => message.seq !== queued && isIt((name) => message.header.get(name))),
+    Stream.runHead
+  )
+  if (Option.isSome(fired)) return true
+  const late = yield* readStream({
+    stream: names.backlog(partition),
+    subjects: [names.subjects.backlog(partition, tenant, endpoint)],
+    fromTime: toldSince(record),
+    headersOnly: true
+  }).pipe(
+    Stream.filter((message) => message.seq !== kept && isIt((name) => message.headers?.get(name))),
+    Stream.runHead
+  )
+  if (Option.isSome(late)) return true
+  return yield* hasGoneOn(held, record)
+})
+
+const decodeAttempts = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ attempts: Schema.Int }))
+)
+
+const attemptsIn = (progress: string | undefined): number =>
+  Option.match(decodeAttempts(progress ?? ""), {
+    onNone: () => 0,
+    onSome: ({ attempts }) => attempts
+  })
+
+/** True where the history holds a later attempt, or the end, of the same round. */
+const hasGoneOn = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
+  const { names } = yield* Broker
+  const { endpoint, tenant } = held.delivery
+  const isOfRound = isAbout(held.delivery)
+  const goesOn = (fact: Fact) =>
+    isOfRound(fact) &&
+    (fact.kind !== "attempt-failed" || (fact.attempt ?? 0) > record.progress.attempts)
+  const found = yield* readStream({
+    stream: names.history,
+    subjects: [
+      ...successKinds.map((kind) => names.subjects.fact(tenant, endpoint, "ok", kind)),
+      names.subjects.fact(tenant, endpoint, "failure", "*")
+    ],
+    fromTime: toldSince(record)
+  }).pipe(
+    Stream.filter((message) => Option.exists(decodeFact(message.string()), goesOn)),
+    Stream.runHead
+  )
+  return Option.isSome(found)
+})

@@ -1,0 +1,320 @@
+import { IntrusiveList } from "../../broker/intrusive-list.ts"
+import { timers } from "../../time/timers.ts"
+import type { CapacityPool, SpeedClass } from "./capacity-pool.ts"
+import { slowFromMs } from "./capacity-pool.ts"
+import { CapacityWaiters } from "./capacity-waiters.ts"
+import type { LanePosition } from "./lane.ts"
+import { Lane, maxLineLength, speedOf } from "./lane.ts"
+import { SlowEndpoints } from "./slow-endpoints.ts"
+
+/** What lanes need to know of an endpoint, and what they do with a delivery. */
+export interface LaneOptions<A> {
+  /** Capacity shared with the lanes of other partitions. */
+  readonly pool: CapacityPool
+  /** Returns how many requests may be in flight now; 0 while the endpoint accepts nothing. */
+  readonly limit: (key: string) => number
+  /**
+   * True where one more request may begin now. That request is then counted against the endpoint's
+   * rate.
+   */
+  readonly admit: (key: string) => boolean
+  /** Returns how many requests the endpoint's rate allows shortly. */
+  readonly rateBudget: (key: string) => number
+  /** True while the endpoint's backlog has messages: new deliveries go behind them. */
+  readonly hasBacklog: (key: string) => boolean
+  /** Returns the size of the body, bytes. */
+  readonly bytes: (item: A) => number
+  /** True where the deadline has passed: the delivery ends without a request. */
+  readonly isOver: (item: A) => boolean
+  /**
+   * Begins the work on an item whose turn it is. The caller must call `leave` when the work is
+   * done.
+   */
+  readonly start: (item: A, position: LanePosition<A>) => void
+  /**
+   * Called once when a task is slow, or its endpoint is known to be slow. Not called for tasks from
+   * the backlog.
+   */
+  readonly becameSlow: (item: A) => void
+  /** Returns to its source a task that cannot wait in memory. */
+  readonly defer: (item: A) => void
+  /** Called when an endpoint's backlog may have capacity again. */
+  readonly onCapacity: (key: string) => void
+  /** While true, nothing begins: new deliveries wait in line until `clear`. */
+  readonly closed: () => boolean
+  /** How long a delivery from the queue may wait in line, ms. */
+  readonly maxQueueMs: number
+}
+
+/** An endpoint's requests in flight, and deliveries that wait in memory. */
+export interface LaneCounts {
+  readonly inFlight: number
+  readonly inLine: number
+}
+
+/** Memory that is reserved for a read. */
+export interface ReadReservation {
+  readonly bytes: number
+  readonly giveBack: () => void
+}
+
+/**
+ * The lanes of one partition. Each endpoint has as many requests in flight as its limit allows, and
+ * a short line in memory for deliveries beyond it. A delivery that finds no position in line, or has
+ * waited too long, returns to its source, so that no endpoint uses up the capacity of others.
+ */
+export class LaneScheduler<A> {
+  readonly #lanes = new Map<string, Lane<A>>()
+  /** Positions in flight that are not slow so far, in the order in which they began. */
+  readonly #young = new IntrusiveList<LanePosition<A>>()
+  readonly #slow = new SlowEndpoints()
+  readonly #waiters: CapacityWaiters
+  readonly #options: LaneOptions<A>
+  readonly #advanceLane = (lane: Lane<A>, most: number) => this.#advance(lane, most)
+
+  constructor(options: LaneOptions<A>) {
+    this.#options = options
+    this.#waiters = new CapacityWaiters(options.pool, options.onCapacity)
+  }
+
+  /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
+  enter(key: string, item: A): void {
+    const { defer, hasBacklog, limit, maxQueueMs, pool } = this.#options
+    const lane = this.#laneOf(key)
+    const most = limit(key)
+    if (hasBacklog(key) || most === 0 || lane.isTooLong(most, maxQueueMs, pool)) {
+      defer(item)
+      this.#dropIfIdle(lane)
+      return
+    }
+    this.#queue(lane, item, false)
+  }
+
+  /**
+   * True where one more delivery would begin promptly: the endpoint is quick, and fewer than `most`
+   * are in flight or in line.
+   */
+  isQuick(key: string, most: number): boolean {
+    const lane = this.#lanes.get(key)
+    if (lane === undefined) return !this.#slow.has(key)
+    return lane.speed === "quick" && lane.inFlight + lane.line.size < most
+  }
+
+  /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
+  refill(key: string, item: A): void {
+    this.#queue(this.#laneOf(key), item, true)
+  }
+
+  /**
+   * Returns how many deliveries to read from the backlog now. They are read one at a time for a
+   * slow endpoint, and for any endpoint while memory is short.
+   */
+  rateBudget(key: string): number {
+    const { closed, limit, pool, rateBudget } = this.#options
+    const most = closed() ? 0 : limit(key)
+    const lane = this.#lanes.get(key)
+    const { inFlight, inLine } = this.countsOf(key)
+    const speed = this.#speedOf(key, lane)
+    if (most === 0 || pool.bytesFor(speed) === 0) return 0
+    if (speed === "slow" || pool.isTight) return inLine === 0 && inFlight < most ? 1 : 0
+    // Refill in batches of at least the limit, not one for each delivery that left.
+    if (inLine > most) return 0
+    return Math.max(0, Math.min(2 * most, maxLineLength, rateBudget(key)) - inLine)
+  }
+
+  /** Asks to be called when there is body capacity again, if the endpoint lacks it. */
+  awaitCapacity(key: string): void {
+    this.#waiters.await(key, this.#speedOf(key, this.#lanes.get(key)))
+  }
+
+  /** Reserves capacity for bodies that are being read from the backlog, up to `most` bytes. */
+  reserve(key: string, most: number): ReadReservation {
+    const { pool } = this.#options
+    const speed = this.#speedOf(key, this.#lanes.get(key))
+    const use = { requests: 0, bytes: 0, slow: speed === "slow" }
+    pool.take(use, 0, Math.min(most, pool.bytesFor(speed)))
+    return { bytes: use.bytes, giveBack: () => pool.giveBack(use) }
+  }
+
+  /** Notes how long an attempt took, answered or not, ms. */
+  answered(key: string, ms: number): void {
+    this.#lanes.get(key)?.answered(ms)
+  }
+
+  /** Called when work in flight is done: the next in line begins. */
+  leave(position: LanePosition<A>): void {
+    const { lane } = position
+    const { pool } = this.#options
+    this.#young.remove(position)
+    lane.inFlight--
+    if (lane.inFlight === 0) pool.lane(-1)
+    pool.giveBack(position)
+    this.#advance(lane)
+  }
+
+  /** Begins what may begin for one endpoint, whose limit may have changed, or for all. */
+  advance(key?: string): void {
+    const lanes = key === undefined ? [...this.#lanes.values()] : [this.#lanes.get(key)]
+    for (const lane of lanes) if (lane !== undefined) this.#advance(lane)
+  }
+
+  /** Does what is due by time. Called at a fixed interval. */
+  tick(): void {
+    const now = timers.monotonicMs()
+    this.#noteSlow(now - slowFromMs)
+    for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
+    this.#slow.tick(now)
+    this.advance()
+    this.#options.pool.next()
+  }
+
+  /** Returns an endpoint's requests in flight, and the length of its line. */
+  countsOf(key: string): LaneCounts {
+    const lane = this.#lanes.get(key)
+    return { inFlight: lane?.inFlight ?? 0, inLine: lane?.line.size ?? 0 }
+  }
+
+  /** Returns the keys of endpoints with a lane. */
+  keys(): Iterable<string> {
+    return this.#lanes.keys()
+  }
+
+  /** Takes all deliveries out of their lines. */
+  clear(): Array<A> {
+    return [...this.#lanes.values()].flatMap(({ line }) =>
+      line.takeAll().map((position) => this.#free(position))
+    )
+  }
+
+  #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
+    const { bytes, pool } = this.#options
+    const slow = lane.speed === "slow"
+    const since = timers.monotonicMs()
+    const position: LanePosition<A> = {
+      item,
+      lane,
+      isFromBacklog,
+      since,
+      requests: 0,
+      bytes: 0,
+      slow,
+      before: undefined,
+      after: undefined
+    }
+    if (isFromBacklog) pool.take(position, 0, bytes(item))
+    lane.line.add(position)
+    this.#advance(lane)
+  }
+
+  #laneOf(key: string): Lane<A> {
+    const known = this.#lanes.get(key)
+    if (known !== undefined) return known
+    const lane = new Lane<A>(key, this.#slow.ewmaMsOf(key), this.#advanceLane)
+    this.#slow.forget(key)
+    this.#lanes.set(key, lane)
+    return lane
+  }
+
+  #speedOf(key: string, lane: Lane<A> | undefined): SpeedClass {
+    return lane === undefined ? speedOf(this.#slow.ewmaMsOf(key)) : lane.speed
+  }
+
+  /**
+   * Begins deliveries in line. They come before new ones, also where the limit was raised.
+   *
+   * @param most maximum number that may begin.
+   */
+  #advance(lane: Lane<A>, most = Number.POSITIVE_INFINITY): void {
+    if (this.#options.closed() || lane.advancing) return
+    lane.advancing = true
+    try {
+      this.#beginNext(lane, most)
+    } finally {
+      lane.advancing = false
+    }
+    this.#dropIfIdle(lane)
+  }
+
+  #beginNext(lane: Lane<A>, most: number): void {
+    const { admit, limit, defer, pool } = this.#options
+    const { key } = lane
+    const allowed = limit(key)
+    if (allowed === 0) for (const position of lane.line.takeAll()) defer(this.#free(position))
+    for (let begun = 0; lane.inFlight < allowed; begun++) {
+      const { first: next } = lane.line
+      if (next === undefined) return
+      const speed = lane.speed
+      if (begun === most || !pool.mayStart(speed, lane.inFlight, next.isFromBacklog)) {
+        pool.wait(speed, lane.inFlight, lane)
+        return
+      }
+      if (!admit(key)) return
+      lane.line.remove(next)
+      this.#begin(next)
+    }
+  }
+
+  #begin(position: LanePosition<A>): void {
+    const { pool, start } = this.#options
+    const { item, lane } = position
+    position.since = timers.monotonicMs()
+    if (lane.inFlight === 0) pool.lane(1)
+    lane.inFlight++
+    pool.take(position, 1, 0)
+    if (lane.speed === "slow") this.#becameSlow(position)
+    else this.#young.add(position)
+    start(item, position)
+  }
+
+  /**
+   * Counts a position as slow, its body included, and takes it out of the queue's prefetch window.
+   */
+  #becameSlow(position: LanePosition<A>): void {
+    const { bytes, becameSlow, pool } = this.#options
+    pool.becomesSlow(position)
+    if (position.isFromBacklog) return
+    pool.take(position, 0, bytes(position.item))
+    becameSlow(position.item)
+  }
+
+  #noteSlow(before: number): void {
+    for (const position of this.#young) {
+      if (position.since > before) return
+      this.#young.remove(position)
+      position.lane.becameSlow()
+      this.#becameSlow(position)
+    }
+  }
+
+  /**
+   * Begins deliveries whose deadline has passed, which end without a request. Returns to their
+   * source those from the queue that have waited too long.
+   */
+  #leaveLine(lane: Lane<A>, now: number): void {
+    const { isOver, maxQueueMs, defer } = this.#options
+    const isLate = (position: LanePosition<A>) =>
+      !position.isFromBacklog && now - position.since >= maxQueueMs
+    const over: Array<LanePosition<A>> = []
+    const late: Array<LanePosition<A>> = []
+    for (const position of lane.line) {
+      if (isOver(position.item)) over.push(position)
+      else if (isLate(position)) late.push(position)
+      else continue
+      lane.line.remove(position)
+    }
+    for (const position of over) this.#begin(position)
+    for (const position of late) defer(this.#free(position))
+  }
+
+  #free(position: LanePosition<A>): A {
+    this.#options.pool.giveBack(position)
+    return position.item
+  }
+
+  #dropIfIdle(lane: Lane<A>): void {
+    const { ewmaMs, isIdle, key } = lane
+    if (!isIdle || this.#lanes.get(key) !== lane) return
+    this.#slow.remember(key, ewmaMs)
+    this.#lanes.delete(key)
+  }
+}

@@ -1,0 +1,241 @@
+import { Cause, Effect, Option } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { OwnerFence } from "../../cluster/owner-fence.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { untried } from "../../domain/delivery.ts"
+import type { Fact, Place } from "../../domain/fact.ts"
+import { plannedOtherwise } from "../../domain/fact.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import type { Directory, LiveEndpoint } from "../../endpoints/directory.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { DirectDelivery, DirectEnd, UncommittedPlan } from "../../routing/partition-owner.ts"
+import { deliveredFact, logFact } from "../execution/delivery-fact.ts"
+import type { FailedAttempt } from "../execution/failed-attempt.ts"
+import type { Settlement } from "../execution/settlement.ts"
+import type { StoredSuccess, SuccessRecord } from "../execution/success-log.ts"
+import { readSurely } from "../execution/success-log.ts"
+import type { TaskContext, TaskSource } from "../execution/task.ts"
+import type { DirectInFlight } from "../recovery/direct-delivery-registry.ts"
+import type { PartitionMemory } from "../recovery/partition-memory.ts"
+
+export interface EventSourceOptions {
+  readonly memory: PartitionMemory
+  readonly context: TaskContext
+  /** Settlement of the partition's queue, where a failed delivery continues. */
+  readonly settlement: Pick<Settlement, "isOpen">
+  readonly fence: OwnerFence
+  /** Makes an id for each request that is sent. */
+  readonly nextId: () => string
+  /** No attempt begins while this returns false. */
+  readonly mayAttempt: () => boolean
+}
+
+const untriedEnd: DirectEnd = { _tag: "Untried" }
+const deliveredEnd: DirectEnd = { _tag: "Delivered" }
+const unknownEnd: DirectEnd = { _tag: "Unknown" }
+
+/** True where both facts are about the same attempt. */
+const isSame = (one: Fact, other: Fact): boolean =>
+  one.kind === other.kind &&
+  one.delivery === other.delivery &&
+  one.at === other.at &&
+  one.worker === other.worker
+
+/** Marks the outcome `planned-otherwise` if another router's plan won. */
+const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
+  Option.exists(planned, ({ eventAt, eventSeq, plan }) => {
+    if (eventSeq !== fact.eventSeq || eventAt !== fact.eventAt) return false
+    // A plan with several parts may name the endpoint in another part.
+    const names = plan?.endpoints.some(({ id }) => id === fact.endpoint) === true
+    return names || plan?.last === false
+  })
+    ? fact
+    : { ...fact, reason: plannedOtherwise }
+
+/** A delivery that is in no queue, only in its event. */
+export class DirectHandle implements PlacedDelivery {
+  readonly direct: DirectDelivery
+  readonly place: Place
+  /** Set from the moment it is begun. */
+  inFlight: DirectInFlight | undefined
+  end: DirectEnd = untriedEnd
+
+  /** @param events the stream of events. */
+  constructor(events: string, direct: DirectDelivery) {
+    this.direct = direct
+    const { eventAt, eventSeq } = direct.delivery
+    this.place = { stream: events, seq: eventSeq, at: eventAt }
+  }
+
+  get delivery(): Delivery {
+    return this.direct.delivery
+  }
+
+  get body(): Uint8Array {
+    return this.direct.body
+  }
+}
+
+/**
+ * Attempts deliveries directly from their events, once. A success needs no message in a queue. A
+ * failed delivery, or one that cannot be attempted now, goes to the queue with what is known of it.
+ */
+export class EventSource implements TaskSource<DirectHandle> {
+  readonly #options: EventSourceOptions
+  readonly #directory: Directory["Service"]
+  readonly #facts: Facts["Service"]
+
+  constructor(
+    options: EventSourceOptions,
+    directory: Directory["Service"],
+    facts: Facts["Service"]
+  ) {
+    this.#options = options
+    this.#directory = directory
+    this.#facts = facts
+  }
+
+  begin(handle: DirectHandle): LiveEndpoint | undefined {
+    const { context, mayAttempt, memory, settlement } = this.#options
+    const { delivery, direct } = handle
+    const isOpen = settlement.isOpen && mayAttempt()
+    if (!isOpen || context.sender.clock.currentTimeMillisUnsafe() >= delivery.deadline)
+      return undefined
+    const endpoint = this.#directory.liveNow(delivery, direct.key)
+    if (endpoint === undefined) return undefined
+    direct.begun()
+    handle.end = unknownEnd
+    handle.inFlight = memory.directDeliveries.begin(delivery)
+    return endpoint
+  }
+
+  /** Nothing is stored yet: routing stores the delivery instead. */
+  decide(): Effect.Effect<undefined> {
+    return Effect.undefined
+  }
+
+  /** A plan that no fact holds yet is stored with the success. */
+  successOf(handle: DirectHandle, _progress: Progress, sent: AttemptOutcome): SuccessRecord {
+    const { context, fence, nextId } = this.#options
+    const { uncommitted } = handle.direct
+    const factOf = (plan?: Fact["plan"]) =>
+      deliveredFact(handle, untried, sent, context.worker, plan)
+    // A former owner stores the plan separately: another router's plan may count.
+    const plan = fence.holds() ? uncommitted?.piggyback() : undefined
+    if (uncommitted !== undefined && plan !== undefined) {
+      const whole = factOf(plan)
+      const otherwise = () => this.#appendWithPlan(factOf(), whole, uncommitted)
+      return { fact: whole, id: uncommitted.id, otherwise }
+    }
+    const fact = factOf()
+    if (uncommitted === undefined || uncommitted.isCommitted) return { fact, id: nextId() }
+    const otherwise = () => this.#appendBeside(fact, uncommitted, context.successes.append)
+    return { fact, id: "", otherwise, isSpecial: true }
+  }
+
+  complete(handle: DirectHandle): Effect.Effect<void> {
+    this.#options.memory.directDeliveries.add(handle.direct.key, handle.delivery)
+    handle.end = deliveredEnd
+    return Effect.void
+  }
+
+  retry(handle: DirectHandle, { fact, progress }: FailedAttempt) {
+    return this.#recordFailure(handle, fact, progress)
+  }
+
+  deadLetter(handle: DirectHandle, { fact, progress }: FailedAttempt, reason: DeadReason) {
+    return this.#recordFailure(handle, { ...fact, reason }, { ...progress, ends: reason })
+  }
+
+  afterDefect({ delivery }: DirectHandle, cause: Cause.Cause<unknown>): Effect.Effect<void> {
+    return Effect.logError("a delivery met a defect as its event was routed", {
+      seq: delivery.eventSeq,
+      endpoint: delivery.endpoint,
+      defect: Cause.squash(cause)
+    })
+  }
+
+  /** Its body is in the router's prefetch window, which the router adjusts. */
+  becameSlow(): void {}
+
+  defer(_key: string, { direct }: DirectHandle): void {
+    direct.ended(untriedEnd)
+  }
+
+  giveBack(key: string, handle: DirectHandle): void {
+    this.defer(key, handle)
+  }
+
+  left({ direct, end, inFlight }: DirectHandle): void {
+    if (inFlight !== undefined) this.#options.memory.directDeliveries.leave(inFlight)
+    direct.ended(end)
+  }
+
+  /** Appends the failure's fact; then the delivery goes on in the queue, with its progress. */
+  readonly #recordFailure = Effect.fnUntraced(
+    { self: this },
+    function* (handle: DirectHandle, fact: Fact, progress: Progress) {
+      const { context, fence, memory, nextId } = this.#options
+      const { uncommitted } = handle.direct
+      yield* fence.asOwner
+      const append = (fact: Fact, id: string) =>
+        Effect.map(this.#facts.append(fact, id), ({ seq }): StoredSuccess => ({ fact, seq }))
+      const { seq } = yield* uncommitted === undefined || uncommitted.isCommitted
+        ? append(fact, nextId())
+        : this.#appendBeside(fact, uncommitted, append)
+      memory.settled.stored(seq)
+      context.reached("outcome-stored")
+      memory.directDeliveries.failed(handle.delivery, progress)
+      handle.end = { _tag: "Failed", progress }
+      yield* logFact(fact)
+    }
+  )
+
+  /**
+   * Appends a success together with its plan, where the history may hold it already. If the history
+   * holds another fact for the plan, the success is appended without it.
+   */
+  readonly #appendWithPlan = Effect.fnUntraced(
+    { self: this },
+    function* (fact: Fact, whole: Fact, uncommitted: UncommittedPlan) {
+      const { context, fence } = this.#options
+      const { id, safeRepublishMs } = uncommitted
+      const stored =
+        safeRepublishMs > 0
+          ? yield* Effect.option(
+              this.#facts.appendWhile(fence.stillOwner, safeRepublishMs, whole, id)
+            )
+          : Option.none()
+      if (Option.isSome(stored) && stored.value !== undefined) {
+        const { duplicate, seq } = stored.value
+        if (!duplicate) return { fact: whole, seq }
+        uncommitted.adoptExisting(seq)
+      }
+      return yield* this.#appendBeside(fact, uncommitted, context.successes.append)
+    }
+  )
+
+  /**
+   * Appends an attempt's fact once the history holds a plan, unless the plan's fact is this
+   * outcome.
+   */
+  readonly #appendBeside = Effect.fnUntraced(
+    { self: this },
+    function* (
+      fact: Fact,
+      uncommitted: UncommittedPlan,
+      append: (fact: Fact, id: string) => Effect.Effect<StoredSuccess, never, Broker>
+    ) {
+      const seq = yield* uncommitted.committed
+      if (!uncommitted.isUnsure) return yield* append(fact, this.#options.nextId())
+      const planned = yield* readSurely(seq)
+      if (Option.exists(planned, (there) => isSame(there, fact))) {
+        uncommitted.confirmOwn()
+        return { fact, seq }
+      }
+      return yield* append(beside(fact, planned), this.#options.nextId())
+    }
+  )
+}

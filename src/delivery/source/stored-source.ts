@@ -1,0 +1,68 @@
+import type { Cause, Effect } from "effect"
+import type { Broker } from "../../broker/connection.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
+import type { Progress } from "../../domain/delivery.ts"
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
+import { deliveredFact } from "../execution/delivery-fact.ts"
+import type { FailedAttempt } from "../execution/failed-attempt.ts"
+import type { Interpreter } from "../execution/interpreter.ts"
+import type { Settlement } from "../execution/settlement.ts"
+import type { SuccessRecord } from "../execution/success-log.ts"
+import type { Attempt, TaskSource } from "../execution/task.ts"
+
+export interface StoredSourceOptions {
+  readonly settlement: Pick<Settlement, "conclude" | "failed">
+  readonly interpreter: Pick<Interpreter, "afterDefect" | "attempt" | "readyFor">
+  readonly worker: string
+  /** Makes an id for each request that is sent. */
+  readonly nextId: () => string
+}
+
+/** What the queue and the backlogs have in common: each delivery is a message of a stream. */
+export abstract class StoredSource<H extends AckHandle> implements TaskSource<H> {
+  readonly #options: StoredSourceOptions
+
+  constructor(options: StoredSourceOptions) {
+    this.#options = options
+  }
+
+  abstract becameSlow(handle: H): void
+  abstract defer(key: string, handle: H): void
+  abstract giveBack(key: string, handle: H): void
+
+  begin(handle: H): LiveEndpoint | undefined {
+    return this.#options.interpreter.readyFor(handle)
+  }
+
+  decide(handle: H): Effect.Effect<Attempt | undefined, unknown, Broker | Facts> {
+    return this.#options.interpreter.attempt(handle)
+  }
+
+  successOf(handle: H, progress: Progress, sent: AttemptOutcome): SuccessRecord {
+    const { nextId, worker } = this.#options
+    return { fact: deliveredFact(handle, progress, sent, worker), id: nextId() }
+  }
+
+  complete(handle: H): Effect.Effect<void> {
+    return this.#options.settlement.conclude(handle)
+  }
+
+  retry(handle: H, failed: FailedAttempt): Effect.Effect<void> {
+    return this.#options.settlement.failed(handle, failed)
+  }
+
+  deadLetter(handle: H, failed: FailedAttempt): Effect.Effect<void> {
+    return this.#options.settlement.failed(handle, failed)
+  }
+
+  afterDefect(handle: H, cause: Cause.Cause<unknown>): Effect.Effect<void, never, Broker | Facts> {
+    return this.#options.interpreter.afterDefect(handle, cause)
+  }
+
+  left(handle: H, finished: boolean): void {
+    // The work was cancelled by a stop, or by another owner.
+    if (!finished) handle.nak(1)
+  }
+}

@@ -1,0 +1,179 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import type { Schema } from "effect"
+import { Clock, Effect, Schedule, Stream } from "effect"
+import type { BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/connection.ts"
+import { removeIf } from "../../broker/removal.ts"
+import { scanQueue } from "../../broker/scan.ts"
+import { isConflict } from "../../broker/values.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { deliveryHeaders, parseDelivery } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
+import { Directory } from "../../endpoints/directory.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
+import type { PartitionMemory } from "../recovery/partition-memory.ts"
+
+/** Dead-letters one waiting delivery. Calls `nak` for one that is in flight. */
+export type EndWaiting = (
+  held: AckHandle,
+  reason: DeadReason
+) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
+
+/**
+ * Returns how many deliveries were left for later: in flight, refused by DEAD, or with an endpoint
+ * whose configuration is unreadable.
+ */
+type Swept = Effect.Effect<number, BrokerError | Schema.SchemaError, Broker | Directory>
+
+/** Ends the messages that wait for a disabled or removed endpoint. */
+const sweep = (
+  memory: PartitionMemory,
+  messages: Stream.Stream<StoredMsg, BrokerError, Broker>,
+  end: EndWaiting
+): Swept =>
+  Effect.gen(function* () {
+    const directory = yield* Directory
+    let left = 0
+    const consider = Effect.fnUntraced(function* (message: StoredMsg) {
+      const held = yield* heldOf(memory, message, () => left++)
+      if (held === undefined) return
+      const standing = yield* directory
+        .standing(held.delivery)
+        .pipe(Effect.catchTag("EndpointUnreadable", () => Effect.undefined))
+      if (standing === undefined) return held.nak()
+      if (standing._tag === "Live") return
+      if (isSchedule(message)) {
+        if (!(yield* fireNow(message, held.delivery))) left++
+        return
+      }
+      yield* end(held, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
+    })
+    yield* messages.pipe(
+      Stream.mapEffect(consider, { concurrency: 16, unordered: true }),
+      Stream.runDrain
+    )
+    return left
+  })
+
+const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
+
+/**
+ * Replaces a schedule by one that fires now, unless it has fired. Its delivery is then redelivered
+ * and ends like any other. A schedule may fire at any moment, so handling it in place could happen
+ * twice.
+ *
+ * @returns false where the broker did not accept it.
+ */
+export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
+  const { publisher } = yield* Broker
+  const now = yield* Clock.currentTimeMillis
+  return yield* publisher
+    .publish(schedule.subject, schedule.data, [
+      ...deliveryHeaders(delivery, `${schedule.subject}.${schedule.seq}.now`),
+      ["Nats-Schedule", `@at ${new Date(now).toISOString()}`],
+      ["Nats-Schedule-Target", targetOf(schedule)],
+      ["Nats-Expected-Last-Subject-Sequence", String(schedule.seq)]
+    ])
+    .pipe(
+      Effect.as(true),
+      Effect.catch((error) => Effect.succeed(isConflict(error)))
+    )
+})
+
+const targetOf = ({ header, subject }: StoredMsg): string =>
+  header.get("Nats-Schedule-Target") || subject
+
+/**
+ * Returns the delivery in a queue's message, scheduled or not; undefined where it is unreadable.
+ */
+export const deliveryIn = (message: StoredMsg): Delivery | undefined =>
+  parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
+
+/**
+ * Ends all that waits for a disabled or removed endpoint: in the queue, by NAK, and as schedules. A
+ * delivery in an attempt ends by its own outcome, or is left for later.
+ */
+export const sweepEndpoint = (
+  memory: PartitionMemory,
+  tenant: string,
+  endpoint: string,
+  end: EndWaiting
+): Swept =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const subject = names.subjects.delivery(memory.index, tenant, endpoint)
+    const scheduled = scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)).pipe(
+      Stream.filter((message) => targetOf(message) === subject)
+    )
+    return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
+  })
+
+/** Does the same for all schedules of a partition, whichever their endpoint. */
+export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const subject = names.subjects.schedulesOf(memory.index)
+    return yield* sweep(memory, scanQueue(memory.stream, subject), end)
+  })
+
+const heldOf = Effect.fnUntraced(function* (
+  memory: PartitionMemory,
+  message: StoredMsg,
+  later: () => void
+) {
+  const { seq } = message
+  const at = message.time.getTime()
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  // The message was not delivered by the consumer, so it is removed from the stream instead of
+  // acknowledged. The removal is retried until it succeeds, for the delivery is settled.
+  const remove = removeIf(
+    "remove a delivery that has ended",
+    memory.stream,
+    seq,
+    ({ time }) => time.getTime() === at
+  ).pipe(
+    Effect.retry(Schedule.spaced("1 second")),
+    Effect.provideContext(yield* Effect.context<Broker>())
+  )
+  const delivery = deliveryIn(message)
+  if (delivery === undefined) return undefined
+  return {
+    place: { stream: memory.stream, seq, at },
+    delivery,
+    body: message.data,
+    deliveryCount: 1,
+    ack: (erase) => Effect.asVoid(Effect.sync(() => run(Effect.andThen(remove, erase)))),
+    nak: later
+  } satisfies AckHandle
+})
+
+/**
+ * Lists, as `[tenant, endpoint]`, endpoints that have messages in a partition's stream but are
+ * disabled or removed, or whose oldest message was meant for an earlier endpoint of the same name.
+ */
+export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
+  const { ask, jsm, names } = yield* Broker
+  const directory = yield* Directory
+  const { state } = yield* ask(`list what waits in ${memory.stream}`, () =>
+    jsm.streams.info(memory.stream, { subjects_filter: names.subjects.deliveriesOf(memory.index) })
+  )
+  const isStranded = Effect.fnUntraced(function* (subject: string) {
+    const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+    const live = directory.find(endpointKey(tenant, endpoint))
+    if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
+    if (live.config.createdAt < Date.parse(state.first_ts) - maxClockSkewMs) return undefined
+    const oldest = yield* ask(`read the oldest of ${subject}`, () =>
+      jsm.direct.getMessage(memory.stream, { seq: 1, next_by_subj: subject })
+    )
+    const meant = oldest?.header.get("petrel-generation")
+    return meant === undefined || meant === live.config.generation
+      ? undefined
+      : ([tenant, endpoint] as const)
+  })
+  const found = yield* Effect.forEach(Object.keys(state.subjects ?? {}), isStranded, {
+    concurrency: 16
+  })
+  return found.filter((pair) => pair !== undefined)
+})

@@ -1,0 +1,129 @@
+import { firstRound } from "../../domain/delivery.ts"
+import { isBegun, isContradicted, isOutOfTurn, isTooEarly } from "../fold/round.ts"
+import type { Findings, Overdue } from "./judgement.ts"
+import type { Ledger } from "./ledger.ts"
+import type { UnreadableMessage } from "./pending-scan.ts"
+import type { Problem, ProblemKind } from "./problem.ts"
+import type { AuditReach } from "./reach.ts"
+import type { RoundAt } from "./record.ts"
+
+const stateProblems: ReadonlyArray<
+  readonly [kind: ProblemKind, isSo: (state: number) => boolean, says: string]
+> = [
+  ["contradiction", isContradicted, "it ended in two ways"],
+  [
+    "outcome-without-route",
+    (state) => !isBegun(state),
+    "facts tell of it, and none that it was to be delivered"
+  ],
+  ["outcome-before-route", isTooEarly, "facts tell of it before it was to be delivered"],
+  [
+    "attempts-out-of-sequence",
+    isOutOfTurn,
+    "an attempt is told of out of its turn, or one before it is not told of"
+  ]
+]
+
+const aboutOf = (ledger: Ledger, eventSeq: number, lane: number) => ({
+  ...ledger.lanes.get(lane),
+  eventSeq
+})
+
+/** What is wrong with a round's state. */
+export const stateProblemsOf = (
+  ledger: Ledger,
+  eventSeq: number,
+  lane: number,
+  state: number
+): ReadonlyArray<Problem> => {
+  let found = none
+  for (const [kind, isSo, says] of stateProblems)
+    if (isSo(state)) found = [...found, { kind, ...aboutOf(ledger, eventSeq, lane), says }]
+  return found
+}
+const none: ReadonlyArray<Problem> = []
+
+/** True if the round's event is to be handed out again: its next router continues the plan. */
+export const isRoutingUnfinished = (
+  { eventSeq, round }: RoundAt,
+  { routerFloor }: AuditReach
+): boolean => round === firstRound && eventSeq > routerFloor
+
+/** A round that has not ended and was found nowhere. */
+export const lostProblem = (round: RoundAt, reach: AuditReach): Problem =>
+  isRoutingUnfinished(round, reach)
+    ? {
+        kind: "overdue",
+        ...round,
+        says: "its event has been stored for long, and the router has not finished it"
+      }
+    : {
+        kind: "missing",
+        ...round,
+        says: "it was to be delivered, has not ended, and waits nowhere"
+      }
+
+export const overdueProblems = (overdue: ReadonlyArray<Overdue>): ReadonlyArray<Problem> =>
+  overdue.map(({ deadline, endpoint, eventSeq, round, seq, stream, tenant }) => ({
+    kind: "overdue",
+    ...{ tenant, endpoint, eventSeq, round },
+    says: `it waits as message ${seq} of ${stream}, though its time was over at ${new Date(deadline).toISOString()}`
+  }))
+
+export const unreadableProblems = (
+  unreadable: ReadonlyArray<UnreadableMessage>
+): ReadonlyArray<Problem> =>
+  unreadable.map(({ about, endpoint, seq, stream, tenant }) => ({
+    kind: "unreadable-message",
+    ...{ tenant, endpoint, stream, streamSeq: seq },
+    ...(about === undefined
+      ? {
+          says: `message ${seq} of ${stream}, for ${tenant}/${endpoint}, is unreadable to this version`
+        }
+      : {
+          ...{ eventSeq: about.eventSeq, round: about.round },
+          says: `it waits as message ${seq} of ${stream}, which is unreadable to this version`
+        })
+  }))
+
+/** Events that should have been routed and have no complete plan. */
+export const planProblems = (
+  ledger: Ledger,
+  { lastDue, reach }: Findings
+): ReadonlyArray<Problem> =>
+  ledger.unplanned().flatMap(({ eventSeq, isBegun }) => {
+    const isReached = eventSeq <= reach.routerFloor
+    if (!isReached && eventSeq > lastDue) return []
+    const kind = isReached ? (isBegun ? "plan-incomplete" : "unrouted") : "overdue"
+    return [{ kind, eventSeq, says: planSays(isReached, isBegun) }]
+  })
+
+export const deadLetterProblems = (
+  ledger: Ledger,
+  { deadLettersWithoutFact, missingDeadLetters }: Findings
+): ReadonlyArray<Problem> => [
+  ...missingDeadLetters.map(
+    ({ dead, eventSeq, lane }): Problem => ({
+      kind: "dead-letter-missing",
+      ...aboutOf(ledger, eventSeq, lane),
+      dead,
+      says: `its dead letter ${dead} is not there`
+    })
+  ),
+  ...deadLettersWithoutFact.map(
+    ({ dead, endpoint, eventSeq, round, tenant }): Problem => ({
+      kind: "dead-letter-without-fact",
+      ...{ tenant, endpoint, eventSeq, round, dead },
+      says: `dead letter ${dead} is there, and no fact says so`
+    })
+  )
+]
+
+const planSays = (isReached: boolean, isBegun: boolean): string =>
+  isReached
+    ? isBegun
+      ? "the router has finished it, and a part of its plan is not in the history"
+      : "the router has finished it, and no plan for it is in the history"
+    : isBegun
+      ? "it has been stored for long, and the router has planned a part of it only"
+      : "it has been stored for long, and the router has not come to it"

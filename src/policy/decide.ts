@@ -1,0 +1,186 @@
+import type { Progress } from "../domain/delivery.ts"
+import type { DeadReason } from "../domain/outcome.ts"
+import type { Decision, RetryRecord } from "../domain/retry-record.ts"
+import type { NextStep } from "./next-step.ts"
+import { isSuspect, pauseBeforeTrialMs } from "./poison.ts"
+import { waitBy } from "./wait.ts"
+
+/** Longest delay that is a mere NAK, ms: a longer one is a stored decision. */
+export const maxUnstoredDelayMs = 1_000
+/** Redelivery delay where only the leader of the endpoints bucket knows the endpoint yet, ms. */
+const unknownEndpointPauseMs = 250
+/** A delivery that is early by no more than this is attempted at once, ms. */
+export const timerToleranceMs = 1
+
+/** What is wanted of a delivery whose turn it is. */
+export type Goal =
+  /** Its turn in its lane has come. */
+  | { readonly _tag: "Attempt" }
+  /** It cannot wait in memory: it moves to its endpoint's backlog. */
+  | { readonly _tag: "Relocate" }
+  /** It may not wait anywhere. */
+  | { readonly _tag: "End"; readonly reason: DeadReason }
+
+/** A decision that was stored earlier, by this owner or a former one. */
+export interface StoredDecision {
+  readonly decision: Decision
+  /** The progress after the attempt that led to the decision. */
+  readonly progress: Progress
+  /** True where the history holds that attempt's fact. */
+  readonly isOutcomeRecorded: boolean
+}
+
+/** All that is known of a delivery from the queue or the backlog. Times in ms since the epoch. */
+export interface KnownDelivery {
+  readonly goal: Goal
+  readonly now: number
+  readonly deadline: number
+  /** The progress that its message carries. */
+  readonly progress: Progress
+  /**
+   * `released` where its record was erased: the delivery has ended or was moved, and the broker
+   * lost the acknowledgement.
+   */
+  readonly stored: StoredDecision | "released" | undefined
+  /** True while the broker stores facts and retry records. */
+  readonly areStoresOpen: boolean
+  /** What its endpoint is. Undefined until it was asked for: that may need the broker. */
+  readonly endpoint: "live" | "disabled" | "removed" | undefined
+  /** True where this worker knows the live endpoint with its limits. */
+  readonly isEndpointKnown: boolean
+  /** True while this worker owns the partition. */
+  readonly mayAttempt: boolean
+  /** False while this worker's clock may be wrong, so that nothing can be decided by it. */
+  readonly isClockTrusted: boolean
+  /** How often the broker has delivered the message. */
+  readonly deliveryCount: number
+  /** True where this worker gave the message back itself, so that its count proves nothing. */
+  readonly isCleared: boolean
+  /** True where this worker has paused the message because its attempts were not survived. */
+  readonly wasPaused: boolean
+}
+
+/** What to do with a delivery now. */
+export type NextMove =
+  /** Release the message again: nothing is left to do. */
+  | { readonly _tag: "Release" }
+  /** Apply the stored decision. Some of its steps may have been done. */
+  | { readonly _tag: "Resume"; readonly stored: StoredDecision }
+  /** Wait until the stores are open, then decide again. */
+  | { readonly _tag: "AwaitStores" }
+  /** Find out what the endpoint is, then decide again. */
+  | { readonly _tag: "AskEndpoint" }
+  /**
+   * NAK the message; nothing is stored. `pause` because its attempts were not survived; `ours` for
+   * a reason of this worker's own, which is no sign of poison.
+   */
+  | { readonly _tag: "Redeliver"; readonly delayMs: number; readonly why: "pause" | "ours" | "new" }
+  /** Let it wait for its next attempt, whose fact was stored before it was queued. */
+  | { readonly _tag: "Postpone"; readonly progress: Progress; readonly at: number }
+  /** Dead-letter it without an attempt. */
+  | { readonly _tag: "End"; readonly progress: Progress; readonly reason: DeadReason }
+  | { readonly _tag: "Relocate"; readonly progress: Progress }
+  /** Attempt it. `trial` is the number of this marked attempt; undefined where no mark is needed. */
+  | { readonly _tag: "Attempt"; readonly progress: Progress; readonly trial: number | undefined }
+
+/** True where the next step of a stored decision is an attempt whose time has come. */
+const isDue = ({ decision, isOutcomeRecorded }: StoredDecision, now: number): boolean =>
+  decision._tag === "Trying" ||
+  (isOutcomeRecorded && decision._tag === "Nak" && decision.at - now <= timerToleranceMs)
+
+const redeliver = (delayMs: number, why: "pause" | "ours" | "new"): NextMove => ({
+  _tag: "Redeliver",
+  delayMs,
+  why
+})
+
+/**
+ * Decides what to do with a delivery from the queue or the backlog: the rows 3 to 9 of "The life of
+ * a delivery". Pure: an interpreter carries the result out, and calls this again once it knows what
+ * was missing.
+ */
+export const decide = (known: KnownDelivery): NextMove => {
+  const { deadline, now, stored } = known
+  if (stored === "released") return { _tag: "Release" }
+  if (!known.isClockTrusted) return redeliver(maxUnstoredDelayMs, "ours")
+  if (stored !== undefined && !isDue(stored, now)) return { _tag: "Resume", stored }
+  if (!known.areStoresOpen) return { _tag: "AwaitStores" }
+  const progress = stored?.progress ?? known.progress
+  // A direct attempt was final, before the delivery was queued.
+  if (stored === undefined && progress.ends !== undefined)
+    return { _tag: "End", progress, reason: progress.ends }
+  if (known.endpoint === undefined) return { _tag: "AskEndpoint" }
+  const trials = stored?.decision._tag === "Trying" ? stored.decision.times : 0
+  const isOver = now >= deadline
+  if (trials > 0 && !known.wasPaused && !isOver)
+    return redeliver(pauseBeforeTrialMs(trials), "pause")
+  if (known.endpoint !== "live")
+    return { _tag: "End", progress, reason: `endpoint-${known.endpoint}` }
+  if (isOver) return { _tag: "End", progress, reason: trials > 0 ? "defect" : "deadline" }
+  if (!known.mayAttempt) return redeliver(maxUnstoredDelayMs, "ours")
+  // A broker schedule fires at most a little early. A longer wait means that a direct attempt
+  // failed before the delivery was queued.
+  const { nextAttemptAt = 0 } = progress
+  const waitMs = nextAttemptAt - now
+  if (stored === undefined && waitMs > timerToleranceMs)
+    return waitMs > maxUnstoredDelayMs
+      ? { _tag: "Postpone", progress, at: nextAttemptAt }
+      : redeliver(waitMs, "ours")
+  return reach(known, progress, trials)
+}
+
+/** Carries the goal out: nothing speaks against an attempt now. */
+const reach = (known: KnownDelivery, progress: Progress, trials: number): NextMove => {
+  const { goal } = known
+  if (goal._tag === "Relocate") return { _tag: "Relocate", progress }
+  if (goal._tag === "End") return { _tag: "End", progress, reason: goal.reason }
+  // The endpoint was created just now.
+  if (!known.isEndpointKnown) return redeliver(unknownEndpointPauseMs, "new")
+  const recorded = progress.attempts - known.progress.attempts
+  const isMarked = trials > 0 || (!known.isCleared && isSuspect(known.deliveryCount, recorded))
+  return { _tag: "Attempt", progress, trial: isMarked ? trials + 1 : undefined }
+}
+
+/**
+ * Decides how a delivery goes on after a failed attempt.
+ *
+ * @param waiting deliveries of its stream that wait by NAK.
+ * @param maxWaiting number of them above which schedules are used.
+ */
+export const decisionAfter = (
+  step: NextStep,
+  waiting: number,
+  maxWaiting: number | undefined
+): Decision => (step._tag === "Dead" ? step : waitUntil(step.at, waiting, maxWaiting))
+
+/** Decides how a delivery waits until `at`, ms since the epoch. */
+export const waitUntil = (
+  at: number,
+  waiting: number,
+  maxWaiting: number | undefined
+): Decision => ({ _tag: waitBy(waiting, maxWaiting) === "nak" ? "Nak" : "Schedule", at })
+
+/** What to do with a delivery that must end now, whatever was decided before. */
+export type Ending =
+  /** Apply the dead-lettering that was decided. */
+  | "apply"
+  /** Record the outcome; then release the message if its schedule was stored, else end. */
+  | "unless-moved"
+  /** Record the outcome, then end. */
+  | "record-first"
+  /** Nothing was decided: end. */
+  | "end"
+
+/** Decides what an end makes of the decision that was stored earlier. */
+export const endingOf = (stored: Pick<RetryRecord, "decision"> | undefined): Ending => {
+  switch (stored?.decision._tag) {
+    case undefined:
+      return "end"
+    case "Dead":
+      return "apply"
+    case "Schedule":
+      return "unless-moved"
+    default:
+      return "record-first"
+  }
+}

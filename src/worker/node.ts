@@ -1,0 +1,77 @@
+import type { Effect } from "effect"
+import type { IpNetwork } from "effect/net"
+import type { WorkerClock } from "../broker/clock-watch.ts"
+import type { Layout } from "../broker/installed.ts"
+import type { Membership } from "../cluster/membership.ts"
+import type { Owner } from "../cluster/ownership.ts"
+import type { Role } from "../cluster/roster.ts"
+import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
+import type { Partition } from "../delivery/partition.ts"
+import type { Reach } from "../policy/address.ts"
+
+export interface WorkerOptions {
+  /** Id of the worker in facts, logs and leases. No other live worker may have it. */
+  readonly id: string
+  readonly roles: ReadonlyArray<Role>
+  /**
+   * Networks that requests may go to, at any port, even if they are private, loopback or this
+   * host's own.
+   */
+  readonly allowNetworks: ReadonlyArray<IpNetwork.IpNetwork>
+  /** Ports of public addresses that are allowed besides 443 and 80. (Default: none) */
+  readonly allowPorts?: Reach["ports"] | undefined
+  /** Additional networks and ports per tenant. (Default: none) */
+  readonly tenantReach?: ReadonlyMap<string, Reach> | undefined
+  /**
+   * Certificate authorities (PEM) for receivers, besides those that come with Node. (Default: none)
+   */
+  readonly receiverCa?: string | undefined
+  /** How much of an answer is kept, by tenant. (Default: body, all that is read) */
+  readonly answers?: ((tenant: string) => AnswerLevel) | undefined
+  /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
+  readonly stopWithin?: number | undefined
+  /** Maximum number of requests in flight, whatever the endpoints' own limits. (Default: 1,024) */
+  readonly maxInFlight?: number | undefined
+  /**
+   * Maximum size of bodies in memory, bytes: an eighth for routing, an eighth for direct delivery,
+   * a quarter for messages pulled from the queues, and half for bodies read from backlogs and slow
+   * deliveries. (Default: 128 MiB)
+   */
+  readonly maxBytes?: number | undefined
+  /** Maximum number of messages in one endpoint's backlog. (Default: 1,000,000) */
+  readonly maxBacklog?: number | undefined
+  /**
+   * Pause between evaluations of endpoint alerts, ms; alerts about tenants and the system are
+   * evaluated a third as often. (Default: 5 s)
+   */
+  readonly alertEvery?: number | undefined
+  /** Pause between searches of owners for unknown backlogs, ms. (Default: 1 min) */
+  readonly findEvery?: number | undefined
+  /**
+   * Maximum number of deliveries in a partition that wait by NAK; beyond it, schedules are used.
+   * (Default: 20,000)
+   */
+  readonly maxWaiting?: number | undefined
+  /**
+   * How long nobody delivers in the partitions of a worker that has died, ms; must be the same for
+   * all workers. (Default: 10 s)
+   */
+  readonly leaseTtl?: number | undefined
+}
+
+/** What the parts of a worker share. */
+export interface Node {
+  readonly options: WorkerOptions
+  readonly layout: Layout
+  readonly owner: Owner
+  /** Returns a new id for each request that is made. */
+  readonly nextId: () => string
+  /** Partitions in which the worker delivers now. */
+  readonly owned: Map<number, Partition>
+  readonly membership: Membership
+  readonly workerClock: WorkerClock
+  readonly stopping: () => boolean
+  readonly stopAsked: Effect.Effect<void>
+  /** Called when the worker delivers in all partitions that are assigned to it. */
+  readonly delivers: (partitions: ReadonlyArray<number>) => Effect.Effect<unknown>
+}

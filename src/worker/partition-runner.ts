@@ -1,0 +1,163 @@
+import { Clock, Effect, Semaphore } from "effect"
+import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
+import { runSystemAlerts } from "../alerts/system-alerts.ts"
+import { watchThresholds } from "../alerts/thresholds.ts"
+import { makeGate } from "../broker/gate.ts"
+import type { OwnedPartition } from "../cluster/assignment.ts"
+import { maintainAssignment } from "../cluster/assignment.ts"
+import { ownerFence } from "../cluster/owner-fence.ts"
+import { Settlement } from "../delivery/execution/settlement.ts"
+import { makeAgents } from "../delivery/http/egress.ts"
+import type { Sender } from "../delivery/http/sender.ts"
+import { AgentTransport } from "../delivery/http/transport.ts"
+import { Partition } from "../delivery/partition.ts"
+import type { PartitionOptions } from "../delivery/partition-surroundings.ts"
+import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
+import { advanceWatermark } from "../delivery/recovery/watermark.ts"
+import { DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
+import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
+import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
+import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
+import type { Node } from "./node.ts"
+
+const defaultAlertEvery = 5_000
+/** System alerts are evaluated this many times less often than those of endpoints. */
+const systemAlertsFactor = 3
+
+/** Makes what signs and sends the requests of a worker. */
+const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
+  const agentOf = yield* makeAgents({
+    everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
+    tenants: options.tenantReach ?? new Map(),
+    receiverCa: options.receiverCa
+  })
+  const sender: Sender = {
+    transport: new AgentTransport(agentOf),
+    clock: yield* Clock.Clock,
+    answers: options.answers ?? (() => "body")
+  }
+  return sender
+})
+
+/** Acquires what the partitions of a worker share. */
+const acquireShared = Effect.fnUntraced(function* (node: Node) {
+  const { layout, options } = node
+  const sender = yield* makeSender(node)
+  const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
+  const { alertEvery = defaultAlertEvery } = options
+  return {
+    sender,
+    pool: new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 }),
+    rest: { until: 0 },
+    bytesInHand: Math.floor(maxBytes / 4 / layout.partitions),
+    takeovers: yield* makeTakeovers(layout.partitions),
+    sweeps: yield* Semaphore.make(1),
+    records: makeGate(
+      "the broker takes no retry records: nothing new is sent until it does",
+      "the broker takes retry records again"
+    ),
+    deadLetters: yield* DeadLetterGate.make,
+    alerts: {
+      partitions: layout.partitions,
+      worker: options.id,
+      clock: sender.clock,
+      nextId: node.nextId,
+      dedupe: layout.moveDedupe,
+      every: alertEvery,
+      thresholds: yield* watchThresholds(systemAlertsFactor * alertEvery)
+    }
+  }
+})
+
+/** Runs the partitions of which a worker is the owner. */
+class PartitionRunner {
+  readonly #node: Node
+  readonly #shared: Effect.Success<ReturnType<typeof acquireShared>>
+
+  constructor(node: Node, shared: Effect.Success<ReturnType<typeof acquireShared>>) {
+    this.#node = node
+    this.#shared = shared
+  }
+
+  /**
+   * Takes a partition over, and delivers in it until its ownership is over.
+   *
+   * @param begun called when it delivers.
+   */
+  readonly deliver = Effect.fnUntraced(
+    { self: this },
+    function* (owned: OwnedPartition, begun: () => void) {
+      const { layout, owned: partitions } = this.#node
+      const { alerts, deadLetters, sweeps, takeovers } = this.#shared
+      const { holds, partition: index } = owned.ownership
+      const taken = yield* Effect.raceFirst(
+        takeovers.takeOver(index),
+        Effect.as(owned.over, undefined)
+      )
+      if (taken === undefined) return
+      const partition = yield* this.#makePartition(owned, taken)
+      yield* Effect.acquireRelease(
+        Effect.sync(() => partitions.set(index, partition)),
+        () => Effect.sync(() => partitions.delete(index))
+      )
+      yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
+      yield* Effect.forkScoped(wakeEnded(index, deadLetters))
+      const { historyPosition } = takeovers
+      yield* Effect.forkScoped(
+        advanceWatermark(partition, taken.memory, historyPosition, holds, layout.ackWait)
+      )
+      yield* partition.prepare
+      // System alerts need a single evaluator: the owner of partition 0.
+      const every = systemAlertsFactor * alerts.every
+      if (index === 0) yield* runSystemAlerts({ ...alerts, every, holds })
+      begun()
+      yield* partition.deliverAll
+    },
+    Effect.scoped
+  )
+
+  readonly #makePartition = Effect.fnUntraced(
+    { self: this },
+    function* (
+      { isOver, ownership }: OwnedPartition,
+      taken: Pick<PartitionOptions, "health" | "memory">
+    ) {
+      const { layout, nextId, options, workerClock } = this.#node
+      const { bytesInHand, deadLetters, pool, records, rest, sender, takeovers } = this.#shared
+      const { holds, partition: index } = ownership
+      const fence = ownerFence(ownership)
+      const alerts = yield* makePartitionAlerts({ ...this.#shared.alerts, index, holds })
+      const { onDeadLettered } = alerts
+      const worker = options.id
+      return yield* Partition.make({
+        ...taken,
+        history: takeovers.history,
+        settle: (memory, maxWaiting = options.maxWaiting) =>
+          Settlement.make({
+            ...{ worker, layout, memory, records, deadLetters, fence, nextId },
+            ...{ onDeadLettered, maxWaiting }
+          }),
+        ...{ worker, nextId, fence, sender, alerts, pool, rest, bytesInHand, workerClock },
+        ackWait: layout.ackWait,
+        maxBacklog: options.maxBacklog,
+        findEvery: options.findEvery,
+        stopping: isOver
+      })
+    }
+  )
+}
+
+/** Delivers in the partitions that are assigned to a worker. */
+export const deliverAssigned = Effect.fnUntraced(function* (node: Node) {
+  const runner = new PartitionRunner(node, yield* acquireShared(node))
+  const { layout, membership, owner, stopAsked, stopping } = node
+  yield* maintainAssignment({
+    ...{ owner, membership, stopping, stopAsked, partitions: layout.partitions },
+    deliver: runner.deliver,
+    settled: (partitions) =>
+      Effect.andThen(
+        Effect.logInfo("delivers", { partitions, of: layout.partitions }),
+        node.delivers(partitions)
+      )
+  })
+})

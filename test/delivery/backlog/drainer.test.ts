@@ -1,0 +1,222 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { StoredMsg } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
+import { Clock, Effect, FiberSet } from "effect"
+import { BacklogIndex } from "../../../src/delivery/backlog/backlog-index.ts"
+import type { DrainerOptions } from "../../../src/delivery/backlog/drainer.ts"
+import { Drainer } from "../../../src/delivery/backlog/drainer.ts"
+import {
+  CompletedDeliveries,
+  HistoryPosition
+} from "../../../src/delivery/recovery/completed-deliveries.ts"
+import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-delivery-registry.ts"
+import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
+import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
+import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
+import { eventually } from "../../engine.ts"
+import { makeLog } from "../../log.ts"
+
+const key = "acme.hook"
+
+/** A message of the backlog; a newer version wrote down its progress where it is unreadable. */
+const message = (seq: number, isReadable: boolean): StoredMsg => {
+  const header = headers()
+  const delivery = {
+    ...{ tenant: "acme", endpoint: "hook", event: `e${seq}`, eventSeq: seq, type: "t", round: "0" },
+    ...{ eventAt: 0, began: 0, deadline: Number.MAX_SAFE_INTEGER, generation: "g", revision: 1 },
+    ...{ content: {}, progress: untried }
+  }
+  for (const [name, value] of deliveryHeaders(delivery, `${seq}`)) header.set(name, value)
+  if (!isReadable) header.set("petrel-progress", `{"tries":1}`)
+  const subject = "petrel.backlog.0.acme.hook"
+  return {
+    ...{ subject, seq, header, data: new Uint8Array(), time: new Date(0), timestamp: "" },
+    ...{ json: () => assert.fail(), string: () => "", lastSequence: 0, pending: 0 }
+  }
+}
+
+/** A partition whose one backlog is in memory. Every delivery that is begun ends at once. */
+const partition = Effect.fnUntraced(function* (
+  unreadable: (seq: number) => boolean,
+  options: Partial<DrainerOptions> = {}
+) {
+  const stored = new Map<number, StoredMsg>()
+  const asked: Array<string> = []
+  const begun: Array<number> = []
+  let last = 0
+  const store = (count: number) => {
+    for (let n = 0; n < count; n++) stored.set(++last, message(last, !unreadable(last)))
+  }
+  const backlog: DrainerOptions["backlog"] = {
+    read: (_, from, most) =>
+      Effect.sync(() => {
+        asked.push("read")
+        const all = [...stored.values()].filter(({ seq }) => seq >= from)
+        const some = all.slice(0, most)
+        some.at(-1)?.header.set("Nats-Num-Pending", `${all.length - some.length}`)
+        return some
+      }),
+    isEmpty: (_, from) =>
+      Effect.sync(() => {
+        asked.push("isEmpty")
+        return [...stored.keys()].every((seq) => seq < from)
+      }),
+    purge: (_, below) =>
+      Effect.sync(() => {
+        asked.push(`purge ${below}`)
+        for (const seq of stored.keys()) if (seq < below) stored.delete(seq)
+        return { success: true, purged: 0 }
+      }),
+    remove: (seq) =>
+      Effect.sync(() => {
+        asked.push("remove")
+        stored.delete(seq)
+      }),
+    list: Effect.sync(() => ({
+      last,
+      waiting: stored.size === 0 ? [] : [{ tenant: "acme", endpoint: "hook", count: stored.size }]
+    }))
+  }
+  const run = yield* FiberSet.makeRuntime<never>()
+  const index = new BacklogIndex(100)
+  const drainer = new Drainer({
+    backlog,
+    index,
+    memory: {
+      ...{
+        index: 0,
+        stream: "BACKLOG",
+        settled: new CompletedDeliveries(new HistoryPosition(0)),
+        recordedAttempts: new RecordedAttempts()
+      },
+      ...{
+        waiting: new Map(),
+        recorded: new Set<number>(),
+        poisonGuard: new PoisonGuard(),
+        directDeliveries: new DirectDeliveryRegistry()
+      }
+    },
+    lanes: {
+      rateBudget: () => 20,
+      awaitCapacity: () => undefined,
+      reserve: (_, bytes) => ({ bytes, giveBack: () => undefined })
+    },
+    left: () => undefined,
+    begin: (_, held) => {
+      begun.push(held.place.seq)
+      run(held.ack(Effect.void))
+    },
+    isDoubtful: () => false,
+    streamTruncated: Effect.void,
+    expire: () => Effect.void,
+    clock: yield* Clock.Clock,
+    isClockTrusted: () => true,
+    rest: { until: 0 },
+    run: (work) => run(work),
+    ...options
+  })
+  return {
+    drainer,
+    index,
+    store,
+    asked,
+    begun,
+    left: () => [...stored.keys()],
+    /** Finds what there is, and waits until the endpoint is not behind. */
+    drained: Effect.andThen(
+      drainer.find,
+      eventually(
+        Effect.sync(() => {
+          drainer.tick()
+          return index.hasBacklog(key)
+        }),
+        (hasBacklog) => !hasBacklog
+      )
+    )
+  }
+})
+
+const range = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index)
+
+describe("a backlog with messages that are unreadable", () => {
+  it.live("keeps them and nothing else, and its endpoint is not behind", () =>
+    Effect.gen(function* () {
+      const isUnreadable = (seq: number) => seq === 3 || seq === 70 || seq > 190
+      const { begun, drained, index, left, store } = yield* partition(isUnreadable)
+      store(200)
+      yield* drained
+      assert.deepStrictEqual(left(), [3, 70, ...range(191, 200)])
+      assert.lengthOf(begun, 188)
+      assert.strictEqual(index.unreadableCount(), 12)
+    })
+  )
+
+  it.live("is gone through however many there are, and what comes behind them is delivered", () =>
+    Effect.gen(function* () {
+      const { begun, drained, left, store } = yield* partition((seq) => seq <= 3_000)
+      store(3_010)
+      yield* drained
+      assert.deepStrictEqual(left(), range(1, 3_000))
+      assert.deepStrictEqual(begun, range(3_001, 3_010))
+    })
+  )
+
+  it.live("is found again for nothing, and read again only behind them", () => {
+    const log = makeLog()
+    return Effect.gen(function* () {
+      const isUnreadable = (seq: number) => seq <= 50
+      const { asked, begun, drained, index, left, store } = yield* partition(isUnreadable)
+      store(50)
+      yield* drained
+      const before = asked.length
+      for (let n = 0; n < 5; n++) yield* drained
+      assert.lengthOf(asked, before)
+      store(5)
+      yield* drained
+      assert.deepStrictEqual(begun, range(51, 55))
+      assert.deepStrictEqual(left(), range(1, 50))
+      assert.strictEqual(index.unreadableCount(), 50)
+      assert.strictEqual(log.count("unreadable"), 50)
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.live("is not full because of them, also where nothing is taken from it", () =>
+    Effect.gen(function* () {
+      const { drainer, index, store } = yield* partition((seq) => seq <= 150, {
+        lanes: { rateBudget: () => 0, awaitCapacity: () => undefined, reserve: () => assert.fail() }
+      })
+      store(200)
+      yield* drainer.find
+      assert.isTrue(drainer.isFull(key))
+      yield* eventually(
+        Effect.sync(() => {
+          drainer.tick()
+          return drainer.isFull(key)
+        }),
+        (isFull) => !isFull
+      )
+      assert.isTrue(index.hasBacklog(key))
+    })
+  )
+})
+
+describe("a backlog whose stream may have lost what was stored last", () => {
+  it.live("is not done with before what has ended there is purged", () =>
+    Effect.gen(function* () {
+      let isDoubtful = true
+      const { asked, drained, drainer, left, store } = yield* partition(() => false, {
+        isDoubtful: () => isDoubtful
+      })
+      store(5)
+      yield* drainer.find
+      yield* eventually(
+        Effect.sync(() => asked),
+        (asked) => asked.includes("isEmpty")
+      )
+      isDoubtful = false
+      yield* drained
+      assert.deepStrictEqual(left(), [])
+    })
+  )
+})

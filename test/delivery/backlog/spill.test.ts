@@ -1,0 +1,101 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { PublishError } from "../../../src/broker/publisher.ts"
+import { Spill } from "../../../src/delivery/backlog/spill.ts"
+import { untried } from "../../../src/domain/delivery.ts"
+import { MemoryBroker } from "../in-memory.ts"
+import { key, makeMemory, NotedHandle } from "../made-deliveries.ts"
+
+const handle = new NotedHandle()
+const { place } = handle
+const silent = new PublishError({
+  ...{ subject: "backlog", reason: "timeout", code: 0 },
+  detail: "no answer"
+})
+
+/** A spill whose moves are stored, or end as `outcomes` say, one after the other. */
+const makeSpill = (
+  state: Partial<{ isFull: boolean; refuses: boolean }> = {},
+  outcomes: Array<PublishError> = []
+) => {
+  const steps: Array<string> = []
+  const memory = makeMemory()
+  const world = { isFull: false, refuses: false, ...state }
+  const stored = { stream: "BACKLOG", seq: 1, duplicate: false }
+  const spill = new Spill({
+    memory,
+    interpreter: {
+      reject: (_, reason) =>
+        Effect.as(
+          Effect.sync(() => steps.push(`reject ${reason}`)),
+          undefined
+        ),
+      relocate: (handle, store) => Effect.as(store(handle, untried), undefined).pipe(Effect.orDie)
+    },
+    backlog: {
+      store: (_handle, _progress, after, hasLeft) =>
+        Effect.suspend(() => {
+          steps.push(`store after ${after}${hasLeft() ? ", has left" : ""}`)
+          const failure = outcomes.shift()
+          return failure === undefined ? Effect.succeed(stored) : Effect.fail(failure)
+        })
+    },
+    drainer: {
+      isFull: () => world.isFull,
+      storing: (_, store) => {
+        steps.push("storing")
+        return store(5)
+      }
+    },
+    health: { refuses: () => world.refuses }
+  })
+  const broker = new MemoryBroker()
+  return { memory, spill, steps, world, move: broker.run(spill.move(key, handle)), broker }
+}
+
+describe("a delivery that cannot wait in memory", () => {
+  it.effect("is stored in its endpoint's backlog", () =>
+    Effect.gen(function* () {
+      const { move, spill, steps } = makeSpill()
+      yield* move
+      assert.deepStrictEqual(steps, ["storing", "store after 5"])
+      assert.isFalse(spill.hasBegun(place))
+    })
+  )
+
+  it.effect("is dead-lettered where its endpoint's circuit or a full backlog forbids it", () =>
+    Effect.gen(function* () {
+      const open = makeSpill({ refuses: true, isFull: true })
+      yield* open.move
+      assert.deepStrictEqual(open.steps, ["reject circuit-open"])
+      const full = makeSpill({ isFull: true })
+      yield* full.move
+      assert.deepStrictEqual(full.steps, ["reject backlog-full"])
+    })
+  )
+
+  it.effect("continues a move that may have been stored, whatever has changed since", () =>
+    Effect.gen(function* () {
+      const { broker, memory, move, spill, steps, world } = makeSpill({}, [silent])
+      yield* Effect.exit(move)
+      assert.isTrue(spill.hasBegun(place))
+      Object.assign(world, { refuses: true, isFull: true })
+      memory.settled.add(place.seq, handle.delivery)
+      yield* broker.run(spill.move(key, handle))
+      assert.deepStrictEqual(steps, ["storing", "store after 5", "store after 5, has left"])
+      assert.isFalse(spill.hasBegun(place))
+    })
+  )
+
+  it.effect("begins anew where its message has ended meanwhile", () =>
+    Effect.gen(function* () {
+      const { move, spill } = makeSpill({}, [silent])
+      yield* Effect.exit(move)
+      assert.isFalse(spill.hasBegun({ ...place, at: place.at + 1 }))
+      spill.forget({ ...place, at: place.at + 1 })
+      assert.isTrue(spill.hasBegun(place))
+      spill.forget(place)
+      assert.isFalse(spill.hasBegun(place))
+    })
+  )
+})

@@ -1,0 +1,153 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Broker } from "../../../src/broker/connection.ts"
+import { makeGate } from "../../../src/broker/gate.ts"
+import { Decisions } from "../../../src/delivery/execution/decisions.ts"
+import { deliveredFact } from "../../../src/delivery/execution/delivery-fact.ts"
+import { eraseRecord, writeRecord } from "../../../src/delivery/retry/retry-records.ts"
+import { untried } from "../../../src/domain/delivery.ts"
+import { MemoryBroker } from "../in-memory.ts"
+import {
+  deliveryOf,
+  makeMemory,
+  NotedHandle,
+  now,
+  outcomeOf,
+  placeOf,
+  recordOf
+} from "../made-deliveries.ts"
+
+const nak = { _tag: "Nak", at: now + 5_000 } as const
+const handle = new NotedHandle()
+const { seq, stream } = handle.place
+/** A message that reuses the sequence after the stream was truncated. */
+const other = new NotedHandle(deliveryOf({ eventSeq: 8 }), placeOf(seq))
+
+/** The decisions of an owner that has begun just now. */
+const makeDecisions = Effect.fnUntraced(function* () {
+  const broker = new MemoryBroker()
+  const memory = makeMemory()
+  const services = yield* broker.run(Effect.context<Broker>())
+  const decisions = new Decisions(memory, makeGate("refused", "stored again"), services)
+  return { broker, decisions, memory }
+})
+
+/** The same, where a former owner stored a decision about the message. */
+const afterOther = Effect.fnUntraced(function* (record = recordOf(nak)) {
+  const made = yield* makeDecisions()
+  yield* made.broker.run(writeRecord(stream, seq, record, now))
+  made.memory.recorded.add(seq)
+  return made
+})
+
+const decided = { decision: nak, decidedAt: now, progress: { attempts: 1 } }
+
+describe("a decision", () => {
+  it.effect("is stored, and recalled from memory", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* makeDecisions()
+      assert.isFalse(decisions.has(seq))
+      yield* decisions.store(handle, decided)
+      assert.isTrue(decisions.has(seq))
+      assert.strictEqual(decisions.count, 1)
+      const recalled = yield* broker.run(decisions.recall(handle))
+      assert.deepStrictEqual(recalled, { record: recordOf(nak), isOutcomeRecorded: false })
+      assert.strictEqual(broker.reads, 0)
+      const text = broker.values.get(`${stream}.${seq}`)?.string() ?? ""
+      assert.deepStrictEqual(JSON.parse(text), recordOf(nak))
+    })
+  )
+
+  it.effect("of a former owner is read once", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* afterOther()
+      assert.isTrue(decisions.has(seq))
+      assert.isUndefined(decisions.known(handle))
+      const expected = { record: recordOf(nak), isOutcomeRecorded: false }
+      assert.deepStrictEqual(yield* broker.run(decisions.recall(handle)), expected)
+      yield* broker.run(decisions.recall(handle))
+      assert.strictEqual(broker.reads, 1)
+      assert.strictEqual(decisions.count, 1)
+    })
+  )
+
+  it.effect("of a former owner has its outcome in the history where that was read there", () =>
+    Effect.gen(function* () {
+      const { broker, decisions, memory } = yield* afterOther()
+      memory.recordedAttempts.add(seq, handle.delivery, 1)
+      const recalled = yield* broker.run(decisions.recall(handle))
+      assert.deepStrictEqual(recalled, { record: recordOf(nak), isOutcomeRecorded: true })
+    })
+  )
+
+  it.effect("drops the outcome once the history holds it", () =>
+    Effect.gen(function* () {
+      const { decisions } = yield* makeDecisions()
+      const fact = deliveredFact(handle, untried, outcomeOf("retry"), "w1")
+      const { record } = yield* decisions.store(handle, { ...decided, outcome: { fact, id: "1" } })
+      assert.strictEqual(record.outcome?.id, "1")
+      decisions.outcomeRecorded(seq, record)
+      const expected = { record: recordOf(nak), isOutcomeRecorded: true }
+      assert.deepStrictEqual(decisions.known(handle), expected)
+    })
+  )
+
+  it.effect("about another message of the same sequence does not count", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* makeDecisions()
+      yield* decisions.store(handle, decided)
+      assert.isUndefined(decisions.known(other))
+      assert.isUndefined(yield* broker.run(decisions.recall(other)))
+      assert.isFalse(decisions.has(seq))
+    })
+  )
+
+  it.effect("about another message of the same sequence does not count where it is stored", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* afterOther()
+      assert.isUndefined(yield* broker.run(decisions.recall(other)))
+      assert.isFalse(decisions.has(seq))
+    })
+  )
+})
+
+describe("a message that was released", () => {
+  it.effect("is known by what is left of its record", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* afterOther()
+      yield* broker.run(eraseRecord(stream, seq, handle.delivery))
+      assert.strictEqual(yield* broker.run(decisions.recall(handle)), "released")
+      assert.isFalse(decisions.has(seq))
+    })
+  )
+
+  it.effect("is not what reuses its sequence", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* afterOther()
+      yield* broker.run(eraseRecord(stream, seq, handle.delivery))
+      assert.isUndefined(yield* broker.run(decisions.recall(other)))
+    })
+  )
+
+  it.effect("has its record erased where it has one, or may have one", () =>
+    Effect.gen(function* () {
+      for (const made of [yield* makeDecisions(), yield* afterOther()]) {
+        const { broker, decisions } = made
+        if (!decisions.has(seq)) yield* decisions.store(handle, decided)
+        const erase = decisions.forget(handle)
+        assert.isFalse(decisions.has(seq))
+        assert.strictEqual(broker.values.get(`${stream}.${seq}`)?.operation, "PUT")
+        yield* erase
+        assert.strictEqual(broker.values.get(`${stream}.${seq}`)?.operation, "PURGE")
+      }
+    })
+  )
+
+  it.effect("costs no request where it never had one", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* makeDecisions()
+      assert.strictEqual(decisions.forget(handle), Effect.void)
+      assert.deepStrictEqual(broker.published, [])
+    })
+  )
+})

@@ -1,0 +1,109 @@
+import { Effect } from "effect"
+import { Broker, BrokerError } from "../../src/broker/connection.ts"
+import type { HeaderList, PubAck } from "../../src/broker/publisher.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { makeNames } from "../../src/domain/names.ts"
+import { Facts } from "../../src/history/facts.ts"
+
+/** How `tryAppend` ends: `lost` stores the fact, but the acknowledgement does not arrive. */
+type Answer = "stored" | "refused" | "lost" | "none yet"
+
+/** A history in memory that stores each id once. */
+export class MemoryHistory {
+  readonly stored: Array<{ readonly id: string; readonly fact: Fact }> = []
+  answer: Answer = "stored"
+  readonly facts: Facts["Service"]
+
+  constructor() {
+    this.facts = Facts.of({
+      append: (fact, id) => Effect.sync(() => this.store(fact, id)),
+      appendAnew: (make, id) => Effect.map(make, (fact) => this.store(fact, id)),
+      appendWithin: (_, fact, id) => Effect.sync(() => this.store(fact, id)),
+      appendWhile: (condition, _, fact, id) =>
+        Effect.map(condition, (holds) => (holds ? this.store(fact, id) : undefined)),
+      tryAppend: (fact, id, settle) => {
+        const { answer } = this
+        if (answer === "none yet") return
+        const ack = answer === "refused" ? undefined : this.store(fact, id)
+        settle(answer === "stored" ? ack : undefined)
+      },
+      isTaking: () => true,
+      isOpen: () => true,
+      ready: Effect.void
+    })
+  }
+
+  /** Returns the kinds of all facts, in order. */
+  get kinds() {
+    return this.stored.map(({ fact }) => fact.kind)
+  }
+
+  store(fact: Fact, id: string): PubAck {
+    const there = this.stored.findIndex((each) => each.id === id)
+    if (there < 0) this.stored.push({ id, fact })
+    return {
+      stream: "HISTORY",
+      seq: there < 0 ? this.stored.length : there + 1,
+      duplicate: there >= 0
+    }
+  }
+}
+
+interface Published {
+  readonly subject: string
+  readonly body: string
+}
+
+/**
+ * A broker in memory that knows single messages only: the facts of a history, and the values of the
+ * retries bucket. Anything else that is asked of it is a defect of the test.
+ */
+export class MemoryBroker {
+  readonly history = new MemoryHistory()
+  readonly published: Array<Published> = []
+  /** Values and delete markers by key. */
+  readonly values = new Map<string, { operation: "PUT" | "PURGE"; string: () => string }>()
+  /** How often a value was read. */
+  reads = 0
+  readonly service: Broker["Service"]
+
+  constructor() {
+    const names = makeNames()
+    const prefix = `$KV.${names.buckets.retries}.`
+    const publish = (subject: string, body: string, headers: HeaderList) =>
+      Effect.sync((): PubAck => {
+        this.published.push({ subject, body })
+        const isErased = headers.some(([name]) => name === "KV-Operation")
+        const value = { operation: isErased ? "PURGE" : "PUT", string: () => body } as const
+        this.values.set(subject.slice(prefix.length), value)
+        return { stream: "KV", seq: this.published.length, duplicate: false }
+      })
+    const ask = <A>(operation: string, run: () => Promise<A>) =>
+      Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
+    const get = async (key: string) => {
+      this.reads++
+      return this.values.get(key) ?? null
+    }
+    const getMessage = async (_: string, { seq }: { readonly seq: number }) => {
+      const found = this.history.stored[seq - 1]
+      return found === undefined ? null : { string: () => JSON.stringify(found.fact) }
+    }
+    this.service = {
+      ...{
+        names,
+        ask,
+        bucket: () => Effect.succeed({ get }),
+        publisher: { publish, outbound: {} }
+      },
+      jsm: { streams: { getMessage } }
+    } as unknown as Broker["Service"]
+  }
+
+  /** Runs an effect with this broker and its history. */
+  run<A, E, R>(work: Effect.Effect<A, E, R>) {
+    return work.pipe(
+      Effect.provideService(Broker, this.service),
+      Effect.provideService(Facts, this.history.facts)
+    )
+  }
+}

@@ -1,0 +1,328 @@
+import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
+import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
+import type { LanePosition } from "../../../src/delivery/scheduling/lane.ts"
+import { LaneScheduler } from "../../../src/delivery/scheduling/lane-scheduler.ts"
+
+const kilobyte = 1024
+const plenty = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })
+
+/** Lanes of cap 1 where nothing else is said, with what they did; each item is of 1 KiB. */
+const makeLanes = (pool = plenty) => {
+  const started: Array<string> = []
+  const defer: Array<string> = []
+  const lasting: Array<string> = []
+  const onCapacity: Array<string> = []
+  const limits = new Map<string, number>()
+  const behind = new Set<string>()
+  const over = new Set<string>()
+  const running: Array<LanePosition<string>> = []
+  const state = { closed: false, tokens: Number.POSITIVE_INFINITY, rateBudget: 1_000 }
+  const lanes = new LaneScheduler<string>({
+    pool,
+    limit: (key) => limits.get(key) ?? 1,
+    admit: () => state.tokens-- > 0,
+    rateBudget: () => state.rateBudget,
+    hasBacklog: (key) => behind.has(key),
+    bytes: () => kilobyte,
+    isOver: (item) => over.has(item),
+    start: (item, position) => {
+      started.push(item)
+      running.push(position)
+    },
+    becameSlow: (item) => lasting.push(item),
+    defer: (item) => defer.push(item),
+    onCapacity: (key) => onCapacity.push(key),
+    closed: () => state.closed,
+    maxQueueMs: 1_000
+  })
+  /** The first of a lane that is under way is done. */
+  const leave = (key: string) => {
+    const at = running.findIndex(({ lane }) => lane.key === key)
+    const [position] = running.splice(at, at < 0 ? 0 : 1)
+    assert(position !== undefined, `nothing is under way for ${key}`)
+    lanes.leave(position)
+  }
+  return { lanes, leave, started, defer, lasting, onCapacity, limits, behind, over, state }
+}
+
+describe("a lane", () => {
+  it("starts what comes up to its limit, and the others in their order as places become free", () => {
+    const { lanes, leave, limits, started } = makeLanes()
+    limits.set("a", 2)
+    for (const item of ["1", "2", "3", "4"]) lanes.enter("a", item)
+    assert.deepStrictEqual(started, ["1", "2"])
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+    leave("a")
+    leave("a")
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "2", "3", "4"])
+    lanes.enter("a", "5")
+    assert.deepStrictEqual(started, ["1", "2", "3", "4", "5"])
+  })
+
+  it("has nothing to do with another", () => {
+    const { lanes, leave, started } = makeLanes()
+    for (const item of ["1", "2"]) lanes.enter("a", item)
+    lanes.enter("b", "3")
+    assert.deepStrictEqual(started, ["1", "3"])
+    leave("b")
+    assert.deepStrictEqual(started, ["1", "3"])
+    assert.deepStrictEqual(lanes.countsOf("a"), { inFlight: 1, inLine: 1 })
+    assert.deepStrictEqual(lanes.countsOf("b"), { inFlight: 0, inLine: 0 })
+    assert.deepStrictEqual([...lanes.keys()], ["a"])
+  })
+
+  it("takes a raised limit for those in line first, and comes down to a lowered one", () => {
+    const { lanes, leave, limits, started } = makeLanes()
+    for (const item of ["1", "2", "3", "4"]) lanes.enter("a", item)
+    limits.set("a", 3)
+    lanes.enter("a", "5")
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+    limits.set("a", 1)
+    leave("a")
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "2", "3", "4"])
+  })
+
+  it("starts no more than is admitted, and goes on when it is asked to look again", () => {
+    const { lanes, limits, started, state } = makeLanes()
+    limits.set("a", 10)
+    state.tokens = 1
+    for (const item of ["1", "2", "3"]) lanes.enter("a", item)
+    assert.deepStrictEqual(started, ["1"])
+    state.tokens = 1
+    lanes.advance("a")
+    assert.deepStrictEqual(started, ["1", "2"])
+    state.tokens = 1
+    lanes.advance()
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+  })
+
+  it("starts nothing more once it is closed, and gives back what stands in line", () => {
+    const { lanes, leave, started, state } = makeLanes()
+    for (const item of ["1", "2", "3"]) lanes.enter("a", item)
+    state.closed = true
+    lanes.enter("b", "4")
+    leave("a")
+    assert.deepStrictEqual(started, ["1"])
+    assert.deepStrictEqual(lanes.clear(), ["2", "3", "4"])
+    assert.deepStrictEqual(lanes.clear(), [])
+  })
+})
+
+describe("what cannot wait in line", () => {
+  it("is put off: what finds it full, what comes while more waits in the backlog", () => {
+    const { behind, lanes, defer, started } = makeLanes()
+    for (let item = 0; item < 67; item++) lanes.enter("a", String(item))
+    assert.deepStrictEqual(started, ["0"])
+    assert.deepStrictEqual(defer, ["65", "66"])
+    behind.add("b")
+    lanes.enter("b", "late")
+    assert.deepStrictEqual(defer, ["65", "66", "late"])
+  })
+
+  it("is put off while the endpoint takes nothing, also what stood in line before", () => {
+    const { lanes, leave, limits, defer, started } = makeLanes()
+    for (const item of ["1", "2", "3"]) lanes.enter("a", item)
+    limits.set("a", 0)
+    lanes.enter("a", "4")
+    lanes.advance("a")
+    assert.deepStrictEqual(defer, ["4", "2", "3"])
+    leave("a")
+    assert.deepStrictEqual(started, ["1"])
+  })
+})
+
+describe("what comes from the backlog", () => {
+  it("is wanted up to twice the limit, less what stands in line, and not at all while there is none", () => {
+    const { lanes, limits, state } = makeLanes()
+    limits.set("a", 3)
+    assert.strictEqual(lanes.rateBudget("a"), 6)
+    for (const item of ["1", "2", "3", "4"]) lanes.refill("a", item)
+    assert.strictEqual(lanes.rateBudget("a"), 5)
+    limits.set("a", 100)
+    assert.strictEqual(lanes.rateBudget("b"), 2)
+    limits.set("b", 100)
+    assert.strictEqual(lanes.rateBudget("b"), 64)
+    limits.set("b", 0)
+    assert.strictEqual(lanes.rateBudget("b"), 0)
+    limits.set("b", 5)
+    state.rateBudget = 2
+    assert.strictEqual(lanes.rateBudget("b"), 2)
+    state.closed = true
+    assert.strictEqual(lanes.rateBudget("b"), 0)
+  })
+})
+
+describe("what stands in line for too long", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("is put off where it came from the queue, and what came later keeps its place", () => {
+    const { lanes, leave, defer, started } = makeLanes()
+    for (const item of ["1", "2"]) lanes.enter("a", item)
+    lanes.refill("a", "from the backlog")
+    lanes.enter("b", "3")
+    vi.advanceTimersByTime(999)
+    for (const item of ["4", "5"]) lanes.enter("a", item)
+    lanes.tick()
+    assert.deepStrictEqual(defer, [])
+    vi.advanceTimersByTime(1)
+    lanes.tick()
+    assert.deepStrictEqual(defer, ["2"])
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "3", "from the backlog"])
+    vi.advanceTimersByTime(1_000)
+    lanes.tick()
+    assert.deepStrictEqual(defer, ["2", "4", "5"])
+  })
+
+  it("ends where its time is over, whatever its endpoint takes", () => {
+    const { lanes, over, started, state } = makeLanes()
+    state.tokens = 0
+    for (const item of ["1", "2", "3"]) lanes.refill("a", item)
+    over.add("2")
+    lanes.tick()
+    assert.deepStrictEqual(started, ["2"])
+  })
+})
+
+describe("an endpoint that is slow", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("has no line that would take too long, and one that is quick has", () => {
+    const { lanes, leave, limits, defer } = makeLanes()
+    for (const key of ["slow", "quick"]) {
+      limits.set(key, 2)
+      lanes.enter(key, "first")
+      lanes.enter(key, "second")
+      lanes.answered(key, key === "slow" ? 30_000 : 2)
+      leave(key)
+      for (let item = 0; item < 200; item++) lanes.enter(key, `${key} ${item}`)
+    }
+    // One takes the free place; those behind it would wait for 15 s and more.
+    assert.strictEqual(defer.length, 199)
+    assert.isTrue(defer.every((item) => item.startsWith("slow")))
+  })
+
+  it("is known for it once something has been under way for a second, and told of", () => {
+    const { lanes, lasting, limits, defer } = makeLanes()
+    limits.set("a", 2)
+    lanes.enter("a", "1")
+    vi.advanceTimersByTime(999)
+    lanes.tick()
+    assert.deepStrictEqual(lasting, [])
+    vi.advanceTimersByTime(1)
+    lanes.tick()
+    lanes.tick()
+    assert.deepStrictEqual(lasting, ["1"])
+    lanes.enter("a", "2")
+    lanes.enter("a", "3")
+    assert.deepStrictEqual([lasting, defer], [["1", "2"], ["3"]])
+  })
+
+  it("is brought what waits in its backlog one by one, also after a while without anything", () => {
+    const { lanes, leave, limits } = makeLanes()
+    limits.set("a", 3)
+    lanes.enter("a", "1")
+    lanes.answered("a", 5_000)
+    leave("a")
+    assert.strictEqual(lanes.rateBudget("a"), 1)
+    vi.advanceTimersByTime(3_599_000)
+    lanes.tick()
+    assert.strictEqual(lanes.rateBudget("a"), 1)
+    vi.advanceTimersByTime(2_000)
+    lanes.tick()
+    assert.strictEqual(lanes.rateBudget("a"), 6)
+  })
+
+  it("leaves half of the room to the others, and is put off beyond", () => {
+    const pool = new CapacityPool({ requests: 8, bytes: 1024 * kilobyte })
+    const { lanes, limits, defer, started } = makeLanes(pool)
+    limits.set("slow", 100)
+    lanes.enter("slow", "first")
+    vi.advanceTimersByTime(2_000)
+    lanes.tick()
+    for (let item = 0; item < 10; item++) lanes.enter("slow", `slow ${item}`)
+    assert.deepStrictEqual(lanes.countsOf("slow"), { inFlight: 4, inLine: 0 })
+    assert.strictEqual(defer.length, 7)
+    lanes.enter("other", "1")
+    assert.strictEqual(started.at(-1), "1")
+  })
+})
+
+describe("lanes that wait for room", () => {
+  it("have equal parts of it, whatever their caps and whoever came first", () => {
+    const pool = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
+    const { lanes, leave, limits } = makeLanes(pool)
+    const keys = ["a", "b", "c"]
+    const underWay = () => keys.map((key) => lanes.countsOf(key).inFlight)
+    for (const key of keys) {
+      limits.set(key, 10)
+      for (let item = 0; item < 30; item++) lanes.enter(key, `${key}${item}`)
+    }
+    // The first has what was free when nobody else was there.
+    assert.deepStrictEqual(underWay(), [10, 4, 1])
+    for (let n = 0; n < 8; n++) leave("a")
+    assert.deepStrictEqual(underWay(), [4, 4, 4])
+    for (const key of [...keys, ...keys]) leave(key)
+    assert.deepStrictEqual(underWay(), [4, 4, 4])
+  })
+
+  it("leave some for one that has nothing under way", () => {
+    const pool = new CapacityPool({ requests: 16, bytes: 1024 * kilobyte })
+    const { lanes, limits, started } = makeLanes(pool)
+    limits.set("a", 100)
+    for (let item = 0; item < 30; item++) lanes.enter("a", `a${item}`)
+    assert.strictEqual(started.length, 14)
+    lanes.enter("b", "b")
+    assert.strictEqual(started.at(-1), "b")
+  })
+
+  it("hear of it where the room that becomes free is another partition's", () => {
+    const pool = new CapacityPool({ requests: 2, bytes: 1024 * kilobyte })
+    const here = makeLanes(pool)
+    const there = makeLanes(pool)
+    here.lanes.enter("a", "1")
+    here.lanes.enter("b", "2")
+    there.lanes.enter("c", "3")
+    assert.deepStrictEqual(there.started, [])
+    here.leave("a")
+    here.leave("b")
+    assert.deepStrictEqual(there.started, ["3"])
+  })
+})
+
+describe("the bodies of what is brought from backlogs", () => {
+  it("are bounded for all endpoints together, and the bound is given back with each that is done", () => {
+    const pool = new CapacityPool({ requests: 100, bytes: 128 * kilobyte })
+    const { lanes, leave, limits, onCapacity } = makeLanes(pool)
+    for (const key of ["a", "b"]) limits.set(key, 100)
+    lanes.awaitCapacity("b")
+    const reserved = lanes.reserve("a", 100 * kilobyte)
+    assert.strictEqual(reserved.bytes, 100 * kilobyte)
+    assert.strictEqual(lanes.rateBudget("b"), 0)
+    lanes.awaitCapacity("b")
+    lanes.awaitCapacity("b")
+    assert.deepStrictEqual(onCapacity, [])
+    reserved.giveBack()
+    assert.deepStrictEqual(onCapacity, ["b"])
+    assert.strictEqual(lanes.rateBudget("b"), 64)
+    for (let item = 0; item < 65; item++) lanes.refill("a", String(item))
+    assert.strictEqual(lanes.rateBudget("b"), 0)
+    for (let item = 0; item < 65; item++) leave("a")
+    assert.strictEqual(lanes.reserve("b", 1024 * kilobyte).bytes, 128 * kilobyte)
+  })
+})

@@ -1,0 +1,282 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Msg } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import type { Broker } from "../../../src/broker/connection.ts"
+import { makeInFlight } from "../../../src/broker/in-flight.ts"
+import type { Outbound } from "../../../src/broker/outbound.ts"
+import { StreamMessage } from "../../../src/broker/stream-message.ts"
+import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
+import type { DeliveryTask } from "../../../src/delivery/execution/task.ts"
+import { QueueSource } from "../../../src/delivery/source/queue-source.ts"
+import type { Delivery } from "../../../src/domain/delivery.ts"
+import { deliveryHeaders } from "../../../src/domain/delivery.ts"
+import type { Place } from "../../../src/domain/fact.ts"
+import { placeName } from "../../../src/domain/fact.ts"
+import type { Facts } from "../../../src/history/facts.ts"
+import { makeLog } from "../../log.ts"
+import { MemoryBroker } from "../in-memory.ts"
+import {
+  deliveryOf,
+  fixedClock,
+  key,
+  live,
+  makeMemory,
+  now,
+  placeOf,
+  recordOf
+} from "../made-deliveries.ts"
+
+/** A message as the consumer delivers it, and what it is answered. */
+const messageOf = (seq: number, at = now) => {
+  const answers: Array<string> = []
+  const outbound = {
+    ...{ life: {}, isClosed: false },
+    publish: (_: string, _headers: string, _body: string, payload: string) => answers.push(payload)
+  } as unknown as Outbound
+  const reply = `$JS.ACK.QUEUE.deliver.1.${seq}.1.${at}000000.0`
+  const subject = "petrel.deliver.0.acme.hook"
+  const message = { subject, reply, data: new Uint8Array(2) } as unknown as Msg
+  return { answers, message: new StreamMessage(message, outbound) }
+}
+
+const headersOf = (delivery: Delivery) => {
+  const headers = new Map(deliveryHeaders(delivery, "1"))
+  return (name: string) => headers.get(name)
+}
+
+const ack = ["+ACK"]
+const nak = (ms: number) => [`-NAK {"delay":${ms * 1_000_000}}`]
+
+/** The queue of an owner, and what entered a lane or was moved to the backlog. */
+const makeQueue = Effect.fnUntraced(function* () {
+  const broker = new MemoryBroker()
+  const memory = makeMemory()
+  const inFlight = yield* broker.run(makeInFlight<Broker | Facts>())
+  const entered: Array<DeliveryTask> = []
+  const moved: Array<string> = []
+  const forgotten: Array<string> = []
+  const begun = new Set<string>()
+  const state = { isDoubtful: false }
+  const fence = { holds: () => true, stillOwner: Effect.succeed(true) }
+  const source = new QueueSource({
+    settlement: {
+      ...{ isOpen: true, ready: Effect.void },
+      conclude: () => Effect.void,
+      failed: () => Effect.void
+    },
+    interpreter: {
+      readyFor: () => live,
+      attempt: () => Effect.undefined,
+      afterDefect: () => Effect.void
+    },
+    ...{ memory, worker: "w1", nextId: () => "1", bytes: 1_000 },
+    context: {
+      sender: {
+        ...{ transport: { start: () => assert.fail() }, clock: fixedClock },
+        answers: () => "none"
+      },
+      ...{ worker: "w1", inFlight, logsDeliveries: false },
+      successes: new SuccessLog(broker.history.facts, fence, memory.settled),
+      ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined }
+    },
+    lanes: { enter: (_, task) => void entered.push(task) },
+    spill: {
+      hasBegun: (place: Place) => begun.has(placeName(place)),
+      forget: (place) => void forgotten.push(placeName(place)),
+      move: (_, { place }) => Effect.sync(() => void moved.push(placeName(place)))
+    },
+    isDoubtful: () => state.isDoubtful,
+    ...{ mayAttempt: () => true, stopping: () => false }
+  })
+  return {
+    ...{ begun, entered, forgotten, inFlight, memory, moved, source, state },
+    /** Has the consumer deliver a message. Returns what it is answered. */
+    take: (seq = 3, delivery = deliveryOf(), at = now) => {
+      const { answers, message } = messageOf(seq, at)
+      source.take(message, headersOf(delivery))
+      return answers
+    }
+  }
+})
+
+describe("a message of the queue", () => {
+  it.live("enters its endpoint's lane unanswered", () =>
+    Effect.gen(function* () {
+      const { entered, source, take } = yield* makeQueue()
+      assert.deepStrictEqual(take(), [])
+      assert.deepStrictEqual(entered[0]?.handle.delivery, deliveryOf())
+      assert.strictEqual(entered[0]?.key, key)
+      assert.strictEqual(source.size, 1)
+    })
+  )
+
+  it.live("is ignored while the same is in flight", () =>
+    Effect.gen(function* () {
+      const { entered, take } = yield* makeQueue()
+      take()
+      assert.deepStrictEqual(take(), [])
+      assert.lengthOf(entered, 1)
+    })
+  )
+
+  it.live("is another where a truncated stream reuses its sequence", () =>
+    Effect.gen(function* () {
+      const { entered, take } = yield* makeQueue()
+      take()
+      take(3, deliveryOf({ eventSeq: 8 }), now + 1)
+      assert.deepStrictEqual(
+        entered.map(({ handle }) => handle.delivery.eventSeq),
+        [7, 8]
+      )
+    })
+  )
+
+  it.live("goes to the backlog at once where it has ended, or its move was begun", () =>
+    Effect.gen(function* () {
+      const { begun, entered, inFlight, moved, source, take } = yield* makeQueue()
+      begun.add(placeName(placeOf(4)))
+      take(3, deliveryOf({ progress: { attempts: 1, ends: "permanent" } }))
+      take(4)
+      yield* inFlight.none
+      assert.deepStrictEqual(moved, [placeName(placeOf(3)), placeName(placeOf(4))])
+      assert.deepStrictEqual(entered, [])
+      assert.strictEqual(source.size, 0)
+    })
+  )
+
+  it.live("gets the progress of a direct attempt that failed after it was stored", () =>
+    Effect.gen(function* () {
+      const { entered, memory, take } = yield* makeQueue()
+      const progress = { attempts: 1, nextAttemptAt: now + 5_000 }
+      memory.directDeliveries.failed(deliveryOf(), progress)
+      take()
+      take(4, deliveryOf({ round: "r1" }))
+      take(5, deliveryOf({ progress: { attempts: 2 } }))
+      assert.deepStrictEqual(
+        entered.map(({ handle }) => handle.delivery.progress),
+        [progress, { attempts: 0 }, { attempts: 2 }]
+      )
+    })
+  )
+
+  it.live("is given back without a sign of poison when the partition is released", () =>
+    Effect.gen(function* () {
+      const { entered, memory, source, take } = yield* makeQueue()
+      const answers = take()
+      entered[0]?.giveBack()
+      assert.deepStrictEqual(answers, nak(1))
+      assert.isTrue(memory.poisonGuard.isCleared(3))
+      assert.strictEqual(source.size, 0)
+    })
+  )
+})
+
+describe("a message that is redelivered after its delivery has ended", () => {
+  it.live("is acknowledged again", () =>
+    Effect.gen(function* () {
+      const { entered, forgotten, memory, take } = yield* makeQueue()
+      memory.settled.add(3, deliveryOf())
+      assert.deepStrictEqual(take(), ack)
+      assert.deepStrictEqual(entered, [])
+      assert.deepStrictEqual(forgotten, [placeName(placeOf(3))])
+    })
+  )
+
+  it.live("comes back while it is unknown whether the stream was truncated", () =>
+    Effect.gen(function* () {
+      const { forgotten, memory, state, take } = yield* makeQueue()
+      memory.settled.add(3, deliveryOf())
+      state.isDoubtful = true
+      assert.deepStrictEqual(take(), nak(250))
+      assert.deepStrictEqual(forgotten, [])
+    })
+  )
+
+  it.live("is delivered where it is another of the same sequence", () =>
+    Effect.gen(function* () {
+      const { entered, memory, take } = yield* makeQueue()
+      memory.settled.add(3, deliveryOf({ eventSeq: 8 }))
+      assert.deepStrictEqual(take(), [])
+      assert.lengthOf(entered, 1)
+    })
+  )
+})
+
+describe("a message whose delivery was taken directly from its event", () => {
+  it.live("is acknowledged where that has ended, unless the history may be truncated", () =>
+    Effect.gen(function* () {
+      const { memory, state, take } = yield* makeQueue()
+      memory.directDeliveries.add(key, deliveryOf())
+      assert.deepStrictEqual(take(), ack)
+      state.isDoubtful = true
+      assert.deepStrictEqual(take(4), nak(250))
+    })
+  )
+
+  it.live("is delivered where a decision was made about it", () =>
+    Effect.gen(function* () {
+      const { entered, memory, take } = yield* makeQueue()
+      memory.directDeliveries.add(key, deliveryOf())
+      const record = recordOf({ _tag: "Nak", at: now })
+      memory.waiting.set(3, { record, isOutcomeRecorded: true })
+      memory.recorded.add(4)
+      assert.deepStrictEqual([...take(3), ...take(4)], [])
+      assert.lengthOf(entered, 2)
+    })
+  )
+
+  it.live("is delivered where it has attempts, or is of another round", () =>
+    Effect.gen(function* () {
+      const { entered, memory, take } = yield* makeQueue()
+      memory.directDeliveries.add(key, deliveryOf())
+      take(3, deliveryOf({ progress: { attempts: 1 } }))
+      take(4, deliveryOf({ round: "r1" }))
+      assert.lengthOf(entered, 2)
+    })
+  )
+
+  it.live("comes back while that is in flight, unless it is of another round", () =>
+    Effect.gen(function* () {
+      const { entered, memory, take } = yield* makeQueue()
+      const inFlight = memory.directDeliveries.begin(deliveryOf())
+      assert.deepStrictEqual(take(), nak(1_000))
+      assert.deepStrictEqual(take(4, deliveryOf({ round: "r1" })), [])
+      memory.directDeliveries.leave(inFlight)
+      assert.deepStrictEqual(take(), [])
+      assert.lengthOf(entered, 2)
+    })
+  )
+})
+
+describe("a message that this version cannot read", () => {
+  it.live("comes back after pauses that grow, and is logged once", () => {
+    const log = makeLog()
+    return Effect.gen(function* () {
+      const { entered, inFlight, source } = yield* makeQueue()
+      const first = messageOf(3)
+      const second = messageOf(3)
+      for (const { message } of [first, second]) source.take(message, () => undefined)
+      yield* inFlight.none
+      assert.deepStrictEqual([first.answers, second.answers], [nak(1_000), nak(2_000)])
+      assert.deepStrictEqual(entered, [])
+      assert.strictEqual(source.unreadableCount, 1)
+      assert.strictEqual(log.count("unreadable"), 1)
+    }).pipe(Effect.provide(log.layer))
+  })
+})
+
+describe("a waiting message that was found in the stream", () => {
+  it.live("is taken only while it is not in flight, and ignored until it is released", () =>
+    Effect.gen(function* () {
+      const { entered, source, take } = yield* makeQueue()
+      assert.isTrue(source.takeWaiting(placeOf(3)))
+      assert.isFalse(source.takeWaiting(placeOf(3)))
+      take(3)
+      assert.deepStrictEqual(entered, [])
+      source.releaseWaiting(placeOf(3))
+      take(3)
+      assert.lengthOf(entered, 1)
+      assert.isFalse(source.takeWaiting(placeOf(3)))
+    })
+  )
+})

@@ -1,0 +1,125 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Scope } from "effect"
+import { Deferred, Effect } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/connection.ts"
+import { sharesOf } from "../../src/broker/room.ts"
+import type { Facts } from "../../src/history/facts.ts"
+import { closedBooks, isClean } from "../books.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  installation,
+  publish,
+  waitingMessages,
+  worker
+} from "../engine.ts"
+import { gate } from "../gate.ts"
+import { makeLog } from "../log.ts"
+import { startServer } from "../nats-server.ts"
+import { receiver } from "../receiver.ts"
+import { quiet } from "../scenario.ts"
+
+vi.setConfig({ testTimeout: 30_000 })
+
+const MiB = 1024 ** 2
+const store = 72 * MiB
+const shares = sharesOf(64 * MiB)
+
+const account = `accounts { P { jetstream { max_file: ${store} }, users: [{ user: p, password: p }] } }
+no_auth_user: p`
+
+/** A test in an account with a limit, on a server of its own. */
+const inSmallStore = <E>(
+  name: string,
+  story: Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>
+) =>
+  it.live(name, () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: account })),
+        (server) => Effect.promise(() => server.stop())
+      )
+      yield* installation(server, shares).run(story)
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+const body = "x".repeat(100_000)
+
+/** Fills the store up to a number of free bytes, with messages of somebody else. */
+const fill = Effect.fnUntraced(function* (free: number) {
+  const { ask, js, jsm } = yield* Broker
+  yield* ask("make", () => jsm.streams.add({ name: "FILLER", subjects: ["filler"] }))
+  for (;;) {
+    const { storage } = yield* ask("look", () => jsm.getAccountInfo())
+    const left = store - storage - free
+    if (left <= 1_000) return
+    const bytes = Math.min(left - 500, MiB - 1_000)
+    yield* ask("fill", () => js.publish("filler", new Uint8Array(bytes)))
+  }
+})
+
+describe("a store with little room", () => {
+  inSmallStore(
+    "has room for the copies of all attempts under way, if these fail at once",
+    Effect.gen(function* () {
+      const log = makeLog()
+      const opened = yield* Deferred.make<void>()
+      const hook = yield* receiver({
+        answer: async ({ headers }) => {
+          if (headers["petrel-attempt"] !== "1") return { status: 200 }
+          await Effect.runPromise(Deferred.await(opened))
+          return { status: 503 }
+        }
+      })
+      const endpoints = 8
+      for (let n = 0; n < endpoints; n++)
+        yield* endpoint({ id: `hook${n}`, url: hook.url, maxInFlight: 100 })
+      const facts = yield* history
+      const events = 100
+      yield* Effect.forEach(Array(events), () => publish("a", body), { concurrency: 16 })
+
+      yield* Effect.provide(worker(), log.layer)
+      yield* eventually(
+        Effect.sync(() => log.count("events are not routed until")),
+        (times) => times >= 1
+      )
+      yield* Deferred.succeed(opened, undefined)
+      yield* facts.count("delivered", events * endpoints)
+      assert.strictEqual(log.count("takes no"), 0)
+      assert.lengthOf(yield* closedBooks, events * endpoints)
+      yield* isClean
+    })
+  )
+
+  inSmallStore(
+    "delivers what is small while there is no room to move what is large",
+    Effect.gen(function* () {
+      const { connection, names } = yield* Broker
+      const slow = yield* gate
+      const quick = yield* receiver()
+      yield* endpoint({ id: "slow", url: slow.url, types: ["large"], maxInFlight: 1 })
+      yield* endpoint({ id: "quick", url: quick.url, types: ["small"] })
+      const facts = yield* history
+      yield* worker({ id: "routes", roles: ["router"] })
+      yield* Effect.forEach(Array(5), () => publish("large", body))
+      yield* eventually(waitingMessages, (count) => count === 5)
+      yield* fill(50_000)
+
+      let moves = 0
+      for (const partition of [0, 1])
+        connection.subscribe(names.subjects.backlogOf(partition), { callback: () => void moves++ })
+      yield* worker({ roles: ["deliver"] })
+      yield* eventually(
+        Effect.sync(() => moves),
+        (count) => count >= 4
+      )
+      yield* publish("small")
+      yield* facts.count("delivered", 1)
+      yield* quick.received(1)
+      yield* slow.open
+      yield* facts.count("delivered", 2)
+    })
+  )
+})

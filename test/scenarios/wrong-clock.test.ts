@@ -1,0 +1,80 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { isClean } from "../books.ts"
+import { endpoint, eventually, history, publishMany, worker } from "../engine.ts"
+import { shiftedClock } from "../kit/shifted-clock.ts"
+import { receiver } from "../receiver.ts"
+import { outage } from "../scenario.ts"
+
+const hour = 3_600_000
+
+describe("a worker whose clock is wrong", () => {
+  for (const [what, shift] of [
+    ["ahead", hour],
+    ["behind", -hour]
+  ] as const)
+    outage(
+      `sends nothing while it is an hour ${what}, says so, and goes on when it is right`,
+      (_, __, log) =>
+        Effect.gen(function* () {
+          const hook = yield* receiver()
+          yield* endpoint({ url: hook.url })
+          const facts = yield* history
+          const wall = yield* shiftedClock
+          wall.shift(shift)
+          yield* Effect.provideService(worker(), Clock.Clock, wall.clock)
+          yield* publishMany(20)
+          yield* eventually(
+            Effect.sync(() =>
+              log.count(`${what === "ahead" ? "ahead of" : "behind"} the broker's: nothing`)
+            ),
+            (count) => count === 1
+          )
+          assert.lengthOf(hook.requests, 0)
+          assert.lengthOf(facts.facts, 0)
+          wall.shift(0)
+          yield* facts.count("delivered", 20)
+          assert.strictEqual(log.count("agrees with the broker's again"), 1)
+          yield* isClean
+        })
+    )
+
+  outage(
+    "stops within a second of the step, and ends nothing by the time that it shows",
+    (_, __, log) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        const wall = yield* shiftedClock
+        yield* Effect.provideService(worker(), Clock.Clock, wall.clock)
+        yield* publishMany(5)
+        yield* facts.count("delivered", 5)
+        // Beyond every deadline.
+        wall.shift(100 * 24 * hour)
+        yield* eventually(
+          Effect.sync(() => log.count("nothing is sent until they agree")),
+          (count) => count === 1
+        )
+        yield* publishMany(20)
+        wall.shift(0)
+        yield* facts.count("delivered", 20)
+        assert.isTrue(facts.facts.every(({ kind }) => kind !== "dead-lettered"))
+        yield* isClean
+      })
+  )
+
+  outage("is told of a few seconds, and delivers all the same", (_, __, log) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      const wall = yield* shiftedClock
+      wall.shift(-5_000)
+      yield* Effect.provideService(worker(), Clock.Clock, wall.clock)
+      assert.strictEqual(log.count("behind the broker's: set the wrong one right"), 1)
+      yield* publishMany(3)
+      yield* facts.count("delivered", 3)
+    })
+  )
+})
