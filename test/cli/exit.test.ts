@@ -6,6 +6,8 @@ import { BrokerError } from "../../src/broker/connection.ts"
 import { exitOf } from "../../src/cli/exit.ts"
 import { Refused } from "../../src/cli/refused.ts"
 import { OutputClosed } from "../../src/cli/stdout.ts"
+import { EventNotStored } from "../../src/operations/events/publish-event.ts"
+import { Invalid } from "../../src/operations/problem.ts"
 
 const interrupted = 130
 
@@ -24,6 +26,23 @@ describe("the end of a command", () => {
       code: 1,
       message: "it is not possible"
     })
+  })
+
+  it("names flags where an operation names fields", () => {
+    const messageOf = (error: Error) => exitOf(Exit.fail(error), 0).message
+    assert.strictEqual(
+      messageOf(
+        new Invalid({
+          problems: [
+            { field: "maxInFlight", message: "0 must be between 1 and 1000" },
+            { field: "since", message: "is later than `until`: nothing lies between" }
+          ]
+        })
+      ),
+      "--max-in-flight 0 must be between 1 and 1000; --since is later than --until: nothing lies between"
+    )
+    const again = new EventNotStored({ reason: "unknown", message: "publish it with `id` acme.7" })
+    assert.strictEqual(messageOf(again), "publish it with --id acme.7")
   })
 
   it("says what to do where the broker did not answer, as while a cluster elects leaders", () => {
