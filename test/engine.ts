@@ -41,6 +41,12 @@ export const quickRetry = (changes: Partial<RetryPolicyJson> = {}): RetryPolicyJ
   ...changes
 })
 
+/** A policy whose first retry comes after the end of any test. */
+export const lateRetry = quickRetry({
+  backoff: { kind: "fixed", delay: "20 minutes" },
+  window: "1 hour"
+})
+
 /** A circuit that the failures of tests never open. */
 export const closedCircuit = { failures: 1_000, rate: "none" } as const
 

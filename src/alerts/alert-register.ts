@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { type Clock, Effect } from "effect"
 import { Failpoint } from "../broker/failpoint.ts"
 import type { AlertName } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
@@ -9,6 +9,7 @@ import type { AlertEntry } from "./alert-entries.ts"
 import { makeAlertEntries } from "./alert-entries.ts"
 import { makeAlertFacts } from "./alert-facts.ts"
 import type { AlertRecord, AlertSubject } from "./alert-store.ts"
+import type { Thresholds } from "./thresholds.ts"
 
 /** Looks between two refreshes from the bucket. */
 const refreshEvery = 12
@@ -21,6 +22,15 @@ export interface RegisterOptions extends ChangeMaker {
   readonly holds: () => boolean
   /** The history's dedupe window, ms. */
   readonly dedupe: number
+}
+
+/** What the judges of endpoints and of the system need alike. */
+export interface JudgeOptions extends Omit<RegisterOptions, "keys" | "isMine"> {
+  readonly partitions: number
+  readonly clock: Clock.Clock
+  /** Interval of looks, ms. */
+  readonly every: number
+  readonly thresholds: Thresholds
 }
 
 /**

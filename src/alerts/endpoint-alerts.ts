@@ -1,4 +1,4 @@
-import { type Clock, Effect } from "effect"
+import { Effect } from "effect"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { partitionOf } from "../domain/names.ts"
@@ -10,30 +10,18 @@ import type { AlertReading, EndpointState } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import type { AlertBook } from "./alert-book.ts"
 import type { SubjectReading } from "./alert-change.ts"
-import type { AlertRegister } from "./alert-register.ts"
+import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { isRaised, makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
 import type { AlertSubject } from "./alert-store.ts"
-import type { Thresholds } from "./thresholds.ts"
 
 /** Endpoints that are judged before deliveries get their turn: less than a ms. */
 const maxConcurrentEndpoints = 128
 
-export interface EndpointAlertsOptions {
-  /** Of the partition, and of how many. */
+export interface EndpointAlertsOptions extends JudgeOptions {
+  /** Index of the partition. */
   readonly index: number
-  readonly partitions: number
-  readonly worker: string
-  readonly clock: Clock.Clock
-  readonly nextId: () => string
-  /** True while this worker is owner. */
-  readonly holds: () => boolean
-  /** For how long the history knows an id, ms. */
-  readonly dedupe: number
-  /** How often endpoints of which there is something new are judged, ms. */
-  readonly every: number
   readonly book: AlertBook
-  readonly thresholds: Thresholds
   readonly health: (key: string) => Health | undefined
 }
 

@@ -1,4 +1,4 @@
-import { Array as Arr, type Clock, Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
 import { lookAtConsumer, lookAtStream } from "../broker/survey-streams.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
@@ -6,11 +6,10 @@ import { queryOwner } from "../cluster/introspection-query.ts"
 import { nobody } from "../domain/token.ts"
 import type { SystemState } from "../policy/alerts.ts"
 import { Growth, successReadings, systemReadings } from "../policy/alerts.ts"
-import type { AlertRegister } from "./alert-register.ts"
+import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
 import { aboutOf, theSystem } from "./alert-store.ts"
-import type { Thresholds } from "./thresholds.ts"
 
 /** Maximum concurrent requests. */
 const maxConcurrentLookups = 8
@@ -21,20 +20,6 @@ const missingEvery = 4
 /** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
-export interface SystemAlertsOptions {
-  readonly partitions: number
-  readonly worker: string
-  readonly clock: Clock.Clock
-  readonly nextId: () => string
-  /** True while this worker is the one to judge. */
-  readonly holds: () => boolean
-  /** For how long the history knows an id, ms. */
-  readonly dedupe: number
-  /** How often it looks, ms. */
-  readonly every: number
-  readonly thresholds: Thresholds
-}
-
 const noCounts = { delivered: 0, pending: 0, dead: 0 }
 
 const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending > 0
@@ -43,7 +28,7 @@ const hasTrouble = ({ dead, pending }: TenantCounts): boolean => dead + pending 
  * Raises and clears alerts about tenants and the system, for as long as the scope lives. Only the
  * owner of the first partition does so; it asks all owners for their counts.
  */
-export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlertsOptions) {
+export const runSystemAlerts = Effect.fnUntraced(function* (options: JudgeOptions) {
   const register = yield* makeAlertRegister({
     ...options,
     keys: "raised.>",
@@ -55,7 +40,7 @@ export const runSystemAlerts = Effect.fnUntraced(function* (options: SystemAlert
 
 /** Judges tenants and the system, look by look. */
 class SystemJudge {
-  readonly #options: SystemAlertsOptions
+  readonly #options: JudgeOptions
   readonly #register: AlertRegister
   /** Index of each partition. */
   readonly #partitions: ReadonlyArray<number>
@@ -67,7 +52,7 @@ class SystemJudge {
   /** When an audit last found deliveries missing, ms since the epoch. */
   #missingAt = 0
 
-  constructor(options: SystemAlertsOptions, register: AlertRegister) {
+  constructor(options: JudgeOptions, register: AlertRegister) {
     this.#options = options
     this.#register = register
     this.#partitions = Array.from({ length: options.partitions }, (_, index) => index)

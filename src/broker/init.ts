@@ -15,7 +15,7 @@ import {
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
-import type { TopologyOptions, Wanted, WantedConsumer, WantedStream } from "./topology.ts"
+import type { StreamSpec, TopologyOptions, WantedConsumer, WantedStream } from "./topology.ts"
 import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
@@ -165,7 +165,7 @@ export const makePartitions = Effect.fnUntraced(function* (
   )
 })
 
-const ensureAll = Effect.fnUntraced(function* (items: ReadonlyArray<Wanted>, beyond = 0) {
+const ensureAll = Effect.fnUntraced(function* (items: ReadonlyArray<StreamSpec>, beyond = 0) {
   const changes: Array<Change> = []
   for (const { consumer, stream } of items) {
     changes.push(yield* ensureStream(stream, beyond))

@@ -98,7 +98,7 @@ export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
 export type WantedConsumer = Partial<ConsumerConfig> & Pick<ConsumerConfig, "durable_name">
 
 /** A stream's desired configuration, and that of the durable consumer on it. */
-export interface Wanted {
+export interface StreamSpec {
   readonly stream: WantedStream
   readonly consumer?: WantedConsumer
 }
@@ -148,7 +148,7 @@ const sourced = (
   names: Names,
   options: TopologyOptions,
   maxPayload: number
-): ReadonlyArray<Wanted> => [
+): ReadonlyArray<StreamSpec> => [
   {
     stream: publishedTo(
       names.ownEvents,
@@ -215,13 +215,13 @@ export const wanted = (
   names: Names,
   options: TopologyOptions,
   maxPayload: number
-): ReadonlyArray<Wanted> => {
+): ReadonlyArray<StreamSpec> => {
   const common = {
     storage: StorageType.File,
     num_replicas: options.replicas,
     max_consumers: -1
   }
-  const bucket = (name: string, markers: boolean): Wanted => ({
+  const bucket = (name: string, markers: boolean): StreamSpec => ({
     stream: {
       ...common,
       name: `KV_${name}`,
@@ -236,7 +236,7 @@ export const wanted = (
       ...(markers ? { allow_msg_ttl: true, subject_delete_marker_ttl: nanos(minute) } : {})
     }
   })
-  const queue = (index: number): Wanted => ({
+  const queue = (index: number): StreamSpec => ({
     stream: {
       ...common,
       name: names.deliveries(index),
@@ -257,7 +257,7 @@ export const wanted = (
       max_deliver: -1
     }
   })
-  const backlog = (index: number): Wanted => ({
+  const backlog = (index: number): StreamSpec => ({
     stream: {
       ...common,
       name: names.backlog(index),

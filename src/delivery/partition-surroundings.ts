@@ -45,9 +45,9 @@ export interface PartitionOptions {
   /** The worker's capacity for requests, shared by its partitions. */
   readonly pool: CapacityPool
   /** Limits the time that the searches of all the worker's backlogs take. */
-  readonly rest: DutyCycle
+  readonly dutyCycle: DutyCycle
   /** Maximum bytes of bodies of its queue's messages. */
-  readonly bytesInHand: number
+  readonly maxPrefetchBytes: number
   readonly worker: string
   /** ack_wait of the queue's consumer, ms. */
   readonly ackWait: number

@@ -185,7 +185,8 @@ export class Partition {
     function* (handle: AckHandle, reason: DeadReason) {
       const { memory } = this
       const { delivery, place } = handle
-      if (memory.settled.has(place.seq, delivery) || isCompletedElsewhere(memory, delivery)) return
+      if (memory.completed.has(place.seq, delivery) || isCompletedElsewhere(memory, delivery))
+        return
       if (!this.#queue.takeWaiting(place)) return handle.nak(maxQueueMs)
       yield* Effect.ensuring(
         this.#queueInterpreter.end(handle, reason),
@@ -281,7 +282,7 @@ export class Partition {
     const { fence, memory, sender, worker } = this.#options
     return {
       ...{ sender, worker, inFlight, reached, logsDeliveries },
-      successes: new SuccessLog(facts, fence, memory.settled),
+      successes: new SuccessLog(facts, fence, memory.completed),
       answered: (endpoint, delivery, sent, progress) =>
         this.#answered(endpoint, delivery, sent, progress),
       freed: (position) => this.#left(position)
@@ -312,9 +313,9 @@ export class Partition {
 
   #makeDrainer(interpreter: Interpreter): Drainer {
     const { backlog, index, names, runInBackground, tail } = this.#its
-    const { memory, rest, sender, workerClock } = this.#options
+    const { dutyCycle, memory, sender, workerClock } = this.#options
     return new Drainer({
-      ...{ backlog, memory: memory.backlog, index, rest },
+      ...{ backlog, memory: memory.backlog, index, dutyCycle },
       clock: sender.clock,
       isClockTrusted: workerClock.isTrusted,
       lanes: this.#lanes,
@@ -335,14 +336,14 @@ export class Partition {
 
   #makeQueueSource(): QueueSource {
     const { backlog, health, mayAttempt, queueSettlement: settlement, stopping, tail } = this.#its
-    const { bytesInHand, history, memory, nextId, worker } = this.#options
+    const { history, maxPrefetchBytes, memory, nextId, worker } = this.#options
     const interpreter = this.#queueInterpreter
     return new QueueSource({
       ...{ memory, settlement, interpreter, worker, nextId, stopping },
       context: this.#context,
       lanes: this.#lanes,
       spill: new Spill({ memory, interpreter, backlog, drainer: this.#drainer, health }),
-      bytes: bytesInHand,
+      maxBytes: maxPrefetchBytes,
       isDoubtful: () => tail.isDoubtful() || history.isDoubtful(),
       mayAttempt
     })

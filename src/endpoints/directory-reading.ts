@@ -5,7 +5,7 @@ import { Broker, BrokerError } from "../broker/connection.ts"
 import type { LastChanges } from "../history/configuration.ts"
 import { noKnownChanges } from "../history/configuration.ts"
 import { elapsedMs } from "../time/elapsed.ts"
-import type { ChangeTeller } from "./change-teller.ts"
+import type { ChangeRecorder } from "./change-recorder.ts"
 import type { CurrentnessSwitch } from "./currentness.ts"
 import type { DirectoryTable } from "./directory-table.ts"
 import type { Stored } from "./endpoint-changes.ts"
@@ -25,7 +25,7 @@ const maxWaitingEntries = 1_000
 
 export interface DirectoryReadingOptions {
   readonly table: DirectoryTable
-  readonly teller: ChangeTeller
+  readonly recorder: ChangeRecorder
   readonly currentness: CurrentnessSwitch
   /** Called with the keys of endpoints that are disabled, removed or replaced. */
   readonly unavailable: (key: string) => void
@@ -36,12 +36,12 @@ export interface DirectoryReadingOptions {
  * fails in the latter case.
  */
 export const readDirectory = Effect.fnUntraced(function* (options: DirectoryReadingOptions) {
-  const { currentness, teller } = options
+  const { currentness, recorder } = options
   const broker = yield* Broker
   const services = yield* Effect.context<never>()
   const { interrupted, open } = currentness.begin()
   // Read for each reading: a truncated history has lost changes too.
-  const known = yield* teller.known
+  const known = yield* recorder.known
   const name = broker.names.buckets.endpoints
   const kv = yield* broker.bucket(name)
   const watch = yield* Effect.acquireRelease(
@@ -113,7 +113,7 @@ class DirectoryReading {
    * fiber steps: for 100,000 of them these would take longer than all the rest.
    */
   async follow(watch: AsyncIterable<KvWatchEntry>, signal: AbortSignal): Promise<void> {
-    const { table, teller } = this.#options
+    const { table, recorder } = this.#options
     const runPromise = Effect.runPromiseWith(this.#services)
     let lastApplied: Promise<unknown> = Promise.resolve()
     for await (const entry of watch) {
@@ -122,7 +122,7 @@ class DirectoryReading {
       const wasNewer = weigh(table.shown(key), stored) === "take"
       const appending = this.#needsNoAppend(key, stored)
         ? undefined
-        : runPromise(teller.tell(key, stored), { signal })
+        : runPromise(recorder.record(key, stored), { signal })
       if (appending === undefined && this.#waiting === 0) {
         this.#apply(key, stored, wasNewer)
         continue
@@ -277,7 +277,7 @@ class DirectoryReading {
     { self: this },
     function* (key: string, since: number, lastSeq: number) {
       const { ask, jsm } = this.#broker
-      const { currentness, table, teller } = this.#options
+      const { currentness, table, recorder } = this.#options
       const message = yield* ask(`read ${key}`, () =>
         jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}${key}` })
       )
@@ -290,7 +290,7 @@ class DirectoryReading {
           ? before.text === undefined && !this.#known.isPresent(key)
           : this.#known.has(key, stored.revision, stored.at)
       const isSame = (isAbsent && !table.isUnreadable(key)) || weigh(before, stored) === "same"
-      if (!isKnown) yield* teller.tell(key, stored)
+      if (!isKnown) yield* recorder.record(key, stored)
       // If the doubt is newer, the watch has since shown an entry that the leader may not have had
       // yet.
       if (this.#doubtful.get(key) !== since) return

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/connection.ts"
-import { makeChangeTeller } from "./change-teller.ts"
+import { makeChangeRecorder } from "./change-recorder.ts"
 import type { Currentness } from "./currentness.ts"
 import { CurrentnessSwitch } from "./currentness.ts"
 import { readDirectory } from "./directory-reading.ts"
@@ -25,11 +25,11 @@ export const keepReading = Effect.fnUntraced(function* (
   unavailable: (key: string) => void
 ) {
   const { onReconnect } = yield* Broker
-  const teller = yield* makeChangeTeller
+  const recorder = yield* makeChangeRecorder
   const currentness = new CurrentnessSwitch()
   const forget = onReconnect(() => currentness.onReconnect())
   yield* Effect.addFinalizer(() => Effect.sync(forget))
-  yield* readDirectory({ table, teller, currentness, unavailable }).pipe(
+  yield* readDirectory({ table, recorder, currentness, unavailable }).pipe(
     Effect.catch((error) =>
       Effect.andThen(
         Effect.logWarning("reading the endpoints failed", { why: error.message }),

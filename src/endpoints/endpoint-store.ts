@@ -94,7 +94,7 @@ const write = Effect.fnUntraced(function* (
       (error) => Effect.flatMap(findWritten(key, value), (found) => found ?? Effect.fail(error))
     )
   )
-  yield* Effect.ignore(tell(key, revision))
+  yield* Effect.ignore(recordChange(key, revision))
   return revision
 })
 
@@ -108,7 +108,7 @@ const findWritten = Effect.fnUntraced(function* (key: string, value: string) {
 
 const removal: HeaderList = [["KV-Operation", "DEL"]]
 
-const tell = Effect.fnUntraced(function* (key: string, revision: number) {
+const recordChange = Effect.fnUntraced(function* (key: string, revision: number) {
   const change = yield* readChange(key, revision)
   if (change !== undefined) yield* appendChange(change)
 })

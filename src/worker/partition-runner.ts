@@ -48,8 +48,8 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   return {
     sender,
     pool: new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 }),
-    rest: { until: 0 },
-    bytesInHand: Math.floor(maxBytes / 4 / layout.partitions),
+    dutyCycle: { until: 0 },
+    maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
     takeovers: yield* makeTakeovers(layout.partitions),
     sweeps: yield* Semaphore.make(1),
     records: makeGate(
@@ -123,7 +123,8 @@ class PartitionRunner {
       taken: Pick<PartitionOptions, "health" | "memory">
     ) {
       const { layout, nextId, options, workerClock } = this.#node
-      const { bytesInHand, deadLetters, pool, records, rest, sender, takeovers } = this.#shared
+      const { deadLetters, dutyCycle, maxPrefetchBytes, pool, records, sender, takeovers } =
+        this.#shared
       const { holds, partition: index } = ownership
       const fence = ownerFence(ownership)
       const alerts = yield* makePartitionAlerts({ ...this.#shared.alerts, index, holds })
@@ -137,7 +138,17 @@ class PartitionRunner {
             ...{ worker, layout, memory, records, deadLetters, fence, nextId },
             ...{ onDeadLettered, maxWaiting }
           }),
-        ...{ worker, nextId, fence, sender, alerts, pool, rest, bytesInHand, workerClock },
+        ...{
+          worker,
+          nextId,
+          fence,
+          sender,
+          alerts,
+          pool,
+          dutyCycle,
+          maxPrefetchBytes,
+          workerClock
+        },
         ackWait: layout.ackWait,
         maxBacklog: options.maxBacklog,
         findEvery: options.findEvery,

@@ -92,8 +92,8 @@ export const placeOf = (seq: number): Place => ({ stream: "QUEUE", seq, at: now 
 /** What an owner knows that has begun just now. */
 export const makeMemory = (): PartitionMemory => {
   const completed = new CompletedDeliveries(new HistoryPosition(0))
-  const stream = (name: string, settled: CompletedDeliveries) => ({
-    ...{ index: 0, stream: name, waiting: new Map(), recorded: new Set<number>(), settled },
+  const stream = (name: string, completed: CompletedDeliveries) => ({
+    ...{ index: 0, stream: name, waiting: new Map(), unreadRecords: new Set<number>(), completed },
     ...{ recordedAttempts: new RecordedAttempts(), poisonGuard: new PoisonGuard() },
     directDeliveries
   })

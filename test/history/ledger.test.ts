@@ -158,8 +158,8 @@ describe("a ledger", () => {
     // What begins a further round is stored nowhere but in the queue.
     for (const eventSeq of [1, 3]) ledger.fact({ ...again, kind: "redelivered", eventSeq }, 0)
     ledger.beginLooking()
-    const openWhere = (isInHand: (eventSeq: number) => boolean) => {
-      const { found, lost } = ledger.open(({ eventSeq }) => isInHand(eventSeq))
+    const openWhere = (mayBeUnderWay: (eventSeq: number) => boolean) => {
+      const { found, lost } = ledger.open(({ eventSeq }) => mayBeUnderWay(eventSeq))
       return { found, lost: lost.map(({ eventSeq, round }) => `${eventSeq} ${round}`).sort() }
     }
     assert.deepStrictEqual(

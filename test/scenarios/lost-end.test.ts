@@ -10,14 +10,15 @@ import {
   endpoint,
   eventually,
   history,
+  lateRetry,
   publish,
   publishMany,
   queued,
-  quickRetry,
   waitingMessages,
   worker,
   workersApart
 } from "../engine.ts"
+import { throughBacklog } from "../kit/through-backlog.ts"
 import { attempts } from "../outcomes.ts"
 import { powerCut } from "../power-cut.ts"
 import type { Answer } from "../receiver.ts"
@@ -115,10 +116,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
       Effect.gen(function* () {
         const { names } = yield* Broker
         const failing = yield* receiver({ answer: { status: 500 } })
-        yield* endpoint({
-          url: failing.url,
-          retry: quickRetry({ backoff: { kind: "fixed", delay: "20 minutes" }, window: "1 hour" })
-        })
+        yield* endpoint({ url: failing.url, retry: lateRetry })
         const partition = partitionOf("acme", "hook", 2)
         const facts = yield* history
         const power = powerCut(server, [names.backlog(partition)])
@@ -126,10 +124,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
         yield* worker()
         yield* power.remember
         const wave = Effect.fnUntraced(function* (count: number) {
-          yield* pauseEndpoint(hook, undefined, "test")
-          yield* publish("invoice.paid")
-          yield* eventually(backlogged, (waiting) => waiting === 1)
-          yield* resumeEndpoint(hook, "test")
+          yield* throughBacklog(`wave-${count}`, 1)
           yield* facts.count("attempt-failed", count)
           yield* eventually(backlogged, (waiting) => waiting === 0)
         })

@@ -3,17 +3,8 @@ import { Context, Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/connection.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import {
-  backlogged,
-  endpoint,
-  eventually,
-  history,
-  publish,
-  publishMany,
-  quickRetry,
-  worker
-} from "../engine.ts"
+import { backlogged, endpoint, eventually, history, lateRetry, publish, worker } from "../engine.ts"
+import { throughBacklog } from "../kit/through-backlog.ts"
 import { change } from "../live-endpoints.ts"
 import { attempts } from "../outcomes.ts"
 import { powerCut } from "../power-cut.ts"
@@ -21,8 +12,6 @@ import { receiver } from "../receiver.ts"
 import { outage } from "../scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
-
-const named = { tenant: "acme", endpoint: "hook" }
 
 describe.concurrent("a broker that has lost what was stored last", () => {
   outage(
@@ -38,19 +27,13 @@ describe.concurrent("a broker that has lost what was stored last", () => {
         yield* publish("first")
         yield* hook.received(1)
         yield* power.remember
-        const wave = Effect.fnUntraced(function* (type: string, count: number) {
-          yield* pauseEndpoint(named, undefined, "test")
-          yield* publishMany(count, type)
-          yield* eventually(backlogged, (waiting) => waiting === count)
-          yield* resumeEndpoint(named, "test")
-        })
-        yield* wave("before", 20)
+        yield* throughBacklog("before", 20)
         yield* facts.count("delivered", 21)
         yield* eventually(backlogged, (waiting) => waiting === 0)
         yield* power.cut
-        yield* wave("after", 12)
+        yield* throughBacklog("after", 12)
         yield* facts.count("delivered", 33)
-        yield* wave("later", 25)
+        yield* throughBacklog("later", 25)
         yield* facts.count("delivered", 58)
         assert.strictEqual(hook.requests.length, 58)
       }),
@@ -63,10 +46,7 @@ describe.concurrent("a broker that has lost what was stored last", () => {
       Effect.gen(function* () {
         const { names } = yield* Broker
         const hook = yield* receiver({ answer: { status: 500 } })
-        yield* endpoint({
-          url: hook.url,
-          retry: quickRetry({ backoff: { kind: "fixed", delay: "20 minutes" }, window: "1 hour" })
-        })
+        yield* endpoint({ url: hook.url, retry: lateRetry })
         const facts = yield* history
         const power = powerCut(server, [names.deliveries(0)])
         yield* worker()

@@ -80,7 +80,7 @@ export class Drain {
    */
   nextDeadline = 0
   /** The search for passed deadlines that is in progress. */
-  look: ScanCursor | undefined
+  scan: ScanCursor | undefined
   /**
    * The earliest deadline among messages stored or given back since the last search, ms since the
    * epoch.
@@ -114,7 +114,7 @@ export class Drain {
    */
   hold(message: StoredMsg, delivery: Delivery): BacklogMessage {
     const { seq } = message
-    this.#marks.set(seq, this.#memory.settled.open())
+    this.#marks.set(seq, this.#memory.completed.open())
     const deliveryCount = this.poisonCandidates-- > 0 ? suspectCount : 1
     return new BacklogMessage(this, this.#memory.stream, message, delivery, deliveryCount)
   }
@@ -154,7 +154,7 @@ export class Drain {
   /** Stops holding the history watermark below this message's facts. */
   release(seq: number): void {
     const mark = this.#marks.get(seq)
-    if (mark !== undefined) this.#memory.settled.close(mark)
+    if (mark !== undefined) this.#memory.completed.close(mark)
     this.#marks.delete(seq)
   }
 

@@ -59,7 +59,7 @@ export interface DrainerOptions {
   /** False while the clock may be wrong. */
   readonly isClockTrusted: () => boolean
   /** Limits the time that the searches of all the worker's backlogs take. */
-  readonly rest: DutyCycle
+  readonly dutyCycle: DutyCycle
   /** Runs an effect in the background until the partition is released. */
   readonly run: (work: Effect.Effect<void>) => void
 }
@@ -187,8 +187,8 @@ export class Drainer {
   #open(to: Addressee): Drain {
     const key = endpointKey(to.tenant, to.endpoint)
     const { drains, empty } = this.#index
-    const known = drains.get(key)
-    if (known !== undefined) return known
+    const open = drains.get(key)
+    if (open !== undefined) return open
     const drain = new Drain(to, this.#options.memory, empty.get(key), () => this.wake(key))
     drains.set(key, drain)
     this.#scheduler.wake(key)
@@ -228,7 +228,7 @@ export class Drainer {
     const { to, window } = drain
     if (window.finishedCount >= minPurgedMessages) yield* this.#clear(drain)
     const wanted = this.#wanted(key, drain)
-    if (wanted === 0) return yield* this.#rest(key, drain)
+    if (wanted === 0) return yield* this.#whileIdle(key, drain)
     const from = window.next
     const reserved = lanes.reserve(key, batch.bytes)
     const messages = yield* backlog
@@ -244,12 +244,12 @@ export class Drainer {
   })
 
   /** What is done while the endpoint takes nothing. */
-  readonly #rest = Effect.fnUntraced({ self: this }, function* (key: string, drain: Drain) {
+  readonly #whileIdle = Effect.fnUntraced({ self: this }, function* (key: string, drain: Drain) {
     const { window } = drain
     yield* this.#clear(drain)
     // Earlier messages are slow to finish: removing later ones makes room to read more.
     if (window.room === 0) yield* this.#thin(drain, window.finished)
-    yield* this.#expiry.look(drain, () => this.#wanted(key, drain) > 0)
+    yield* this.#expiry.scan(drain, () => this.#wanted(key, drain) > 0)
     this.#options.lanes.awaitCapacity(key)
     return this.#wanted(key, drain) > 0 ? "at once" : this.#expiry.pause(drain, expiryCheckMs)
   })
@@ -260,7 +260,7 @@ export class Drainer {
     if (!drain.window.add(seq)) return Effect.void
     const delivery = deliveryIn(message)
     if (delivery === undefined) return this.#keep(drain, seq)
-    if (memory.settled.has(seq, delivery)) {
+    if (memory.completed.has(seq, delivery)) {
       drain.finish(seq, Effect.void)
       return Effect.void
     }
@@ -306,7 +306,7 @@ export class Drainer {
       // A truncated stream may hold another message at the sequence.
       const hasEnded = (message: StoredMsg): boolean => {
         const delivery = deliveryIn(message)
-        return delivery !== undefined && memory.settled.has(message.seq, delivery)
+        return delivery !== undefined && memory.completed.has(message.seq, delivery)
       }
       yield* Effect.forEach(finished, (seq) => backlog.remove(seq, hasEnded), {
         concurrency: 16,
@@ -325,7 +325,7 @@ export class Drainer {
     drain.window.purged(gone)
     const { passed } = drain.window
     const all = [...drain.deletedAhead, ...gone]
-    for (const seq of all) if (seq < passed) this.#options.memory.settled.delete(seq)
+    for (const seq of all) if (seq < passed) this.#options.memory.completed.delete(seq)
     drain.deletedAhead = all.filter((seq) => seq >= passed)
     return drain.letGo(gone)
   }

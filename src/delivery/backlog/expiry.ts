@@ -9,22 +9,22 @@ import type { Drain } from "./drain.ts"
 import { deliveryIn } from "./drain.ts"
 
 /** Pause before the end of a delivery is tried again that failed, ms. */
-const endPause = 30_000
+const endRetryMs = 30_000
 
 export interface ExpiryOptions {
   readonly backlog: Pick<Backlog, "read" | "remove">
-  readonly memory: Pick<StreamMemory, "settled">
+  readonly memory: Pick<StreamMemory, "completed">
   readonly clock: Clock.Clock
   /** False while the clock may be wrong: nothing is ended then. */
   readonly isClockTrusted: () => boolean
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
-  readonly expire: (held: AckHandle) => Effect.Effect<void>
+  readonly expire: (handle: AckHandle) => Effect.Effect<void>
   /** Keeps an unreadable message, whose deadline is therefore unknown. */
   readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
   /** Maximum messages and bytes per read. */
   readonly batch: { readonly messages: number; readonly bytes: number }
   /** Limits the time that the searches of all the worker's backlogs take. */
-  readonly rest: DutyCycle
+  readonly dutyCycle: DutyCycle
 }
 
 /**
@@ -38,9 +38,9 @@ export interface DutyCycle {
 /**
  * Ratio of the pause after a read to the read's duration: searches take a tenth of a worker's time.
  */
-const restFor = 9
+const pauseFactor = 9
 /** How long a read may take before another one may begin, ms. */
-const readingTime = 1_000
+const maxReadMs = 1_000
 
 /**
  * Ends deliveries in a backlog whose deadline has passed while the endpoint accepts nothing. They
@@ -49,12 +49,12 @@ const readingTime = 1_000
  * takes at most a tenth of a worker's time, and stops while the endpoint accepts deliveries.
  */
 export const makeExpiry = (options: ExpiryOptions) => {
-  const { backlog, batch, clock, memory, rest } = options
+  const { backlog, batch, clock, memory, dutyCycle } = options
 
   const isDue = (drain: Drain): boolean => {
     if (!options.isClockTrusted()) return false
-    const next = drain.look === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
-    return clock.currentTimeMillisUnsafe() >= Math.max(rest.until, next)
+    const next = drain.scan === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
+    return clock.currentTimeMillisUnsafe() >= Math.max(dutyCycle.until, next)
   }
 
   /**
@@ -63,11 +63,11 @@ export const makeExpiry = (options: ExpiryOptions) => {
    */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
     const { seq } = message
-    if (memory.settled.has(seq, delivery)) return true
-    const held = drain.hold(message, delivery)
+    if (memory.completed.has(seq, delivery)) return true
+    const handle = drain.hold(message, delivery)
     let gone: Effect.Effect<void> | undefined
     yield* options.expire({
-      ...{ place: held.place, delivery, body: held.body, deliveryCount: held.deliveryCount },
+      ...{ place: handle.place, delivery, body: handle.body, deliveryCount: handle.deliveryCount },
       ack: (erase) =>
         Effect.sync(() => {
           gone = erase
@@ -79,7 +79,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
       drain.window.gone(seq)
       drain.count--
       yield* gone
-      memory.settled.delete(seq)
+      memory.completed.delete(seq)
     }
     drain.release(seq)
     return gone !== undefined
@@ -90,14 +90,14 @@ export const makeExpiry = (options: ExpiryOptions) => {
    *
    * @param isWanted returns true once the endpoint accepts deliveries.
    */
-  const look = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
+  const scan = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
     if (!isDue(drain) || isWanted()) return
     const now = clock.currentTimeMillisUnsafe()
-    rest.until = now + readingTime
-    if (drain.look === undefined) drain.nextStored = Number.POSITIVE_INFINITY
-    let { first, from } = drain.look ?? { first: Number.POSITIVE_INFINITY, from: 0 }
+    dutyCycle.until = now + maxReadMs
+    if (drain.scan === undefined) drain.nextStored = Number.POSITIVE_INFINITY
+    let { first, from } = drain.scan ?? { first: Number.POSITIVE_INFINITY, from: 0 }
     from = Math.max(from, drain.window.passed)
-    drain.look = { first, from }
+    drain.scan = { first, from }
     const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
     const over: Array<readonly [StoredMsg, Delivery]> = []
     for (const message of messages) {
@@ -114,23 +114,23 @@ export const makeExpiry = (options: ExpiryOptions) => {
             first = now
           })
         : Effect.map(end(drain, message, delivery), (isGone) => {
-            if (!isGone) first = Math.min(first, now + endPause)
+            if (!isGone) first = Math.min(first, now + endRetryMs)
           })
     yield* Effect.forEach(over, endOne, { concurrency: 16, discard: true })
     const isWhole = (messages.at(-1)?.header.get("Nats-Num-Pending") ?? "0") === "0"
     if (isWhole) drain.nextDeadline = first
-    drain.look = isWhole ? undefined : { first, from }
+    drain.scan = isWhole ? undefined : { first, from }
     const done = clock.currentTimeMillisUnsafe()
-    rest.until = done + restFor * (done - now)
+    dutyCycle.until = done + pauseFactor * (done - now)
   })
 
   return {
     isDue,
-    look,
+    scan,
     /** Returns the pause until the next check, ms. */
-    pause: ({ look }: Drain, usual: number): number =>
-      look === undefined
+    pause: ({ scan }: Drain, usual: number): number =>
+      scan === undefined
         ? usual
-        : Math.max(1, Math.min(usual, rest.until - clock.currentTimeMillisUnsafe()))
+        : Math.max(1, Math.min(usual, dutyCycle.until - clock.currentTimeMillisUnsafe()))
   }
 }

@@ -29,18 +29,18 @@ export class Decisions {
 
   /** Number of messages that have a decision, or may have one. */
   get count(): number {
-    return this.#memory.waiting.size + this.#memory.recorded.size
+    return this.#memory.waiting.size + this.#memory.unreadRecords.size
   }
 
   /** True where a message has a decision, or may have one. */
   has(seq: number): boolean {
-    return this.#memory.waiting.has(seq) || this.#memory.recorded.has(seq)
+    return this.#memory.waiting.has(seq) || this.#memory.unreadRecords.has(seq)
   }
 
   /** Returns the decision about a delivery, as far as it is in memory. */
-  known({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
-    const known = this.#memory.waiting.get(place.seq)
-    return known !== undefined && isRecordOf(known.record, delivery) ? known : undefined
+  inMemory({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
+    const waiting = this.#memory.waiting.get(place.seq)
+    return waiting !== undefined && isRecordOf(waiting.record, delivery) ? waiting : undefined
   }
 
   /**
@@ -48,12 +48,12 @@ export class Decisions {
    * it.
    */
   recall({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
-    const { recorded, waiting } = this.#memory
-    const known = this.known({ delivery, place })
-    if (known !== undefined) return Effect.succeed<Recalled>(known)
+    const { unreadRecords, waiting } = this.#memory
+    const inMemory = this.inMemory({ delivery, place })
+    if (inMemory !== undefined) return Effect.succeed<Recalled>(inMemory)
     // A truncated stream reuses the sequence for another message.
     waiting.delete(place.seq)
-    return recorded.has(place.seq)
+    return unreadRecords.has(place.seq)
       ? this.#read({ delivery, place })
       : Effect.succeed<Recalled>(undefined)
   }
@@ -89,7 +89,7 @@ export class Decisions {
   forget({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">): Effect.Effect<void> {
     const { seq, stream } = place
     const hasRecord = this.#memory.waiting.delete(seq)
-    const mayHaveRecord = this.#memory.recorded.delete(seq)
+    const mayHaveRecord = this.#memory.unreadRecords.delete(seq)
     return hasRecord || mayHaveRecord
       ? Effect.provideContext(eraseRecord(stream, seq, delivery), this.#services)
       : Effect.void
@@ -98,11 +98,11 @@ export class Decisions {
   readonly #read = Effect.fnUntraced(
     { self: this },
     function* ({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
-      const { recorded, recordedAttempts, waiting } = this.#memory
+      const { recordedAttempts, unreadRecords, waiting } = this.#memory
       const { seq, stream } = place
       const record = yield* readRecord(stream, seq)
       const isReleased = record === undefined && (yield* isErased(stream, seq, delivery))
-      recorded.delete(seq)
+      unreadRecords.delete(seq)
       if (isReleased) return "released"
       if (record === undefined || !isRecordOf(record, delivery)) return undefined
       const isOutcomeRecorded = recordedAttempts.has(seq, record)

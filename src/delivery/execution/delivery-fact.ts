@@ -55,13 +55,13 @@ export const deliveryFact = (
 
 /** Makes the fact of a successful attempt. */
 export const deliveredFact = (
-  held: Pick<PlacedDelivery, "delivery" | "place">,
+  handle: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
   { at, result }: AttemptOutcome,
   worker: string,
   plan?: Plan
 ): Fact =>
-  deliveryFact(held, "delivered", at, worker, { attempt: progress.attempts + 1, result }, plan)
+  deliveryFact(handle, "delivered", at, worker, { attempt: progress.attempts + 1, result }, plan)
 
 /**
  * Logs one line per outcome, with neither bodies nor headers. A success is logged at debug level

@@ -20,7 +20,7 @@ export interface FailedAttempt {
 
 /** Decides what happens to a delivery after a failed attempt. */
 export const judgeFailure = Effect.fnUntraced(function* (
-  held: Pick<PlacedDelivery, "delivery" | "place">,
+  handle: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
   { at, result, verdict }: AttemptOutcome,
   endpoint: LiveEndpoint,
@@ -32,7 +32,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
     retryAfterCap: endpoint.retryAfterCap,
     verdict: verdict === "fail" ? "fail" : "retry",
     attempts,
-    deadline: held.delivery.deadline,
+    deadline: handle.delivery.deadline,
     now: at,
     retryAfter: result.retryAfter
   })
@@ -40,7 +40,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
   const failed: FailedAttempt = {
     step,
     fact: {
-      ...deliveryFact(held, "attempt-failed", at, worker, { attempt: attempts, result }),
+      ...deliveryFact(handle, "attempt-failed", at, worker, { attempt: attempts, result }),
       ...next
     },
     progress: {

@@ -135,7 +135,7 @@ export class Interpreter {
       const recalled = yield* settlement.decisions.recall(handle)
       let standing: Standing | undefined
       while (true) {
-        const move = decide(this.#known(handle, goal, recalled, standing))
+        const move = decide(this.#knownOf(handle, goal, recalled, standing))
         if (move._tag === "AwaitStores") yield* settlement.ready
         else if (move._tag === "AskEndpoint")
           standing = yield* this.#directory.standing(handle.delivery)
@@ -150,7 +150,7 @@ export class Interpreter {
     }
   )
 
-  #known(
+  #knownOf(
     handle: AckHandle,
     goal: Goal,
     recalled: Recalled,

@@ -118,9 +118,9 @@ export class Settlement {
 
   /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
   release(handle: AckHandle): Effect.Effect<void> {
-    const { poisonGuard, settled } = this.#memory
+    const { completed, poisonGuard } = this.#memory
     const { seq } = handle.place
-    settled.add(seq, handle.delivery)
+    completed.add(seq, handle.delivery)
     poisonGuard.forget(seq)
     return handle.ack(this.decisions.forget(handle))
   }
@@ -200,12 +200,12 @@ export class Settlement {
    * redelivered: the decision stays, and is applied then.
    */
   #patiently(handle: AckHandle, work: Applying): Effect.Effect<void> {
-    const { settled } = this.#memory
+    const { completed } = this.#memory
     const isApplied = Effect.suspend(() => {
-      const mark = settled.open()
+      const mark = completed.open()
       return Effect.ensuring(
         work,
-        Effect.sync(() => settled.close(mark))
+        Effect.sync(() => completed.close(mark))
       )
     })
     const redeliver = Effect.fnUntraced(function* (error: PublishError | BrokerError) {
@@ -220,7 +220,7 @@ export class Settlement {
 
   #append(fact: Fact, id: string): Effect.Effect<PubAck> {
     return Effect.tap(this.#facts.append(fact, id), ({ seq }) =>
-      Effect.sync(() => this.#memory.settled.stored(seq))
+      Effect.sync(() => this.#memory.completed.stored(seq))
     )
   }
 
@@ -335,7 +335,7 @@ export class Settlement {
   readonly #end = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, progress: Progress, reason: DeadReason) {
-      const waiting = this.decisions.known(handle)
+      const waiting = this.decisions.inMemory(handle)
       const ending = endingOf(waiting?.record)
       if (waiting !== undefined) {
         if (ending === "apply") return yield* this.#apply(handle, waiting, true)

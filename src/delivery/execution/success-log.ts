@@ -94,9 +94,9 @@ export class SuccessLog {
 
   #release(work: Succeeding, fact: Fact, { seq }: PubAck): void {
     this.#completed.stored(seq)
-    const rest = work.recorded(fact)
-    if (rest === Effect.void) work.done()
-    else work.continueInFiber(rest)
+    const release = work.recorded(fact)
+    if (release === Effect.void) work.done()
+    else work.continueInFiber(release)
   }
 
   #recordInFiber(

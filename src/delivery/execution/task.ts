@@ -167,15 +167,15 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
   recorded(fact: Fact): Effect.Effect<void> {
     const { logsDeliveries, reached } = this.#context
     reached("outcome-stored")
-    const rest = this.#source.complete(this.handle)
-    return logsDeliveries ? Effect.andThen(rest, logFact(fact)) : rest
+    const release = this.#source.complete(this.handle)
+    return logsDeliveries ? Effect.andThen(release, logFact(fact)) : release
   }
 
   #failed(endpoint: LiveEndpoint, progress: Progress, sent: AttemptOutcome): Work<void> {
     const source = this.#source
     const { handle } = this
     const { worker } = this.#context
-    const settled = Effect.gen(function* () {
+    const settle = Effect.gen(function* () {
       const failed = yield* judgeFailure(handle, progress, sent, endpoint, worker)
       yield* failed.step._tag === "Dead"
         ? source.deadLetter(handle, failed, failed.step.reason)
@@ -183,7 +183,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
       yield* disableWhereGone(handle, endpoint, sent, worker)
     })
     return Effect.catchCauseIf(
-      settled,
+      settle,
       (cause) => !Cause.hasInterrupts(cause),
       (cause) => source.afterDefect(handle, cause)
     )

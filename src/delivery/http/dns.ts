@@ -94,8 +94,8 @@ export class Names {
 
   readonly resolve: Resolve = (hostname, tenant, done) => {
     const name = hostname.toLowerCase().replace(/\.$/, "")
-    const known = this.#known(name)
-    if (known !== undefined) return done(known)
+    const cached = this.#cached(name)
+    if (cached !== undefined) return done(cached)
     let isOver = false
     const settle = (found: Found): void => {
       if (isOver) return
@@ -107,7 +107,7 @@ export class Names {
     this.#begin({ name, tenant, settle, isOver: () => isOver })
   }
 
-  #known(name: string): Found | undefined {
+  #cached(name: string): Found | undefined {
     const listed = this.#hosts.find(name)
     if (listed !== undefined) return inOrder(listed)
     const answer = this.#answers.get(name)
@@ -148,9 +148,9 @@ export class Names {
       const waiter = line.waiting.shift()
       if (waiter === undefined) break
       if (waiter.isOver()) continue
-      const known = this.#known(waiter.name)
-      if (known === undefined) this.#begin(waiter)
-      else waiter.settle(known)
+      const cached = this.#cached(waiter.name)
+      if (cached === undefined) this.#begin(waiter)
+      else waiter.settle(cached)
     }
     if (line.underWay === 0) this.#lines.delete(tenant)
   }

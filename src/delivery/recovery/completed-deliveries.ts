@@ -46,12 +46,12 @@ export class HistoryPosition {
   /** The sequence of each fall back. */
   readonly #falls: Array<number> = []
   /** The last fact that was read at its sequence. */
-  known: KnownFact
+  lastRead: KnownFact
   #isDoubtful = false
 
   constructor(seq: number, at = 0) {
     this.#seq = seq
-    this.known = { seq, at }
+    this.lastRead = { seq, at }
   }
 
   /** The current position: what is stored from now on lies after it. */
@@ -102,10 +102,10 @@ export class CompletedDeliveries {
   readonly #floors: Array<HistoryWatermark> = []
   /** In the order of their floors: when the position falls back, theirs are lowered too. */
   readonly #open: IntrusiveList<PendingAppend>
-  readonly #horizon: HistoryPosition
+  readonly #position: HistoryPosition
 
   constructor(historyPosition: HistoryPosition, open = new IntrusiveList<PendingAppend>()) {
-    this.#horizon = historyPosition
+    this.#position = historyPosition
     this.#open = open
   }
 
@@ -114,7 +114,7 @@ export class CompletedDeliveries {
    * deleted.
    */
   beside(): CompletedDeliveries {
-    return new CompletedDeliveries(this.#horizon, this.#open)
+    return new CompletedDeliveries(this.#position, this.#open)
   }
 
   /** Forgets a message that is gone for good. */
@@ -145,14 +145,14 @@ export class CompletedDeliveries {
    * watermark stays below the fact until then.
    */
   open(): PendingAppend {
-    const mark = { floor: this.#horizon.floor, before: undefined, after: undefined }
+    const mark = { floor: this.#position.floor, before: undefined, after: undefined }
     this.#open.add(mark)
     return mark
   }
 
   /** Called when the fact was stored at this sequence of HISTORY. */
   stored(seq: number): void {
-    this.#horizon.stored(seq)
+    this.#position.stored(seq)
   }
 
   close(mark: PendingAppend): void {
@@ -167,10 +167,10 @@ export class CompletedDeliveries {
    */
   rotate(): number | undefined {
     this.#generations.unshift(new Map())
-    this.#floors.unshift(this.#open.first?.floor ?? this.#horizon.floor)
+    this.#floors.unshift(this.#open.first?.floor ?? this.#position.floor)
     if (this.#generations.length <= kept + 1) return undefined
     this.#generations.pop()
     const floor = this.#floors.pop()
-    return floor === undefined ? undefined : this.#horizon.lowered(floor)
+    return floor === undefined ? undefined : this.#position.lowered(floor)
   }
 }

@@ -26,10 +26,10 @@ export interface StreamMemory {
   /**
    * Messages whose retry record was in the bucket when this owner began, and has not been read yet.
    */
-  readonly recorded: Set<number>
+  readonly unreadRecords: Set<number>
   /** Attempts that the history holds. Only for messages that a former owner had in flight. */
   readonly recordedAttempts: RecordedAttempts
-  readonly settled: CompletedDeliveries
+  readonly completed: CompletedDeliveries
   readonly poisonGuard: PoisonGuard
   /** Shared by the partition's queue and backlog. */
   readonly directDeliveries: DirectDeliveryRegistry
@@ -48,7 +48,7 @@ export interface PartitionMemory extends StreamMemory {
 export const noteLeft = (memory: PartitionMemory, events: string, delivery: Delivery): void => {
   const { endpoint, origin, tenant } = delivery
   const place = origin === undefined ? undefined : readPlace(origin)
-  if (place?.stream === memory.stream) memory.settled.add(place.seq, delivery)
+  if (place?.stream === memory.stream) memory.completed.add(place.seq, delivery)
   else if (place?.stream === events)
     memory.directDeliveries.add(endpointKey(tenant, endpoint), eventAtPlace(place))
 }

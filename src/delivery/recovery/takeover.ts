@@ -99,14 +99,14 @@ export const takeOver = Effect.fnUntraced(function* (
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   historyPosition.stored(state.last_seq)
-  if (state.last_seq > historyPosition.known.seq && !historyPosition.isDoubtful)
-    historyPosition.known = { seq: state.last_seq, at: Date.parse(state.last_ts) }
+  if (state.last_seq > historyPosition.lastRead.seq && !historyPosition.isDoubtful)
+    historyPosition.lastRead = { seq: state.last_seq, at: Date.parse(state.last_ts) }
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
-      const settled = new CompletedDeliveries(historyPosition)
+      const completed = new CompletedDeliveries(historyPosition)
       const directDeliveries = new DirectDeliveryRegistry()
-      const queue = yield* streamMemory(index, names.deliveries(index), settled, directDeliveries)
-      const besides = settled.beside()
+      const queue = yield* streamMemory(index, names.deliveries(index), completed, directDeliveries)
+      const besides = completed.beside()
       const backlog = yield* streamMemory(index, names.backlog(index), besides, directDeliveries)
       return { ...queue, backlog }
     })
@@ -122,8 +122,8 @@ export const takeOver = Effect.fnUntraced(function* (
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
   // Most partitions have the same watermark.
   const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
-  const known = yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })
-  const floor = Math.min(...known.map(({ seq }) => seq))
+  const ends = yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })
+  const floor = Math.min(...ends.map(({ seq }) => seq))
   const { subjects } = names
   yield* readStream({
     stream: names.history,
@@ -150,7 +150,7 @@ export const takeOver = Effect.fnUntraced(function* (
         }
         const memory = byStream.get(fact.from.stream)
         if (memory?.isOurs(fact.from.seq, at) !== true) return
-        if (fact.kind !== "attempt-failed") memory.settled.add(fact.from.seq, of)
+        if (fact.kind !== "attempt-failed") memory.completed.add(fact.from.seq, of)
         else memory.recordedAttempts.add(fact.from.seq, of, fact.attempt ?? 0)
       })
     )
@@ -168,7 +168,7 @@ type Remembered = StreamMemory & { readonly isOurs: IsOurs }
 const streamMemory = Effect.fnUntraced(function* (
   index: number,
   stream: string,
-  settled: CompletedDeliveries,
+  completed: CompletedDeliveries,
   directDeliveries: DirectDeliveryRegistry
 ): Effect.fn.Return<Remembered, BrokerError, Broker> {
   return {
@@ -176,9 +176,9 @@ const streamMemory = Effect.fnUntraced(function* (
     stream,
     isOurs: yield* sequencesOf(stream),
     waiting: new Map(),
-    recorded: yield* listRecords(stream),
+    unreadRecords: yield* listRecords(stream),
     recordedAttempts: new RecordedAttempts(),
-    settled,
+    completed,
     poisonGuard: new PoisonGuard(),
     directDeliveries
   }
@@ -207,7 +207,7 @@ const whatHasLeft =
     if (place.stream === events)
       straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), eventAtPlace(place))
     const memory = byStream.get(place.stream)
-    if (memory?.isOurs(place.seq, at) === true) memory.settled.add(place.seq, of)
+    if (memory?.isOurs(place.seq, at) === true) memory.completed.add(place.seq, of)
   }
 
 /** Reads what was recently moved to a backlog. */
@@ -248,14 +248,18 @@ const sequencesOf = Effect.fnUntraced(function* (stream: string) {
  * message that it found by a scan may be waiting out the delay of a NAK: it would be redelivered
  * when its end is forgotten.
  */
-const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: StreamMemory) {
+const removeEnded = Effect.fnUntraced(function* ({
+  completed,
+  stream,
+  unreadRecords
+}: StreamMemory) {
   const remove = Effect.fnUntraced(function* (seq: number) {
     // The list also contains records that were erased recently.
     const found = yield* Effect.option(readRecord(stream, seq))
     if (Option.isNone(found)) return
     const record = found.value
-    if (record !== undefined && !settled.has(seq, record)) return
-    recorded.delete(seq)
+    if (record !== undefined && !completed.has(seq, record)) return
+    unreadRecords.delete(seq)
     if (record === undefined) return
     yield* removeIf("remove a delivery that has ended", stream, seq, ({ header, subject }) => {
       const delivery = parseDelivery(subject, (name) => header.get(name) || undefined)
@@ -263,6 +267,6 @@ const removeEnded = Effect.fnUntraced(function* ({ recorded, settled, stream }: 
     })
     yield* eraseRecord(stream, seq, record)
   })
-  const ended = [...recorded].filter((seq) => settled.mayHave(seq))
+  const ended = [...unreadRecords].filter((seq) => completed.mayHave(seq))
   yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
 })

@@ -93,7 +93,7 @@ const watchHistory = Effect.fnUntraced(function* (historyPosition: HistoryPositi
   const run = yield* FiberSet.makeRuntime<Broker>()
   let checks = 0
   let lost = yield* Deferred.make<never, StreamTruncated>()
-  const check = Effect.suspend(() => settledUpTo(historyPosition.known)).pipe(
+  const check = Effect.suspend(() => settledUpTo(historyPosition.lastRead)).pipe(
     Effect.retry(Schedule.spaced(retryPauseMs)),
     Effect.orDie
   )

@@ -16,7 +16,7 @@ import { readKnownFact, writeWatermark } from "./takeover.ts"
  */
 export const advanceWatermark = Effect.fnUntraced(function* (
   queue: { readonly hasPulled: () => boolean },
-  { directDeliveries, index, settled }: PartitionMemory,
+  { completed, directDeliveries, index }: PartitionMemory,
   historyPosition: HistoryPosition,
   holds: () => boolean,
   ackWait: number
@@ -43,12 +43,12 @@ export const advanceWatermark = Effect.fnUntraced(function* (
       )
         return
       directDeliveries.rotate()
-      const floor = settled.rotate()
+      const floor = completed.rotate()
       if (floor === undefined || stored === floor) return
-      const known = yield* Effect.option(readKnownFact(floor))
-      if (Option.isNone(known) || disturbed) return
-      if (floor > historyPosition.known.seq) historyPosition.known = known.value
-      yield* Effect.ignore(writeWatermark(index, known.value))
+      const fact = yield* Effect.option(readKnownFact(floor))
+      if (Option.isNone(fact) || disturbed) return
+      if (floor > historyPosition.lastRead.seq) historyPosition.lastRead = fact.value
+      yield* Effect.ignore(writeWatermark(index, fact.value))
       stored = floor
     })
   )

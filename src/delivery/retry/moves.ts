@@ -45,31 +45,34 @@ export const makeMoves = Effect.fnUntraced(function* ({
     return begun || now - record.decidedAt > layout.moveDedupe / 2
   })
 
-  const movedFrom = (held: PlacedDelivery, record: RetryRecord) => ({
-    ...held.delivery,
+  const movedFrom = (handle: PlacedDelivery, record: RetryRecord) => ({
+    ...handle.delivery,
     progress: record.progress,
-    origin: placeName(held.place)
+    origin: placeName(handle.place)
   })
 
   return {
     /** @param begun whether an earlier try may have stored it. */
     toSchedule: Effect.fnUntraced(function* (
-      held: PlacedDelivery,
+      handle: PlacedDelivery,
       record: RetryRecord,
       at: number,
       begun: boolean
     ) {
-      const { endpoint, tenant } = held.delivery
+      const { endpoint, tenant } = handle.delivery
       const publish = publisher.publish(
-        names.subjects.schedule(memory.index, scheduleId(held.place, memory.index, names, record)),
-        held.body,
+        names.subjects.schedule(
+          memory.index,
+          scheduleId(handle.place, memory.index, names, record)
+        ),
+        handle.body,
         [
-          ...deliveryHeaders(movedFrom(held, record), `${placeName(held.place)}.later`),
+          ...deliveryHeaders(movedFrom(handle, record), `${placeName(handle.place)}.later`),
           ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
           ["Nats-Schedule-Target", names.subjects.delivery(memory.index, tenant, endpoint)]
         ]
       )
-      const find = Effect.provideContext(findMoved(held, memory.index, record), context)
+      const find = Effect.provideContext(findMoved(handle, memory.index, record), context)
       const store = publishOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
       yield* records.unlessRefused(layout.moveDedupe / 2, store)
     }),
@@ -79,25 +82,25 @@ export const makeMoves = Effect.fnUntraced(function* ({
      * @returns the sequence of the dead letter in DEAD.
      */
     toDead: Effect.fnUntraced(function* (
-      held: PlacedDelivery,
+      handle: PlacedDelivery,
       record: RetryRecord,
       reason: DeadReason,
       begun: boolean
     ) {
       const before = (yield* mayBeDone(record, begun))
-        ? yield* findDeadLetter(held, record.decidedAt)
+        ? yield* findDeadLetter(handle, record.decidedAt)
         : undefined
       if (before !== undefined) return before
-      const { endpoint, tenant } = held.delivery
+      const { endpoint, tenant } = handle.delivery
       const subject = names.subjects.dead(tenant, endpoint)
-      const publish = publisher.publish(subject, held.body, [
-        ...deliveryHeaders(movedFrom(held, record), `${placeName(held.place)}.dead`),
+      const publish = publisher.publish(subject, handle.body, [
+        ...deliveryHeaders(movedFrom(handle, record), `${placeName(handle.place)}.dead`),
         ["petrel-reason", reason],
         ["petrel-dead-at", String(record.decidedAt)]
       ])
-      const stored = yield* deadLetters.store(tenant, held.body.length, publish)
-      if (!stored.duplicate || (yield* isDeadLetter(stored.seq, held))) return stored.seq
-      const found = yield* findDeadLetter(held, record.decidedAt)
+      const stored = yield* deadLetters.store(tenant, handle.body.length, publish)
+      if (!stored.duplicate || (yield* isDeadLetter(stored.seq, handle))) return stored.seq
+      const found = yield* findDeadLetter(handle, record.decidedAt)
       if (found !== undefined) return found
       const detail = "the broker calls the dead letter a duplicate of what is not there"
       return yield* new PublishError({ subject, reason: "rejected", code: 0, detail })

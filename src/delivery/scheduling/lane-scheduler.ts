@@ -207,8 +207,8 @@ export class LaneScheduler<A> {
   }
 
   #laneOf(key: string): Lane<A> {
-    const known = this.#lanes.get(key)
-    if (known !== undefined) return known
+    const open = this.#lanes.get(key)
+    if (open !== undefined) return open
     const lane = new Lane<A>(key, this.#slow.ewmaMsOf(key), this.#advanceLane)
     this.#slow.forget(key)
     this.#lanes.set(key, lane)

@@ -185,7 +185,7 @@ export class EventSource implements TaskSource<DirectHandle> {
       const { seq } = yield* uncommitted === undefined || uncommitted.isCommitted
         ? append(fact, nextId())
         : this.#appendBeside(fact, uncommitted, append)
-      memory.settled.stored(seq)
+      memory.completed.stored(seq)
       context.reached("outcome-stored")
       memory.directDeliveries.failed(handle.delivery, progress)
       handle.end = { _tag: "Failed", progress }

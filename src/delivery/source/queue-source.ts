@@ -37,7 +37,7 @@ export interface QueueSourceOptions extends StoredSourceOptions {
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
   readonly spill: Pick<Spill, "forget" | "hasBegun" | "move">
   /** Maximum bytes of bodies that it holds. */
-  readonly bytes: number
+  readonly maxBytes: number
   /** True while it is unknown whether the broker has truncated the stream. */
   readonly isDoubtful: () => boolean
   /** The source pulls nothing while this returns false. */
@@ -89,7 +89,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
   constructor(options: QueueSourceOptions) {
     super(options)
     this.#options = options
-    this.#prefetch = new PrefetchWindow({ deliveries: maxPrefetched, bytes: options.bytes })
+    this.#prefetch = new PrefetchWindow({ deliveries: maxPrefetched, bytes: options.maxBytes })
   }
 
   /**
@@ -182,8 +182,8 @@ export class QueueSource extends StoredSource<QueueMessage> {
     else if (answer !== undefined) message.nak(answer)
     else if (delivery !== undefined) {
       this.#inFlight.set(seq, storedAt)
-      const known = this.#known(delivery)
-      this.#enter(new QueueMessage(this.#stream, message, known, this.#prefetch.take(message)))
+      const current = this.#withProgress(delivery)
+      this.#enter(new QueueMessage(this.#stream, message, current, this.#prefetch.take(message)))
     }
   }
 
@@ -193,14 +193,14 @@ export class QueueSource extends StoredSource<QueueMessage> {
    */
   #answerTo({ seq, storedAt }: StreamMessage, delivery: Delivery): "ack" | number | undefined {
     const { isDoubtful, memory, spill } = this.#options
-    if (memory.settled.has(seq, delivery)) {
+    if (memory.completed.has(seq, delivery)) {
       if (isDoubtful()) return doubtPauseMs
       spill.forget({ stream: this.#stream, seq, at: storedAt })
       return "ack"
     }
     // The event was redelivered and routed again while its direct delivery was in flight. A message
     // with a retry record was decided about: that decision counts.
-    const hasRecord = memory.recorded.has(seq) || memory.waiting.has(seq)
+    const hasRecord = memory.unreadRecords.has(seq) || memory.waiting.has(seq)
     if (!hasRecord && isCompletedElsewhere(memory, delivery))
       return isDoubtful() ? doubtPauseMs : "ack"
     const isInFlight = delivery.round === firstRound && memory.directDeliveries.isInFlight(delivery)
@@ -208,7 +208,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
   }
 
   /** Adds the progress of a direct attempt that failed after this message was stored. */
-  #known(delivery: Delivery): Delivery {
+  #withProgress(delivery: Delivery): Delivery {
     if (delivery.round !== firstRound || delivery.progress.attempts > 0) return delivery
     const progress = this.#options.memory.directDeliveries.progressOf(delivery)
     return progress === undefined ? delivery : { ...delivery, progress }

@@ -17,7 +17,7 @@ import type { PartitionMemory } from "../recovery/partition-memory.ts"
 
 /** Dead-letters one waiting delivery. Calls `nak` for one that is in flight. */
 export type EndWaiting = (
-  held: AckHandle,
+  handle: AckHandle,
   reason: DeadReason
 ) => Effect.Effect<void, BrokerError | Schema.SchemaError, Broker>
 
@@ -37,18 +37,18 @@ const sweep = (
     const directory = yield* Directory
     let left = 0
     const consider = Effect.fnUntraced(function* (message: StoredMsg) {
-      const held = yield* heldOf(memory, message, () => left++)
-      if (held === undefined) return
+      const handle = yield* handleOf(memory, message, () => left++)
+      if (handle === undefined) return
       const standing = yield* directory
-        .standing(held.delivery)
+        .standing(handle.delivery)
         .pipe(Effect.catchTag("EndpointUnreadable", () => Effect.undefined))
-      if (standing === undefined) return held.nak()
+      if (standing === undefined) return handle.nak()
       if (standing._tag === "Live") return
       if (isSchedule(message)) {
-        if (!(yield* fireNow(message, held.delivery))) left++
+        if (!(yield* fireNow(message, handle.delivery))) left++
         return
       }
-      yield* end(held, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
+      yield* end(handle, standing._tag === "Removed" ? "endpoint-removed" : "endpoint-disabled")
     })
     yield* messages.pipe(
       Stream.mapEffect(consider, { concurrency: 16, unordered: true }),
@@ -118,7 +118,7 @@ export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept 
     return yield* sweep(memory, scanQueue(memory.stream, subject), end)
   })
 
-const heldOf = Effect.fnUntraced(function* (
+const handleOf = Effect.fnUntraced(function* (
   memory: PartitionMemory,
   message: StoredMsg,
   later: () => void

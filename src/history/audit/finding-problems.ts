@@ -11,16 +11,12 @@ const stateProblems: ReadonlyArray<
   readonly [kind: ProblemKind, isSo: (state: number) => boolean, says: string]
 > = [
   ["contradiction", isContradicted, "it ended in two ways"],
-  [
-    "outcome-without-route",
-    (state) => !isBegun(state),
-    "facts tell of it, and none that it was to be delivered"
-  ],
-  ["outcome-before-route", isTooEarly, "facts tell of it before it was to be delivered"],
+  ["outcome-without-route", (state) => !isBegun(state), "it has facts, and no fact planned it"],
+  ["outcome-before-route", isTooEarly, "a fact about it comes before the fact that planned it"],
   [
     "attempts-out-of-sequence",
     isOutOfTurn,
-    "an attempt is told of out of its turn, or one before it is not told of"
+    "an attempt is recorded out of sequence, or an earlier one is not recorded"
   ]
 ]
 

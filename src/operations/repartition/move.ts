@@ -118,7 +118,7 @@ const considerMessage = Effect.fnUntraced(function* (
   message: StoredMsg
 ): Effect.fn.Return<Considered, BrokerError, Broker> {
   const { names } = yield* Broker
-  const { index, recorded, settled, stream } = memory
+  const { completed, index, stream, unreadRecords } = memory
   const { seq } = message
   const place = { stream, seq, at: message.time.getTime() }
   const found = deliveryOf(message)
@@ -127,12 +127,12 @@ const considerMessage = Effect.fnUntraced(function* (
     const name = namedIn(message)
     const there = name === undefined ? undefined : arrived.get(roundKey(name))
     const deadline = Number(message.header.get("petrel-deadline")) || 0
-    const takesRecord = recorded.has(seq)
+    const takesRecord = unreadRecords.has(seq)
     const common = { seq, delivery: undefined, name, deadline, takesRecord }
     if (there !== undefined) return { ...common, there }
     return { ...common, relocation: relocatedRaw(message, place, [index, to], names) }
   }
-  const record = recorded.has(seq)
+  const record = unreadRecords.has(seq)
     ? yield* readRecord(stream, seq).pipe(
         Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
       )
@@ -145,7 +145,7 @@ const considerMessage = Effect.fnUntraced(function* (
   if (there !== undefined) return { ...common, there, takesRecord }
   const isCompleted =
     directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
-  if (isCompleted || settled.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
+  if (isCompleted || completed.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
     return { ...common, takesRecord: false }
   const at = yield* waitsUntil(delivery, own ? record : undefined)
   const relocation = relocated(
@@ -168,7 +168,7 @@ const removeMoved = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm } = yield* Broker
   const reached = yield* Failpoint
-  const { recorded, stream } = memory
+  const { stream, unreadRecords } = memory
   if (kind === "backlog")
     yield* ask("purge what was moved", () =>
       jsm.streams.purge(stream, { filter: subject, seq: last + 1 })
@@ -182,7 +182,7 @@ const removeMoved = Effect.fnUntraced(function* (
   yield* Effect.forEach(
     all,
     ({ delivery, seq }) =>
-      delivery !== undefined && recorded.has(seq)
+      delivery !== undefined && unreadRecords.has(seq)
         ? eraseRecord(stream, seq, delivery)
         : Effect.void,
     { concurrency: maxConcurrentMoves, discard: true }

@@ -40,7 +40,7 @@ const removeMessageFor = Effect.map(
 /** Carries out the decision about one message, if there is any that is not carried out. */
 const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: number) {
   const { asOwner, memory, settlement, undone } = settling
-  const { settled, stream } = memory
+  const { completed, stream } = memory
   const { ask, jsm } = yield* Broker
   const facts = yield* Facts
   const remove = yield* removeMessageFor
@@ -56,7 +56,8 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: numb
   const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
   if (delivery === undefined) return
   const isGone =
-    settled.has(seq, delivery) || (record === undefined && (yield* isErased(stream, seq, delivery)))
+    completed.has(seq, delivery) ||
+    (record === undefined && (yield* isErased(stream, seq, delivery)))
   if (isGone) {
     yield* remove(stream, seq)
     return yield* eraseRecord(stream, seq, delivery)
@@ -116,7 +117,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
       nextId: () => crypto.randomUUID()
     })
     const settling = { memory, settlement, asOwner, undone: () => void undone++ }
-    const sequences = [...memory.recorded]
+    const sequences = [...memory.unreadRecords]
     checked += sequences.length
     yield* Effect.forEach(sequences, (seq) => settleMessage(settling, seq), {
       concurrency: maxConcurrentLookups,

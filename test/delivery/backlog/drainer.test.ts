@@ -86,12 +86,12 @@ const partition = Effect.fnUntraced(function* (
       ...{
         index: 0,
         stream: "BACKLOG",
-        settled: new CompletedDeliveries(new HistoryPosition(0)),
+        completed: new CompletedDeliveries(new HistoryPosition(0)),
         recordedAttempts: new RecordedAttempts()
       },
       ...{
         waiting: new Map(),
-        recorded: new Set<number>(),
+        unreadRecords: new Set<number>(),
         poisonGuard: new PoisonGuard(),
         directDeliveries: new DirectDeliveryRegistry()
       }
@@ -102,16 +102,16 @@ const partition = Effect.fnUntraced(function* (
       reserve: (_, bytes) => ({ bytes, giveBack: () => undefined })
     },
     left: () => undefined,
-    begin: (_, held) => {
-      begun.push(held.place.seq)
-      run(held.ack(Effect.void))
+    begin: (_, handle) => {
+      begun.push(handle.place.seq)
+      run(handle.ack(Effect.void))
     },
     isDoubtful: () => false,
     streamTruncated: Effect.void,
     expire: () => Effect.void,
     clock: yield* Clock.Clock,
     isClockTrusted: () => true,
-    rest: { until: 0 },
+    dutyCycle: { until: 0 },
     run: (work) => run(work),
     ...options
   })

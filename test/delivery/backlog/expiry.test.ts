@@ -37,10 +37,10 @@ const setUp = Effect.fnUntraced(function* (
   deadlines: Readonly<Record<string, ReadonlyArray<number>>>
 ) {
   const clock = yield* Clock.Clock
-  const settled = new CompletedDeliveries(new HistoryPosition(0))
+  const completed = new CompletedDeliveries(new HistoryPosition(0))
   const stream = "BACKLOG"
   const memory = {
-    ...{ index: 0, stream, settled, waiting: new Map(), recorded: new Set<number>() },
+    ...{ index: 0, stream, completed, waiting: new Map(), unreadRecords: new Set<number>() },
     ...{
       recordedAttempts: new RecordedAttempts(),
       poisonGuard: new PoisonGuard(),
@@ -49,12 +49,12 @@ const setUp = Effect.fnUntraced(function* (
   }
   const reads: Array<readonly [endpoint: string, from: number, at: number]> = []
   const ended: Array<string> = []
-  const rest = { until: 0 }
+  const dutyCycle = { until: 0 }
   const expiry = makeExpiry({
     clock,
     isClockTrusted: () => true,
     memory,
-    rest,
+    dutyCycle,
     keep: () => Effect.void,
     batch: { messages: piece, bytes: 1 },
     backlog: {
@@ -69,10 +69,10 @@ const setUp = Effect.fnUntraced(function* (
         }),
       remove: () => Effect.void
     },
-    expire: (held) =>
+    expire: (handle) =>
       Effect.suspend(() => {
-        ended.push(`${held.delivery.endpoint} ${held.place.seq}`)
-        return held.ack(Effect.void)
+        ended.push(`${handle.delivery.endpoint} ${handle.place.seq}`)
+        return handle.ack(Effect.void)
       })
   })
   const drain = (endpoint: string) =>
@@ -93,7 +93,7 @@ describe("looking through backlogs for deadlines", () => {
       })
       const a = drain("a")
       for (let ms = 0; ms < 1_000; ms += 10) {
-        yield* Effect.forkChild(expiry.look(a, never), { startImmediately: true })
+        yield* Effect.forkChild(expiry.scan(a, never), { startImmediately: true })
         yield* TestClock.adjust(10)
       }
       assert.deepStrictEqual(reads, [
@@ -114,7 +114,7 @@ describe("looking through backlogs for deadlines", () => {
       for (let ms = 0; ms < 1_000; ms += 10) {
         for (const one of drains)
           yield* Effect.forkChild(
-            expiry.look(one, () => one.to.endpoint === "b"),
+            expiry.scan(one, () => one.to.endpoint === "b"),
             { startImmediately: true }
           )
         yield* TestClock.adjust(10)

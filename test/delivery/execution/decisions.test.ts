@@ -36,7 +36,7 @@ const makeDecisions = Effect.fnUntraced(function* () {
 const afterOther = Effect.fnUntraced(function* (record = recordOf(nak)) {
   const made = yield* makeDecisions()
   yield* made.broker.run(writeRecord(stream, seq, record, now))
-  made.memory.recorded.add(seq)
+  made.memory.unreadRecords.add(seq)
   return made
 })
 
@@ -62,7 +62,7 @@ describe("a decision", () => {
     Effect.gen(function* () {
       const { broker, decisions } = yield* afterOther()
       assert.isTrue(decisions.has(seq))
-      assert.isUndefined(decisions.known(handle))
+      assert.isUndefined(decisions.inMemory(handle))
       const expected = { record: recordOf(nak), isOutcomeRecorded: false }
       assert.deepStrictEqual(yield* broker.run(decisions.recall(handle)), expected)
       yield* broker.run(decisions.recall(handle))
@@ -88,7 +88,7 @@ describe("a decision", () => {
       assert.strictEqual(record.outcome?.id, "1")
       decisions.outcomeRecorded(seq, record)
       const expected = { record: recordOf(nak), isOutcomeRecorded: true }
-      assert.deepStrictEqual(decisions.known(handle), expected)
+      assert.deepStrictEqual(decisions.inMemory(handle), expected)
     })
   )
 
@@ -96,7 +96,7 @@ describe("a decision", () => {
     Effect.gen(function* () {
       const { broker, decisions } = yield* makeDecisions()
       yield* decisions.store(handle, decided)
-      assert.isUndefined(decisions.known(other))
+      assert.isUndefined(decisions.inMemory(other))
       assert.isUndefined(yield* broker.run(decisions.recall(other)))
       assert.isFalse(decisions.has(seq))
     })

@@ -16,19 +16,19 @@ import { idle, NotedHandle, outcomeOf } from "../made-deliveries.ts"
 
 const fact = deliveredFact(new NotedHandle(), untried, outcomeOf("delivered"), "w1")
 
-/** A delivery whose success is recorded; its release takes a fiber where `rest` is given. */
+/** A delivery whose success is recorded; its release takes a fiber where `release` is given. */
 class Work extends CallbackWork<Broker> {
   readonly steps: Array<string> = []
-  readonly rest: Effect.Effect<void>
+  readonly release: Effect.Effect<void>
 
-  constructor(rest: Effect.Effect<void> = Effect.void) {
+  constructor(release: Effect.Effect<void> = Effect.void) {
     super()
-    this.rest = rest
+    this.release = release
   }
 
   recorded({ kind }: Fact): Effect.Effect<void> {
     this.steps.push(`recorded ${kind}`)
-    return this.rest
+    return this.release
   }
 
   protected override ended(finished: boolean): void {

@@ -275,6 +275,15 @@ describe("a delivery that is cancelled", () => {
     })
   )
 
+  it.live("by its source, which is no owner any more: nor is that a defect", () =>
+    Effect.gen(function* () {
+      const { done, enter, transport } = yield* makeLane({ retry: () => Effect.interrupt })
+      enter()
+      transport.answer({ status: 503 })
+      assert.deepStrictEqual(yield* done, ["sent", "answered", "freed", "left false"])
+    })
+  )
+
   it.live("while its success is recorded: the acknowledgement comes too late", () =>
     Effect.gen(function* () {
       const { broker, cancel, enter, steps, transport } = yield* makeLane()

@@ -10,59 +10,59 @@ const eventAt = Date.UTC(2026, 2, 1)
 
 describe("what an owner remembers of messages that have ended", () => {
   it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
-    const settled = new CompletedDeliveries(new HistoryPosition(0))
+    const completed = new CompletedDeliveries(new HistoryPosition(0))
     const ended = { eventSeq: 70, eventAt, round: "0" }
-    settled.add(7, ended)
-    settled.rotate()
-    settled.rotate()
-    assert.isTrue(settled.has(7, ended))
-    assert.isFalse(settled.has(7, { ...ended, eventSeq: 71 }))
-    assert.isFalse(settled.has(7, { ...ended, eventAt: eventAt + 1 }))
-    settled.rotate()
-    assert.isFalse(settled.has(7, ended))
+    completed.add(7, ended)
+    completed.rotate()
+    completed.rotate()
+    assert.isTrue(completed.has(7, ended))
+    assert.isFalse(completed.has(7, { ...ended, eventSeq: 71 }))
+    assert.isFalse(completed.has(7, { ...ended, eventAt: eventAt + 1 }))
+    completed.rotate()
+    assert.isFalse(completed.has(7, ended))
   })
 
   it("does not take a later round of the same event for one that has ended", () => {
-    const settled = new CompletedDeliveries(new HistoryPosition(0))
-    settled.add(7, { eventSeq: 70, eventAt, round: "0" })
-    settled.add(8, { eventSeq: 71, eventAt, round: "d3" })
-    assert.isFalse(settled.has(7, { eventSeq: 70, eventAt, round: "d2" }))
-    assert.isTrue(settled.has(8, { eventSeq: 71, eventAt, round: "d3" }))
-    assert.isFalse(settled.has(8, { eventSeq: 71, eventAt, round: "0" }))
-    assert.isFalse(settled.has(8, { eventSeq: 71, eventAt, round: "d4" }))
+    const completed = new CompletedDeliveries(new HistoryPosition(0))
+    completed.add(7, { eventSeq: 70, eventAt, round: "0" })
+    completed.add(8, { eventSeq: 71, eventAt, round: "d3" })
+    assert.isFalse(completed.has(7, { eventSeq: 70, eventAt, round: "d2" }))
+    assert.isTrue(completed.has(8, { eventSeq: 71, eventAt, round: "d3" }))
+    assert.isFalse(completed.has(8, { eventSeq: 71, eventAt, round: "0" }))
+    assert.isFalse(completed.has(8, { eventSeq: 71, eventAt, round: "d4" }))
   })
 })
 
 describe("the floor of the history", () => {
   it("is not told before what lies below it has had two whole waits to come back", () => {
-    const settled = new CompletedDeliveries(new HistoryPosition(0))
-    settled.stored(10)
-    assert.isUndefined(settled.rotate())
-    settled.stored(20)
-    assert.isUndefined(settled.rotate())
-    settled.stored(30)
-    assert.strictEqual(settled.rotate(), 10)
-    assert.strictEqual(settled.rotate(), 20)
+    const completed = new CompletedDeliveries(new HistoryPosition(0))
+    completed.stored(10)
+    assert.isUndefined(completed.rotate())
+    completed.stored(20)
+    assert.isUndefined(completed.rotate())
+    completed.stored(30)
+    assert.strictEqual(completed.rotate(), 10)
+    assert.strictEqual(completed.rotate(), 20)
   })
 
   it("falls back where the history may have lost its end, for what is open and for what waits", () => {
     const historyPosition = new HistoryPosition(10)
-    const settled = new CompletedDeliveries(historyPosition)
-    settled.stored(50)
-    const early = settled.open()
-    settled.rotate()
+    const completed = new CompletedDeliveries(historyPosition)
+    completed.stored(50)
+    const early = completed.open()
+    completed.rotate()
     historyPosition.doubt()
-    settled.stored(60)
+    completed.stored(60)
     assert.strictEqual(historyPosition.floor.seq, 50)
     historyPosition.fallBack(20)
-    settled.rotate()
-    settled.stored(21)
-    assert.strictEqual(settled.rotate(), 20)
-    assert.strictEqual(settled.rotate(), 20)
-    settled.close(early)
-    settled.rotate()
-    settled.rotate()
-    assert.strictEqual(settled.rotate(), 21)
+    completed.rotate()
+    completed.stored(21)
+    assert.strictEqual(completed.rotate(), 20)
+    assert.strictEqual(completed.rotate(), 20)
+    completed.close(early)
+    completed.rotate()
+    completed.rotate()
+    assert.strictEqual(completed.rotate(), 21)
   })
 
   it("rises with what any of a worker's partitions has told", () => {
@@ -70,10 +70,10 @@ describe("the floor of the history", () => {
     const busy = new CompletedDeliveries(historyPosition)
     const idle = new CompletedDeliveries(historyPosition)
     busy.stored(50)
-    for (const settled of [busy, idle]) {
-      settled.rotate()
-      settled.rotate()
-      assert.strictEqual(settled.rotate(), 50)
+    for (const completed of [busy, idle]) {
+      completed.rotate()
+      completed.rotate()
+      assert.strictEqual(completed.rotate(), 50)
     }
   })
 
@@ -84,27 +84,27 @@ describe("the floor of the history", () => {
     "never reaches a fact whose message was let go of less than two waits ago",
     [Schema.Array(Step).check(Schema.isMinLength(30))],
     ([steps]) => {
-      const settled = new CompletedDeliveries(new HistoryPosition(0))
+      const completed = new CompletedDeliveries(new HistoryPosition(0))
       const begun: Array<PendingAppend> = []
       const stored: Array<{ readonly mark: PendingAppend; readonly seq: number }> = []
       const released: Array<{ readonly seq: number; readonly wait: number }> = []
       let seq = 0
       let wait = 0
       for (const step of steps) {
-        if (step === "begin") begun.push(settled.open())
+        if (step === "begin") begun.push(completed.open())
         else if (step === "store") {
           const mark = begun.shift()
           if (mark === undefined) continue
           stored.push({ mark, seq: ++seq })
-          settled.stored(seq)
+          completed.stored(seq)
         } else if (step === "let go") {
           const fact = stored.pop()
           if (fact === undefined) continue
-          settled.close(fact.mark)
+          completed.close(fact.mark)
           released.push({ seq: fact.seq, wait })
         } else {
           wait++
-          const floor = settled.rotate() ?? 0
+          const floor = completed.rotate() ?? 0
           for (const fact of stored) assert.isBelow(floor, fact.seq)
           for (const fact of released) if (fact.wait > wait - 3) assert.isBelow(floor, fact.seq)
         }

@@ -75,9 +75,9 @@ describe.concurrent("a new owner", () => {
       yield* tell("dead-lettered", 2)
       yield* tell("attempt-failed", 3, 1)
       yield* tell("attempt-failed", 3, 2)
-      const { settled, recordedAttempts } = yield* firstMemory
+      const { completed, recordedAttempts } = yield* firstMemory
       assert.deepStrictEqual(
-        [1, 2, 3, 4, 5].map((seq) => settled.mayHave(seq)),
+        [1, 2, 3, 4, 5].map((seq) => completed.mayHave(seq)),
         [true, true, false, false, true]
       )
       const about = { eventSeq: 1, eventAt, round: "0", progress: { attempts: 2 } }
@@ -99,9 +99,9 @@ describe.concurrent("a new owner", () => {
       yield* tell("delivered", 3)
       yield* writeWatermark(0, yield* readKnownFact(seq + 1))
       yield* writeWatermark(1, yield* readKnownFact(seq))
-      const { settled } = yield* firstMemory
+      const { completed } = yield* firstMemory
       assert.deepStrictEqual(
-        [1, 2, 3].map((one) => settled.mayHave(one)),
+        [1, 2, 3].map((one) => completed.mayHave(one)),
         [false, false, true]
       )
     })
@@ -119,10 +119,10 @@ describe.concurrent("a new owner", () => {
       ]) {
         yield* writeWatermark(0, lost)
         yield* writeWatermark(1, lost)
-        assert.isTrue((yield* firstMemory).settled.mayHave(1))
+        assert.isTrue((yield* firstMemory).completed.mayHave(1))
       }
       yield* Effect.forEach([0, 1], (partition) => writeWatermark(partition, { seq, at }))
-      assert.isFalse((yield* firstMemory).settled.mayHave(1))
+      assert.isFalse((yield* firstMemory).completed.mayHave(1))
     })
   )
 
@@ -134,8 +134,8 @@ describe.concurrent("a new owner", () => {
       yield* Effect.forEach([1, 2], record)
       yield* tell("dead-lettered", 1)
       yield* tell("attempt-failed", 2)
-      const { recorded } = yield* firstMemory
-      assert.deepStrictEqual([...recorded], [2])
+      const { unreadRecords } = yield* firstMemory
+      assert.deepStrictEqual([...unreadRecords], [2])
       assert.deepStrictEqual(
         yield* Effect.forEach([1, 2], (seq) =>
           Effect.map(readRecord(stream, seq), (record) => record !== undefined)
@@ -157,7 +157,7 @@ describe.concurrent("a new owner", () => {
         yield* tell("delivered", seq)
         yield* ask("remove", () => jsm.streams.deleteMessage(stream, seq))
       }
-      assert.deepStrictEqual([...(yield* firstMemory).recorded], [])
+      assert.deepStrictEqual([...(yield* firstMemory).unreadRecords], [])
       assert.isUndefined(yield* readRecord(stream, 2))
     })
   )
@@ -173,9 +173,9 @@ describe.concurrent("a new owner", () => {
       yield* ask("remove", () => jsm.streams.delete(stream))
       yield* ask("make anew", () => jsm.streams.add(config))
       yield* store(1)
-      const { settled } = yield* firstMemory
-      assert.isFalse(settled.mayHave(1))
-      assert.isFalse(settled.mayHave(2))
+      const { completed } = yield* firstMemory
+      assert.isFalse(completed.mayHave(1))
+      assert.isFalse(completed.mayHave(2))
     })
   )
 })

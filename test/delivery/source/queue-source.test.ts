@@ -69,14 +69,14 @@ const makeQueue = Effect.fnUntraced(function* () {
       attempt: () => Effect.undefined,
       afterDefect: () => Effect.void
     },
-    ...{ memory, worker: "w1", nextId: () => "1", bytes: 1_000 },
+    ...{ memory, worker: "w1", nextId: () => "1", maxBytes: 1_000 },
     context: {
       sender: {
         ...{ transport: { start: () => assert.fail() }, clock: fixedClock },
         answers: () => "none"
       },
       ...{ worker: "w1", inFlight, logsDeliveries: false },
-      successes: new SuccessLog(broker.history.facts, fence, memory.settled),
+      successes: new SuccessLog(broker.history.facts, fence, memory.completed),
       ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined }
     },
     lanes: { enter: (_, task) => void entered.push(task) },
@@ -175,7 +175,7 @@ describe("a message that is redelivered after its delivery has ended", () => {
   it.live("is acknowledged again", () =>
     Effect.gen(function* () {
       const { entered, forgotten, memory, take } = yield* makeQueue()
-      memory.settled.add(3, deliveryOf())
+      memory.completed.add(3, deliveryOf())
       assert.deepStrictEqual(take(), ack)
       assert.deepStrictEqual(entered, [])
       assert.deepStrictEqual(forgotten, [placeName(placeOf(3))])
@@ -185,7 +185,7 @@ describe("a message that is redelivered after its delivery has ended", () => {
   it.live("comes back while it is unknown whether the stream was truncated", () =>
     Effect.gen(function* () {
       const { forgotten, memory, state, take } = yield* makeQueue()
-      memory.settled.add(3, deliveryOf())
+      memory.completed.add(3, deliveryOf())
       state.isDoubtful = true
       assert.deepStrictEqual(take(), nak(250))
       assert.deepStrictEqual(forgotten, [])
@@ -195,7 +195,7 @@ describe("a message that is redelivered after its delivery has ended", () => {
   it.live("is delivered where it is another of the same sequence", () =>
     Effect.gen(function* () {
       const { entered, memory, take } = yield* makeQueue()
-      memory.settled.add(3, deliveryOf({ eventSeq: 8 }))
+      memory.completed.add(3, deliveryOf({ eventSeq: 8 }))
       assert.deepStrictEqual(take(), [])
       assert.lengthOf(entered, 1)
     })
@@ -219,7 +219,7 @@ describe("a message whose delivery was taken directly from its event", () => {
       memory.directDeliveries.add(key, deliveryOf())
       const record = recordOf({ _tag: "Nak", at: now })
       memory.waiting.set(3, { record, isOutcomeRecorded: true })
-      memory.recorded.add(4)
+      memory.unreadRecords.add(4)
       assert.deepStrictEqual([...take(3), ...take(4)], [])
       assert.lengthOf(entered, 2)
     })

@@ -9,29 +9,29 @@ import { named, readChange } from "./endpoint-changes.ts"
 const retryPause = Schedule.spaced("1 second")
 
 /** Appends changes that a worker sees in the endpoints bucket to the history. */
-export interface ChangeTeller {
+export interface ChangeRecorder {
   /** Reads the last change of each endpoint that the history has. */
   readonly known: Effect.Effect<LastChanges>
   /**
    * Waits until the history has the change, however long that takes. Ignores keys that cannot be an
    * endpoint.
    */
-  readonly tell: (key: string, stored: Stored) => Effect.Effect<void>
+  readonly record: (key: string, stored: Stored) => Effect.Effect<void>
 }
 
 /**
- * Makes a change teller. Whoever writes to the bucket appends the change too, but may have died in
+ * Makes a change recorder. Whoever writes to the bucket appends the change too, but may have died in
  * between, or be a person with a command-line tool of the broker.
  */
-export const makeChangeTeller = Effect.gen(function* () {
+export const makeChangeRecorder = Effect.gen(function* () {
   const context = yield* Effect.context<Broker>()
-  const teller: ChangeTeller = {
+  const recorder: ChangeRecorder = {
     known: readLastChanges.pipe(
       Effect.retry(retryPause),
       Effect.orDie,
       Effect.provideContext(context)
     ),
-    tell: (key, stored) =>
+    record: (key, stored) =>
       isEndpointKey(key)
         ? readChange(key, stored.revision).pipe(
             Effect.retry(retryPause),
@@ -41,5 +41,5 @@ export const makeChangeTeller = Effect.gen(function* () {
           )
         : Effect.void
   }
-  return teller
+  return recorder
 })
