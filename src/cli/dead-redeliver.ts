@@ -14,7 +14,7 @@ import { isSet } from "./endpoint-flags.ts"
 import { Refused } from "./refused.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { connected, petrel, report } from "./root-command.ts"
-import { remark } from "./terminal.ts"
+import { watchRounds } from "./rounds-progress.ts"
 
 /** Maximum number of unavailable endpoints that are listed by name. */
 const named = 5
@@ -94,18 +94,8 @@ export const redeliver = Command.make(
       const { plan, run } = yield* planRedelivery(selection, { by, held: progress.held })
       if (dryRun) return yield* report({ event: "planned", ...plan }, planText(plan))
       const nothing = plan.selected === 0 && plan.redeliver === 0
-      let counts: RoundCounts = { begun: 0, finished: 0, before: 0, gone: 0 }
-      const stopped = Effect.suspend(() =>
-        remark(brokenOff(counts, plan.redeliver, filter.id, started))
-      )
-      progress.total(plan.redeliver)
-      const done = yield* run((now) => {
-        counts = now
-        progress.advance()
-      }).pipe(
-        Effect.ensuring(Effect.sync(progress.clear)),
-        Effect.onInterrupt(() => stopped),
-        Effect.tapError(() => stopped)
+      const { counts, done } = yield* watchRounds(run, plan.redeliver, progress, (sent) =>
+        brokenOff(sent, plan.redeliver, filter.id, started)
       )
       yield* report(
         { event: "done", ...done },

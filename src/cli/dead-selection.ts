@@ -1,7 +1,7 @@
 import { Option } from "effect"
 import { Argument, Flag } from "effect/cli"
 import type { ReasonCounts } from "../operations/dead-letters/dead-letter-selection.ts"
-import { deadReasons } from "../operations/dead-letters/dead-letter-selection.ts"
+import { deadReasons, statusProblem } from "../operations/dead-letters/dead-letter-selection.ts"
 import { countText, plural } from "../operations/text/number-format.ts"
 import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 
@@ -32,11 +32,11 @@ export const filterFlags = {
     Flag.withMetavar("STATUS"),
     Flag.withDescription("Only those whose last answer was that: 503, or 5xx"),
     Flag.filterMap(
-      (text) =>
-        /^[1-5](\d\d|xx)$/.test(text.toLowerCase())
-          ? Option.some(text.toLowerCase())
-          : Option.none(),
-      () => "must be an HTTP status such as 503, or a class of them such as 5xx"
+      (text) => {
+        const status = text.toLowerCase()
+        return statusProblem(status) === undefined ? Option.some(status) : Option.none()
+      },
+      (text) => statusProblem(text.toLowerCase()) ?? ""
     ),
     Flag.optional,
     Flag.map(Option.getOrUndefined)

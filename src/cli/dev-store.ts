@@ -34,7 +34,7 @@ export const decideStore = (
   data: string
 ): StoreSize | Refused => {
   const { free, used } = disk
-  const elsewhere = "free some, or choose another directory with --data"
+  const remedy = "free some, or choose another directory with --data"
   if (asked !== undefined && asked !== former) {
     // The broker rejects even smaller reservations while its reservations exceed its limit.
     if (former !== undefined && asked < former)
@@ -53,13 +53,13 @@ export const decideStore = (
   const store = asked ?? former ?? storeOn(disk)
   if (store < minStoreBytes)
     return new Refused({
-      message: `the disk of ${data} has ${bytesText(free)} free and the broker needs ${bytesText(2 * minStoreBytes)}: ${elsewhere}`
+      message: `the disk of ${data} has ${bytesText(free)} free and the broker needs ${bytesText(2 * minStoreBytes)}: ${remedy}`
     })
   const missing = store - used - free
   const warning =
     missing <= 0
       ? undefined
-      : `the disk of ${data} has ${bytesText(free)} free, and the broker may take ${bytesText(store - used)} more: ${elsewhere}`
+      : `the disk of ${data} has ${bytesText(free)} free, and the broker may take ${bytesText(store - used)} more: ${remedy}`
   return { store, former, warning }
 }
 

@@ -109,7 +109,7 @@ const layout = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
 })
 
 /** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
-const withoutToldTwice = Effect.updateService(
+const withoutRepeatedLogs = Effect.updateService(
   Logger.CurrentLoggers,
   (loggers: ReadonlySet<Logger.Logger<unknown, unknown>>) =>
     new Set(
@@ -136,7 +136,7 @@ const serve = Effect.fnUntraced(function* (
   const sample = withSample ? yield* serveSample : undefined
   const telling = yield* tell
   const id = `dev-${process.pid}`
-  const worker = yield* withoutToldTwice(
+  const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
       roles: ["router", "deliver"],

@@ -8,10 +8,10 @@ import { flagProblems, withFlags } from "./flag-problems.ts"
 import { OutputClosed } from "./stdout.ts"
 
 /** How the process exits: its exit code, and its message on stderr. */
-export interface Ending {
+export interface ProcessExit {
   /** 0: success, 1: failure, 128 + n: ended by signal n. */
   readonly code: number
-  readonly said: string | undefined
+  readonly message: string | undefined
 }
 
 const streamNotFound = 10059
@@ -43,19 +43,19 @@ const oneLine = (text: string): string => text.trim().replaceAll(/\s*\n\s*/g, " 
  *
  * @param signal the exit code if a signal interrupted the command.
  */
-export const endingOf = (exit: Exit.Exit<unknown, unknown>, signal: number): Ending => {
-  if (Exit.isSuccess(exit)) return { code: 0, said: undefined }
+export const exitOf = (exit: Exit.Exit<unknown, unknown>, signal: number): ProcessExit => {
+  if (Exit.isSuccess(exit)) return { code: 0, message: undefined }
   const { cause } = exit
-  if (Cause.hasInterruptsOnly(cause)) return { code: signal, said: undefined }
+  if (Cause.hasInterruptsOnly(cause)) return { code: signal, message: undefined }
   if (cause.reasons.some(Cause.isDieReason))
     return {
       code: 1,
-      said: `this is a defect of Petrel; please report it with what follows\n${Cause.pretty(cause)}`
+      message: `this is a defect of Petrel; please report it with what follows\n${Cause.pretty(cause)}`
     }
   const error = cause.reasons.find(Cause.isFailReason)?.error
-  if (error instanceof OutputClosed) return { code: 0, said: undefined }
+  if (error instanceof OutputClosed) return { code: 0, message: undefined }
   // An invalid invocation was reported when it was found. The bare program or group shows its help.
   if (CliError.isCliError(error) && error._tag === "ShowHelp")
-    return { code: error.errors.length > 0 ? 1 : 0, said: undefined }
-  return { code: 1, said: oneLine(messageOf(error)) }
+    return { code: error.errors.length > 0 ? 1 : 0, message: undefined }
+  return { code: 1, message: oneLine(messageOf(error)) }
 }

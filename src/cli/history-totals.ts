@@ -3,7 +3,7 @@ import { Command, Flag } from "effect/cli"
 import type { PeriodTotals } from "../operations/history/period-totals.ts"
 import { sumUpHistory } from "../operations/history/period-totals.ts"
 import { countText, percentText } from "../operations/text/number-format.ts"
-import type { ReadSoFar } from "./reading-progress.ts"
+import type { ReadingProgress } from "./reading-progress.ts"
 import { clearProgress, showingProgress } from "./reading-progress.ts"
 import { connected, petrel } from "./root-command.ts"
 import { nameFlag, tenantFlag, timeFlag } from "./selection.ts"
@@ -63,7 +63,7 @@ export const historyTotals = Command.make(
     const { by } = query
     const table = makeTable(headings(by), texts)
     let isEmpty = true
-    let read: ReadSoFar | undefined
+    let read: ReadingProgress | undefined
     const give = Effect.fnUntraced(function* (complete: ReadonlyArray<PeriodTotals>) {
       isEmpty = false
       const lines = json

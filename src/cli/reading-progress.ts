@@ -5,11 +5,11 @@ import { cutTo } from "./screen.ts"
 import { remark } from "./terminal.ts"
 
 /** Interval between updates on a terminal, and between lines without one, ms. */
-const onTerminal = 200
-const elsewhere = 10_000
+const redrawMs = 200
+const lineMs = 10_000
 
 /** Number of messages read, and in total. */
-export interface ReadSoFar {
+export interface ReadingProgress {
   readonly done: number
   readonly all: number
 }
@@ -28,10 +28,10 @@ export const clearProgress = Effect.sync(() => {
  */
 export const showingProgress = <A, E, R>(
   work: Effect.Effect<A, E, R>,
-  look: () => ReadSoFar | undefined
+  look: () => ReadingProgress | undefined
 ): Effect.Effect<A, E, R> => Effect.raceFirst(work, process.stderr.isTTY ? bar(look) : lines(look))
 
-const lines = (look: () => ReadSoFar | undefined) =>
+const lines = (look: () => ReadingProgress | undefined) =>
   Effect.forever(
     Effect.delay(
       Effect.suspend(() => {
@@ -40,16 +40,16 @@ const lines = (look: () => ReadSoFar | undefined) =>
           ? Effect.void
           : remark(`read ${countText(read.done)} of ${countText(read.all)} messages`)
       }),
-      elsewhere
+      lineMs
     )
   )
 
-const bar = (look: () => ReadSoFar | undefined) => {
+const bar = (look: () => ReadingProgress | undefined) => {
   const draw = Effect.sync(() => {
     const read = look()
     if (read === undefined) return
     const line = barLine(read.done, read.all, "messages read")
     process.stderr.write(`${erase}${cutTo((process.stderr.columns ?? 80) - 1, line)}`)
   })
-  return Effect.ensuring(Effect.forever(Effect.delay(draw, onTerminal)), clearProgress)
+  return Effect.ensuring(Effect.forever(Effect.delay(draw, redrawMs)), clearProgress)
 }

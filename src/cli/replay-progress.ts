@@ -17,7 +17,7 @@ export interface Progress {
 /** Returns a bar on a terminal. Otherwise, throttling is reported as a line. */
 export const makeProgress = (json: boolean): Progress => {
   const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return {
     total: (count) => {
       if (count > 0) bar?.total(count)
@@ -25,8 +25,8 @@ export const makeProgress = (json: boolean): Progress => {
     advance: () => bar?.advance(1),
     held: (endpoint, waiting) => {
       if (bar !== undefined) return bar.label(waiting === 0 ? "" : `held: ${endpoint} is busy`)
-      if (waiting === 0 || told.has(endpoint)) return
-      told.add(endpoint)
+      if (waiting === 0 || reported.has(endpoint)) return
+      reported.add(endpoint)
       process.stderr.write(
         `${countText(waiting)} wait for ${visible(endpoint)}: the others are sent as these go out\n`
       )

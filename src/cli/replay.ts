@@ -12,9 +12,9 @@ import { isSet } from "./endpoint-flags.ts"
 import { makeProgress } from "./replay-progress.ts"
 import { typesFlag } from "./replay-types.ts"
 import { connected, petrel, report } from "./root-command.ts"
+import { watchRounds } from "./rounds-progress.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { endpointNameFlag, givenTimeFlag } from "./selection.ts"
-import { remark } from "./terminal.ts"
 
 /** Maximum number of types that are listed by name. */
 const named = 15
@@ -85,20 +85,8 @@ const send = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
   const progress = makeProgress(json)
   const held = (waiting: number) => progress.held(label, waiting)
   const { count, id, run } = yield* startReplay(request, { by, held })
-  let counts: RoundCounts = { begun: 0, finished: 0, before: 0, gone: 0 }
-  const stopped = Effect.suspend(() =>
-    Object.values(counts).reduce((sum, n) => sum + n, 0) < count
-      ? remark(brokenOff(counts, count, id))
-      : Effect.void
-  )
-  progress.total(count)
-  const done = yield* run((now) => {
-    counts = now
-    progress.advance()
-  }).pipe(
-    Effect.ensuring(Effect.sync(progress.clear)),
-    Effect.onInterrupt(() => stopped),
-    Effect.tapError(() => stopped)
+  const { done } = yield* watchRounds(run, count, progress, (counts) =>
+    brokenOff(counts, count, id)
   )
   yield* report({ event: "done", ...done }, doneText(done, label))
 })

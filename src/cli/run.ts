@@ -7,7 +7,7 @@ import { Clock, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { clock } from "../time/timers.ts"
-import { endingOf } from "./exit.ts"
+import { exitOf } from "./exit.ts"
 import { logging } from "./logging.ts"
 import { named } from "./named.ts"
 import { petrel } from "./root-command.ts"
@@ -66,8 +66,8 @@ export const run = (): void => {
   process.stdout.on("error", () => undefined)
   process.stderr.on("error", () => undefined)
   runMain(program, (exit, signal) => {
-    const { code, said } = endingOf(exit, signal)
-    if (said !== undefined) process.stderr.write(`petrel: ${visible(said)}\n`)
+    const { code, message } = exitOf(exit, signal)
+    if (message !== undefined) process.stderr.write(`petrel: ${visible(message)}\n`)
     return code
   })
 }

@@ -1,14 +1,9 @@
 import { Clock, Effect, Option } from "effect"
 import { CliError, Flag } from "effect/cli"
 import { isToken } from "../domain/token.ts"
+import type { EndpointName } from "../operations/endpoints/endpoint-settings.ts"
 import { nearestName } from "../policy/nearest-name.ts"
 import { parseWhen, whenExpected } from "./when.ts"
-
-/** The name of an endpoint: `<tenant>/<endpoint>`. */
-export interface EndpointName {
-  readonly tenant: string
-  readonly id: string
-}
 
 const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 

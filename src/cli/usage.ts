@@ -77,8 +77,8 @@ const withoutMinus = (
   const isQuantity = letters.some(
     (error) => error._tag === "UnrecognizedOption" && /^-\d$/.test(error.option)
   )
-  const told = isQuantity ? errors.filter((error) => !letters.includes(error)) : errors
-  return told.map((error) =>
+  const shown = isQuantity ? errors.filter((error) => !letters.includes(error)) : errors
+  return shown.map((error) =>
     isQuantity && error._tag === "InvalidValue" && error.value === ""
       ? `--${error.option} must not begin with a minus`
       : sentence(error, help)
@@ -93,8 +93,8 @@ export const usageProblem = (
 ): string => {
   // Under an unknown command, all flags are unknown, too.
   const unknown = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
-  const told = unknown === undefined ? withoutMinus(errors, help) : [sentence(unknown, help)]
-  const problems = [...new Set(told)].join("; ")
+  const sentences = unknown === undefined ? withoutMinus(errors, help) : [sentence(unknown, help)]
+  const problems = [...new Set(sentences)].join("; ")
   return `${problems}${problems.endsWith("?") ? "" : ";"} see \`${commandPath.join(" ")} --help\``
 }
 

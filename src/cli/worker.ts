@@ -111,81 +111,83 @@ const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
   )
 }, Effect.scoped)
 
+const workerFlags = {
+  id: Flag.String("id").pipe(
+    Flag.withMetavar("ID"),
+    Flag.withDescription("Its name in history and logs, no other's (default: host and process)"),
+    Flag.filterMap(
+      (text) => (isToken(text) ? Option.some(text) : Option.none()),
+      () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+    ),
+    Flag.optional
+  ),
+  roles: Flag.String("roles").pipe(
+    Flag.withMetavar("ROLES"),
+    Flag.withDescription("router, deliver or both (default: router,deliver)"),
+    Flag.withDefault("router,deliver"),
+    Flag.filterMap(readRoles, () => "must be router, deliver or router,deliver")
+  ),
+  allowNetwork: repeated(
+    "allow-network",
+    "[TENANT=]CIDR",
+    "A private network that requests may go to, at any port, such as 10.1.0.0/16, or acme=10.1.0.0/16 for one tenant's; may be repeated"
+  ),
+  allowPort: repeated(
+    "allow-port",
+    "[TENANT=]PORT",
+    "A port of public addresses that requests may go to besides 443 and 80, or any; may be repeated"
+  ),
+  receiverCa: Flag.String("receiver-ca").pipe(
+    Flag.withMetavar("FILE"),
+    Flag.withDescription(
+      "Certificates (PEM) of an authority of your own that vouches for receivers, and not for the broker"
+    ),
+    Flag.optional
+  ),
+  answers: repeated(
+    "answers",
+    "[TENANT=]LEVEL",
+    "How much of receivers' answers the history gets: none, status, headers or body, each with what comes before it; for all, or such as acme=status; may be repeated (default: body)"
+  ),
+  maxInFlight: Flag.Int("max-in-flight").pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription(
+      `Requests in flight, to all endpoints together (default: ${defaultLoad.maxInFlight})`
+    ),
+    Flag.withDefault(defaultLoad.maxInFlight),
+    Flag.filter(
+      (count) => count >= minInFlight,
+      () => `must be at least ${minInFlight}`
+    )
+  ),
+  maxBytes: Flag.String("max-bytes").pipe(
+    Flag.withMetavar("SIZE"),
+    Flag.withDescription(
+      `Bodies of deliveries in memory (default: ${bytesText(defaultLoad.maxBytes)})`
+    ),
+    Flag.withDefault(bytesText(defaultLoad.maxBytes)),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minBytes),
+      (text) =>
+        readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(minBytes)}`
+    )
+  ),
+  stopWithin: Flag.String("stop-within").pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription("How long a stop waits for requests in flight (default: 30 seconds)"),
+    Flag.withDefault("30 seconds"),
+    Flag.filterMap(
+      (text) => Option.fromUndefinedOr(readDuration(text)),
+      () => durationExpected
+    )
+  )
+}
+
 /** Routes events, delivers them, or both, until it is stopped. */
 export const worker = Command.make(
   "worker",
-  {
-    id: Flag.String("id").pipe(
-      Flag.withMetavar("ID"),
-      Flag.withDescription("Its name in history and logs, no other's (default: host and process)"),
-      Flag.filterMap(
-        (text) => (isToken(text) ? Option.some(text) : Option.none()),
-        () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
-      ),
-      Flag.optional
-    ),
-    roles: Flag.String("roles").pipe(
-      Flag.withMetavar("ROLES"),
-      Flag.withDescription("router, deliver or both (default: router,deliver)"),
-      Flag.withDefault("router,deliver"),
-      Flag.filterMap(readRoles, () => "must be router, deliver or router,deliver")
-    ),
-    allowNetwork: repeated(
-      "allow-network",
-      "[TENANT=]CIDR",
-      "A private network that requests may go to, at any port, such as 10.1.0.0/16, or acme=10.1.0.0/16 for one tenant's; may be repeated"
-    ),
-    allowPort: repeated(
-      "allow-port",
-      "[TENANT=]PORT",
-      "A port of public addresses that requests may go to besides 443 and 80, or any; may be repeated"
-    ),
-    receiverCa: Flag.String("receiver-ca").pipe(
-      Flag.withMetavar("FILE"),
-      Flag.withDescription(
-        "Certificates (PEM) of an authority of your own that vouches for receivers, and not for the broker"
-      ),
-      Flag.optional
-    ),
-    answers: repeated(
-      "answers",
-      "[TENANT=]LEVEL",
-      "How much of receivers' answers the history gets: none, status, headers or body, each with what comes before it; for all, or such as acme=status; may be repeated (default: body)"
-    ),
-    maxInFlight: Flag.Int("max-in-flight").pipe(
-      Flag.withMetavar("N"),
-      Flag.withDescription(
-        `Requests in flight, to all endpoints together (default: ${defaultLoad.maxInFlight})`
-      ),
-      Flag.withDefault(defaultLoad.maxInFlight),
-      Flag.filter(
-        (count) => count >= minInFlight,
-        () => `must be at least ${minInFlight}`
-      )
-    ),
-    maxBytes: Flag.String("max-bytes").pipe(
-      Flag.withMetavar("SIZE"),
-      Flag.withDescription(
-        `Bodies of deliveries in memory (default: ${bytesText(defaultLoad.maxBytes)})`
-      ),
-      Flag.withDefault(bytesText(defaultLoad.maxBytes)),
-      Flag.filterMap(
-        (text) =>
-          Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minBytes),
-        (text) =>
-          readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(minBytes)}`
-      )
-    ),
-    stopWithin: Flag.String("stop-within").pipe(
-      Flag.withMetavar("DURATION"),
-      Flag.withDescription("How long a stop waits for requests in flight (default: 30 seconds)"),
-      Flag.withDefault("30 seconds"),
-      Flag.filterMap(
-        (text) => Option.fromUndefinedOr(readDuration(text)),
-        () => durationExpected
-      )
-    )
-  },
+  workerFlags,
   Effect.fnUntraced(function* (flags) {
     const { id, maxBytes, maxInFlight, receiverCa, roles, stopWithin } = flags
     const reach = readReach(flags.allowNetwork, flags.allowPort)

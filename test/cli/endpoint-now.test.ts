@@ -2,25 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { nowCells, nowRows } from "../../src/cli/endpoint-now.ts"
 import type { EndpointNow } from "../../src/delivery/introspection/endpoint-activity.ts"
 import { activityView } from "../../src/operations/endpoints/activity-view.ts"
+import { at, busy, orphan } from "../operations/endpoints/activities.ts"
 
-const hour = 3_600_000
-const at = new Date("2026-06-03T10:32:00").getTime()
-
-const busy: EndpointNow = {
-  partition: 3,
-  owner: "w1",
-  told: {
-    since: at - hour,
-    inFlight: 4,
-    inLine: 12,
-    attempts: 1_204,
-    delivered: 1_203,
-    p50Ms: 12.4,
-    p95Ms: 1_534
-  },
-  waiting: { queue: 20, schedules: 3, backlog: 1_200 }
-}
-const orphan: EndpointNow = { ...busy, owner: undefined, told: undefined }
 const rows = (now: EndpointNow) => Object.fromEntries(nowRows(activityView(now), at))
 
 describe("what goes on for an endpoint, for people", () => {

@@ -10,7 +10,8 @@ import { countText } from "../text/number-format.ts"
 /** All reasons except `gone`, which leaves no dead letter. */
 export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")
 
-const statusProblem = (status: string): string | undefined =>
+/** Returns why a text selects no statuses, or undefined. */
+export const statusProblem = (status: string): string | undefined =>
   /^[1-5](\d\d|xx)$/.test(status)
     ? undefined
     : "must be an HTTP status such as 503, or a class of them such as 5xx"

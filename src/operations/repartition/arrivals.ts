@@ -8,30 +8,30 @@ import { identifyDelivery, parseDelivery, roundKey } from "../../domain/delivery
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 
-/** An endpoint's deliveries that lie in its new partition, by their `roundKey`. */
+/** An endpoint's deliveries that are in its new partition already, by their `roundKey`. */
 export type Arrived = ReadonlyMap<string, Place>
 
-/** The subject that a message is about: its own or, of a schedule, that of what it becomes. */
+/** Returns the subject of a delivery: for a schedule, its target. */
 export const targetOf = ({ header, subject }: StoredMsg): string =>
   header.get("Nats-Schedule-Target") || subject
 
-/** The delivery in a message, waiting as a schedule or not; undefined where it is none. */
+/** Parses the delivery of a message or a schedule; undefined if it is none. */
 export const deliveryOf = (message: StoredMsg): Delivery | undefined =>
   parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
 
-/** Which delivery a message is, also where it cannot be read as a whole; undefined where nothing says. */
+/** Returns the identity of a message's delivery, even if the rest of it is unreadable. */
 export const namedIn = (message: StoredMsg) =>
   deliveryOf(message) ??
   identifyDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
 
-/** Tells what has been moved already. */
+/** Looks up what has been moved already. */
 export interface Arrivals {
-  /** Of one endpoint, as it was when this was asked first. */
+  /** The deliveries of one endpoint, as of the first call for it. */
   readonly of: (
     partition: number,
     endpoint: Pick<Delivery, "tenant" | "endpoint">
   ) => Effect.Effect<Arrived, BrokerError, Broker>
-  /** The same as it is now: for a message whose acknowledgement is missing. */
+  /** The same as of now, for a message whose acknowledgement is missing. */
   readonly now: Arrivals["of"]
 }
 
@@ -44,11 +44,10 @@ const placeOf = (stream: string, { seq, time }: StoredMsg): Place => ({
 })
 
 /**
- * Looks for what an earlier run has moved. By event and round, since a schedule that has fired
- * meanwhile tells nothing else of where it came from. Nobody takes anything from there while no
- * worker runs.
+ * Looks up what an earlier run has moved, by event and round: a schedule that has fired keeps
+ * nothing else of its origin. While no worker runs, nothing leaves the new partition.
  *
- * @param mayHave false where nothing can have been moved: then it does not look.
+ * @param mayHave false if nothing can have been moved: then nothing is read.
  */
 export const makeArrivals = (mayHave: boolean): Arrivals => {
   const schedules = new Map<
@@ -81,7 +80,7 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
   ) {
     const { names } = yield* Broker
     const found = new Map<string, Place>()
-    // In the order in which a schedule goes: one that fires meanwhile is seen at least once.
+    // In the order in which a schedule moves, so that one that fires meanwhile is seen at least once.
     for (const [identity, place] of (yield* scheduled).get(endpointKey(tenant, endpoint)) ??
       nothing)
       found.set(identity, place)

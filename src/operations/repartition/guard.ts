@@ -9,10 +9,10 @@ import { leaseKey, readRoster } from "../../cluster/roster.ts"
 
 /** Leases that are taken at the same time. */
 const maxConcurrentLookups = 16
-/** Pause before it is asked again whether the leases are renewed, ms. */
+/** Pause between checks whether the leases are renewed, ms. */
 const pollMs = 100
 
-/** Fails while a worker gives signs of life, or somebody who sends something again. */
+/** Fails while a worker is alive, or a redelivery or a replay is under way. */
 export const refuseOthers = Effect.gen(function* () {
   const [sender] = yield* readEnqueuers
   if (sender !== undefined)
@@ -34,9 +34,9 @@ export const refuseOthers = Effect.gen(function* () {
 
 /** Ownership of all partitions. */
 export interface Hold {
-  /** Waits while it cannot be told whether they still are. */
+  /** Waits while it is not certain that all partitions are still owned. */
   readonly safe: Effect.Effect<void>
-  /** Fails when they are not any more. */
+  /** Fails once a partition is not owned any more. */
   readonly lost: Effect.Effect<never, TopologyError>
 }
 
@@ -98,7 +98,7 @@ export const holdAll = Effect.fnUntraced(function* (
       )
     )
   )
-  // The first one decides between two who begin at the same time.
+  // The first lease decides between two runs that start at the same time.
   yield* take(0)
   const others = Array.from({ length: partitions - 1 }, (_, index) => index + 1)
   yield* Effect.forEach(others, take, { concurrency: maxConcurrentLookups, discard: true })

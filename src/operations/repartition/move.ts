@@ -16,43 +16,43 @@ import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import { isRecordOf } from "../../domain/retry-record.ts"
-import type { Arrivals } from "./arrivals.ts"
+import type { Arrivals, Arrived } from "./arrivals.ts"
 import { deliveryOf, namedIn } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
 import type { Relocation } from "./relocation.ts"
 import { relocated, relocatedRaw } from "./relocation.ts"
 
 const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
-/** Requests about messages of one batch that are made at the same time. */
+/** Concurrent requests about the messages of one batch. */
 const maxConcurrentMoves = 32
 
-/** Where a message lay, and what came of it. */
+/** The result of moving some messages. */
 export interface Moved {
   readonly partition: number
   readonly kind: "queue" | "schedules" | "backlog"
   readonly messages: number
-  /** Of these, those that had ended or were moved before, and were only removed. */
+  /** The number of these that had ended or were moved before, and were only removed. */
   readonly ended: number
 }
 
 /** What all parts of a move share. */
 export interface Moving {
   readonly arrivals: Arrivals
-  /** Deliveries that were moved as schedules and have fired in their old place all the same. */
+  /** Deliveries that were moved as schedules, and fired in their old place nevertheless. */
   readonly fired: Set<string>
-  /** Passes while nobody else can be owner. */
+  /** Passes while no other process can own the partitions. */
   readonly asOwner: Effect.Effect<void>
-  /** Through which everything is stored in its new place. */
+  /** Repeats stores while the broker does not accept them. */
   readonly gate: Gate
-  /** How long the broker knows a `Nats-Msg-Id`, ms. */
+  /** How long the broker remembers a `Nats-Msg-Id`, ms. */
   readonly moveDedupe: number
   readonly moved: (moved: Moved) => Effect.Effect<void>
 }
 
-/** Messages under one subject that belong into another partition. */
+/** Messages under one subject that belong to another partition. */
 export interface Misplaced {
   readonly memory: StreamMemory
-  /** Of its partition, where it is in the queue. */
+  /** The direct deliveries of the partition; undefined for a backlog. */
   readonly directDeliveries: DirectDeliveryRegistry | undefined
   readonly kind: "queue" | "backlog"
   readonly subject: string
@@ -65,10 +65,10 @@ export const firedKey = (delivery: Delivery): string =>
   `${delivery.tenant}.${delivery.endpoint}.${roundKey(delivery)}`
 
 /**
- * Stores what a message becomes, once however often it is tried.
+ * Stores a message in its new partition, once, however often it is called.
  *
- * @param delivery undefined where nothing says which it is.
- * @returns where it lies.
+ * @param delivery undefined if its identity is unknown.
+ * @returns the place where it is stored.
  */
 export const storeRelocation = Effect.fnUntraced(function* (
   { arrivals, gate, moveDedupe }: Moving,
@@ -94,129 +94,160 @@ export const storeRelocation = Effect.fnUntraced(function* (
   return found ?? { stream, seq }
 })
 
-/** What is to be done about one message of a batch. */
+/** What is to be done with one message of a batch. */
 interface Considered {
   readonly seq: number
-  /** Undefined where it cannot be read. */
+  /** Undefined if the message is unreadable. */
   readonly delivery: Delivery | undefined
-  /** The same as far as its headers name it. */
+  /** The identity of the delivery, if its headers have it. */
   readonly name: ReturnType<typeof namedIn>
-  /** When it is given up, ms since the epoch; 0 where that cannot be read. */
+  /** The give-up deadline, ms since the epoch; 0 if it is unreadable. */
   readonly deadline: number
-  /** Where it lies already. */
+  /** The place where it is stored already. */
   readonly there?: Place
   readonly relocation?: Relocation
-  /** Its record says more than its headers can, and goes with it. */
+  /** Its retry record holds more than its headers can, so it is copied. */
   readonly takesRecord: boolean
 }
 
+/** Decides what becomes of one message. */
+const considerMessage = Effect.fnUntraced(function* (
+  moving: Moving,
+  { directDeliveries, kind, memory, to }: Misplaced,
+  arrived: Arrived,
+  message: StoredMsg
+): Effect.fn.Return<Considered, BrokerError, Broker> {
+  const { names } = yield* Broker
+  const { completed, index, stream, unreadRecords } = memory
+  const { seq } = message
+  const place = { stream, seq, at: message.time.getTime() }
+  const found = deliveryOf(message)
+  if (found === undefined) {
+    yield* Effect.logWarning("an unreadable message is moved as it is", { stream, seq })
+    const name = namedIn(message)
+    const there = name === undefined ? undefined : arrived.get(roundKey(name))
+    const deadline = Number(message.header.get("petrel-deadline")) || 0
+    const takesRecord = unreadRecords.has(seq)
+    const common = { seq, delivery: undefined, name, deadline, takesRecord }
+    if (there !== undefined) return { ...common, there }
+    return { ...common, relocation: relocatedRaw(message, place, [index, to], names) }
+  }
+  const record = unreadRecords.has(seq)
+    ? yield* readRecord(stream, seq).pipe(
+        Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
+      )
+    : undefined
+  const own = record !== undefined && record !== "unreadable" && isRecordOf(record, found)
+  const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
+  const delivery = own ? { ...found, progress: record.progress } : found
+  const there = arrived.get(roundKey(delivery))
+  const common = { seq, delivery, name: delivery, deadline: delivery.deadline }
+  if (there !== undefined) return { ...common, there, takesRecord }
+  const isCompleted =
+    directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
+  if (isCompleted || completed.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
+    return { ...common, takesRecord: false }
+  const at = yield* waitsUntil(delivery, own ? record : undefined)
+  const relocation = relocated(
+    message,
+    delivery,
+    place,
+    [index, to],
+    // A backlog is read in order, and its owner waits for the time.
+    kind === "queue" ? at : undefined,
+    names
+  )
+  return { ...common, relocation, takesRecord }
+})
+
+/** Removes what was moved from its old place: messages, then their retry records. */
+const removeMoved = Effect.fnUntraced(function* (
+  { kind, memory, subject }: Misplaced,
+  all: ReadonlyArray<Considered>,
+  last: number
+) {
+  const { ask, jsm } = yield* Broker
+  const reached = yield* Failpoint
+  const { stream, unreadRecords } = memory
+  if (kind === "backlog")
+    yield* ask("purge what was moved", () =>
+      jsm.streams.purge(stream, { filter: subject, seq: last + 1 })
+    )
+  else
+    yield* Effect.forEach(all, ({ seq }) => removeMessage(stream, seq), {
+      concurrency: maxConcurrentMoves,
+      discard: true
+    })
+  reached("released")
+  yield* Effect.forEach(
+    all,
+    ({ delivery, seq }) =>
+      delivery !== undefined && unreadRecords.has(seq)
+        ? eraseRecord(stream, seq, delivery)
+        : Effect.void,
+    { concurrency: maxConcurrentMoves, discard: true }
+  )
+})
+
+/**
+ * Moves one batch: stores each message in its new place, then its retry record, then removes both
+ * from the old place.
+ *
+ * @returns the last sequence of the batch.
+ */
+const moveBatch = Effect.fnUntraced(function* (
+  moving: Moving,
+  from: Misplaced,
+  arrived: Arrived,
+  messages: ReadonlyArray<StoredMsg>
+) {
+  const { kind, memory, to } = from
+  const { index, stream } = memory
+  const all = yield* Effect.forEach(
+    messages,
+    (message) => considerMessage(moving, from, arrived, message),
+    { concurrency: maxConcurrentMoves }
+  )
+  yield* moving.asOwner
+  const places = yield* Effect.forEach(
+    all,
+    ({ name, relocation, there }) =>
+      relocation === undefined
+        ? Effect.succeed(there)
+        : storeRelocation(moving, relocation, name, to),
+    // They are sent on one connection, so they are stored in this order.
+    { concurrency: "unbounded" }
+  )
+  yield* Effect.forEach(
+    all,
+    ({ deadline, seq, takesRecord }, position) => {
+      const place = places[position]
+      return takesRecord && place !== undefined
+        ? copyRecord({ stream, seq }, place, deadline)
+        : Effect.void
+    },
+    { concurrency: maxConcurrentMoves, discard: true }
+  )
+  const last = all.at(-1)?.seq ?? 0
+  yield* removeMoved(from, all, last)
+  const ended = all.filter(({ relocation }) => relocation === undefined).length
+  yield* moving.moved({ partition: index, kind, messages: all.length, ended })
+  return last
+})
+
 /** Moves what lies under one subject to its new partition, in order. */
 export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Misplaced) {
-  const { ask, jsm, names } = yield* Broker
-  const reached = yield* Failpoint
-  const { kind, memory, directDeliveries, subject, to } = from
-  const { completed, index, stream, unreadRecords } = memory
+  const { memory, subject, to } = from
   const arrived = yield* moving.arrivals.of(to, from)
-
-  const consider = Effect.fnUntraced(function* (
-    message: StoredMsg
-  ): Effect.fn.Return<Considered, BrokerError, Broker> {
-    const { seq } = message
-    const place = { stream, seq, at: message.time.getTime() }
-    const found = deliveryOf(message)
-    if (found === undefined) {
-      yield* Effect.logWarning("an unreadable message is moved as it is", { stream, seq })
-      const name = namedIn(message)
-      const there = name === undefined ? undefined : arrived.get(roundKey(name))
-      const deadline = Number(message.header.get("petrel-deadline")) || 0
-      const takesRecord = unreadRecords.has(seq)
-      const common = { seq, delivery: undefined, name, deadline, takesRecord }
-      if (there !== undefined) return { ...common, there }
-      return { ...common, relocation: relocatedRaw(message, place, [index, to], names) }
-    }
-    const record = unreadRecords.has(seq)
-      ? yield* readRecord(stream, seq).pipe(
-          Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
-        )
-      : undefined
-    const own = record !== undefined && record !== "unreadable" && isRecordOf(record, found)
-    const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
-    const delivery = own ? { ...found, progress: record.progress } : found
-    const there = arrived.get(roundKey(delivery))
-    const common = { seq, delivery, name: delivery, deadline: delivery.deadline }
-    if (there !== undefined) return { ...common, there, takesRecord }
-    const isElsewhere =
-      directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
-    if (isElsewhere || completed.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
-      return { ...common, takesRecord: false }
-    const at = yield* waitsUntil(delivery, own ? record : undefined)
-    const relocation = relocated(
-      message,
-      delivery,
-      place,
-      [index, to],
-      // A backlog is read in order, and by its owner, who waits for the time.
-      kind === "queue" ? at : undefined,
-      names
-    )
-    return { ...common, relocation, takesRecord }
-  })
-
-  const moveBatch = Effect.fnUntraced(function* (messages: ReadonlyArray<StoredMsg>) {
-    const all = yield* Effect.forEach(messages, consider, { concurrency: maxConcurrentMoves })
-    yield* moving.asOwner
-    const places = yield* Effect.forEach(
-      all,
-      ({ name, relocation, there }) =>
-        relocation === undefined
-          ? Effect.succeed(there)
-          : storeRelocation(moving, relocation, name, to),
-      // They are sent in this order, on one connection: so they are stored in it.
-      { concurrency: "unbounded" }
-    )
-    yield* Effect.forEach(
-      all,
-      ({ deadline, seq, takesRecord }, index) => {
-        const place = places[index]
-        return takesRecord && place !== undefined
-          ? copyRecord({ stream, seq }, place, deadline)
-          : Effect.void
-      },
-      { concurrency: maxConcurrentMoves, discard: true }
-    )
-    const last = all.at(-1)?.seq ?? 0
-    if (kind === "backlog")
-      yield* ask("purge what lies elsewhere now", () =>
-        jsm.streams.purge(stream, { filter: subject, seq: last + 1 })
-      )
-    else
-      yield* Effect.forEach(all, ({ seq }) => removeMessage(stream, seq), {
-        concurrency: maxConcurrentMoves,
-        discard: true
-      })
-    reached("released")
-    yield* Effect.forEach(
-      all,
-      ({ delivery, seq }) =>
-        delivery !== undefined && unreadRecords.has(seq)
-          ? eraseRecord(stream, seq, delivery)
-          : Effect.void,
-      { concurrency: maxConcurrentMoves, discard: true }
-    )
-    const ended = all.filter(({ relocation }) => relocation === undefined).length
-    yield* moving.moved({ partition: index, kind, messages: all.length, ended })
-    return last
-  })
-
   let next = 1
   while (true) {
-    const messages = yield* readBatch(stream, subject, next, limits)
+    const messages = yield* readBatch(memory.stream, subject, next, limits)
     if (messages.length === 0) return
-    next = (yield* moveBatch(messages)) + 1
+    next = (yield* moveBatch(moving, from, arrived, messages)) + 1
   }
 })
 
-/** When a delivery is attempted next, where that is later than now. */
+/** Returns the time of the next attempt, if it is in the future. */
 const waitsUntil = (delivery: Delivery, record: RetryRecord | undefined) =>
   Effect.map(Clock.currentTimeMillis, (now) => {
     const decision = record?.decision

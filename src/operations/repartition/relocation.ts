@@ -6,7 +6,7 @@ import type { Place } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 
-/** What a message becomes in another partition. */
+/** A message for another partition. */
 export interface Relocation {
   readonly subject: string
   readonly body: Uint8Array
@@ -15,10 +15,10 @@ export interface Relocation {
 
 const messageId = (place: Place) => `${placeName(place)}.moved`
 
-/** Nobody can mistake it for one of the new partition's own: those are called by a sequence of theirs. */
+/** Differs from the ids of the new partition's own schedules, which are their sequences. */
 const laterId = ({ at, seq }: Place, from: number) => `from-${from}-${seq}-${at}`
 
-/** A subject of one partition as it is called in another. */
+/** Returns the subject of one partition that corresponds to one of another. */
 const inPartition = (subject: string, from: number, to: number, { subjects }: Names): string => {
   for (const all of [subjects.deliveriesOf, subjects.backlogOf, subjects.schedulesOf]) {
     const prefix = all(from).slice(0, -1)
@@ -28,10 +28,10 @@ const inPartition = (subject: string, from: number, to: number, { subjects }: Na
 }
 
 /**
- * A waiting delivery in another partition.
+ * Returns a waiting delivery for another partition.
  *
- * @param at when it is attempted next, ms since the epoch, where that is later than now. It waits
- *   for that as a schedule: a NAK is known to the consumer of its own partition only.
+ * @param at the time of its next attempt, ms since the epoch, if it is in the future. It then
+ *   becomes a schedule: only the consumer of its old partition knows of a NAK.
  */
 export const relocated = (
   { data, subject }: StoredMsg,
@@ -55,7 +55,7 @@ export const relocated = (
   }
 }
 
-/** A message that is no delivery, as it is: whoever put it there may know what it is for. */
+/** Returns a message that is no delivery, unchanged: only its author knows its purpose. */
 export const relocatedRaw = (
   { data, header, subject }: StoredMsg,
   place: Place,

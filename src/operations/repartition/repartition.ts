@@ -29,9 +29,9 @@ import { listStrays, survey } from "./survey.ts"
 
 /** Endpoints whose deliveries are moved at the same time. */
 const maxConcurrentPartitions = 8
-/** How often a partition is looked through again in which something turns up each time. */
+/** Maximum number of passes over a partition in which new messages keep appearing. */
 const passes = 100
-/** Pause before it is, ms. */
+/** Pause between passes, ms. */
 const pollMs = 250
 const leaseTtl = 10_000
 
@@ -40,38 +40,38 @@ export interface Emptied extends Survey {
   readonly ended: number
 }
 
-/** What a change of the number of partitions tells of itself. */
+/** The progress of a change of the number of partitions. */
 export type RepartitionStep =
   | {
       readonly event: "begun"
       readonly from: number
       readonly to: number
-      /** An earlier run was broken off. */
+      /** An earlier run was interrupted. */
       readonly resumed: boolean
     }
-  /** An earlier run was killed: its leases have to end first. */
+  /** An earlier run was killed, and its leases must expire first. */
   | { readonly event: "waiting" }
-  /** Decisions of former owners were carried out, so many had one. */
+  /** The stored decisions of former owners were carried out. */
   | { readonly event: "settled"; readonly decisions: number }
-  /** There are so many messages to look at. */
+  /** The number of messages to check. */
   | { readonly event: "counted"; readonly messages: number }
   | ({ readonly event: "looked-at" } & Moved)
   | ({ readonly event: "emptied" } & Emptied)
   | { readonly event: "removed"; readonly partition: number }
 
 export interface RepartitionOptions {
-  /** How many partitions there are to be. */
+  /** The new number of partitions. */
   readonly to: number
   readonly tell: (step: RepartitionStep) => Effect.Effect<void>
-  /** How long others wait for it when it has died, ms. (Default: 10 s) */
+  /** How long other processes wait for it if it dies, ms. (Default: 10 s) */
   readonly leaseTtl?: number | undefined
 }
 
-/** What came of it. */
+/** The result of a change. */
 export interface Repartitioned {
   readonly from: number
   readonly to: number
-  /** What this run has moved out of each partition. */
+  /** What this run moved out of each partition. */
   readonly moved: ReadonlyArray<Emptied>
 }
 
@@ -79,11 +79,11 @@ interface State {
   readonly from: number
   readonly changes: LayoutChanges
   readonly revision: number
-  /** An earlier run has begun to move. */
+  /** An earlier run has begun to move messages. */
   readonly resumed: boolean
 }
 
-/** How many partitions there are, or were when a change began that is not finished. */
+/** Reads the number of partitions, or the one before a change that is not finished. */
 const inspect = Effect.fnUntraced(function* (to: number) {
   const { changes, revision } = yield* readChanges
   const { change } = changes
@@ -104,7 +104,7 @@ const inspect = Effect.fnUntraced(function* (to: number) {
   return { from: partitions, changes, revision, resumed: false } satisfies State
 })
 
-/** What a change to another number of partitions would move, as it is now. Changes nothing. */
+/** Counts what a change would move now. Changes nothing. */
 export const planRepartition = Effect.fnUntraced(function* (to: number) {
   const { from } = yield* inspect(to)
   const sources = from === to ? [] : yield* existing(from)
@@ -162,10 +162,10 @@ const change = Effect.fnUntraced(function* (
   const isSourced = installed.tenants.length > 0
   const layout: Layout = { ...installed, partitions: from, isSourced }
 
-  /** Nothing lies elsewhere before this has come to its end: until then it can be taken back. */
+  /** Nothing is moved before this is complete. Until then, the change can be undone. */
   const settle = Effect.gen(function* () {
     yield* write({ ...rest, change: { from, to, stage: "settling" } })
-    // Again: one that started meanwhile may not have seen that it must not.
+    // Checked again: a worker that started meanwhile may have missed the change.
     yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
     const memories = yield* takeOver(yield* existing(from), new HistoryPosition(0), from)
@@ -180,7 +180,7 @@ const change = Effect.fnUntraced(function* (
     yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
     const sources = yield* existing(from)
-    // One that was being removed may have lost one of its two streams.
+    // A partition that was being removed may have lost one of its two streams.
     yield* makeTargets(installed, sources, changes.beyond)
     return yield* takeOver(sources, new HistoryPosition(0), from)
   })
@@ -246,7 +246,7 @@ const moveAll = Effect.fnUntraced(function* (
 const emptyOut = Effect.fnUntraced(function* (memory: PartitionMemory, to: number, moving: Moving) {
   for (let pass = 0; pass < passes; pass++) {
     const { endpoints, schedules } = yield* listStrays(memory.index, to)
-    // A copy of a stream that is behind may show again what was moved before.
+    // A replica that lags may show again what was moved before.
     const now = pass === 0 ? moving : { ...moving, arrivals: makeArrivals(true) }
     const found = schedules === 0 ? 0 : yield* moveSchedules(now, memory, to)
     if (endpoints.length + found === 0) return

@@ -17,20 +17,20 @@ import { relocated, relocatedRaw } from "./relocation.ts"
 /** Schedules that are moved at the same time. */
 const maxConcurrentMoves = 32
 
-/** Names the time (ms since the epoch) that a schedule is for which is kept from firing. */
+/** Header with the time of a postponed schedule, ms since the epoch. */
 const dueHeader = "petrel-due"
 const never = "@at 2200-01-01T00:00:00Z"
 
-/** The partition that a message belongs into, by the endpoint in its subject or target. */
+/** Returns the partition of the endpoint in a subject. */
 export const home = (target: string, partitions: number): number => {
   const [tenant = "", endpoint = ""] = target.split(".").slice(-2)
   return partitionOf(tenant, endpoint, partitions)
 }
 
 /**
- * Keeps a schedule from firing while it is moved, unless it has fired.
+ * Keeps a schedule from firing while it is moved.
  *
- * @returns its new sequence, or undefined where it has.
+ * @returns its new sequence, or undefined if it has fired.
  */
 const postpone = Effect.fnUntraced(function* (
   schedule: StoredMsg,
@@ -56,7 +56,7 @@ const postpone = Effect.fnUntraced(function* (
   return postponed
 })
 
-/** When the message at a sequence was stored, ms since the epoch; 0 where it is not there any more. */
+/** Returns when a message was stored, ms since the epoch; 0 if it is gone. */
 const storedAtSeq = Effect.fnUntraced(function* (stream: string, seq: number) {
   const { ask, jsm } = yield* Broker
   const message = yield* ask("look at a schedule", () =>
@@ -65,7 +65,7 @@ const storedAtSeq = Effect.fnUntraced(function* (stream: string, seq: number) {
   return message?.time.getTime() ?? 0
 })
 
-/** The time that a schedule is for, ms since the epoch; undefined where it cannot be read. */
+/** Returns the time of a schedule, ms since the epoch; undefined if it is unreadable. */
 const dueOf = ({ header }: StoredMsg): number | undefined => {
   const stored = header.get(dueHeader)
   const due = stored === "" ? Date.parse(header.get("Nats-Schedule").slice(4)) : Number(stored)
@@ -73,10 +73,10 @@ const dueOf = ({ header }: StoredMsg): number | undefined => {
 }
 
 /**
- * Moves the schedules of a partition's stream that belong into others. Each is first made one that
- * never fires, by compare-and-set; one that has fired lies in the queue.
+ * Moves the schedules that belong to other partitions. Each is first replaced, by compare-and-set,
+ * by one that never fires. A schedule that has fired is in the queue.
  *
- * @returns how many there were: look again until there are none.
+ * @returns the number of schedules found. Call again until it is 0.
  */
 export const moveSchedules = Effect.fnUntraced(function* (
   moving: Moving,
@@ -127,18 +127,18 @@ export const moveSchedules = Effect.fnUntraced(function* (
         Math.max(due, now),
         names
       )
-      // It may have been frozen since it was asked before.
+      // The process may have been frozen since the last check.
       yield* moving.asOwner
       yield* storeRelocation(moving, relocation, delivery, to)
     }
-    // Gone by itself, it was about to fire when it was postponed, and has.
+    // If it is gone, it fired while it was postponed.
     if (!(yield* removeMessage(stream, seq))) moving.fired.add(firedKey(delivery))
     reached("released")
     yield* moving.moved({ ...counted, ended: there === undefined ? 0 : 1 })
   })
 
   yield* scanQueue(stream, names.subjects.schedulesOf(index)).pipe(
-    // Those that are postponed come again at the end, while they are on their way.
+    // Postponed schedules appear again at the end of the stream.
     Stream.takeWhile(({ seq }) => seq <= state.last_seq),
     Stream.mapEffect(move, { concurrency: maxConcurrentMoves, unordered: true }),
     Stream.runDrain

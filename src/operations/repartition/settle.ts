@@ -14,23 +14,85 @@ import { isRecordOf } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
 import { removeMessage } from "./release.ts"
 
-/** Decisions that are looked at at the same time. */
+/** Decisions that are checked concurrently. */
 const maxConcurrentLookups = 16
 
+/** What the settling of a stream's decisions needs. */
+interface Settling {
+  readonly memory: StreamMemory
+  readonly settlement: Settlement
+  readonly asOwner: Effect.Effect<void>
+  /** Called for a decision that could not be carried out. */
+  readonly undone: () => void
+}
+
+/** Removes a message from its stream, however long the broker does not answer. */
+const removeMessageFor = Effect.map(
+  Broker,
+  (broker) => (stream: string, seq: number) =>
+    removeMessage(stream, seq).pipe(
+      Effect.retry(Schedule.spaced("1 second")),
+      Effect.orDie,
+      Effect.provideService(Broker, broker)
+    )
+)
+
+/** Carries out the decision about one message, if there is any that is not carried out. */
+const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: number) {
+  const { asOwner, memory, settlement, undone } = settling
+  const { completed, stream } = memory
+  const { ask, jsm } = yield* Broker
+  const facts = yield* Facts
+  const remove = yield* removeMessageFor
+  const record = yield* readRecord(stream, seq).pipe(
+    // The owner of its next partition deals with an unreadable record.
+    Effect.catchTag("SchemaError", () => Effect.undefined)
+  )
+  const message = yield* ask("read a waiting delivery", () =>
+    jsm.streams.getMessage(stream, { seq })
+  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  if (message === null)
+    return yield* record === undefined ? Effect.void : eraseRecord(stream, seq, record)
+  const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
+  if (delivery === undefined) return
+  const isGone =
+    completed.has(seq, delivery) ||
+    (record === undefined && (yield* isErased(stream, seq, delivery)))
+  if (isGone) {
+    yield* remove(stream, seq)
+    return yield* eraseRecord(stream, seq, delivery)
+  }
+  if (record === undefined || !isRecordOf(record, delivery)) return
+  const handle: AckHandle = {
+    place: { stream, seq, at: message.time.getTime() },
+    delivery,
+    body: message.data,
+    deliveryCount: 1,
+    ack: (erase) => Effect.andThen(remove(stream, seq), erase),
+    nak: undone
+  }
+  const { decision, outcome } = record
+  const isOutcomeRecorded = memory.recordedAttempts.has(seq, record)
+  if (decision._tag === "Schedule" || decision._tag === "Dead")
+    return yield* settlement.resume(handle, { record, isOutcomeRecorded })
+  if (isOutcomeRecorded || outcome === undefined || (yield* isTold(handle, record))) return
+  yield* asOwner
+  yield* facts.append(outcome.fact, outcome.id)
+})
+
 /**
- * Carries out what former owners have decided and not finished, in its place and as they would
- * have: after that a delivery with a record waits for its next attempt, and for nothing else.
+ * Carries out the decisions that former owners stored and did not finish, in their place and as
+ * they would have. Afterwards, a delivery with a record waits only for its next attempt.
  *
  * @param asOwner passes while nobody else can be owner.
- * @returns how many decisions there were to look at.
+ * @returns the number of decisions that were checked.
  */
 export const settleDecisions = Effect.fnUntraced(function* (
   memories: ReadonlyArray<PartitionMemory>,
   layout: Layout,
   asOwner: Effect.Effect<void>
 ) {
-  const { ask, jsm, names } = yield* Broker
-  const facts = yield* Facts
+  const { names } = yield* Broker
   const records = makeGate(
     "the broker takes no retry records: waiting until it does",
     "the broker takes retry records again"
@@ -39,18 +101,10 @@ export const settleDecisions = Effect.fnUntraced(function* (
     "the dead-letter stream takes nothing",
     "the dead-letter stream takes dead letters again"
   )
-  const broker = yield* Broker
-  const remove = (stream: string, seq: number) =>
-    removeMessage(stream, seq).pipe(
-      Effect.retry(Schedule.spaced("1 second")),
-      Effect.orDie,
-      Effect.provideService(Broker, broker)
-    )
   let undone = 0
-  let looked = 0
+  let checked = 0
 
   const settleStream = Effect.fnUntraced(function* (memory: StreamMemory) {
-    const { completed, stream } = memory
     const settlement = yield* Settlement.make({
       worker: "cli",
       layout,
@@ -62,49 +116,10 @@ export const settleDecisions = Effect.fnUntraced(function* (
       fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()
     })
-    const settle = Effect.fnUntraced(function* (seq: number) {
-      looked++
-      const record = yield* readRecord(stream, seq).pipe(
-        // Whoever delivers it deals with it, wherever it lies then.
-        Effect.catchTag("SchemaError", () => Effect.undefined)
-      )
-      const message = yield* ask("read a waiting delivery", () =>
-        jsm.streams.getMessage(stream, { seq })
-      ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-      if (message === null)
-        return yield* record === undefined ? Effect.void : eraseRecord(stream, seq, record)
-      const delivery = parseDelivery(
-        message.subject,
-        (name) => message.header.get(name) || undefined
-      )
-      if (delivery === undefined) return
-      const isGone =
-        completed.has(seq, delivery) ||
-        (record === undefined && (yield* isErased(stream, seq, delivery)))
-      if (isGone) {
-        yield* remove(stream, seq)
-        return yield* eraseRecord(stream, seq, delivery)
-      }
-      if (record === undefined || !isRecordOf(record, delivery)) return
-      const held: AckHandle = {
-        place: { stream, seq, at: message.time.getTime() },
-        delivery,
-        body: message.data,
-        deliveryCount: 1,
-        ack: (erase) => Effect.andThen(remove(stream, seq), erase),
-        nak: () => {
-          undone++
-        }
-      }
-      const { decision, outcome } = record
-      const isOutcomeRecorded = memory.recordedAttempts.has(seq, record)
-      if (decision._tag === "Schedule" || decision._tag === "Dead")
-        return yield* settlement.resume(held, { record, isOutcomeRecorded })
-      if (isOutcomeRecorded || outcome === undefined || (yield* isTold(held, record))) return
-      yield* asOwner
-      yield* facts.append(outcome.fact, outcome.id)
-    })
-    yield* Effect.forEach([...memory.unreadRecords], settle, {
+    const settling = { memory, settlement, asOwner, undone: () => void undone++ }
+    const sequences = [...memory.unreadRecords]
+    checked += sequences.length
+    yield* Effect.forEach(sequences, (seq) => settleMessage(settling, seq), {
       concurrency: maxConcurrentLookups,
       discard: true
     })
@@ -118,5 +133,5 @@ export const settleDecisions = Effect.fnUntraced(function* (
     return yield* new TopologyError({
       message: `${undone === 1 ? "a delivery that has ended is" : `${undone} deliveries that have ended are`} not in ${names.dead} yet and cannot be stored there, perhaps because it is full: make room with \`petrel init --dead-bytes\`, then run this again`
     })
-  return looked
+  return checked
 })

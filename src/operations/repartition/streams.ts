@@ -17,7 +17,7 @@ const lookAtStream = Effect.fnUntraced(function* (stream: string) {
   )
 })
 
-/** Which of so many partitions are there: those that were removed have no queue any more. */
+/** Returns which partitions exist: a removed one has no queue. */
 export const existing = Effect.fnUntraced(function* (partitions: number) {
   const { names } = yield* Broker
   const indexes = Array.from({ length: partitions }, (_, index) => index)
@@ -28,7 +28,7 @@ export const existing = Effect.fnUntraced(function* (partitions: number) {
   )
 })
 
-/** Makes the streams of partitions, as far as they are not there. */
+/** Creates the streams of partitions that do not exist. */
 export const makeTargets = (
   options: TopologyOptions,
   indexes: ReadonlyArray<number>,
@@ -36,10 +36,10 @@ export const makeTargets = (
 ) => (indexes.length === 0 ? Effect.void : makePartitions(options, indexes, beyond))
 
 /**
- * Removes the streams of a partition, if they are empty.
+ * Removes the streams of a partition. Fails if they are not empty.
  *
- * @param remember stores the highest sequence they have had: a place in a stream of the same name
- *   must not come twice, for facts and ids of messages name it.
+ * @param remember stores their highest sequence. Facts and message ids refer to sequences, so a new
+ *   stream of the same name must not assign one again.
  */
 export const removePartition = Effect.fnUntraced(function* (
   index: number,
@@ -47,7 +47,7 @@ export const removePartition = Effect.fnUntraced(function* (
 ) {
   const { ask, jsm, names } = yield* Broker
   const reached = yield* Failpoint
-  // The queue last: while it is there, the partition is.
+  // The queue is removed last: while it exists, the partition exists.
   const { backlogOf, deliveriesOf, schedulesOf, removed } = names.subjects
   const subjects = new Map([
     [names.backlog(index), [backlogOf(index)]],
@@ -59,7 +59,7 @@ export const removePartition = Effect.fnUntraced(function* (
       ask(`change the subjects of ${stream}`, () => jsm.streams.update(stream, { subjects })),
       streamNotFound
     )
-  // What is published while it is removed is to be refused, and not to go with it.
+  // Messages published during the removal must be rejected, not removed with the stream.
   for (const stream of streams) yield* listen(stream, [removed(stream)])
   reached("partition-closed")
   const states = yield* Effect.forEach(streams, (stream) =>
@@ -83,7 +83,7 @@ export const removePartition = Effect.fnUntraced(function* (
     yield* eraseValue(names.buckets.workers, key)
 })
 
-/** New partitions have no facts about them: their owners need not read those that there are. */
+/** Sets the watermarks of new partitions to the end of the history: it has no facts about them. */
 export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
   const { ask, jsm, names } = yield* Broker
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))

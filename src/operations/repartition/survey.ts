@@ -4,7 +4,7 @@ import { scanQueue } from "../../broker/scan.ts"
 import { targetOf } from "./arrivals.ts"
 import { home } from "./schedules.ts"
 
-/** An endpoint for which something lies in a partition that is not its own. */
+/** An endpoint with messages in a partition that is not its own. */
 export interface Stray {
   readonly kind: "queue" | "backlog"
   readonly subject: string
@@ -14,14 +14,14 @@ export interface Stray {
   readonly messages: number
 }
 
-/** What lies in one partition and belongs into others. */
+/** What one partition holds for others. */
 export interface Strays {
   readonly endpoints: ReadonlyArray<Stray>
-  /** All that the partition has; of how many it is not the home is not known before they are read. */
+  /** All schedules of the partition. Their endpoints are known only after reading them. */
   readonly schedules: number
 }
 
-/** Lists what lies in a partition and belongs into others, as the leader knows it. */
+/** Lists what a partition holds for others, as its leader knows it. */
 export const listStrays = Effect.fnUntraced(function* (partition: number, partitions: number) {
   const { ask, jsm, names } = yield* Broker
   const subjectsOf = (stream: string) =>
@@ -46,7 +46,7 @@ export const listStrays = Effect.fnUntraced(function* (partition: number, partit
   } satisfies Strays
 })
 
-/** How many messages of one partition a change would move. */
+/** The number of messages that a change would move out of one partition. */
 export interface Survey {
   readonly partition: number
   readonly queue: number
@@ -54,7 +54,7 @@ export interface Survey {
   readonly backlog: number
 }
 
-/** Counts what a change to another number of partitions would move out of one, and moves nothing. */
+/** Counts what a change would move out of one partition. Moves nothing. */
 export const survey = Effect.fnUntraced(function* (partition: number, partitions: number) {
   const { names } = yield* Broker
   const { endpoints, schedules } = yield* listStrays(partition, partitions)

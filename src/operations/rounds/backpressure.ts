@@ -17,7 +17,7 @@ export const defaultBackpressure: BackpressureLimits = { queue: 1_000, all: 10_0
 const lookAfter = { sent: 100, ms: 1_000 }
 /** A delivery for a backlog with 1,000,000 messages is dead-lettered. */
 const nearlyFull = 900_000
-/** Pause between looks while it is held back, ms. */
+/** Pause between counts while throttled, ms. */
 const pollMs = 250
 
 const sumOf = (counts: Readonly<Record<string, number>> | undefined): number =>
@@ -29,7 +29,7 @@ export interface BackpressureOptions<E> {
   readonly limits: BackpressureLimits
   /** Called with the number of waiting messages while held back, and with 0 on resuming. */
   readonly held: (waiting: number) => void
-  /** A further check, made as often. */
+  /** Another check, made with each count. */
   readonly look: Effect.Effect<void, E, Broker>
 }
 

@@ -20,39 +20,39 @@ import { readTarget } from "./target.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const maxConcurrentEndpoints = 8
-/** What there is to do for one endpoint. */
+/** The redelivery to one endpoint. */
 export interface EndpointRedelivery {
   readonly tenant: string
   readonly endpoint: string
-  /** Why the endpoint accepts nothing; `fresh` dead letters are then left alone. */
+  /** Why the endpoint accepts nothing. Its `fresh` dead letters are then skipped. */
   readonly unfit: Unfit | undefined
-  /** Never sent again so far. */
+  /** Dead letters that were not redelivered before. */
   readonly fresh: ReadonlyArray<Round>
-  /** Claimed by a process that died before it stored them. */
+  /** Rounds that were claimed by a process that died before it stored them. */
   readonly finishing: ReadonlyArray<Round>
-  /** Sent again before. */
+  /** The number of dead letters that were redelivered before. */
   readonly before: number
-  /** Resolved by a success that a former owner recorded: the receiver has it. */
+  /** The number of those that a late success of a former owner resolved. */
   readonly late: number
   readonly rounds: Rounds
 }
 
-/** What is done where, and who asked for it. */
+/** What is redelivered. */
 export interface RedeliveryOptions {
   readonly letters: ReadonlyArray<DeadLetter>
   /**
-   * Earlier redeliveries without an end. If their claimant died, they are finished too, whether or
-   * not their dead letter is among these or still exists.
+   * Earlier redeliveries without an end. If their claimant died, they are finished, too, even if
+   * their dead letter is not selected or no longer exists.
    */
   readonly unended: ReadonlyArray<SentAgain>
   /** Who asked for it. */
   readonly by: string
   readonly pace?: BackpressureLimits | undefined
-  /** Told how many wait for an endpoint while it holds back, and 0 when it goes on. */
+  /** Called with the number of deliveries that wait for an endpoint while throttled, and with 0. */
   readonly held?: ((endpoint: string, waiting: number) => void) | undefined
 }
 
-/** The round that the redelivery of a dead letter begins: one, however often it is requested. */
+/** Returns the round of a dead letter's redelivery. Each dead letter has one. */
 export const redeliveryRound = (dead: number): string => `d${dead}`
 
 const readLetter = Effect.fnUntraced(function* (
@@ -72,12 +72,12 @@ const readLetter = Effect.fnUntraced(function* (
   return { event, type, content, origin, body: letter.body } satisfies Contents
 })
 
-/** What is to be sent to one endpoint: dead letters, and what was sent again and has no end yet. */
+/** An endpoint's dead letters, and its earlier redeliveries without an end. */
 interface Group {
   readonly tenant: string
   readonly endpoint: string
   readonly rounds: Map<number, Round>
-  /** Nothing of it was sent again before, ms since the epoch. */
+  /** No redelivery of the group began earlier, ms since the epoch. */
   since: number
 }
 
@@ -157,7 +157,7 @@ export const redeliver = (
   Effect.forEach(
     plan,
     ({ finishing, fresh, rounds, unfit }) =>
-      // A claimed round is stored even if its endpoint accepts nothing: it must come to an end.
+      // A claimed round needs an end, so it is stored even if its endpoint accepts nothing.
       rounds.beginAll(unfit === undefined ? [...finishing, ...fresh] : finishing, done),
     { concurrency: maxConcurrentEndpoints, discard: true }
   )

@@ -5,16 +5,15 @@ import { readEntry } from "../../cluster/kv-entry.ts"
 import { invalid } from "../problem.ts"
 
 /**
- * What a replay is about, in the bucket of workers under `replay.<tenant>.<endpoint>.<name>`. Who
- * runs the same command again goes on with the same events: what was `1 hour` ago at first stays so.
- * It ends by itself when it is as old as the history keeps its facts: those of its replay are gone
- * then, too. Times in ms since the epoch.
+ * The record of a replay, in the workers bucket under `replay.<tenant>.<endpoint>.<name>`. The same
+ * request continues with the same events: `1 hour` ago keeps its first meaning. The record expires
+ * when the history drops the facts of the replay. Times in ms since the epoch.
  */
 export const ReplayRecord = Schema.Struct({
   v: Schema.Literal(1),
-  /** Of its rounds. */
+  /** Identifies its rounds. */
   id: Schema.String,
-  /** Tells its arguments from others. */
+  /** Digest of what was requested. */
   asked: Schema.String,
   since: Schema.Number,
   until: Schema.Number,
@@ -24,13 +23,13 @@ export const ReplayRecord = Schema.Struct({
 })
 export type ReplayRecord = typeof ReplayRecord.Type
 
-/** What a new replay is asked for. */
+/** The request for a replay. */
 export interface ReplayWish extends Pick<ReplayRecord, "asked" | "by" | "since" | "until"> {
   readonly tenant: string
   readonly endpoint: string
-  /** Under which it is found again. */
+  /** The key under which the replay is found again. */
   readonly name: string
-  /** Whether another one may follow under the same name: of what it sends nothing is sent twice. */
+  /** Whether another replay may follow under the same name, because it sends nothing twice. */
   readonly mayFollow: boolean
 }
 
@@ -51,13 +50,13 @@ const write = Effect.fnUntraced(function* (key: string, record: ReplayRecord, ex
   const ttl = config.max_age / 1e6
   const ack = yield* writeValue(names.buckets.workers, key, JSON.stringify(record), {
     expected,
-    // 0: the history keeps its facts for ever.
+    // 0: the history keeps its facts forever.
     ...(ttl === 0 ? {} : { ttl })
   })
   return ack.seq
 })
 
-/** The replay to go on with, or a new one, which is not stored yet. */
+/** Returns the replay to continue, or a new one that is not stored yet. */
 export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
   const { asked, by, endpoint, name, since, tenant, until } = wish
   const startedAt = yield* Clock.currentTimeMillis
@@ -87,8 +86,8 @@ export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
 })
 
 /**
- * Stores a replay before a round of it begins, an old one too: it is to last as long as what is
- * told from now on. Where somebody has done so just now, that one counts.
+ * Stores a replay before its next round begins. Storing a known one again extends its lifetime to
+ * that of the facts to come. If another process has just stored it, that record counts.
  */
 export const beginReplay = Effect.fnUntraced(function* (
   wish: ReplayWish,
@@ -102,7 +101,7 @@ export const beginReplay = Effect.fnUntraced(function* (
     : { record: found.record, revision: stored, isNew: false }
 })
 
-/** Notes that all of a replay was sent; somebody else may have gone on with it meanwhile. */
+/** Records that a replay is complete, unless another process has continued it meanwhile. */
 export const finishReplay = Effect.fnUntraced(function* (wish: ReplayWish, { id }: ReplayRecord) {
   const finishedAt = yield* Clock.currentTimeMillis
   const { record, revision } = yield* read(keyOf(wish))

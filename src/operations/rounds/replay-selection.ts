@@ -15,28 +15,28 @@ import { isOwnType, TypeIndex } from "../../domain/type-filter.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import { readPlans } from "../../history/plans.ts"
 
-/** Which events to replay to an endpoint. Times in ms since the epoch, of when the broker stored them. */
+/** Which events to replay to an endpoint. Times of storage, ms since the epoch. */
 export interface ReplayQuery {
   readonly tenant: string
   readonly endpoint: string
-  /** NATS wildcards, of which one must match. */
+  /** NATS wildcards. One of them must match. */
   readonly types: ReadonlyArray<string>
   readonly since: number
   readonly until: number
-  /** Only what a plan left out because the endpoint took nothing then, and nobody has made up for. */
+  /** Only events that a plan skipped because the endpoint was disabled, and that no replay sent. */
   readonly skipped: boolean
-  /** Not what the endpoint has taken, nor what is on its way there or may come to be: not routed yet. */
+  /** Excludes events that the endpoint has, that are on their way to it, or that are not routed yet. */
   readonly onlyMissing: boolean
-  /** The round of this replay: what it did before is not left out for it. */
+  /** The round of this replay. Its own earlier deliveries do not exclude an event. */
   readonly round: string
 }
 
-/** An event that is to be sent again. */
+/** An event to replay. */
 export interface SelectedEvent extends EventIdentity {
   readonly type: string
 }
 
-/** How much earlier than the events their facts may seem to be, by the clocks of a cluster's nodes, ms. */
+/** Facts may appear this much older than their events, due to the clocks of a cluster's servers, ms. */
 const clocksApart = 60_000
 
 const isUpTo = (until: number) => (message: JsMsg) => storedAt(message) <= until
@@ -54,14 +54,14 @@ const matcher = (types: ReadonlyArray<string>) => {
   }
 }
 
-/** The one subject that a single filter asks for; of several all, as the broker takes no filters that overlap. */
+/** Returns the subject of a single filter, or else all: the broker rejects overlapping filters. */
 const subjectsOf = ({ tenant, types }: ReplayQuery, { subjects }: Names): ReadonlyArray<string> => {
   const [only = ">", another] = types
   if (another !== undefined) return [subjects.event(tenant, ">"), subjects.alertEvent(tenant, ">")]
   return [isOwnType(only) ? subjects.alertEvent(tenant, only) : subjects.event(tenant, only)]
 }
 
-/** The events of a time, from their headers. */
+/** Reads the events of the range from their headers. */
 const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { names } = yield* Broker
   const { since, types, until } = query
@@ -86,7 +86,7 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   return found
 })
 
-/** Facts of kinds of the endpoint, and where that is wanted the plans of its tenant. */
+/** Reads facts of the endpoint and, if `plans` is set, the plans of its tenant. */
 const factsOf = (
   { endpoint, tenant }: Pick<ReplayQuery, "tenant" | "endpoint">,
   kinds: ReadonlyArray<readonly [result: "ok" | "failure", kind: string]>,
@@ -111,7 +111,7 @@ const factsOf = (
 const factIn = (message: JsMsg): Fact | undefined =>
   Option.getOrUndefined(decodeFact(message.string()))
 
-/** What the plans left out for the endpoint, without what a replay has made up for. */
+/** Reads the events that plans skipped for the endpoint and that no other replay sent. */
 const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { endpoint, since, types, until } = query
   const matches = matcher(types)
@@ -136,7 +136,7 @@ const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   return [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq)
 })
 
-/** Says of an event of a tenant whether the router has planned it, all of it. */
+/** Returns whether an event of a tenant has its whole plan. */
 const routedNow = Effect.fnUntraced(function* (tenant: string) {
   const { ask, jsm, names } = yield* Broker
   const { ack_floor } = yield* ask("look at the router", () =>
@@ -160,10 +160,10 @@ const routedNow = Effect.fnUntraced(function* (tenant: string) {
   return isRouted
 })
 
-/** What the endpoint has taken, or will be sent in any case: in other rounds than this replay's. */
+/** Reads what the endpoint has, or will get anyway, in rounds other than this replay's. */
 const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
   const { endpoint, since } = query
-  // Before the facts are read: of what is planned up to now, they are all there.
+  // Read before the facts, so that the facts of everything planned until now are there.
   const isRouted = yield* routedNow(query.tenant)
   const delivered = new Set<string>()
   const open = new Map<string, string>()
@@ -172,7 +172,7 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
     const event = { eventSeq, eventAt }
     const name = eventName(event)
     if (kind === "routed") {
-      // The endpoint gets, or got, the event that it repeats.
+      // The endpoint gets, or got, the event that this one repeats.
       if (readRepeat(reason) !== undefined) delivered.add(name)
       if (plan?.endpoints.some(({ id }) => id === endpoint) === true)
         open.set(roundKey({ ...event, round: firstRound }), name)
@@ -209,8 +209,8 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
 })
 
 /**
- * The events that a query asks for, in their order, and how many of them are left out: the endpoint
- * has taken them, they are on their way there, or nobody has planned yet whether they go there.
+ * Returns the selected events in order, and the number of those excluded: delivered, under way, or
+ * not routed yet.
  */
 export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
   const events = yield* query.skipped ? skippedIn(query) : eventsIn(query)

@@ -24,11 +24,11 @@ export interface ReplayOptions
   extends ReplayWish,
     Pick<ReplayQuery, "types" | "skipped" | "onlyMissing"> {
   readonly pace?: BackpressureLimits | undefined
-  /** Told how many wait for the endpoint while it holds back, and 0 when it goes on. */
+  /** Called with the number of deliveries that wait while throttled, and with 0 on resuming. */
   readonly held?: ((waiting: number) => void) | undefined
 }
 
-/** The round of a replay. */
+/** Returns the round of a replay. */
 export const replayRound = (id: string): string => `r${id}`
 
 const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
@@ -36,7 +36,7 @@ const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
   const message = yield* ask(`read event ${eventSeq}`, () =>
     jsm.streams.getMessage(names.events, { seq: eventSeq })
   ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
-  // A stream that lost its end may have another event there.
+  // If the stream was truncated, the sequence may hold another event.
   if (message === null || message.time.getTime() !== eventAt) return undefined
   const header = headerOf(message.header)
   const subject = subjectWithId(parseEventSubject(message.subject, names), header)
@@ -81,23 +81,23 @@ const plan = Effect.fnUntraced(function* (
   })
   const selected = events.map(({ eventAt, eventSeq }): Round => ({ eventSeq, eventAt, round }))
   const known = new Set(selected.map(eventName))
-  // What was claimed has its end, also where its event or its endpoint is gone.
+  // A claimed round gets its end even if its event or its endpoint is gone.
   const others = rounds.claimed().filter((one) => one.round === round && !known.has(eventName(one)))
   const { before, finishing, fresh } = yield* rounds.plan([...others, ...selected])
   const todo = [...finishing, ...fresh]
   const sending = new Set(todo.map(eventName))
   return {
     record,
-    /** Where its endpoint takes nothing: what was claimed before is finished, and nothing begun. */
+    /** Why the endpoint accepts nothing. Claimed rounds are then finished, and none begins. */
     unfit,
-    /** What there is to send, in the order of the events. */
+    /** The events to send, in order. */
     events: events.filter((event): boolean => sending.has(eventName(event))),
-    /** Sent by this replay before it was broken off. */
+    /** The number of events that this replay sent before it was interrupted. */
     before: before.length,
     delivered,
     open,
     unrouted,
-    /** What there is to begin, or to finish beginning. */
+    /** The number of rounds to begin or to finish. */
     count: todo.length,
     begin: (done: (begun: StartedRound) => void) =>
       Effect.andThen(
@@ -107,14 +107,15 @@ const plan = Effect.fnUntraced(function* (
   }
 })
 
-/** What there is to replay, as it is now; nothing is stored. */
+/** Plans a replay. Stores nothing. */
 export const planReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
   const target = yield* readTarget(options.tenant, options.endpoint)
   return yield* plan(options, target, yield* findReplay(options))
 })
 
 /**
- * The same, stored: whoever asks for the same after it was broken off goes on with the same events.
+ * Plans a replay and stores its record, so that the same request continues it after an
+ * interruption.
  */
 export const openReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
   const target = yield* readTarget(options.tenant, options.endpoint)
@@ -125,7 +126,7 @@ export const openReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
 
 export type Replay = Effect.Success<ReturnType<typeof planReplay>>
 
-/** How many there are of each type, the most first. */
+/** Counts events by type, highest first. */
 export const countTypes = (
   events: ReadonlyArray<SelectedEvent>
 ): ReadonlyArray<readonly [type: string, count: number]> => {

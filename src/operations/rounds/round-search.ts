@@ -7,10 +7,10 @@ import { successKinds } from "../../domain/fact.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 
 /**
- * Which rounds of an endpoint's deliveries have a message, by their `roundKey`: it waits in the queue or
- * in the backlog, or the history tells of it. A retry that waits as a schedule has a fact, too.
+ * Returns the `roundKey`s of the rounds that have, or had, a message: it waits in the queue or in
+ * the backlog, or the history has a fact of it. A retry that waits as a schedule has a fact, too.
  *
- * @param from a sequence of HISTORY: what is told of them stands beyond.
+ * @param from a sequence of HISTORY before all facts of these rounds.
  */
 export const findRounds = Effect.fnUntraced(function* (
   { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
@@ -49,10 +49,10 @@ export const findRounds = Effect.fnUntraced(function* (
   )
 
   if (isComplete()) return found
-  // Most have come to their end, and then nothing else need be read.
+  // Most rounds have ended, so that the history suffices.
   yield* readHistory
   if (isComplete()) return found
-  // In the order in which deliveries go, and the history last: what moves meanwhile is told of there.
+  // In the order in which deliveries move. The history comes last: it has a fact of what moved.
   yield* scanQueue(
     names.deliveries(partition),
     subjects.delivery(partition, tenant, endpoint)

@@ -1,6 +1,7 @@
 import { Clock, Effect, Schedule } from "effect"
 import type { BrokerError } from "../../broker/connection.ts"
 import { Broker } from "../../broker/connection.ts"
+import type { FailpointName } from "../../broker/failpoint.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import { logTransitions } from "../../broker/gate.ts"
 import type { Layout, TopologyError } from "../../broker/installed.ts"
@@ -20,6 +21,7 @@ const retryPauseMs = 500
 
 type Refusal = TopologyError | BrokerError | PublishError
 
+/** The endpoint whose rounds begin, and how they are stored. */
 export interface StartOptions {
   readonly target: RoundTarget
   readonly layout: Layout
@@ -27,149 +29,184 @@ export interface StartOptions {
   readonly claims: Claims
   /** Who asked for it. */
   readonly by: string
-  /** Passes while what is stored lies where its owner looks; fails when it would not. */
+  /** Passes while messages are stored where their owner looks; fails once they would not be. */
   readonly safe: Effect.Effect<void, Refusal, Broker>
 }
 
+/** The options with what all rounds of one start share. */
+interface Starting extends StartOptions {
+  readonly broker: Broker["Service"]
+  readonly clock: Clock.Clock
+  readonly reached: (step: FailpointName) => void
+  /**
+   * After this time the broker may have forgotten a message id, so a store is preceded by a search,
+   * ms.
+   */
+  readonly safeRepublishMs: number
+  /** Repeats a store that the broker did not accept, within `safeRepublishMs`. */
+  readonly insist: (
+    store: Effect.Effect<PubAck, PublishError>
+  ) => Effect.Effect<PubAck, Refusal, Broker>
+}
+
+/** Returns whether a round has, or had, a message. */
+const findRound = (
+  { broker, partition, target }: Starting,
+  round: Round,
+  { seq }: Pick<Claim, "seq">
+) =>
+  Effect.map(
+    findRounds(target, partition, new Set([roundKey(round)]), seq),
+    (found) => found.size > 0
+  ).pipe(Effect.provideService(Broker, broker))
+
+const deliveryOf = (
+  { endpoint, generation, revision, tenant }: RoundTarget,
+  { eventAt, eventSeq, round }: Round,
+  { body: _, ...known }: Contents,
+  began: number,
+  deadline: number
+): Delivery => ({
+  tenant,
+  endpoint,
+  eventSeq,
+  eventAt,
+  round,
+  ...known,
+  began,
+  deadline,
+  generation,
+  revision,
+  progress: untried
+})
+
 /**
- * How one round begins, or ends where there is nothing left to send: whatever was claimed has its
- * message or its end after this.
+ * Stores a round's message, once.
+ *
+ * @param tried whether an earlier attempt may have stored it.
+ */
+const storeRound = (
+  starting: Starting,
+  delivery: Delivery,
+  body: Uint8Array,
+  claim: Pick<Claim, "seq">,
+  tried: boolean
+) => {
+  const { broker, insist, partition, reached } = starting
+  const { endpoint, tenant } = delivery
+  const subject = broker.names.subjects.delivery(partition, tenant, endpoint)
+  const messageId = `${roundKey(delivery)}.${endpoint}`
+  const publish = broker.publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
+  const find = findRound(starting, delivery, claim)
+  return Effect.map(insist(publishOnce(publish, find, { tried })), () => reached("round-stored"))
+}
+
+const claimOf = (delivery: Delivery, dead: number | undefined, by: string) => {
+  const { began, content, deadline, endpoint, event, eventAt, eventSeq, round, tenant, type } =
+    delivery
+  return {
+    at: began,
+    tenant,
+    endpoint,
+    event,
+    eventSeq,
+    eventAt,
+    type,
+    delivery: deliveryId(delivery),
+    round,
+    deadline,
+    dead,
+    by,
+    trace: content.traceparent
+  } satisfies Partial<Fact>
+}
+
+/** Claims a round, then stores its message. */
+const beginRound = Effect.fnUntraced(function* (
+  starting: Starting,
+  round: Round,
+  contents: Contents
+) {
+  const { by, claims, clock, reached, safe, safeRepublishMs, target } = starting
+  yield* safe
+  const began = clock.currentTimeMillisUnsafe()
+  const delivery = deliveryOf(target, round, contents, began, began + target.window)
+  const since = elapsedMs()
+  const claimed = yield* claims.claim(claimOf(delivery, round.dead, by), delivery)
+  if (claimed === "taken") return "before"
+  reached("round-claimed")
+  const isSure = claimed === "mine" && elapsedMs() - since < safeRepublishMs
+  const claim = claims.known.get(roundKey(delivery)) ?? { seq: 0 }
+  yield* storeRound(starting, delivery, contents.body, claim, !isSure)
+  return "begun"
+})
+
+/** Stores the message of a claimed round, with the deadline of the claim. */
+const finishRound = (starting: Starting, round: Round, contents: Contents, claim: Claim) => {
+  const delivery = deliveryOf(starting.target, round, contents, claim.at, claim.deadline)
+  return Effect.as(storeRound(starting, delivery, contents.body, claim, true), "finished" as const)
+}
+
+/** Ends a claimed round whose contents are gone. */
+const endRound = Effect.fnUntraced(function* (starting: Starting, round: Round, claim: Claim) {
+  const { broker, by, claims, clock, insist, layout, target } = starting
+  const { endpoint, tenant } = target
+  // The claimant may have read the contents before they were gone, and may still store them.
+  const wait = claim.at + layout.moveDedupe - clock.currentTimeMillisUnsafe()
+  yield* Effect.interruptible(Effect.sleep(Math.max(0, wait)))
+  if (yield* findRound(starting, round, claim)) return "before"
+  const claimed = yield* claims.read(claim)
+  if (claimed === undefined) return "gone"
+  const { dead: _, ...known } = claimed
+  const kind = "dead-lettered"
+  const at = clock.currentTimeMillisUnsafe()
+  const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by, user: claims.user }
+  const append = broker.publisher.publish(
+    broker.names.subjects.fact(tenant, endpoint, factResult(kind), kind),
+    JSON.stringify(fact),
+    [["Nats-Msg-Id", `${roundKey(round)}.${endpoint}.gone`]]
+  )
+  yield* insist(publishOnce(append, findRound(starting, round, claim)))
+  return "gone"
+})
+
+/**
+ * Returns how one round begins, or ends if there is nothing left to send. Afterwards, every claimed
+ * round has its message or its end.
  */
 export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
-  const { by, claims, layout, partition, safe, target } = options
-  const { endpoint, tenant } = target
-  const broker = yield* Broker
-  const { names, publisher } = broker
-  const clock = yield* Clock.Clock
-  const reached = yield* Failpoint
   const say = logTransitions(
     "the broker takes no deliveries: waiting until it does",
     "the broker takes deliveries again"
   )
-  /** After this time the broker may have forgotten a message id, so search before storing again. */
-  const safeRepublishMs = layout.moveDedupe / 2
-
-  const insist = (store: Effect.Effect<PubAck, PublishError>) =>
-    Effect.suspend(() => {
-      const until = elapsedMs() + safeRepublishMs
-      return Effect.retry(Effect.andThen(safe, say(store)), {
-        schedule: Schedule.spaced(retryPauseMs),
-        while: ({ _tag }) => _tag !== "TopologyError" && elapsedMs() < until
+  const safeRepublishMs = options.layout.moveDedupe / 2
+  const starting: Starting = {
+    ...options,
+    broker: yield* Broker,
+    clock: yield* Clock.Clock,
+    reached: yield* Failpoint,
+    safeRepublishMs,
+    insist: (store) =>
+      Effect.suspend(() => {
+        const until = elapsedMs() + safeRepublishMs
+        return Effect.retry(Effect.andThen(options.safe, say(store)), {
+          schedule: Schedule.spaced(retryPauseMs),
+          while: ({ _tag }) => _tag !== "TopologyError" && elapsedMs() < until
+        })
       })
-    })
-  /** Whether a round has a message, or had one. */
-  const find = (round: Round, { seq }: Pick<Claim, "seq">) =>
-    Effect.map(
-      findRounds(target, partition, new Set([roundKey(round)]), seq),
-      (found) => found.size > 0
-    ).pipe(Effect.provideService(Broker, broker))
-
-  const deliveryOf = (
-    { eventAt, eventSeq, round }: Round,
-    contents: Contents,
-    began: number,
-    deadline: number
-  ): Delivery => {
-    const { body: _, ...known } = contents
-    const { generation, revision } = target
-    return {
-      tenant,
-      endpoint,
-      eventSeq,
-      eventAt,
-      round,
-      ...known,
-      began,
-      deadline,
-      generation,
-      revision,
-      progress: untried
-    }
   }
+  const { known } = options.claims
 
-  /** @param tried whether somebody may have stored it before. */
-  const store = (
-    delivery: Delivery,
-    body: Uint8Array,
-    claim: Pick<Claim, "seq">,
-    tried: boolean
-  ) => {
-    const subject = names.subjects.delivery(partition, tenant, endpoint)
-    const messageId = `${roundKey(delivery)}.${endpoint}`
-    const publish = publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
-    return Effect.map(insist(publishOnce(publish, find(delivery, claim), { tried })), () =>
-      reached("round-stored")
-    )
-  }
-
-  const factOf = (delivery: Delivery, dead: number | undefined) => {
-    const { began, content, deadline, event, eventAt, eventSeq, round, type } = delivery
-    return {
-      at: began,
-      tenant,
-      endpoint,
-      event,
-      eventSeq,
-      eventAt,
-      type,
-      delivery: deliveryId(delivery),
-      round,
-      deadline,
-      dead,
-      by,
-      trace: content.traceparent
-    } satisfies Partial<Fact>
-  }
-
-  const begin = Effect.fnUntraced(function* (round: Round, contents: Contents) {
-    yield* safe
-    const began = clock.currentTimeMillisUnsafe()
-    const delivery = deliveryOf(round, contents, began, began + target.window)
-    const since = elapsedMs()
-    const claimed = yield* claims.claim(factOf(delivery, round.dead), delivery)
-    if (claimed === "taken") return "before"
-    reached("round-claimed")
-    const isSure = claimed === "mine" && elapsedMs() - since < safeRepublishMs
-    const claim = claims.known.get(roundKey(delivery)) ?? { seq: 0 }
-    yield* store(delivery, contents.body, claim, !isSure)
-    return "begun"
-  })
-
-  /** What was claimed stands: its deadline, too. */
-  const finish = (round: Round, contents: Contents, claim: Claim) => {
-    const delivery = deliveryOf(round, contents, claim.at, claim.deadline)
-    return Effect.as(store(delivery, contents.body, claim, true), "finished" as const)
-  }
-
-  /** Ends a claimed round whose contents are gone. */
-  const end = Effect.fnUntraced(function* (round: Round, claim: Claim) {
-    // The claimant may have read the contents before they were gone, and may still store them.
-    const wait = claim.at + layout.moveDedupe - clock.currentTimeMillisUnsafe()
-    yield* Effect.interruptible(Effect.sleep(Math.max(0, wait)))
-    if (yield* find(round, claim)) return "before"
-    const claimed = yield* claims.read(claim)
-    if (claimed === undefined) return "gone"
-    const { dead: _, ...known } = claimed
-    const kind = "dead-lettered"
-    const at = clock.currentTimeMillisUnsafe()
-    const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by, user: claims.user }
-    const append = publisher.publish(
-      names.subjects.fact(tenant, endpoint, factResult(kind), kind),
-      JSON.stringify(fact),
-      [["Nats-Msg-Id", `${roundKey(round)}.${endpoint}.gone`]]
-    )
-    yield* insist(publishOnce(append, find(round, claim)))
-    return "gone"
-  })
-
-  /** @param contents undefined where they are gone. */
+  /** @param contents undefined if they are gone. */
   return (
     round: Round,
     contents: Contents | undefined
   ): Effect.Effect<StartedRound, Refusal, Broker> => {
-    const claim = claims.known.get(roundKey(round))
+    const claim = known.get(roundKey(round))
     if (contents !== undefined)
-      return claim === undefined ? begin(round, contents) : finish(round, contents, claim)
-    return claim === undefined ? Effect.succeed("gone") : end(round, claim)
+      return claim === undefined
+        ? beginRound(starting, round, contents)
+        : finishRound(starting, round, contents, claim)
+    return claim === undefined ? Effect.succeed("gone") : endRound(starting, round, claim)
   }
 })

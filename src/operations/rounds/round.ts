@@ -1,8 +1,8 @@
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
 
-/** What tells a further round of an endpoint's deliveries from others. */
+/** A further round of one of an endpoint's deliveries. */
 export interface Round extends RoundIdentity {
-  /** Sequence in DEAD of what is sent again. */
+  /** Sequence in DEAD of the dead letter that is redelivered. */
   readonly dead?: number
 }
 
@@ -12,15 +12,16 @@ export interface Contents extends Pick<Delivery, "event" | "type" | "content" | 
 }
 
 /**
- * What came of it: the round was `begun`, somebody had claimed and not stored it (`finished`), it
- * had begun before, or there is nothing left to send (where it was claimed, it has ended with that).
+ * The result of starting a round: `begun`; `finished`, if it was claimed and not stored before;
+ * `before`, if it had begun already; or `gone`, if there is nothing left to send. A claimed round
+ * ends with `gone`.
  */
 export type StartedRound = "begun" | "finished" | "before" | "gone"
 
 /** Numbers of rounds by what came of them. */
 export type RoundCounts = Readonly<Record<StartedRound, number>>
 
-/** To which endpoint, as it is configured now; the generation of one that is gone is that of its deliveries. */
+/** The endpoint of the rounds, as configured now. */
 export interface RoundTarget {
   readonly tenant: string
   readonly endpoint: string

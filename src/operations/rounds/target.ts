@@ -3,10 +3,10 @@ import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { windowOf } from "../../endpoints/live-endpoint.ts"
 import type { RoundTarget } from "./round.ts"
 
-/** Why an endpoint gets nothing again. */
+/** Why an endpoint accepts no further rounds. */
 export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
 
-/** The endpoint as it is now, and whether it takes anything. */
+/** Reads the endpoint, and why it accepts nothing, if so. */
 export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
   const unfit = (why: Unfit) => ({
     target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies RoundTarget,

@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { StreamRoom, Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
+import { LastHour } from "../endpoints/activity-view.ts"
 import { shareOf } from "../text/number-format.ts"
 import { AllNews } from "./news.ts"
 import { newsOf } from "./status-news.ts"
@@ -17,7 +18,7 @@ import { WorkerState, workerState } from "./workers.ts"
 const Count = Schema.NullOr(Schema.Int)
 const Bytes = Schema.Struct({ bytes: Count })
 const Filled = Schema.Struct({ bytes: Count, limitBytes: Count })
-const Stream = Schema.Struct({ bytes: Count, limitBytes: Count, oldestAt: Count })
+const StreamRoomState = Schema.Struct({ bytes: Count, limitBytes: Count, oldestAt: Count })
 
 const Waiting = {
   /** Not delivered by the broker yet. */
@@ -46,41 +47,72 @@ const PartitionState = Schema.Struct({
   endpointsWithBacklog: Count
 })
 
+const BrokerState = Schema.Struct({
+  version: Schema.String,
+  cluster: Schema.NullOr(Schema.String),
+  /** Copies of each stream. */
+  replicas: Schema.Int,
+  /** Of all streams. Replicas are not counted. */
+  storedBytes: Schema.Int,
+  accountBytes: Count,
+  accountLimitBytes: Count,
+  streamsInTrouble: Schema.Array(
+    Schema.Struct({
+      name: Schema.String,
+      state: Schema.String,
+      copiesBehind: Schema.Array(
+        Schema.Struct({ server: Schema.String, offline: Schema.Boolean, lag: Schema.Int })
+      )
+    })
+  )
+})
+
+const RoomState = Schema.Struct({
+  events: StreamRoomState,
+  history: StreamRoomState,
+  deadLetters: Filled,
+  queues: Bytes,
+  backlogs: Bytes,
+  /** Queues and backlogs together, and the size at which events are not routed. */
+  waiting: Filled,
+  account: Filled
+})
+
+const OldestState = Schema.Struct({
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  place: Schema.Literals(["queue", "schedule", "backlog"]),
+  since: Schema.Number
+})
+
+/** Endpoints by state. A disabled or paused endpoint counts in no other state. */
+const EndpointCounts = Schema.Struct({
+  total: Schema.Int,
+  closed: Schema.Int,
+  open: Schema.Int,
+  halfOpen: Schema.Int,
+  paused: Schema.Int,
+  disabled: Schema.Int,
+  unreadable: Schema.Int,
+  withBacklog: Schema.Int
+})
+
+const DeadLetterCounts = Schema.Struct({
+  stored: Count,
+  lastHour: Count,
+  bytes: Count,
+  limitBytes: Count,
+  byTenant: Schema.NullOr(Schema.Record(Schema.String, Schema.Int))
+})
+
 /**
  * The state of an installation. Times in ms since the epoch. What is not known, as no owner
  * answers, is null.
  */
 export const Status = Schema.Struct({
   at: Schema.Number,
-  broker: Schema.Struct({
-    version: Schema.String,
-    cluster: Schema.NullOr(Schema.String),
-    /** Copies of each stream. */
-    replicas: Schema.Int,
-    /** Of all streams; replicas are not counted. */
-    storedBytes: Schema.Int,
-    accountBytes: Count,
-    accountLimitBytes: Count,
-    streamsInTrouble: Schema.Array(
-      Schema.Struct({
-        name: Schema.String,
-        state: Schema.String,
-        copiesBehind: Schema.Array(
-          Schema.Struct({ server: Schema.String, offline: Schema.Boolean, lag: Schema.Int })
-        )
-      })
-    )
-  }),
-  room: Schema.Struct({
-    events: Stream,
-    history: Stream,
-    deadLetters: Filled,
-    queues: Bytes,
-    backlogs: Bytes,
-    /** Queues and backlogs together, and the size at which events are not routed. */
-    waiting: Filled,
-    account: Filled
-  }),
+  broker: BrokerState,
+  room: RoomState,
   events: Schema.Struct({ stored: Count, waitingForRouter: Count, inRouter: Count }),
   deliveries: Schema.Struct({
     waiting: Schema.Int,
@@ -88,53 +120,20 @@ export const Status = Schema.Struct({
     partitionsAnswering: Schema.Int
   }),
   /** The delivery that has waited longest. */
-  oldestWaiting: Schema.NullOr(
-    Schema.Struct({
-      tenant: Schema.String,
-      endpoint: Schema.String,
-      place: Schema.Literals(["queue", "schedule", "backlog"]),
-      since: Schema.Number
-    })
-  ),
+  oldestWaiting: Schema.NullOr(OldestState),
   /** The change of the number of partitions that is under way. */
   repartition: Schema.NullOr(Schema.Struct({ from: Schema.Int, to: Schema.Int })),
   partitions: Schema.Array(PartitionState),
-  /** Endpoints by state. A disabled or paused endpoint counts in no other state. */
-  endpoints: Schema.NullOr(
-    Schema.Struct({
-      total: Schema.Int,
-      closed: Schema.Int,
-      open: Schema.Int,
-      halfOpen: Schema.Int,
-      paused: Schema.Int,
-      disabled: Schema.Int,
-      unreadable: Schema.Int,
-      withBacklog: Schema.Int
-    })
-  ),
+  endpoints: Schema.NullOr(EndpointCounts),
   workers: Schema.NullOr(
     Schema.Array(Schema.Struct({ ...WorkerState.fields, partitions: Schema.Array(Schema.Int) }))
   ),
-  /** Attempts within the last hour, in the partitions whose owners answer. */
-  lastHour: Schema.NullOr(
-    Schema.Struct({
-      /** The start of the shortest count: that partition had another owner before. */
-      since: Schema.Number,
-      attempts: Schema.Int,
-      delivered: Schema.Int,
-      /** From 0 to 1; null without attempts. */
-      successRate: Schema.NullOr(Schema.Number),
-      p50Ms: Schema.NullOr(Schema.Number),
-      p95Ms: Schema.NullOr(Schema.Number)
-    })
-  ),
-  deadLetters: Schema.Struct({
-    stored: Count,
-    lastHour: Count,
-    bytes: Count,
-    limitBytes: Count,
-    byTenant: Schema.NullOr(Schema.Record(Schema.String, Schema.Int))
-  }),
+  /**
+   * Attempts within the last hour, in the partitions whose owners answer. `since` is the start of
+   * the shortest count: that partition had another owner before.
+   */
+  lastHour: Schema.NullOr(LastHour),
+  deadLetters: DeadLetterCounts,
   ...AllNews.fields
 })
 export type Status = typeof Status.Type
@@ -182,7 +181,7 @@ const deliveriesIn = (survey: Survey): Status["deliveries"] => {
   }
 }
 
-const streamRoom = ({ bytes, limit, oldestAt }: StreamRoom): typeof Stream.Type => ({
+const streamRoom = ({ bytes, limit, oldestAt }: StreamRoom): typeof StreamRoomState.Type => ({
   bytes: bytes ?? null,
   limitBytes: limit ?? null,
   oldestAt: oldestAt ?? null

@@ -17,8 +17,8 @@ export const retriesIn = ({ ackPending, told }: PartitionSurvey): number | undef
 
 /** Returns the number of waiting messages that no owner can read; undefined if no owner answers. */
 const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
-  const told = partitions.map(({ told }) => told?.unreadable)
-  return told.every((count) => count === undefined) ? undefined : sum(told)
+  const counts = partitions.map(({ told }) => told?.unreadable)
+  return counts.every((count) => count === undefined) ? undefined : sum(counts)
 }
 
 /**
@@ -26,7 +26,7 @@ const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
  * answer.
  */
 export const waitingSums = ({ partitions }: Survey) => {
-  const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
+  const answers = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
   const fresh = sum(partitions.map((partition) => partition.new))
   const ackPending = sum(partitions.map((partition) => partition.ackPending))
   const scheduled = sum(partitions.map((partition) => partition.scheduled))
@@ -39,9 +39,9 @@ export const waitingSums = ({ partitions }: Survey) => {
     backlog,
     /** Endpoints with deliveries in their backlog. */
     backlogs: sum(partitions.map((partition) => partition.backlogs)),
-    answering: told.length,
-    inFlight: sum(told.map(({ inFlight }) => inFlight)),
-    inLine: sum(told.map(({ inLine }) => inLine)),
+    answering: answers.length,
+    inFlight: sum(answers.map(({ inFlight }) => inFlight)),
+    inLine: sum(answers.map(({ inLine }) => inLine)),
     retries: sum(partitions.map(retriesIn)),
     unreadable: unreadableIn(partitions)
   }
@@ -49,12 +49,12 @@ export const waitingSums = ({ partitions }: Survey) => {
 
 /** Returns the attempts of the last hour in the partitions that answer; undefined if none does. */
 export const lastHourOf = ({ partitions }: Survey) => {
-  const told = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
-  if (told.length === 0) return undefined
-  const { attempts, delivered, durations } = addCounts(told)
+  const answers = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
+  if (answers.length === 0) return undefined
+  const { attempts, delivered, durations } = addCounts(answers)
   return {
     /** The start of the shortest count: that partition had another owner before. */
-    since: Math.max(...told.map(({ since }) => since)),
+    since: Math.max(...answers.map(({ since }) => since)),
     attempts,
     delivered,
     p50: quantile(durations, 0.5),

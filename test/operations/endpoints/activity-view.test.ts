@@ -1,25 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { EndpointNow } from "../../../src/delivery/introspection/endpoint-activity.ts"
 import { activityView } from "../../../src/operations/endpoints/activity-view.ts"
-
-const hour = 3_600_000
-const at = new Date("2026-06-03T10:32:00").getTime()
-
-const busy: EndpointNow = {
-  partition: 3,
-  owner: "w1",
-  told: {
-    since: at - hour,
-    inFlight: 4,
-    inLine: 12,
-    attempts: 1_204,
-    delivered: 1_203,
-    p50Ms: 12.4,
-    p95Ms: 1_534
-  },
-  waiting: { queue: 20, schedules: 3, backlog: 1_200 }
-}
-const orphan: EndpointNow = { ...busy, owner: undefined, told: undefined }
+import { at, busy, hour, orphan } from "./activities.ts"
 
 describe("what goes on for an endpoint, as JSON", () => {
   it("has null for what nobody knows", () => {

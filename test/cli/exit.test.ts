@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import { TimeoutError } from "@nats-io/transport-node"
+import { Cause, Exit } from "effect"
+import { CliError } from "effect/cli"
+import { BrokerError } from "../../src/broker/connection.ts"
+import { exitOf } from "../../src/cli/exit.ts"
+import { Refused } from "../../src/cli/refused.ts"
+import { OutputClosed } from "../../src/cli/stdout.ts"
+import { EventNotStored } from "../../src/operations/events/publish-event.ts"
+import { Invalid } from "../../src/operations/problem.ts"
+
+const interrupted = 130
+
+describe("the end of a command", () => {
+  it("is 0 and silent where it worked, and where the reader of its results went away", () => {
+    assert.deepStrictEqual(exitOf(Exit.void, 0), { code: 0, message: undefined })
+    assert.deepStrictEqual(exitOf(Exit.fail(new OutputClosed()), 0), {
+      code: 0,
+      message: undefined
+    })
+  })
+
+  it("is one line without a stack for a failure", () => {
+    const failure = new Refused({ message: "it is\n  not possible" })
+    assert.deepStrictEqual(exitOf(Exit.fail(failure), 0), {
+      code: 1,
+      message: "it is not possible"
+    })
+  })
+
+  it("names flags where an operation names fields", () => {
+    const messageOf = (error: Error) => exitOf(Exit.fail(error), 0).message
+    assert.strictEqual(
+      messageOf(
+        new Invalid({
+          problems: [
+            { field: "maxInFlight", message: "0 must be between 1 and 1000" },
+            { field: "since", message: "is later than `until`: nothing lies between" }
+          ]
+        })
+      ),
+      "--max-in-flight 0 must be between 1 and 1000; --since is later than --until: nothing lies between"
+    )
+    const again = new EventNotStored({ reason: "unknown", message: "publish it with `id` acme.7" })
+    assert.strictEqual(messageOf(again), "publish it with --id acme.7")
+  })
+
+  it("says what to do where the broker did not answer, as while a cluster elects leaders", () => {
+    const cause = new TimeoutError()
+    const failure = new BrokerError({ operation: "look at stream PETREL_EVENTS", cause })
+    assert.deepStrictEqual(exitOf(Exit.fail(failure), 0), {
+      code: 1,
+      message:
+        "the broker does not answer (look at stream PETREL_EVENTS: timeout): a cluster that has lost a leader elects another within some 10 s, if more than half of its servers run; then run this again"
+    })
+  })
+
+  it("shows a defect with its stack and asks for a report", () => {
+    const { code, message = "" } = exitOf(Exit.die(new Error("boom")), 0)
+    assert.strictEqual(code, 1)
+    assert.match(message, /please report it/)
+    assert.match(message, /Error: boom\n\s+at .*exit\.test\.ts/)
+  })
+
+  it("has the signal's code where a signal interrupted it", () => {
+    const exit = Exit.failCause(Cause.interrupt())
+    assert.deepStrictEqual(exitOf(exit, interrupted), { code: interrupted, message: undefined })
+  })
+
+  it("is 1 after a wrong invocation, 0 after the help of the program or of a group", () => {
+    const help = (commandPath: Array<string>, errors: Array<CliError.NonShowHelpErrors>) =>
+      exitOf(Exit.fail(new CliError.ShowHelp({ commandPath, errors })), 0).code
+    assert.strictEqual(help(["petrel"], []), 0)
+    assert.strictEqual(help(["petrel", "endpoint"], []), 0)
+    assert.strictEqual(help(["petrel"], [new CliError.MissingOption({ option: "x" })]), 1)
+  })
+})
