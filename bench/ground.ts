@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import type { Broker } from "../src/broker/broker.ts"
+import { connectTo } from "../src/broker/connection.ts"
 import { watch } from "./machine.ts"
 import type { Limit, Publisher, Receiver, Worker } from "./processes.ts"
 import { cpuOf, startLimit, startPublisher, startWorker } from "./processes.ts"
@@ -27,7 +28,7 @@ export const prepare = Effect.fnUntraced(function* <E>(
 ) {
   const limit = yield* startLimit(receiver)
   const broker = yield* startBroker()
-  yield* Effect.provide(store, Broker.layer(broker))
+  yield* Effect.provide(store, connectTo(broker))
   const worker = yield* startWorker(broker.url)
   const publisher = yield* startPublisher(broker.url)
   return { receiver, limits: [limit], broker, worker, workers: [worker], publisher }

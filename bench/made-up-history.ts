@@ -1,6 +1,6 @@
 /* A generated history, as a worker would leave it: the input of an audit, without the requests. */
 import { Clock, Effect, Stream } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { Broker } from "../src/broker/broker.ts"
 import { readStream, storedAt } from "../src/broker/scan.ts"
 import { storeAll } from "./rig.ts"
 

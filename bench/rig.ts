@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { Broker } from "../src/broker/broker.ts"
+import { natsClients } from "../src/broker/clients.ts"
+import { connectTo } from "../src/broker/connection.ts"
 import { startEmbedded } from "../src/broker/embedded/embedded.ts"
 import { init } from "../src/broker/init.ts"
 import type { HeaderList, PublishError } from "../src/broker/publisher.ts"
@@ -18,7 +20,7 @@ export const startBroker = Effect.fnUntraced(function* () {
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
   const { pid, url } = yield* startEmbedded({ port: 0, dataDir })
-  yield* Effect.provide(init(defaultTopology), Broker.layer({ url }))
+  yield* Effect.provide(init(defaultTopology), connectTo({ url }))
   return { pid, url }
 })
 
@@ -34,7 +36,7 @@ export const storeAll = Effect.fnUntraced(function* (
   count: number,
   make: (number: number) => Message
 ) {
-  const { publisher } = yield* Broker
+  const { publisher } = yield* natsClients
   let made = 0
   const loop = Effect.callback<void, PublishError>((resume) => {
     const more = () => {

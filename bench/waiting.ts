@@ -1,6 +1,7 @@
 /* Deliveries that wait in the backlogs. */
 import { Clock, Effect } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { natsClients } from "../src/broker/clients.ts"
+import { connectTo } from "../src/broker/connection.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
 import { readKnownFact, writeWatermark } from "../src/delivery/recovery/takeover.ts"
 import type { Delivery } from "../src/domain/delivery.ts"
@@ -18,7 +19,7 @@ export const elsewhere = 100
 const { partitions } = defaultTopology
 
 const waiting = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const all = Array.from({ length: partitions }, (_, index) => index)
   const counts = yield* Effect.forEach(all, (partition) =>
     ask("look at what waits", () => jsm.streams.info(names.backlog(partition)))
@@ -36,7 +37,7 @@ export const storeWaiting = Effect.fnUntraced(function* (
   count: number,
   choose: (number: number) => Pick<Delivery, "tenant" | "endpoint">
 ) {
-  const { names, publisher } = yield* Broker
+  const { names, publisher } = yield* natsClients
   const began = yield* Clock.currentTimeMillis
   yield* storeAll(count, (number) => {
     const { endpoint, tenant } = choose(number)
@@ -74,5 +75,5 @@ export const untilWaiting = ({ broker }: Pick<Ground, "broker">, atLeast: number
   waiting.pipe(
     Effect.tap(Effect.sleep("100 millis")),
     Effect.repeat({ while: (count) => count < atLeast - elsewhere }),
-    Effect.provide(Broker.layer(broker))
+    Effect.provide(connectTo(broker))
   )

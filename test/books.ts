@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Schema, Stream } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { Broker } from "../src/broker/broker.ts"
+import { natsClients } from "../src/broker/clients.ts"
 import { readStream } from "../src/broker/scan.ts"
 import { readValue } from "../src/broker/values.ts"
 import { watermarkKey } from "../src/delivery/recovery/takeover.ts"
@@ -24,7 +25,7 @@ export interface Account {
 
 /** Waits until nothing is in flight: all events are routed, and no delivery waits anywhere. */
 export const quiet = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const router = ask("look at the router", () =>
     jsm.consumers.info(names.events, names.routerConsumer)
   )
@@ -127,7 +128,7 @@ export const closedBooks = Effect.gen(function* () {
 
 /** Checks that no records of waiting deliveries remain. */
 export const noRecords = Effect.gen(function* () {
-  const { ask, bucket, names } = yield* Broker
+  const { ask, bucket, names } = yield* natsClients
   const records = yield* bucket(names.buckets.retries)
   const left = yield* ask("list the retry records", async () => {
     const keys: Array<string> = []
@@ -159,8 +160,8 @@ export const isClean = Effect.gen(function* () {
 
 /** Returns the watermark stored for a partition, a sequence of the history; 0 if none is stored. */
 export const storedFloor = Effect.fnUntraced(function* (partition: number) {
-  const { bucket, names } = yield* Broker
-  const entry = yield* readValue(yield* bucket(names.buckets.workers), watermarkKey(partition))
+  const { names } = yield* Broker
+  const entry = yield* readValue(names.buckets.workers, watermarkKey(partition))
   const seq: unknown = entry === undefined ? 0 : JSON.parse(entry.string()).seq
   return Number(seq)
 })

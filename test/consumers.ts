@@ -1,11 +1,11 @@
 import { Effect } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { natsClients } from "../src/broker/clients.ts"
 
 /**
  * Recreates the consumers, so that the broker loses its delivery state as after a loss of memory.
  */
 export const recreateConsumers = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   for (const index of [0, 1]) {
     const stream = names.deliveries(index)
     const { config } = yield* ask("look", () => jsm.consumers.info(stream, names.deliverConsumer))
@@ -16,7 +16,7 @@ export const recreateConsumers = Effect.gen(function* () {
 
 /** Returns the number of messages delivered by the consumers of all partitions. */
 export const deliveryCount = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const infos = yield* ask("look", () =>
     Promise.all(
       [0, 1].map((index) => jsm.consumers.info(names.deliveries(index), names.deliverConsumer))
@@ -27,7 +27,7 @@ export const deliveryCount = Effect.gen(function* () {
 
 /** Returns the number of messages ever stored in the queues. */
 export const everQueued = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const infos = yield* ask("look", () =>
     Promise.all([0, 1].map((index) => jsm.streams.info(names.deliveries(index))))
   )
@@ -36,7 +36,7 @@ export const everQueued = Effect.gen(function* () {
 
 /** Recreates the router's consumer, so that the broker redelivers all unacknowledged events. */
 export const handOutEventsAgain = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const { config } = yield* ask("look", () =>
     jsm.consumers.info(names.events, names.routerConsumer)
   )

@@ -1,5 +1,5 @@
 import { Effect, References, Schema } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { connectTo } from "../src/broker/connection.ts"
 import { Failpoint } from "../src/broker/failpoint.ts"
 import { startWorker } from "../src/worker/worker.ts"
 import { loopback } from "./engine.ts"
@@ -59,7 +59,7 @@ const run = Effect.gen(function* () {
   }).pipe(
     Effect.scoped,
     Effect.provideService(Failpoint, checkpoint),
-    Effect.provide(Broker.layer(broker)),
+    Effect.provide(connectTo(broker)),
     Effect.provideService(References.MinimumLogLevel, logLevel)
   )
 })

@@ -1,6 +1,8 @@
 import { headers as makeHeaders } from "@nats-io/transport-node"
 import { Clock, Context, Effect, Layer, Result, Schema, type Scope, Stream } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { Broker } from "../src/broker/broker.ts"
+import { natsClients } from "../src/broker/clients.ts"
+import { connectTo } from "../src/broker/connection.ts"
 import { init } from "../src/broker/init.ts"
 import { findPartitions } from "../src/broker/installed.ts"
 import { readStream, scanQueue } from "../src/broker/scan.ts"
@@ -67,7 +69,7 @@ export const installation = (
     eventRoot: `${name}e`,
     publishTimeoutMs: 1_000
   }
-  const broker = Broker.layer(options)
+  const broker = connectTo(options)
   /** Runs an effect with a connection of its own, on the installation as it is. */
   const within = <A, E>(
     effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
@@ -128,7 +130,7 @@ export const publishTo = (
   headers: Record<string, string> = {}
 ) =>
   Effect.gen(function* () {
-    const { ask, js, names } = yield* Broker
+    const { ask, js, names } = yield* natsClients
     const list = makeHeaders()
     for (const [name, value] of Object.entries(headers)) list.set(name, value)
     const subject = `${names.eventRoot}.${rest}`
@@ -140,7 +142,7 @@ export const publishTo = (
  * the event.
  */
 export const eventAt = Effect.fnUntraced(function* (seq: number) {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const message = yield* ask("look at an event", () =>
     jsm.streams.getMessage(names.events, { seq })
   )
@@ -192,7 +194,7 @@ export const workersApart = (options: Partial<WorkerOptions> = {}) =>
  * Acknowledges `count` events in place of the router, for tests that write the history themselves.
  */
 export const acknowledgeEvents = Effect.fnUntraced(function* (count: number) {
-  const { ask, js, names } = yield* Broker
+  const { ask, js, names } = yield* natsClients
   yield* ask("be the router", async () => {
     const router = await js.consumers.get(names.events, names.routerConsumer)
     for await (const event of await router.fetch({ max_messages: count })) await event.ackAck()
@@ -242,7 +244,7 @@ export const history = Effect.gen(function* () {
  * init` denies. For tests of what only an operator can do. Call it before anything is published.
  */
 export const erasableHistory = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const { config } = yield* ask("look", () => jsm.streams.info(names.history))
   yield* ask("remove", () => jsm.streams.delete(names.history))
   yield* ask("make", () => jsm.streams.add({ ...config, deny_delete: false, deny_purge: false }))
@@ -258,7 +260,7 @@ export const deadLetters = Effect.gen(function* () {
 
 /** Returns the number of messages in the delivery streams, including schedules. */
 export const waitingMessages = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const { partitions = 0 } = yield* findPartitions
   const streams = Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
     names.deliveries(index),
@@ -275,7 +277,7 @@ export const waitingMessages = Effect.gen(function* () {
 
 /** Returns the number of messages in the backlogs. */
 export const backlogged = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const infos = yield* ask("count", () =>
     Promise.all([0, 1].map((index) => jsm.streams.info(names.backlog(index))))
   )

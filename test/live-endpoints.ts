@@ -1,6 +1,6 @@
 import { assert } from "@effect/vitest"
 import { Clock, Effect, Schema } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { natsClients } from "../src/broker/clients.ts"
 import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 import { disableEndpoint } from "../src/endpoints/endpoint-state.ts"
@@ -22,7 +22,7 @@ export const disable = (id: string) =>
 /** Writes to the bucket like `nats kv put`. */
 export const writeByHand = (key: string, value: string) =>
   Effect.gen(function* () {
-    const { ask, bucket, names } = yield* Broker
+    const { ask, bucket, names } = yield* natsClients
     const kv = yield* bucket(names.buckets.endpoints)
     return yield* ask("put", () => kv.put(key, value))
   })
@@ -30,7 +30,7 @@ export const writeByHand = (key: string, value: string) =>
 /** Reads a key of the bucket. */
 export const readByHand = (key: string) =>
   Effect.gen(function* () {
-    const { ask, bucket, names } = yield* Broker
+    const { ask, bucket, names } = yield* natsClients
     const kv = yield* bucket(names.buckets.endpoints)
     const entry = yield* ask("get", () => kv.get(key))
     return entry?.string() ?? ""

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../src/broker/connection.ts"
+import { Broker } from "../src/broker/broker.ts"
 import { readValue } from "../src/broker/values.ts"
 
 /** Endpoints of acme, one in each of 8 partitions, in the order of partitions. */
@@ -8,8 +8,8 @@ export const eight = ["c", "h", "e", "b", "g", "d", "a", "f"]
 /** Reads the lease of a partition: its worker, and the id of the process. */
 export const lease = (partition = 0) =>
   Effect.gen(function* () {
-    const { bucket, names } = yield* Broker
-    const entry = yield* readValue(yield* bucket(names.buckets.workers), `owner.${partition}`)
+    const { names } = yield* Broker
+    const entry = yield* readValue(names.buckets.workers, `owner.${partition}`)
     const value: { readonly worker?: string; readonly instance?: string } =
       entry === undefined ? {} : JSON.parse(entry.string())
     return value

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { inject } from "vitest"
-import { Broker } from "../src/broker/connection.ts"
+import { natsClients } from "../src/broker/clients.ts"
 import type { FailpointName } from "../src/broker/failpoint.ts"
 import { makeConditions } from "./conditions.ts"
 import type { Parameters } from "./crashing-worker.ts"
@@ -103,7 +103,7 @@ export const workerProcess = (
 
 /** Removes the leases and heartbeats of dead workers, instead of waiting until they expire. */
 export const endLeases = Effect.gen(function* () {
-  const { ask, bucket, names } = yield* Broker
+  const { ask, bucket, names } = yield* natsClients
   const workers = yield* bucket(names.buckets.workers)
   yield* ask("end the leases", async () => {
     for await (const key of await workers.keys(["worker.>", "owner.>"])) await workers.purge(key)

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { TopLevelSpec } from "vega-lite"
-import { Broker } from "../../src/broker/connection.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { sideColor } from "../chart.ts"
 import { watch } from "../machine.ts"
 import { startPublisher, startReceiver, startWorker } from "../processes.ts"
@@ -78,7 +78,7 @@ export const adaptive: Scenario = {
         maxInFlight: cap,
         adapt: modes[number] === "on"
       })),
-      Broker.layer(broker)
+      connectTo(broker)
     )
     const worker = yield* startWorker(broker.url)
     const publisher = yield* startPublisher(broker.url)

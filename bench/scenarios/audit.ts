@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { watch } from "../machine.ts"
 import { type MadeUp, storeHistory } from "../made-up-history.ts"
@@ -43,7 +43,7 @@ export const audit: Scenario = {
     for (const it of casesOf(quick))
       yield* Effect.gen(function* () {
         const broker = yield* startBroker()
-        const { facts } = yield* Effect.provide(storeHistory(it), Broker.layer(broker))
+        const { facts } = yield* Effect.provide(storeHistory(it), connectTo(broker))
         const reader = yield* startReader(broker.url)
         for (let round = 1; round <= rounds; round++) {
           const watchedLimit = watch({ limit: [reader.pid], broker: [broker.pid] })

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { addTyped, typeSubjects, workerRoom } from "../ground.ts"
 import type { Limit, Worker } from "../processes.ts"
 import { startLimit, startPublisher, startReceiver, startWorker } from "../processes.ts"
@@ -49,7 +49,7 @@ export const scaleOut: Scenario = {
     const broker = yield* startBroker()
     yield* Effect.provide(
       addTyped(endpoints, (number) => `${receiver.url}/${number}`),
-      Broker.layer(broker)
+      connectTo(broker)
     )
     const publisher = yield* startPublisher(broker.url)
     for (const { name, options, room } of rooms)

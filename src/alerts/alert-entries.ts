@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { eraseValue, writeValue } from "../broker/values.ts"
 import { readEntry } from "../cluster/kv-entry.ts"
 import type { AlertRecord, AlertSubject } from "./alert-store.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { publishOnce } from "../broker/publish-once.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import { endpointKey, isOperational } from "../domain/endpoint.ts"
@@ -17,18 +17,16 @@ import { parseFact } from "../history/read.ts"
  * @param dedupe the history's dedupe window, ms.
  */
 export const makeAlertFacts = Effect.fnUntraced(function* (dedupe: number) {
-  const { ask, jsm, names, publisher } = yield* Broker
+  const { names, publish, readMessage } = yield* Broker
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
   const directory = yield* Directory
 
   /** Whether the history has the fact. Only the judge appends to its subject. */
   const isRecorded = ({ alert, endpoint, kind, tenant }: Fact) =>
-    ask("look for an alert", () =>
-      jsm.streams.getMessage(names.history, {
-        last_by_subj: names.subjects.fact(tenant, endpoint, factResult(kind), kind)
-      })
-    ).pipe(
+    readMessage("look for an alert", names.history, {
+      last_by_subj: names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+    }).pipe(
       Effect.map((message) => {
         const found = message === null ? undefined : parseFact(message.string(), message.seq)
         return found?._tag === "Some" && found.value.fact.alert?.id === alert?.id
@@ -41,21 +39,17 @@ export const makeAlertFacts = Effect.fnUntraced(function* (dedupe: number) {
    * event, with the same id. An alert about an endpoint that receives such events publishes none:
    * an alert that cannot be delivered would raise the next.
    */
-  const publish = (fact: Fact): Effect.Effect<unknown, PublishError> => {
+  const publishEvent = (fact: Fact): Effect.Effect<unknown, PublishError> => {
     const { alert, endpoint, tenant } = fact
     if (alert === undefined || tenant === nobody) return Effect.void
     const type = alertType(alert.name)
     if (directory.match(tenant, type).length === 0) return Effect.void
     const about = directory.find(endpointKey(tenant, endpoint))
     if (about !== undefined && isOperational(about.config)) return Effect.void
-    return publisher.publish(
-      names.subjects.alertEvent(tenant, type),
-      JSON.stringify(eventBody(fact, type)),
-      [
-        ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
-        ["content-type", "application/json"]
-      ]
-    )
+    return publish(names.subjects.alertEvent(tenant, type), JSON.stringify(eventBody(fact, type)), [
+      ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
+      ["content-type", "application/json"]
+    ])
   }
 
   return {
@@ -67,7 +61,7 @@ export const makeAlertFacts = Effect.fnUntraced(function* (dedupe: number) {
     record: (fact: Fact, tried: boolean) =>
       publishOnce(facts.appendWithin(dedupe / 2, fact, factId(fact)), isRecorded(fact), {
         tried
-      }).pipe(Effect.andThen(publish(fact)))
+      }).pipe(Effect.andThen(publishEvent(fact)))
   }
 })
 

@@ -1,5 +1,5 @@
 import { Effect, Option, Schema, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { eraseValue, readValues, writeValue } from "../broker/values.ts"
 import { readEntry } from "../cluster/kv-entry.ts"
 import { Alert, SystemAlertSettings, TenantAlertChoice } from "../domain/alert.ts"

@@ -1,5 +1,5 @@
 import { Array as Arr, Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { lookAtConsumer, lookAtStream } from "../broker/survey-streams.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection-query.ts"
@@ -180,11 +180,9 @@ const countWaiting = Effect.fnUntraced(function* (partitions: ReadonlyArray<numb
 
 /** When an audit last recorded that a delivery is missing, ms since the epoch; 0 if none did. */
 const readLastMissing = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask("look for what audits found", () =>
-    jsm.streams.getMessage(names.history, {
-      last_by_subj: names.subjects.fact("*", "*", "failure", "missing")
-    })
-  )
+  const { names, readMessage } = yield* Broker
+  const message = yield* readMessage("look for what audits found", names.history, {
+    last_by_subj: names.subjects.fact("*", "*", "failure", "missing")
+  })
   return message === null ? 0 : message.time.getTime()
 })

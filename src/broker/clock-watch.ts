@@ -2,7 +2,7 @@ import { Clock, Effect, Queue, Schedule } from "effect"
 import type { ClockState } from "../policy/clock-skew.ts"
 import { clockState, skewMs } from "../policy/clock-skew.ts"
 import { timers } from "../time/timers.ts"
-import { Broker } from "./connection.ts"
+import { Broker } from "./broker.ts"
 
 /** Interval at which the clock is compared with the broker's, ms. */
 const compareEveryMs = 5_000
@@ -48,7 +48,7 @@ const logState = (state: ClockState, skew: number): Effect.Effect<void> => {
  * scope closes. Returns once it was compared for the first time.
  */
 export const watchClock = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const clock = yield* Clock.Clock
   const wallMs = () => clock.currentTimeMillisUnsafe()
   let skew = 0
@@ -58,7 +58,7 @@ export const watchClock = Effect.gen(function* () {
   const compare = Effect.gen(function* () {
     hasStepped = false
     const askedAt = wallMs()
-    const { ts } = yield* ask("compare the clocks", () => jsm.streams.info(names.history))
+    const { ts } = yield* streamInfo("compare the clocks", names.history)
     const answeredAt = wallMs()
     const brokerAt = Date.parse(ts ?? "")
     // It stepped meanwhile, or the broker does not tell its time: the next comparison counts.

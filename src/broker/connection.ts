@@ -1,37 +1,22 @@
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
+import type { JetStreamManager } from "@nats-io/jetstream"
 import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import type { KV } from "@nats-io/kv"
 import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { AuthorizationError, connect } from "@nats-io/transport-node"
-import { Context, Effect, Layer, Result, Schema, Semaphore } from "effect"
-import type { Names } from "../domain/names.ts"
+import { Effect, Layer, Result, Semaphore } from "effect"
 import { makeNames } from "../domain/names.ts"
 import { readAddress, shownAddress, withoutLogin } from "./address.ts"
+import { Broker } from "./broker.ts"
+import { ask, BrokerUnusable } from "./broker-error.ts"
+import type { Clients } from "./clients.ts"
+import { natsClients, registerClients } from "./clients.ts"
 import type { CredentialFiles } from "./credentials.ts"
 import { credentialsOf } from "./credentials.ts"
+import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
 
 const oldestServer = [2, 12] as const
-
-/** The broker cannot be used at all: it is unreachable, too old, or has no JetStream. */
-export class BrokerUnusable extends Schema.TaggedError<BrokerUnusable>()("BrokerUnusable", {
-  message: Schema.String
-}) {}
-
-/** One request to the broker failed. */
-export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
-  operation: Schema.String,
-  cause: Schema.Defect()
-}) {
-  override get message() {
-    return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
-  }
-  /** The err_code of JetStream's answer (10059: stream not found), if it answered with one. */
-  get code(): number | undefined {
-    return this.cause instanceof JetStreamApiError ? this.cause.code : undefined
-  }
-}
 
 /** Concurrent searches through streams. */
 const searches = 4
@@ -55,36 +40,15 @@ export interface BrokerOptions extends CredentialFiles {
   readonly publishTimeoutMs?: number | undefined
 }
 
-/** A connection to NATS, the clients made from it, and the names of the installation. */
-export class Broker extends Context.Service<
-  Broker,
-  {
-    readonly connection: NatsConnection
-    readonly js: JetStreamClient
-    readonly jsm: JetStreamManager
-    readonly publisher: Publisher
-    readonly names: Names
-    /** Runs a request. A rejection becomes a BrokerError that names the operation. */
-    readonly ask: <A>(operation: string, run: () => Promise<A>) => Effect.Effect<A, BrokerError>
-    readonly bucket: (name: string) => Effect.Effect<KV, BrokerError>
-    /**
-     * Bounds concurrent searches through streams. When a broker comes back, a thousand publishes
-     * may be searched for at once, and each search holds up to 4 MiB.
-     */
-    readonly oneOfFew: Semaphore.Semaphore
-    /** Calls `listener` on each reconnect, until the returned function is called. */
-    readonly onReconnect: (listener: () => void) => () => void
-  }
->()("petrel/broker/Broker") {
-  static readonly layer = (options: BrokerOptions): Layer.Layer<Broker, BrokerUnusable> =>
-    Layer.effect(Broker, open(options))
-}
+/** Connects to a NATS server. */
+export const connectTo = (options: BrokerOptions): Layer.Layer<Broker, BrokerUnusable> =>
+  Layer.effect(Broker, open(options))
 
 /**
  * Closes the connection to a broker that does not come back: requests in flight fail at once, and
  * so do later ones.
  */
-export const abandon = Effect.flatMap(Broker, ({ connection, publisher }) =>
+export const abandon = Effect.flatMap(natsClients, ({ connection, publisher }) =>
   Effect.ignoreCause(
     Effect.promise(() => {
       publisher.close()
@@ -92,9 +56,6 @@ export const abandon = Effect.flatMap(Broker, ({ connection, publisher }) =>
     })
   )
 )
-
-const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
-  Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
 
 const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   const shown = shownAddress(options.url)
@@ -150,21 +111,30 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     (await jsm.streams.getMessage(stream, { seq }))?.time.getTime() === at
   const listeners = yield* watchStatus(connection, shown)
   listeners.add(() => publisher.reconnected())
+  const onReconnect: Broker["Service"]["onReconnect"] = (listener) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
   const kvm = new Kvm(connection)
-  return Broker.of({
-    connection,
-    js,
-    jsm,
-    publisher,
+  /** Buckets that were opened: that takes a request. */
+  const opened = new Map<string, KV>()
+  const bucket: Clients["bucket"] = (name) => {
+    const known = opened.get(name)
+    if (known !== undefined) return Effect.succeed(known)
+    return ask(`open the bucket ${name}`, async () => {
+      const kv = await kvm.open(name, { allow_direct: false })
+      opened.set(name, kv)
+      return kv
+    })
+  }
+  const clients: Clients = { bucket, connection, js, jsm, publisher }
+  const broker = Broker.of({
     names: makeNames(options.prefix, options.eventRoot),
-    ask,
-    bucket: (name) => ask(`open the bucket ${name}`, () => kvm.open(name, { allow_direct: false })),
     oneOfFew: yield* Semaphore.make(searches),
-    onReconnect: (listener) => {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    }
+    ...operationsOf(clients, onReconnect)
   })
+  registerClients(broker, clients)
+  return broker
 })
 
 const ofTls = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_)/

@@ -1,7 +1,8 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import type { BrokerError } from "./connection.ts"
-import { Broker } from "./connection.ts"
+import { Broker } from "./broker.ts"
+import { BrokerError } from "./broker-error.ts"
+import { natsClients } from "./clients.ts"
 import {
   consumerNotFound,
   findPartitions,
@@ -61,7 +62,7 @@ const withRoomNeeded =
 
 /** Fails if another stream, or this installation itself, already takes subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const { allAlertEvents, allDead, allEvents, allFacts, delivery, failures, schedule } =
     names.subjects
   const head = (subject: string) => subject.split(".").slice(0, 2).join(".")
@@ -106,7 +107,7 @@ const checkSubjects = Effect.gen(function* () {
  * before it writes: re-creating a consumer can destroy its state.
  */
 export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
-  const { connection, names } = yield* Broker
+  const { names, server } = yield* Broker
   yield* refuseChange
   yield* refuseOtherFormat
   const { begun, partitions: found } = yield* findPartitions
@@ -119,7 +120,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     return yield* new TopologyError({
       message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
     })
-  const maxPayload = connection.info?.max_payload ?? 1_048_576
+  const maxPayload = server().max_payload ?? 1_048_576
   if (maxPayload < minMaxPayloadBytes)
     return yield* new TopologyError({
       message: `this broker takes messages of up to ${maxPayload} bytes (max_payload), and Petrel needs ${minMaxPayloadBytes} (64 KiB) at least: raise it in the broker's configuration`
@@ -180,12 +181,15 @@ const ensureStream = Effect.fnUntraced(function* (
   beyond: number,
   of?: JetStreamManager
 ) {
-  const broker = yield* Broker
-  const { ask } = broker
-  const jsm = of ?? broker.jsm
+  const clients = yield* natsClients
+  const { ask } = clients
+  const jsm = of ?? clients.jsm
   const what = `stream ${stream.name}`
   const info = yield* ifFound(
-    ask(`look at ${what}`, () => jsm.streams.info(stream.name)),
+    Effect.tryPromise({
+      try: () => jsm.streams.info(stream.name),
+      catch: (cause) => new BrokerError({ operation: `look at ${what}`, cause })
+    }),
     streamNotFound
   )
   if (info === undefined) {
@@ -208,13 +212,10 @@ const ensureStream = Effect.fnUntraced(function* (
 })
 
 const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: WantedConsumer) {
-  const { ask, jsm } = yield* Broker
+  const { ask, consumerInfo, jsm } = yield* natsClients
   const name = consumer.durable_name ?? ""
   const what = `consumer ${name} of ${stream}`
-  const info = yield* ifFound(
-    ask(`look at ${what}`, () => jsm.consumers.info(stream, name)),
-    consumerNotFound
-  )
+  const info = yield* ifFound(consumerInfo(`look at ${what}`, stream, name), consumerNotFound)
   if (info === undefined) {
     yield* ask(`make ${what}`, () => jsm.consumers.add(stream, consumer))
     return { what, change: "created", fields: [] } satisfies Change

@@ -1,9 +1,9 @@
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
 import type { Names } from "../domain/names.ts"
-import type { BrokerError } from "./connection.ts"
-import { Broker } from "./connection.ts"
-import { isNoSuchMessage } from "./scan.ts"
+import { Broker } from "./broker.ts"
+import type { BrokerError } from "./broker-error.ts"
+import { isNoSuchMessage } from "./broker-error.ts"
 import type { TopologyOptions } from "./topology.ts"
 
 /** The layout on the broker cannot be changed to the one that was asked for. */
@@ -32,7 +32,7 @@ export const streamNotFound = 10059
 export const consumerNotFound = 10014
 
 /** Turns the failure with the code `notFound` into undefined. */
-export const ifFound = <A>(effect: Effect.Effect<A, BrokerError>, notFound: number) =>
+export const ifFound = <A, R>(effect: Effect.Effect<A, BrokerError, R>, notFound: number) =>
   effect.pipe(
     Effect.catchIf(
       (error) => error.code === notFound,
@@ -67,11 +67,11 @@ const decodeChanges = Schema.decodeUnknownOption(Schema.fromJsonString(LayoutCha
 
 /** Reads the state of layout changes from the leader, with its revision. */
 export const readChanges = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   const bucket = names.buckets.workers
-  const message = yield* ask("look for a change of the layout", () =>
-    jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: `$KV.${bucket}.${layoutKey}` })
-  ).pipe(
+  const message = yield* readMessage("look for a change of the layout", `KV_${bucket}`, {
+    last_by_subj: `$KV.${bucket}.${layoutKey}`
+  }).pipe(
     Effect.catchIf(
       (error) => isNoSuchMessage(error) || error.code === streamNotFound,
       () => Effect.succeed(null)
@@ -106,15 +106,9 @@ export const refuseChange = Effect.gen(function* () {
  * buckets that newer versions need exist.
  */
 export const findPartitions = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const all = yield* ask("list the streams", async () => {
-    const list: Array<string> = []
-    for await (const name of jsm.streams.names()) list.push(name)
-    return new Set(list)
-  })
-  const takingAlerts = yield* ask("look who takes alerts", () =>
-    jsm.streams.names(names.subjects.allAlertEvents).next()
-  )
+  const { names, streamNames } = yield* Broker
+  const all = new Set(yield* streamNames("list the streams"))
+  const takingAlerts = yield* streamNames("look who takes alerts", names.subjects.allAlertEvents)
   let partitions = 0
   while (all.has(names.deliveries(partitions))) partitions++
   const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
@@ -144,9 +138,11 @@ const formatSubject = ({ buckets }: Names): string => `$KV.${buckets.workers}.${
 
 /** The format of an installation; undefined where none is noted. */
 const readFormat = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask("look at the format of what is stored", () =>
-    jsm.streams.getMessage(`KV_${names.buckets.workers}`, { last_by_subj: formatSubject(names) })
+  const { names, readMessage } = yield* Broker
+  const message = yield* readMessage(
+    "look at the format of what is stored",
+    `KV_${names.buckets.workers}`,
+    { last_by_subj: formatSubject(names) }
   ).pipe(
     Effect.catchIf(
       (error) => isNoSuchMessage(error) || error.code === streamNotFound,
@@ -164,23 +160,20 @@ const refuseFormat = (format: number) =>
 
 /** Fails where an installation holds data that this version cannot read. */
 export const refuseOtherFormat = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const format = yield* readFormat
   if (format === storedFormat) return
   if (format !== undefined) return yield* refuseFormat(format)
-  const history = yield* ifFound(
-    ask("look at the history", () => jsm.streams.info(names.history)),
-    streamNotFound
-  )
+  const history = yield* ifFound(streamInfo("look at the history", names.history), streamNotFound)
   // The first format was not noted. An init that was broken off leaves an empty history.
   if (history !== undefined && history.state.messages > 0) return yield* refuseFormat(1)
 })
 
 /** Notes the format of what is stored from now on. */
 export const noteFormat = Effect.gen(function* () {
-  const { names, publisher } = yield* Broker
+  const { names, publish } = yield* Broker
   if ((yield* readFormat) === undefined)
-    yield* publisher.publish(formatSubject(names), String(storedFormat), [])
+    yield* publish(formatSubject(names), String(storedFormat), [])
 })
 
 /**
@@ -188,7 +181,7 @@ export const noteFormat = Effect.gen(function* () {
  * number of partitions is being changed.
  */
 export const readLayout = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { consumerInfo, names, streamInfo } = yield* Broker
   yield* refuseChange
   const { isComplete, partitions } = yield* findPartitions
   const format = partitions === undefined ? undefined : yield* readFormat
@@ -202,11 +195,13 @@ export const readLayout = Effect.gen(function* () {
       message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`
     })
   const stream = names.deliveries(0)
-  const info = yield* ask(`look at stream ${stream}`, () => jsm.streams.info(stream))
-  const consumer = yield* ask(`look at the consumer of ${stream}`, () =>
-    jsm.consumers.info(stream, names.deliverConsumer)
+  const info = yield* streamInfo(`look at stream ${stream}`, stream)
+  const consumer = yield* consumerInfo(
+    `look at the consumer of ${stream}`,
+    stream,
+    names.deliverConsumer
   )
-  const events = yield* ask(`look at stream ${names.events}`, () => jsm.streams.info(names.events))
+  const events = yield* streamInfo(`look at stream ${names.events}`, names.events)
   return {
     partitions,
     ackWait: (consumer.config.ack_wait ?? nanos(30_000)) / 1e6,
@@ -222,16 +217,11 @@ const millis = (nanoseconds: number): number => nanoseconds / 1e6
  * before the first `petrel init`.
  */
 export const readInstalled = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { consumerInfo, names, streamInfo } = yield* Broker
   const stream = (name: string) =>
-    ifFound(
-      ask(`look at stream ${name}`, () => jsm.streams.info(name)),
-      streamNotFound
-    )
+    ifFound(streamInfo(`look at stream ${name}`, name), streamNotFound)
   const router = ifFound(
-    ask(`look at the consumer of ${names.events}`, () =>
-      jsm.consumers.info(names.events, names.routerConsumer)
-    ),
+    consumerInfo(`look at the consumer of ${names.events}`, names.events, names.routerConsumer),
     consumerNotFound
   )
   const [events, own, history, dead] = yield* Effect.all(

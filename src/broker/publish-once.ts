@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { BrokerError } from "./connection.ts"
+import type { BrokerError } from "./broker-error.ts"
 import type { PubAck } from "./publisher.ts"
 import { PublishError } from "./publisher.ts"
 

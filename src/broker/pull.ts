@@ -1,6 +1,7 @@
+import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
-import { Broker } from "./connection.ts"
+import type { Outbound } from "./outbound.ts"
 import type { PullDemand, PullEnd, Take } from "./puller.ts"
 import { Puller } from "./puller.ts"
 
@@ -38,12 +39,14 @@ export interface Pull {
  * Pulls messages in batches that fit the free capacity, until stopped. If the broker answers with
  * an error, it is asked again every second.
  */
-export const pull = Effect.fnUntraced(function* (options: Pull) {
-  const { connection, onReconnect, publisher } = yield* Broker
+export const pullWith = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  outbound: Outbound,
+  onReconnect: (listener: () => void) => () => void,
+  options: Pull
+) {
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(
-      () => new Puller(connection, publisher.outbound, options, options.take, requestExpiryMs)
-    ),
+    Effect.sync(() => new Puller(connection, outbound, options, options.take, requestExpiryMs)),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false
@@ -67,7 +70,7 @@ export const pull = Effect.fnUntraced(function* (options: Pull) {
     hangUp = undefined
     if (ended === undefined) {
       // Otherwise the messages of a slow broker would never be waited for.
-      if (publisher.outbound.isConnected) requestMs = Math.min(2 * requestMs, maxSlowRequestMs)
+      if (outbound.isConnected) requestMs = Math.min(2 * requestMs, maxSlowRequestMs)
       continue
     }
     if (typeof ended === "object") {

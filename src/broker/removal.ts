@@ -1,7 +1,7 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { Broker } from "./connection.ts"
-import { isNoSuchMessage } from "./scan.ts"
+import { Broker } from "./broker.ts"
+import { natsClients } from "./clients.ts"
 
 /**
  * Removes a message if `isIt` confirms it: a truncated stream may hold another message at the
@@ -16,12 +16,19 @@ export const removeIf = Effect.fnUntraced(function* (
   seq: number,
   isIt: (message: StoredMsg) => boolean
 ) {
-  const { ask, jsm } = yield* Broker
-  const message = yield* ask(operation, () => jsm.streams.getMessage(stream, { seq })).pipe(
-    Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null))
-  )
-  if (message === null || !isIt(message)) return false
-  return yield* ask(operation, () => jsm.streams.deleteMessage(stream, seq, false)).pipe(
-    Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
-  )
+  const broker = yield* Broker
+  const message = yield* broker.readMessage(operation, stream, { seq })
+  return message !== null && isIt(message) && (yield* broker.deleteMessage(operation, stream, seq))
 })
+
+/** Changes the subjects that a stream listens to. */
+export const changeSubjects = (stream: string, subjects: Array<string>) =>
+  Effect.flatMap(natsClients, ({ ask, jsm }) =>
+    ask(`change the subjects of ${stream}`, () => jsm.streams.update(stream, { subjects }))
+  )
+
+/** Removes a stream with all that it holds. */
+export const removeStream = (stream: string) =>
+  Effect.flatMap(natsClients, ({ ask, jsm }) =>
+    ask(`remove stream ${stream}`, () => jsm.streams.delete(stream))
+  )

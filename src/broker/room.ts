@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "./connection.ts"
+import { natsClients } from "./clients.ts"
 
 const mebibyte = 1024 ** 2
 const gibibyte = 1024 ** 3
@@ -99,7 +99,7 @@ export const roomLeft = (
 
 /** Reads the storage of the account, for streams with this number of copies. */
 export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
-  const { ask, jsm } = yield* Broker
+  const { ask, jsm } = yield* natsClients
   const info = yield* ask("look at the account", () => jsm.getAccountInfo())
   const tier = info.tiers?.[`R${replicas}`]
   const { limits, reserved_storage, storage } = tier ?? info
@@ -109,6 +109,13 @@ export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
     reserved: reserved_storage,
     isTier: tier !== undefined
   } satisfies AccountRoom
+})
+
+/** Reads the storage that the account uses, and its limit, bytes. */
+export const readAccountStorage = Effect.gen(function* () {
+  const { ask, jsm } = yield* natsClients
+  const { limits, storage } = yield* ask("look at the account", () => jsm.getAccountInfo())
+  return { bytes: storage, limit: limits.max_storage > 0 ? limits.max_storage : undefined }
 })
 
 /** Default maximum of an embedded broker's store. */

@@ -2,8 +2,9 @@ import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import type { BrokerError } from "./connection.ts"
-import { Broker } from "./connection.ts"
+import { Broker } from "./broker.ts"
+import type { BrokerError } from "./broker-error.ts"
+import { natsClients } from "./clients.ts"
 import { streamNotFound } from "./installed.ts"
 
 /** How long a stream's leader may take to report its state. */
@@ -40,10 +41,10 @@ const ifAnswered = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
 
 /** Reads the state of a stream. */
 export const lookAtStream = Effect.fnUntraced(function* (name: string) {
-  const { ask, jsm } = yield* Broker
+  const { streamInfo } = yield* Broker
   let missing = false
   const info = yield* ifAnswered(
-    ask(`look at stream ${name}`, () => jsm.streams.info(name)).pipe(
+    streamInfo(`look at stream ${name}`, name).pipe(
       Effect.tapError(({ code }) =>
         Effect.sync(() => {
           missing = code === streamNotFound
@@ -66,9 +67,9 @@ export const lookAtStream = Effect.fnUntraced(function* (name: string) {
 
 /** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */
 export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consumer: string) {
-  const { ask, jsm } = yield* Broker
+  const { consumerInfo } = yield* Broker
   const info: ConsumerInfo | undefined = yield* ifAnswered(
-    ask(`look at the consumer of ${stream}`, () => jsm.consumers.info(stream, consumer))
+    consumerInfo(`look at the consumer of ${stream}`, stream, consumer)
   )
   return info === undefined
     ? undefined
@@ -79,7 +80,7 @@ export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consu
  * Counts the messages stored since a time (ms since the epoch); undefined if there is no answer.
  */
 export const countSince = Effect.fnUntraced(function* (stream: string, since: number) {
-  const { ask, jsm } = yield* Broker
+  const { ask, jsm } = yield* natsClients
   return yield* ifAnswered(
     ask(`count what is new in ${stream}`, async () => {
       const consumer = await jsm.consumers.add(stream, {

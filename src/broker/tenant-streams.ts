@@ -1,7 +1,8 @@
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { Broker } from "./connection.ts"
+import { Broker } from "./broker.ts"
+import { natsClients } from "./clients.ts"
 import { ifFound, streamNotFound, TopologyError } from "./installed.ts"
 import type { WantedStream } from "./topology.ts"
 
@@ -17,8 +18,8 @@ const answerWithinMs = 5_000
 
 /** Fails if the broker is too old to isolate tenants whose streams EVENTS is sourced from. */
 export const checkSourceServer = Effect.gen(function* () {
-  const { connection } = yield* Broker
-  const version = connection.info?.version ?? "0"
+  const { server } = yield* Broker
+  const version = server().version ?? "0"
   const [major = 0, minor = 0] = version.split(".").map(Number)
   if (major > oldestServer[0] || (major === oldestServer[0] && minor >= oldestServer[1])) return
   return yield* new TopologyError({
@@ -35,7 +36,7 @@ export const inAccountOf = Effect.fnUntraced(function* <A, E, R>(
   tenant: string,
   ensure: (jsm: JetStreamManager) => Effect.Effect<A, E, R>
 ) {
-  const { connection, names } = yield* Broker
+  const { connection, names } = yield* natsClients
   const apiPrefix = names.subjects.tenantApi(tenant)
   const jsm = yield* Effect.promise(() =>
     jetstreamManager(connection, { apiPrefix, checkAPI: false, timeout: answerWithinMs })
@@ -59,10 +60,8 @@ const saysOf = (cause: unknown): string =>
 
 /** Returns how long ago each tenant's stream was last active, ns; negative if it never was. */
 const heardAgo = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const { sources = [] } = yield* ask(`look at ${names.events}`, () =>
-    jsm.streams.info(names.events)
-  )
+  const { names, streamInfo } = yield* Broker
+  const { sources = [] } = yield* streamInfo(`look at ${names.events}`, names.events)
   return new Map(
     sources.flatMap(({ active, name }) => {
       const tenant = names.tenantOf(name)
@@ -96,9 +95,9 @@ export const unheardTenants = Effect.gen(function* () {
  * take them. Its messages stay. Until the other stream exists, the broker rejects publishes.
  */
 export const releaseSubjects = Effect.fnUntraced(function* (events: WantedStream) {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names, streamInfo } = yield* natsClients
   const info = yield* ifFound(
-    ask(`look at stream ${events.name}`, () => jsm.streams.info(events.name)),
+    streamInfo(`look at stream ${events.name}`, events.name),
     streamNotFound
   )
   const { subjects = [] } = (info?.config ?? {}) satisfies Partial<StreamConfig>

@@ -1,7 +1,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { RequestError, TimeoutError } from "@nats-io/transport-node"
 import { Effect, Exit, Scope } from "effect"
-import { BrokerError } from "./connection.ts"
+import { BrokerError } from "./broker-error.ts"
 import { PublishError } from "./publisher.ts"
 
 /** Pause before an unanswered request is repeated, ms. */

@@ -1,5 +1,5 @@
 import { Effect, Option, Schema } from "effect"
-import { Broker } from "./connection.ts"
+import { natsClients } from "./clients.ts"
 
 /** The subject on which each server tells a client who it is, whatever its account. */
 const subject = "$SYS.REQ.USER.INFO"
@@ -18,7 +18,7 @@ const decode = Schema.decodeUnknownOption(
  * system account, or this user lacks the permission. Never fails.
  */
 export const readUser = Effect.gen(function* () {
-  const { ask, connection } = yield* Broker
+  const { ask, connection } = yield* natsClients
   const answer = yield* Effect.option(
     ask("ask as whom the broker knows us", () =>
       connection.request(subject, "", { timeout: answerWithinMs })

@@ -1,8 +1,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
-import type { KV, KvEntry } from "@nats-io/kv"
 import { Effect, Stream } from "effect"
-import type { BrokerError } from "./connection.ts"
-import { Broker } from "./connection.ts"
+import { Broker } from "./broker.ts"
+import type { BrokerError } from "./broker-error.ts"
 import type { HeaderList, PubAck } from "./publisher.ts"
 import { PublishError } from "./publisher.ts"
 import { readStream } from "./scan.ts"
@@ -17,9 +16,8 @@ export const isConflict = (error: BrokerError | PublishError): boolean =>
     : error.cause instanceof JetStreamApiError && error.cause.code === wrongLastSequence
 
 /** Reads the value under a key from the leader; undefined if there is none or it was deleted. */
-export const readValue = Effect.fnUntraced(function* (bucket: KV, key: string) {
-  const { ask } = yield* Broker
-  const entry: KvEntry | null = yield* ask(`read ${key}`, () => bucket.get(key))
+export const readValue = Effect.fnUntraced(function* (bucket: string, key: string) {
+  const entry = yield* (yield* Broker).entry(bucket, key)
   return entry === null || entry.operation !== "PUT" ? undefined : entry
 })
 
@@ -27,9 +25,8 @@ export const readValue = Effect.fnUntraced(function* (bucket: KV, key: string) {
  * Reads the note in the delete marker of an erased value from the leader; undefined if there is
  * none.
  */
-export const readNote = Effect.fnUntraced(function* (bucket: KV, key: string) {
-  const { ask } = yield* Broker
-  const entry = yield* ask(`read ${key}`, () => bucket.get(key))
+export const readNote = Effect.fnUntraced(function* (bucket: string, key: string) {
+  const entry = yield* (yield* Broker).entry(bucket, key)
   return entry?.operation === "PURGE" ? entry.string() : undefined
 })
 
@@ -82,15 +79,15 @@ export const writeValue = Effect.fnUntraced(function* (
   value: string,
   options: WriteOptions = {}
 ): Effect.fn.Return<PubAck, PublishError, Broker> {
-  const { publisher } = yield* Broker
+  const { life, publish } = yield* Broker
   const headers: Array<readonly [string, string]> = [...(options.headers ?? [])]
   if (options.ttl !== undefined) headers.push(["Nats-TTL", `${Math.ceil(options.ttl / 1000)}s`])
   if (options.expected !== undefined)
     headers.push(["Nats-Expected-Last-Subject-Sequence", String(options.expected)])
   // The expected revision was read on this connection: after a reconnect the bucket may be
   // truncated.
-  const life = options.expected === undefined ? undefined : (publisher.outbound.life ?? {})
-  return yield* publisher.publish(`$KV.${bucket}.${key}`, value, headers, life)
+  const readOn = options.expected === undefined ? undefined : (life() ?? {})
+  return yield* publish(`$KV.${bucket}.${key}`, value, headers, readOn)
 })
 
 const eraseHeaders: HeaderList = [
@@ -111,10 +108,10 @@ export const eraseValue = Effect.fnUntraced(function* (
   expected?: number,
   note = ""
 ) {
-  const { publisher } = yield* Broker
+  const { publish } = yield* Broker
   const headers: HeaderList =
     expected === undefined
       ? eraseHeaders
       : [...eraseHeaders, ["Nats-Expected-Last-Subject-Sequence", String(expected)]]
-  return yield* publisher.publish(`$KV.${bucket}.${key}`, note, headers)
+  return yield* publish(`$KV.${bucket}.${key}`, note, headers)
 })

@@ -1,7 +1,7 @@
 import type { Msg } from "@nats-io/transport-node"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, Queue, Stream } from "effect"
 import { Command } from "effect/cli"
-import { Broker, BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { streamNotFound } from "../broker/installed.ts"
 import { parseFact } from "../history/read.ts"
 import { list } from "./alerts-list.ts"
@@ -19,27 +19,25 @@ import { remark } from "./terminal.ts"
 const failures = (tenant: string | undefined) =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const { ask, connection, jsm, names } = yield* Broker
+      const { flush, listen, names, streamInfo } = yield* Broker
       // A user who may only subscribe may not query JetStream. Any answer except "stream not found"
       // is accepted.
-      yield* ask(`read ${names.history}`, () => jsm.streams.info(names.history)).pipe(
+      yield* streamInfo(`read ${names.history}`, names.history).pipe(
         Effect.catchIf(
           ({ code }) => code !== streamNotFound,
           () => Effect.void
         )
       )
       const subject = names.subjects.failures(tenant ?? "*", "*", "*")
-      const subscription = yield* Effect.acquireRelease(
-        Effect.sync(() => connection.subscribe(subject)),
-        (subscription) => Effect.sync(() => subscription.unsubscribe())
+      const heard = yield* Queue.unbounded<Msg>()
+      yield* Effect.acquireRelease(
+        Effect.sync(() => listen(subject, (message) => Queue.offerUnsafe(heard, message))),
+        (unlisten) => Effect.sync(unlisten)
       )
-      yield* ask(`subscribe to ${subject}`, () => connection.flush())
+      yield* flush
       const { json } = yield* petrel
       if (!json) yield* remark(`Listening on ${subject} for failures; Ctrl-C ends it.`)
-      return Stream.fromAsyncIterable(
-        subscription,
-        (cause) => new BrokerError({ operation: `subscribe to ${subject}`, cause })
-      )
+      return Stream.fromQueue(heard)
     })
   )
 

@@ -13,7 +13,8 @@ import {
 } from "effect"
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
-import { abandon, Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import { abandon, connectTo } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
 import { init } from "../broker/init.ts"
@@ -75,11 +76,8 @@ const tell = Effect.gen(function* () {
 
 /** Returns the bytes of a stream; 0 if it does not exist. */
 const heldIn = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* Broker
-  const info = yield* ifFound(
-    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
-    streamNotFound
-  )
+  const { streamInfo } = yield* Broker
+  const info = yield* ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound)
   return info?.state.bytes ?? 0
 })
 
@@ -228,7 +226,7 @@ const run = Effect.fnUntraced(function* (options: {
       })
     })
   )
-  const broker = Broker.layer({
+  const broker = connectTo({
     url: token === undefined ? server.url : withToken(server.url, token.token),
     prefix,
     eventRoot: events,

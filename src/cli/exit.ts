@@ -1,6 +1,6 @@
 import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
-import { BrokerError } from "../broker/connection.ts"
+import { BrokerError } from "../broker/broker-error.ts"
 import { isUnanswered } from "../broker/until-answered.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
 import { Invalid } from "../operations/problem.ts"

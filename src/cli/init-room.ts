@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
 import type { Shares } from "../broker/room.ts"

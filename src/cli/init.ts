@@ -1,6 +1,6 @@
 import { Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
@@ -182,16 +182,13 @@ const summary = (
 
 /** Checks that a size fits the stored messages and one more message of the maximum payload. */
 const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, bytes: number) {
-  const { ask, connection, jsm } = yield* Broker
-  const maxPayload = connection.info?.max_payload ?? 0
+  const { server, streamInfo } = yield* Broker
+  const maxPayload = server().max_payload ?? 0
   if (bytes < maxPayload)
     return yield* new Refused({
       message: `${flag} ${bytesText(bytes)} is less than one event may have: this broker takes ${bytesText(maxPayload)} (max_payload)`
     })
-  const found = yield* ifFound(
-    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
-    streamNotFound
-  )
+  const found = yield* ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound)
   const held = found?.state.bytes ?? 0
   if (bytes < held)
     return yield* new Refused({
@@ -248,7 +245,6 @@ export const init = Command.make(
   Effect.fnUntraced(function* ({ tenants = [], ...options }) {
     const { json, prefix } = yield* petrel
     const work = Effect.gen(function* () {
-      const { connection } = yield* Broker
       const installed = yield* readInstalled
       const topology: TopologyOptions = {
         ...defaultTopology,
@@ -264,7 +260,7 @@ export const init = Command.make(
         return yield* new Refused({
           message: `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
         })
-      const { names } = yield* Broker
+      const { names, server } = yield* Broker
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],
         ["--event-bytes", names.events, options.eventBytes],
@@ -279,9 +275,7 @@ export const init = Command.make(
         return { changes: yield* makeTopology(topology), room: undefined } satisfies Made
       })
       const { changes, room } = yield* make.pipe(
-        Effect.mapError((error) =>
-          clustered(error.message, topology.replicas, connection.info?.cluster)
-        )
+        Effect.mapError((error) => clustered(error.message, topology.replicas, server().cluster))
       )
       yield* warnOfAges(topology)
       yield* warnOfTenants(

@@ -1,7 +1,7 @@
 import { Config, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { readAddress } from "../broker/address.ts"
-import { Broker } from "../broker/connection.ts"
+import { connectTo } from "../broker/connection.ts"
 import { Facts } from "../history/facts.ts"
 import { print } from "./stdout.ts"
 
@@ -88,7 +88,7 @@ const broker = Layer.unwrap(
       yield* Effect.logWarning(
         "other users of this machine see the login in --nats while this runs: use NATS_URL, --creds or --nkey"
       )
-    return Broker.layer(options)
+    return connectTo(options)
   })
 )
 

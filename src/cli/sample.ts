@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from "node:http"
 import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { Clock, Effect, Option, Schema } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import {
@@ -98,8 +98,8 @@ const makeSample = Effect.fnUntraced(function* (url: string) {
 })
 
 const isUnused = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the events", names.events)
   const endpoints = yield* listEndpoints()
   return (
     state.last_seq === 0 &&
@@ -134,11 +134,11 @@ export const serveSample = Effect.gen(function* () {
 
 /** Publishes the sample events. When repeated after a crash, the broker discards duplicates. */
 export const publishSamples = Effect.gen(function* () {
-  const { names, publisher } = yield* Broker
+  const { names, publish } = yield* Broker
   yield* Effect.forEach(
     events,
     ({ body, id, type }) =>
-      publisher.publish(`${names.eventRoot}.${sample.tenant}.${type}`, JSON.stringify(body), [
+      publish(`${names.eventRoot}.${sample.tenant}.${type}`, JSON.stringify(body), [
         ["Nats-Msg-Id", id],
         ["content-type", "application/json"]
       ]),

@@ -1,5 +1,5 @@
 import { Cause, Deferred, Effect, FiberSet, Option } from "effect"
-import type { Broker } from "../broker/connection.ts"
+import type { Broker } from "../broker/broker.ts"
 import { shareOut } from "../policy/rendezvous.ts"
 import type { Membership } from "./membership.ts"
 import type { Owner, Ownership } from "./ownership.ts"

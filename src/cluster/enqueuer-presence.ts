@@ -1,6 +1,7 @@
 import { hostname } from "node:os"
 import { Clock, Effect, Option, Schedule, Schema, Semaphore, Stream } from "effect"
-import { Broker, BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import { BrokerError } from "../broker/broker-error.ts"
 import { PublishError } from "../broker/publisher.ts"
 import { readStream } from "../broker/scan.ts"
 import { eraseValue, writeValue } from "../broker/values.ts"

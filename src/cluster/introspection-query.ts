@@ -1,6 +1,5 @@
-import { createInbox } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { timers } from "../time/timers.ts"
 import type {
   IntrospectionAnswer,
@@ -24,33 +23,31 @@ export const queryOwner = Effect.fnUntraced(function* (
   partition: number,
   question: Omit<IntrospectionQuery, "v">
 ) {
-  const { connection, names } = yield* Broker
+  const { listen, names, say, inbox: newInbox } = yield* Broker
   return yield* Effect.callback<IntrospectionAnswer | undefined>((resume) => {
-    const inbox = createInbox()
+    const inbox = newInbox()
     const parts: Array<IntrospectionChunk> = []
     let timer = timers.after(answerWithinMs, () => end(undefined))
-    const subscription = connection.subscribe(inbox, {
-      callback: (error, message) => {
-        const part = error === null ? Option.getOrUndefined(decode(message.string())) : undefined
-        // The broker answers with an empty message if nobody listens. An answer with a missing
-        // chunk counts as none.
-        if (part === undefined || part.part !== parts.length) return end(undefined)
-        parts.push(part)
-        if (part.isLast) return end(joined(parts))
-        timers.cancel(timer)
-        timer = timers.after(furtherChunkMs, () => end(undefined))
-      }
+    const unlisten = listen(inbox, (message) => {
+      const part = Option.getOrUndefined(decode(message.string()))
+      // The broker answers with an empty message if nobody listens. An answer with a missing chunk
+      // counts as none.
+      if (part === undefined || part.part !== parts.length) return end(undefined)
+      parts.push(part)
+      if (part.isLast) return end(joined(parts))
+      timers.cancel(timer)
+      timer = timers.after(furtherChunkMs, () => end(undefined))
     })
     const stop = () => {
       timers.cancel(timer)
-      subscription.unsubscribe()
+      unlisten()
     }
     const end = (answer: IntrospectionAnswer | undefined) => {
       stop()
       resume(Effect.succeed(answer))
     }
     const asked: IntrospectionQuery = { v: 1, ...question }
-    connection.publish(names.subjects.ask(partition), JSON.stringify(asked), { reply: inbox })
+    say(names.subjects.ask(partition), JSON.stringify(asked), inbox)
     return Effect.sync(stop)
   })
 })

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 
 /**
  * Reads the entry under a key of a bucket from the leader. `revision` is what a compare-and-set
@@ -7,10 +7,10 @@ import { Broker } from "../broker/connection.ts"
  * there is no value.
  */
 export const readEntry = Effect.fnUntraced(function* (bucket: string, key: string) {
-  const { ask, jsm } = yield* Broker
-  const message = yield* ask(`look at ${key}`, () =>
-    jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: `$KV.${bucket}.${key}` })
-  )
+  const { readMessage } = yield* Broker
+  const message = yield* readMessage(`look at ${key}`, `KV_${bucket}`, {
+    last_by_subj: `$KV.${bucket}.${key}`
+  })
   const ended = message === null || message.data.length === 0
   return { revision: message?.seq ?? 0, text: ended ? undefined : message.string() }
 })

@@ -1,6 +1,6 @@
 import { Deferred, Effect } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { findPartitions, ifFound, refuseChange, streamNotFound } from "../broker/installed.ts"
 import { WorkerRefused } from "./worker-refused.ts"
 
@@ -32,14 +32,11 @@ export const refuseNewLayout = Effect.fnUntraced(function* (
  * @param epoch number of completed layout changes when the worker started.
  */
 export const watchPartitions = Effect.fnUntraced(function* (partitions: number, epoch: number) {
-  const { ask, jsm, names, onReconnect } = yield* Broker
+  const { names, onReconnect, streamInfo } = yield* Broker
   const isThere = (index: number) => {
     const stream = names.deliveries(index)
     return Effect.map(
-      ifFound(
-        ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
-        streamNotFound
-      ),
+      ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound),
       (info) => info !== undefined
     )
   }

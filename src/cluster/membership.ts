@@ -1,5 +1,5 @@
 import { Effect, Queue } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { timers } from "../time/timers.ts"
 import type { HeartbeatOptions } from "./heartbeat.ts"
 import { startHeartbeat } from "./heartbeat.ts"

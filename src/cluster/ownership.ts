@@ -1,6 +1,6 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
-import { Broker } from "../broker/connection.ts"
-import type { Life, Outbound } from "../broker/outbound.ts"
+import { Broker } from "../broker/broker.ts"
+import type { Life } from "../broker/outbound.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { readEntry } from "./kv-entry.ts"
@@ -48,8 +48,8 @@ export const lastKey = (partition: number) => `last-owner.${partition}`
  * answer.
  */
 export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {
-  const { names, publisher } = yield* Broker
-  const lease = new PartitionLease(partition, owner, names.buckets.workers, publisher.outbound)
+  const { life, names } = yield* Broker
+  const lease = new PartitionLease(partition, owner, names.buckets.workers, life)
   return (yield* lease.take) ? (lease satisfies Ownership) : undefined
 })
 
@@ -57,7 +57,7 @@ class PartitionLease implements Ownership {
   readonly partition: number
   readonly #owner: Owner
   readonly #bucket: string
-  readonly #outbound: Outbound
+  readonly #life: () => Life | undefined
   readonly #lost = Deferred.makeUnsafe<void>()
   /** Writes are serialized: a renewal after the release would leave a lease without owner. */
   readonly #writing = Semaphore.makeUnsafe(1)
@@ -69,11 +69,11 @@ class PartitionLease implements Ownership {
   /** The connection of that write. */
   #renewedIn: Life | undefined
 
-  constructor(partition: number, owner: Owner, bucket: string, outbound: Outbound) {
+  constructor(partition: number, owner: Owner, bucket: string, life: () => Life | undefined) {
     this.partition = partition
     this.#owner = owner
     this.#bucket = bucket
-    this.#outbound = outbound
+    this.#life = life
   }
 
   readonly holds = (): boolean => elapsedMs() - this.#renewedAt < this.#owner.ttl / 2
@@ -129,7 +129,7 @@ class PartitionLease implements Ownership {
       const { instance, ttl, worker } = this.#owner
       const value = JSON.stringify({ worker, instance })
       const begun = elapsedMs()
-      const { life } = this.#outbound
+      const life = this.#life()
       return Effect.map(
         writeValue(this.#bucket, leaseKey(this.partition), value, { ttl, expected }),
         ({ seq }) => {
@@ -146,7 +146,7 @@ class PartitionLease implements Ownership {
    * revision, so the lease is read first.
    */
   #renewOrReconsider() {
-    return this.#outbound.life === this.#renewedIn
+    return this.#life() === this.#renewedIn
       ? Effect.catchIf(this.#write(this.#revision), isConflict, () => this.#reconsider)
       : this.#reconsider
   }

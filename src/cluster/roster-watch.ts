@@ -1,5 +1,5 @@
 import { Deferred, Effect, Queue, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { readStream } from "../broker/scan.ts"
 import { timers } from "../time/timers.ts"
 import { beatsPerTtl } from "./ownership.ts"

@@ -1,5 +1,5 @@
 import { Effect, Option, Schema, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { readLayout } from "../broker/installed.ts"
 import { readStream } from "../broker/scan.ts"
 

@@ -1,7 +1,7 @@
 import { Effect, FiberSet, LogLevel } from "effect"
 import type { PartitionAlerts } from "../alerts/partition-alerts.ts"
+import { Broker } from "../broker/broker.ts"
 import type { WorkerClock } from "../broker/clock-watch.ts"
-import { Broker } from "../broker/connection.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
 import type { OwnerFence } from "../cluster/owner-fence.ts"

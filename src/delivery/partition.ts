@@ -1,5 +1,5 @@
 import { Effect, FiberSet } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"

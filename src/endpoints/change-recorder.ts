@@ -1,5 +1,5 @@
 import { Effect, Schedule } from "effect"
-import type { Broker } from "../broker/connection.ts"
+import type { Broker } from "../broker/broker.ts"
 import { isEndpointKey } from "../domain/endpoint.ts"
 import type { LastChanges } from "../history/configuration.ts"
 import { appendChangeSurely, readLastChanges } from "../history/configuration.ts"

@@ -1,7 +1,8 @@
 import type { KvWatchEntry } from "@nats-io/kv"
 import type { Context } from "effect"
 import { Effect, Result, Schedule } from "effect"
-import { Broker, BrokerError } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import { ask, BrokerError } from "../broker/broker-error.ts"
 import type { LastChanges } from "../history/configuration.ts"
 import { noKnownChanges } from "../history/configuration.ts"
 import { elapsedMs } from "../time/elapsed.ts"
@@ -43,18 +44,14 @@ export const readDirectory = Effect.fnUntraced(function* (options: DirectoryRead
   // Read for each reading: a truncated history has lost changes too.
   const known = yield* recorder.known
   const name = broker.names.buckets.endpoints
-  const kv = yield* broker.bucket(name)
-  const watch = yield* Effect.acquireRelease(
-    broker.ask(`watch ${name}`, () => kv.watch()),
-    (iterator) => Effect.sync(() => iterator.stop())
-  )
+  const watch = yield* broker.watch(name)
   const reading = new DirectoryReading(options, broker, services, known, open)
   currentness.reached = () => reading.reached
   const aborting = yield* Effect.acquireRelease(
     Effect.sync(() => new AbortController()),
     (aborting) => Effect.sync(() => aborting.abort())
   )
-  const follow = broker.ask(`watch ${name}`, () => reading.follow(watch, aborting.signal))
+  const follow = ask(`watch ${name}`, () => reading.follow(watch, aborting.signal))
   yield* Effect.raceAllFirst([follow, reading.supervise, interrupted])
 }, Effect.scoped)
 
@@ -212,15 +209,15 @@ class DirectoryReading {
 
   /** Asks the leader what the watch should have shown. */
   readonly #check = Effect.gen({ self: this }, function* () {
-    const { ask, jsm } = this.#broker
+    const { readMessage, streamInfo } = this.#broker
     const question = this.#lag.asked(elapsedMs())
-    const { state } = yield* ask(`look at ${this.#bucket}`, () => jsm.streams.info(this.#stream))
+    const { state } = yield* streamInfo(`look at ${this.#bucket}`, this.#stream)
     const lastSeq = state.last_seq
     const query = { seq: this.#lag.reached + 1, next_by_subj: `${this.#prefix}>` }
     const next =
       this.#lag.reached >= lastSeq
         ? null
-        : yield* ask(`look at ${this.#bucket}`, () => jsm.streams.getMessage(this.#stream, query))
+        : yield* readMessage(`look at ${this.#bucket}`, this.#stream, query)
     yield* this.#settleDoubts(lastSeq)
     // A message up to `lastSeq` may have been replaced by a later one; the watch never shows it
     // then.
@@ -276,11 +273,11 @@ class DirectoryReading {
   readonly #askLeader = Effect.fnUntraced(
     { self: this },
     function* (key: string, since: number, lastSeq: number) {
-      const { ask, jsm } = this.#broker
+      const { readMessage } = this.#broker
       const { currentness, table, recorder } = this.#options
-      const message = yield* ask(`read ${key}`, () =>
-        jsm.streams.getMessage(this.#stream, { last_by_subj: `${this.#prefix}${key}` })
-      )
+      const message = yield* readMessage(`read ${key}`, this.#stream, {
+        last_by_subj: `${this.#prefix}${key}`
+      })
       const stored: Stored =
         message === null ? { revision: lastSeq, at: 0, text: undefined } : storedUnder(message)
       const before = table.shown(key)

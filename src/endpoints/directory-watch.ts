@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { makeChangeRecorder } from "./change-recorder.ts"
 import type { Currentness } from "./currentness.ts"
 import { CurrentnessSwitch } from "./currentness.ts"

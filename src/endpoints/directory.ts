@@ -1,6 +1,6 @@
 import { Context, Effect, Layer } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { readValue } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
@@ -77,7 +77,7 @@ export class Directory extends Context.Service<
 
 const open = Effect.fnUntraced(function* () {
   const broker = yield* Broker
-  const bucket = yield* broker.bucket(broker.names.buckets.endpoints)
+  const bucket = broker.names.buckets.endpoints
   const table = new DirectoryTable()
   const listeners = new Set<UnavailableListener>()
   const { current, isCurrent, revision } = yield* keepReading(table, (key) => {

@@ -1,7 +1,6 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Result } from "effect"
-import { Broker } from "../broker/connection.ts"
-import { isNoSuchMessage } from "../broker/scan.ts"
+import { Broker } from "../broker/broker.ts"
 import type { ConfigurationChange } from "../domain/configuration.ts"
 import { configurationOf } from "../domain/configuration.ts"
 import type { Author, EndpointChange } from "../history/configuration.ts"
@@ -41,10 +40,12 @@ export const storedUnder = (message: StoredMsg): Stored => ({
  * has replaced it.
  */
 export const readChange = Effect.fnUntraced(function* (key: string, revision: number) {
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask(`look at revision ${revision} of ${key}`, () =>
-    jsm.streams.getMessage(`KV_${names.buckets.endpoints}`, { seq: revision })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const { names, readMessage } = yield* Broker
+  const message = yield* readMessage(
+    `look at revision ${revision} of ${key}`,
+    `KV_${names.buckets.endpoints}`,
+    { seq: revision }
+  )
   if (message === null || message.subject !== `$KV.${names.buckets.endpoints}.${key}`)
     return undefined
   return named(

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Broker } from "../broker/connection.ts"
+import type { Broker } from "../broker/broker.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import type { LiveEndpoint } from "./directory.ts"

@@ -1,10 +1,10 @@
 import type { KvEntry } from "@nats-io/kv"
 import { Effect, Result, Schema, Stream } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import type { HeaderList, PublishError } from "../broker/publisher.ts"
 import { readUser } from "../broker/user.ts"
-import { isConflict, readValue, readValues, writeValue } from "../broker/values.ts"
+import { isConflict, readValues, writeValue } from "../broker/values.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import { appendChange, authorHeaders } from "../history/configuration.ts"
@@ -43,15 +43,14 @@ const decodeEntry = (entry: KvEntry) =>
     Effect.map((endpoint): StoredEndpoint => ({ endpoint, revision: entry.revision }))
   )
 
-const openBucket = Effect.gen(function* () {
-  const { bucket, names } = yield* Broker
-  return yield* bucket(names.buckets.endpoints)
-})
+/** Reads the entry under a key from the leader; null where there has been none. */
+const readEntry = (key: string) =>
+  Effect.flatMap(Broker, ({ entry, names }) => entry(names.buckets.endpoints, key))
 
 /** Reads an endpoint's configuration from the leader. */
 export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: string) {
-  const entry = yield* readValue(yield* openBucket, endpointKey(tenant, id))
-  if (entry === undefined) return yield* new EndpointNotFound({ tenant, id })
+  const entry = yield* readEntry(endpointKey(tenant, id))
+  if (entry?.operation !== "PUT") return yield* new EndpointNotFound({ tenant, id })
   return yield* decodeEntry(entry)
 })
 
@@ -100,9 +99,7 @@ const write = Effect.fnUntraced(function* (
 
 /** After a time-out, returns the value's revision if it was stored. */
 const findWritten = Effect.fnUntraced(function* (key: string, value: string) {
-  const { ask } = yield* Broker
-  const bucket = yield* openBucket
-  const entry = yield* ask(`read ${key}`, () => bucket.get(key))
+  const entry = yield* readEntry(key)
   return entry?.string() === value ? Effect.succeed(entry.revision) : undefined
 })
 
@@ -119,12 +116,10 @@ const recordChange = Effect.fnUntraced(function* (key: string, revision: number)
  * @param by who adds it, recorded in the history.
  */
 export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint, by?: string) {
-  const { ask } = yield* Broker
   const { id, tenant } = endpoint
   const key = endpointKey(tenant, id)
-  const bucket = yield* openBucket
   const exists = () => new EndpointExists({ tenant, id })
-  const entry = yield* ask(`read ${key}`, () => bucket.get(key))
+  const entry = yield* readEntry(key)
   if (entry?.operation === "PUT") return yield* exists()
   const value = JSON.stringify(encodeEndpoint(endpoint))
   const revision = yield* write(key, value, { by, expected: entry?.revision ?? 0 }).pipe(
@@ -174,7 +169,7 @@ export const removeEndpoint = Effect.fnUntraced(function* (
   by?: string
 ) {
   const key = endpointKey(tenant, id)
-  if ((yield* readValue(yield* openBucket, key)) === undefined)
+  if ((yield* readEntry(key))?.operation !== "PUT")
     return yield* new EndpointNotFound({ tenant, id })
   yield* write(key, "", { by, removes: true })
 })

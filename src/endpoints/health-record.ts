@@ -1,5 +1,5 @@
 import { Effect, Option, Schema, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { isConflict, readValues } from "../broker/values.ts"
 import { Health } from "../domain/health.ts"
 import { eraseHealth, readHealth, writeHealth } from "./health-store.ts"

@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { writeValue } from "../broker/values.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import { Health } from "../domain/health.ts"
@@ -38,10 +38,9 @@ export const readHealth = Effect.fnUntraced(function* (
   tenant: string,
   id: string
 ): Effect.fn.Return<HealthEntry, BrokerError | HealthUnreadable, Broker> {
-  const { ask, bucket, names } = yield* Broker
+  const broker = yield* Broker
   const key = endpointKey(tenant, id)
-  const kv = yield* bucket(names.buckets.health)
-  const entry = yield* ask(`read the health of ${key}`, () => kv.get(key))
+  const entry = yield* broker.entry(broker.names.buckets.health, key)
   if (entry === null) return { health: undefined, revision: 0 }
   const { operation, revision } = entry
   if (operation !== "PUT") return { health: undefined, revision }
@@ -81,8 +80,8 @@ export const writeHealth = Effect.fnUntraced(function* (
  * @param expected the revision to remove. (Default: whichever is there)
  */
 export const eraseHealth = Effect.fnUntraced(function* (key: string, expected?: number) {
-  const { names, publisher } = yield* Broker
-  const { seq } = yield* publisher.publish(`$KV.${names.buckets.health}.${key}`, "", [
+  const { names, publish } = yield* Broker
+  const { seq } = yield* publish(`$KV.${names.buckets.health}.${key}`, "", [
     ["KV-Operation", "PURGE"],
     ["Nats-Rollup", "sub"],
     ...(expected === undefined

@@ -1,7 +1,9 @@
 import { Clock, Effect, Option, Semaphore, Stream } from "effect"
-import { Broker, type BrokerError } from "../broker/connection.ts"
+import type { MessageQuery } from "../broker/broker.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import type { PublishError } from "../broker/publisher.ts"
-import { isNoSuchMessage, readStream } from "../broker/scan.ts"
+import { readStream } from "../broker/scan.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict } from "../broker/values.ts"
 import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
@@ -29,10 +31,6 @@ export interface Claim {
  * but a failed append leaves open whether this call stored it.
  */
 export type ClaimResult = "mine" | "taken" | "either"
-
-type Query =
-  | { readonly seq: number; readonly next_by_subj?: string }
-  | { readonly last_by_subj: string }
 
 /** Retries of a request that the broker did not answer, and the pause between them (ms). */
 const tries = 20
@@ -111,7 +109,6 @@ export class Claims {
   /** Reads a claim's whole fact from the stream's leader; undefined if it has expired. */
   read({ seq }: Claim) {
     return this.#read({ seq }).pipe(
-      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)),
       Effect.map((message) =>
         message === null ? undefined : Option.getOrUndefined(parseFact(message.string(), seq))?.fact
       )
@@ -157,7 +154,7 @@ export class Claims {
 
   #append(fact: Fact) {
     return Effect.suspend(() =>
-      this.#broker.publisher.publish(this.#subject, JSON.stringify(fact), [
+      this.#broker.publish(this.#subject, JSON.stringify(fact), [
         ["Nats-Expected-Last-Subject-Sequence", String(this.#last)]
       ])
     )
@@ -183,9 +180,9 @@ export class Claims {
     return this.#read({ last_by_subj: this.#subject })
   }
 
-  #read(query: Query) {
-    const { ask, jsm, names } = this.#broker
-    return ask(this.#operation, () => jsm.streams.getMessage(names.history, query))
+  #read(query: MessageQuery) {
+    const { names, readMessage } = this.#broker
+    return readMessage(this.#operation, names.history, query)
   }
 
   #hear(seq: number, text: string): void {

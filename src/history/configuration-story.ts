@@ -1,5 +1,5 @@
 import { Effect, Option, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { readStream } from "../broker/scan.ts"
 import type { Configuration } from "../domain/configuration.ts"
 import type { SettingDifference } from "../domain/configuration-difference.ts"

@@ -1,6 +1,5 @@
-import { DeliverPolicy } from "@nats-io/jetstream"
 import { Clock, Effect, Schedule } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import type { HeaderList } from "../broker/publisher.ts"
 import type { ConfigurationChange } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
@@ -63,11 +62,11 @@ export const appendChange = Effect.fnUntraced(function* ({
   tenant,
   user
 }: EndpointChange) {
-  const { names, publisher } = yield* Broker
+  const { names, publish } = yield* Broker
   const at = change.storedAt === 0 ? yield* Clock.currentTimeMillis : change.storedAt
   const fact: Fact = { v: 1, kind, at, tenant, endpoint, by, user, change }
   const id = changeId(`${tenant}.${endpoint}`, change.revision, change.storedAt)
-  return yield* publisher.publish(
+  return yield* publish(
     names.subjects.fact(tenant, endpoint, factResult(kind), kind),
     JSON.stringify(fact),
     [["Nats-Msg-Id", id]]
@@ -103,28 +102,19 @@ export const noKnownChanges: LastChanges = {
 
 /** Reads the headers of each endpoint's last change: 100,000 in about a second. */
 export const readLastChanges = Effect.gen(function* () {
-  const { ask, js, names } = yield* Broker
-  const stream = names.configuration
+  const { names, see } = yield* Broker
   const ids = new Map<string, string>()
-  const consumer = yield* Effect.acquireRelease(
-    ask(`read ${stream}`, () =>
-      js.consumers.get(stream, {
-        deliver_policy: DeliverPolicy.LastPerSubject,
-        filter_subjects: [names.subjects.fact("*", "*", factResult(kind), kind)],
-        headers_only: true
-      })
-    ),
-    (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
-  )
-  yield* ask(`read ${stream}`, async () => {
-    const { num_pending } = await consumer.info()
-    if (num_pending === 0) return
-    for await (const message of await consumer.consume({ max_messages: 5_000 })) {
-      const id = message.headers?.get("Nats-Msg-Id") ?? ""
-      const change = readChangeId(id)
-      if (change !== undefined && change.storedAt !== 0) ids.set(change.key, id)
-      if (message.info.pending === 0) break
-    }
+  const changes = {
+    stream: names.configuration,
+    subjects: [names.subjects.fact("*", "*", factResult(kind), kind)],
+    headersOnly: true,
+    lastOfSubjects: true
+  }
+  yield* see(changes, 1, ({ headers }) => {
+    const id = headers?.get("Nats-Msg-Id") ?? ""
+    const change = readChangeId(id)
+    if (change !== undefined && change.storedAt !== 0) ids.set(change.key, id)
+    return false
   })
   return {
     has: (key, revision, storedAt) => ids.get(key) === changeId(key, revision, storedAt),

@@ -1,5 +1,5 @@
 import { Effect, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { readStream } from "../broker/scan.ts"
 import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"

@@ -1,8 +1,8 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Schema, Stream } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
-import { isNoSuchMessage, readStream, storedAt } from "../broker/scan.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
+import { readStream, storedAt } from "../broker/scan.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import { DeadReason } from "../domain/outcome.ts"
@@ -108,10 +108,8 @@ export interface WholeDeadLetter extends DeadLetter {
 
 /** A dead letter by its id, from the leader; undefined where there is none (any more). */
 export const getDeadLetter = Effect.fnUntraced(function* (id: number) {
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask(`read dead letter ${id}`, () =>
-    jsm.streams.getMessage(names.dead, { seq: id })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const { names, readMessage } = yield* Broker
+  const message = yield* readMessage(`read dead letter ${id}`, names.dead, { seq: id })
   if (message === null) return undefined
   const { data, header, seq, subject, time } = message
   const letter = parseDeadLetter({ headers: header, seq, subject })

@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
-import { Broker } from "../broker/connection.ts"
-import { readThrough } from "./audit/reading.ts"
+import { Broker } from "../broker/broker.ts"
+import { readThrough } from "../broker/bulk-read.ts"
 import type { StoredFact } from "./read.ts"
 import { concerning, parseFact } from "./read.ts"
 
@@ -16,9 +16,9 @@ export const readDeliveryFacts = Effect.fnUntraced(function* (
   endpoint: string,
   event: string
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const { fact } = names.subjects
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { state } = yield* streamInfo("look at the history", names.history)
   const { isAbout, mayBeAbout } = concerning(event)
   const found: Array<StoredFact> = []
   yield* readThrough(

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { removeIf } from "../broker/removal.ts"
 import { maxClockSkewMs } from "../domain/clock-bounds.ts"
 import { deliveryId, roundKey } from "../domain/delivery.ts"

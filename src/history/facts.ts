@@ -1,5 +1,5 @@
 import { Context, Effect, Layer } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
@@ -60,7 +60,8 @@ export class Facts extends Context.Service<
   static readonly layer = Layer.effect(
     Facts,
     Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
+      const broker = yield* Broker
+      const { names } = broker
       const gate = makeGate(
         "the history takes no facts: nothing new is sent until it does",
         "the history takes facts again"
@@ -68,7 +69,7 @@ export class Facts extends Context.Service<
       const subjectOf = ({ endpoint, kind, tenant }: Fact) =>
         names.subjects.fact(tenant, endpoint, factResult(kind), kind)
       const publish = (fact: Fact, id: string) =>
-        publisher.publish(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]])
+        broker.publish(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]])
       let taken = Number.NEGATIVE_INFINITY
       return Facts.of({
         append: (fact, id) => gate.untilStored(publish(fact, id)),
@@ -83,7 +84,7 @@ export class Facts extends Context.Service<
         tryAppend: (fact, id, settle) => {
           if (!gate.isHealthy()) return settle(undefined)
           const headers = [["Nats-Msg-Id", id]] as const
-          publisher.send(subjectOf(fact), JSON.stringify(fact), headers, (result) => {
+          broker.send(subjectOf(fact), JSON.stringify(fact), headers, (result) => {
             const isRefused = result instanceof PublishError
             taken = isRefused ? Number.NEGATIVE_INFINITY : elapsedMs()
             settle(isRefused ? undefined : result)

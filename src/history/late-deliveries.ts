@@ -1,5 +1,5 @@
 import { Effect, Option, Stream } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { readStream } from "../broker/scan.ts"
 import type { DeliveryIdentity } from "../domain/delivery.ts"
 import { roundKey } from "../domain/delivery.ts"

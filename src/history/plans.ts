@@ -1,7 +1,7 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { firstSince, readStream, seeStream, storedAt } from "../broker/scan.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { EventIdentity } from "../domain/event.ts"
@@ -145,8 +145,8 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
  * @param prefetch maximum number of events in flight.
  */
 export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetch: number) {
-  const { ask, jsm, names } = yield* Broker
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
   const first = yield* firstSince(names.history, since - maxNodeSkewMs)
   const read = Effect.fnUntraced(function* (
     window: number

@@ -1,6 +1,6 @@
 import { Clock, Effect, Option, Schema, Stream } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
 import type { FactKind } from "../domain/fact.ts"
 import { Fact, factResult } from "../domain/fact.ts"

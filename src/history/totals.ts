@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import { readThrough } from "../broker/bulk-read.ts"
 import { firstSince } from "../broker/scan.ts"
-import { readThrough } from "./audit/reading.ts"
 import type { Loose } from "./audit/record.ts"
 import { numberIn, planOf, readRecord, textIn } from "./audit/record.ts"
 import type { Countable, Period, Totals } from "./fold/totals.ts"
@@ -56,9 +56,9 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
   give: (complete: ReadonlyArray<PeriodTotals>) => Effect.Effect<void, E, R>,
   progress: (now: TotalsProgress) => void
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const { by, since, tenant, until } = query
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { state } = yield* streamInfo("look at the history", names.history)
   const kept = Math.max(1, state.first_seq)
   const first = since === undefined ? kept : Math.max(kept, yield* firstSince(names.history, since))
   const last =

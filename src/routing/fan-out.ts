@@ -1,11 +1,10 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import type { InFlightWork } from "../broker/in-flight.ts"
 import type { StoreFailure } from "../broker/publish-once.ts"
 import { mayBeStored } from "../broker/publish-once.ts"
-import type { Publisher } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
@@ -99,7 +98,7 @@ export interface FanOutCallbacks {
 interface Common {
   readonly options: FanOutOptions
   readonly names: Names
-  readonly publisher: Publisher
+  readonly send: Broker["Service"]["send"]
   readonly reached: (step: FailpointName) => void
   readonly moments: SlowEventTimer
   /** Direct deliveries in flight, and the bytes of their events' bodies. */
@@ -258,7 +257,7 @@ class FanOut implements TimedEvent {
   }
 
   #store(planned: Planned, progress: Progress): void {
-    const { names, options, publisher } = this.#common
+    const { names, options, send } = this.#common
     const { message, planCommit } = this.#routed
     const delivery = deliveryOf(planCommit.event, planned, progress)
     const partition = partitionOf(delivery.tenant, delivery.endpoint, options.partitions)
@@ -268,7 +267,7 @@ class FanOut implements TimedEvent {
       options.owned.storeInBacklog(partition, { delivery, body: message.data, ended })
     if (progress === untried && keep()) return
     const { headers, subject } = messageOf(names, partition, delivery)
-    publisher.send(subject, message.data, headers, (result) =>
+    send(subject, message.data, headers, (result) =>
       ended(result instanceof PublishError ? result : undefined)
     )
   }
@@ -338,12 +337,12 @@ class PlannedDirectDelivery implements DirectDelivery {
  * it must wait there, otherwise in its partition's queue.
  */
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
-  const { names, publisher } = yield* Broker
+  const { names, send } = yield* Broker
   const reached = yield* Failpoint
   const moments = new SlowEventTimer()
   yield* Effect.addFinalizer(() => Effect.sync(() => moments.close()))
   const attempted = { deliveries: 0, bytes: 0 }
-  const common: Common = { options, names, publisher, reached, moments, attempted }
+  const common: Common = { options, names, send, reached, moments, attempted }
   return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
     new FanOut(common, routed, work, then).advance()
 })

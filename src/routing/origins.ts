@@ -1,9 +1,8 @@
 import { Effect } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { makeGate } from "../broker/gate.ts"
 import { PublishError } from "../broker/publisher.ts"
-import { isNoSuchMessage } from "../broker/scan.ts"
 import type { Event, EventIdentity, GetHeader } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import { originName, readOrigin } from "../domain/origin.ts"
@@ -42,7 +41,7 @@ const nameOf = ({ at, seq }: Event): string => eventName({ eventSeq: seq, eventA
  */
 export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, patience: number) {
   if (!isSourced) return notSourced
-  const { ask, jsm, names, publisher } = yield* Broker
+  const { names, publish, readMessage, send } = yield* Broker
   const gate = makeGate(
     "the broker takes no origins of events: events wait until it does",
     "the broker takes origins of events again"
@@ -54,9 +53,7 @@ export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, pati
       : ([["Nats-Msg-Id", originName(event.tenant, origin)]] as const)
   }
   const read = (stream: string, seq: number) =>
-    ask(`look at message ${seq} of ${stream}`, () => jsm.streams.getMessage(stream, { seq })).pipe(
-      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null))
-    )
+    readMessage(`look at message ${seq} of ${stream}`, stream, { seq })
 
   /**
    * True where the event that made the claim still exists and is identical. Otherwise the repeat
@@ -83,18 +80,18 @@ export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, pati
       const claim = claimOf(event, header)
       if (claim === undefined) return settle(true)
       if (!gate.isHealthy()) return settle(false)
-      publisher.send(names.subjects.origin, nameOf(event), claim, (result) =>
+      send(names.subjects.origin, nameOf(event), claim, (result) =>
         settle(!(result instanceof PublishError) && !result.duplicate)
       )
     },
     repeated: Effect.fnUntraced(function* (event, header, body) {
       const claim = claimOf(event, header)
       if (claim === undefined) return undefined
-      const publish = publisher.publish(names.subjects.origin, nameOf(event), claim)
-      const stored = yield* gate.within(patience, publish)
+      const claimed = publish(names.subjects.origin, nameOf(event), claim)
+      const stored = yield* gate.within(patience, claimed)
       if (!stored.duplicate) return undefined
-      const claimed = yield* read(names.origins, stored.seq)
-      const first = readEventName(claimed?.string() ?? "")
+      const there = yield* read(names.origins, stored.seq)
+      const first = readEventName(there?.string() ?? "")
       if (first === undefined || eventName(first) === nameOf(event)) return undefined
       return (yield* isSame(first, event, header, body)) ? first : undefined
     })

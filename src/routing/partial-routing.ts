@@ -1,6 +1,6 @@
 import { Clock, Effect, Option, Semaphore, Stream } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { scanQueue, seeStream } from "../broker/scan.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Progress } from "../domain/delivery.ts"
@@ -81,14 +81,14 @@ const findQueued = Effect.fnUntraced(function* (
  * reading then begins at the time of the oldest event.
  */
 const beginningOf = Effect.fnUntraced(function* (events: Events) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   let seq = Number.POSITIVE_INFINITY
   let at = Number.POSITIVE_INFINITY
   for (const begun of events.values()) {
     at = Math.min(at, begun.at)
     for (const part of begun.parts) seq = Math.min(seq, part.seq)
   }
-  const first = yield* ask("read a plan", () => jsm.streams.getMessage(names.history, { seq }))
+  const first = yield* readMessage("read a plan", names.history, { seq })
   const fact = first === null ? Option.none() : decodeFact(first.string())
   const isPlan = Option.exists(
     fact,
@@ -310,17 +310,17 @@ const makeReview = Effect.fnUntraced(function* (partitions: number) {
  * the history make up for it.
  */
 const readHandedOut = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const { config, delivered } = yield* ask("look at the router", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
+  const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
+  const { config, delivered } = yield* consumerInfo(
+    "look at the router",
+    names.events,
+    names.routerConsumer
   )
-  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const { state } = yield* streamInfo("look at the events", names.events)
   const last = state.last_seq
   if (delivered.stream_seq >= last) return { last, deliveryCount: last }
   const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
-  const first = yield* ask("read the first event that nobody has", () =>
-    jsm.streams.getMessage(names.events, query)
-  )
+  const first = yield* readMessage("read the first event that nobody has", names.events, query)
   if (first === null) return { last, deliveryCount: last }
   const prefetch = config.max_ack_pending ?? -1
   const planned = yield* newestPlanned(

@@ -1,5 +1,5 @@
 import { Effect, Schedule, Semaphore } from "effect"
-import type { Broker } from "../broker/connection.ts"
+import type { Broker } from "../broker/broker.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"

@@ -1,6 +1,6 @@
 import { Clock, Effect, Option, Schema } from "effect"
-import type { BrokerError } from "../broker/connection.ts"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { InFlightWork } from "../broker/in-flight.ts"
@@ -66,7 +66,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
   const { layout, worker } = options
   const look = yield* makeLocator(layout.partitions)
   const clock = yield* Clock.Clock
-  const { names, publisher } = yield* Broker
+  const { largestMessage, names, publish } = yield* Broker
   const directory = yield* Directory
   const routes = new Routes(directory, names)
   const facts = yield* Facts
@@ -107,11 +107,11 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     { progress: before, tried }: { readonly progress: Progress; readonly tried: boolean }
   ) => {
     let progress = before
-    const publish = Effect.suspend(() => {
+    const publication = Effect.suspend(() => {
       const delivery = deliveryOf(event, planned, progress)
       const partition = partitionOf(event.tenant, planned.id, layout.partitions)
       const { headers, subject } = messageOf(names, partition, delivery)
-      return publisher.publish(subject, body, headers)
+      return publish(subject, body, headers)
     })
     const find = Effect.map(
       Effect.suspend(() => look(event, planned, stored)),
@@ -120,7 +120,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
         return found.isSent
       }
     )
-    const store = publishOnce(publish, find, { tried })
+    const store = publishOnce(publication, find, { tried })
     return Effect.map(deliveries.within(safeRepublishMs, store), () => reached("delivery-stored"))
   }
 
@@ -165,7 +165,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
     ): Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, Broker> => {
       const earlier = known?.parts[part]
       const make = () => ({
-        plan: nextPart(event, choice, part, after, partSize(publisher.outbound.largest)).plan,
+        plan: nextPart(event, choice, part, after, partSize(largestMessage())).plan,
         at: clock.currentTimeMillisUnsafe()
       })
       const planned =
@@ -301,7 +301,7 @@ export const makeRoute = Effect.fnUntraced(function* (options: RouteOptions) {
       const subject = subjectWithId(route.subject, header)
       if ("problem" in subject || !deliveries.isHealthy()) return fromStart()
       const event = eventOf(message, header, subject)
-      const { keys, plan } = nextPart(event, route, 0, "", partSize(publisher.outbound.largest))
+      const { keys, plan } = nextPart(event, route, 0, "", partSize(largestMessage()))
       if (!plan.last) return fromStart()
       goesTo(plan.endpoints.length)
       const planCommit = new PlanCommit(plans, event, plan, clock.currentTimeMillisUnsafe(), began)

@@ -1,10 +1,9 @@
 import { Cause, Effect, Option } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
 import type { Layout } from "../broker/installed.ts"
 import { PrefetchWindow } from "../broker/prefetch-window.ts"
 import { PublishError } from "../broker/publisher.ts"
-import { pull } from "../broker/pull.ts"
 import type { Take } from "../broker/puller.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
@@ -56,7 +55,7 @@ export interface RouterOptions {
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   const { layout, stopping } = options
-  const { names, publisher } = yield* Broker
+  const { largestMessage, names, pull } = yield* Broker
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     bytes: options.bytesInHand,
@@ -133,7 +132,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
       }
       yield* prefetch.hasCapacity
       if (!(yield* route.endpoints.look)) return
-      return prefetch.capacityWithin(budget, publisher.outbound.largest)
+      return prefetch.capacityWithin(budget, largestMessage())
     })
   })
   yield* inFlightWork.none

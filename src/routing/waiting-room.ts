@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/connection.ts"
+import { Broker } from "../broker/broker.ts"
 import { resumeBelowShare, waitingBytes } from "../broker/room.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 
@@ -42,14 +42,14 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (
   partitions: number,
   inFlightBytes: () => number
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   let left = 0
   /** Since when there has been no space, ms of the monotonic clock. */
   let since: number | undefined
   /** True while routing is held back and the log says so. */
   let said = false
 
-  const info = (name: string) => ask(`look at stream ${name}`, () => jsm.streams.info(name))
+  const info = (name: string) => streamInfo(`look at stream ${name}`, name)
   const bound = (name: string) => Effect.map(info(name), ({ config }) => config.max_bytes)
   const waiting = Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
     names.deliveries(index),

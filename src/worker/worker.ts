@@ -1,6 +1,6 @@
 import { Cause, Deferred, Effect, Fiber, Layer, Random } from "effect"
+import { Broker } from "../broker/broker.ts"
 import { watchClock } from "../broker/clock-watch.ts"
-import { Broker } from "../broker/connection.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/until-answered.ts"
 import { refuseNewLayout, watchPartitions } from "../cluster/layout-watch.ts"
@@ -98,12 +98,9 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     Effect.forkScoped(Effect.provideContext(part, services))
   )
   const within = options.stopWithin ?? defaultStopWithin
-  const { connection } = yield* Broker
+  const { closed } = yield* Broker
   // Without a connection, results could not be recorded.
-  const cancelled = Effect.andThen(
-    Effect.promise(() => connection.closed()),
-    Fiber.interruptAll(fibers)
-  )
+  const cancelled = Effect.andThen(closed, Fiber.interruptAll(fibers))
   const stop = Effect.gen(function* () {
     yield* Deferred.succeed(asked, undefined)
     yield* Effect.forkChild(membership.leave, { startImmediately: true })

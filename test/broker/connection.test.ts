@@ -3,18 +3,19 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 import { launch, startServer } from "../nats-server.ts"
 
 const connected = Effect.gen(function* () {
-  const { connection } = yield* Broker
+  const { connection } = yield* natsClients
   return connection.info?.port
 })
 
 const problem = (url: string) =>
   connected.pipe(
-    Effect.provide(Broker.layer({ url })),
+    Effect.provide(connectTo({ url })),
     Effect.flip,
     Effect.map((error) => error.message)
   )
@@ -31,7 +32,7 @@ describe("a connection to the broker", () => {
       const { port } = yield* server('authorization: { user: "pe trel", password: "p@ss/word" }')
       const host = `127.0.0.1:${port}`
       const found = yield* connected.pipe(
-        Effect.provide(Broker.layer({ url: `nats://pe%20trel:p%40ss%2Fword@${host}` }))
+        Effect.provide(connectTo({ url: `nats://pe%20trel:p%40ss%2Fword@${host}` }))
       )
       assert.strictEqual(found, port)
       const sentence = yield* problem(`nats://petrel:wrong@${host}`)

@@ -6,7 +6,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { nkeys } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { afterAll } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import type { CredentialFiles } from "../../src/broker/credentials.ts"
 import { startServer } from "../nats-server.ts"
 
@@ -21,12 +22,12 @@ const file = (name: string, content: string | Uint8Array) => {
 
 /** The JetStream account that a connection comes into answers. */
 const connects = (url: string, files: CredentialFiles = {}) =>
-  Effect.flatMap(Broker, ({ ask, connection, jsm }) =>
+  Effect.flatMap(natsClients, ({ ask, connection, jsm }) =>
     Effect.as(
       ask("look", () => jsm.getAccountInfo()),
       connection.info?.port
     )
-  ).pipe(Effect.provide(Layer.fresh(Broker.layer({ url, ...files }))))
+  ).pipe(Effect.provide(Layer.fresh(connectTo({ url, ...files }))))
 
 const problem = (url: string, files: CredentialFiles = {}) =>
   connects(url, files).pipe(
@@ -149,13 +150,13 @@ describe("the credentials for a broker", () => {
       const broker = yield* server(config(old))
       const nkey = file("changing.nk", old.getSeed())
       yield* Effect.gen(function* () {
-        const { ask, jsm, onReconnect } = yield* Broker
+        const { ask, jsm, onReconnect } = yield* natsClients
         const back = new Promise<void>((resume) => onReconnect(resume))
         writeFileSync(nkey, new_.getSeed())
         yield* Effect.promise(() => broker.restartWith(config(new_)))
         yield* Effect.promise(() => back)
         yield* ask("look", () => jsm.getAccountInfo())
-      }).pipe(Effect.provide(Layer.fresh(Broker.layer({ url: broker.url, nkey }))))
+      }).pipe(Effect.provide(Layer.fresh(connectTo({ url: broker.url, nkey }))))
     }).pipe(Effect.scoped)
   )
 

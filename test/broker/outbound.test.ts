@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { headersOf } from "../../src/broker/headers.ts"
 import { Outbound } from "../../src/broker/outbound.ts"
 import { onServer } from "../scenario.ts"
@@ -10,7 +10,7 @@ const { scenario } = onServer()
 
 /** An outlet, and what somebody else on the same broker gets of it. */
 const opened = Effect.gen(function* () {
-  const { connection } = yield* Broker
+  const { connection } = yield* natsClients
   const outbound = new Outbound(connection)
   const came: Array<Msg> = []
   const subscription = connection.subscribe("out.>", {

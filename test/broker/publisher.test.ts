@@ -1,6 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Option } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import type { PublishError } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import type { Installation } from "../engine.ts"
@@ -12,7 +14,7 @@ import { tcpProxy } from "../tcp-proxy.ts"
 const { scenario } = onServer()
 
 const openPublisher = (timeoutMs?: number) =>
-  Effect.flatMap(Broker, ({ connection }) =>
+  Effect.flatMap(natsClients, ({ connection }) =>
     Effect.acquireRelease(
       Effect.sync(() => new Publisher(connection, timeoutMs)),
       (publisher) => Effect.sync(() => publisher.close())
@@ -22,7 +24,7 @@ const openPublisher = (timeoutMs?: number) =>
 /** The broker by a longer way. */
 const farFrom = (place: Installation, { port }: TcpProxy) =>
   Effect.map(
-    Layer.build(Layer.fresh(Broker.layer({ ...place, url: `nats://127.0.0.1:${port}` }))),
+    Layer.build(Layer.fresh(connectTo({ ...place, url: `nats://127.0.0.1:${port}` }))),
     Context.get(Broker)
   )
 
@@ -31,7 +33,7 @@ const told = ({ code, reason }: PublishError) => ({ code, reason })
 describe("a publisher", () => {
   scenario("says where each message was stored, and what was stored before", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names, publisher } = yield* Broker
+      const { ask, jsm, names, publisher } = yield* natsClients
       const subject = names.subjects.dead("acme", "hook")
       const bodies = Array.from({ length: 2_000 }, (_, index) => String(index))
       const acks = yield* Effect.forEach(
@@ -52,7 +54,7 @@ describe("a publisher", () => {
 
   scenario("says so where no stream takes the subject", () =>
     Effect.gen(function* () {
-      const { publisher } = yield* Broker
+      const { publisher } = yield* natsClients
       const error = yield* Effect.flip(publisher.publish("nobody.takes.this", "", []))
       assert.deepStrictEqual(told(error), { reason: "no-stream", code: 503 })
       assert.include(error.message, "petrel init")
@@ -61,7 +63,7 @@ describe("a publisher", () => {
 
   scenario("says why the broker refused a message, or why it was not even sent", () =>
     Effect.gen(function* () {
-      const { connection, names, publisher } = yield* Broker
+      const { connection, names, publisher } = yield* natsClients
       const subject = names.subjects.dead("acme", "hook")
       const publish = (body: string | Uint8Array, name: string, value: string) =>
         publisher.publish(subject, body, [[name, value]])
@@ -88,7 +90,7 @@ describe("a publisher", () => {
 
   scenario("takes no answer but the stream's for an acknowledgement", () =>
     Effect.gen(function* () {
-      const { connection } = yield* Broker
+      const { connection } = yield* natsClients
       const publisher = yield* openPublisher()
       for (const [subject, answer] of [
         ["odd.text", "thanks"],
@@ -109,7 +111,7 @@ describe("a publisher", () => {
     "gives up waiting in time; under the same id the message is then stored once",
     (_, server) =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const publisher = yield* openPublisher(300)
         const subject = names.subjects.dead("acme", "hook")
         const publish = publisher.publish(subject, "[1]", [["Nats-Msg-Id", "1"]])
@@ -143,7 +145,11 @@ describe("a publisher", () => {
 
   scenario("fails as closed where the connection is", (place) =>
     Effect.gen(function* () {
-      const { connection, names, publisher } = yield* place.connection
+      const { connection, names, publisher } = yield* Effect.provideServiceEffect(
+        natsClients,
+        Broker,
+        place.connection
+      )
       yield* Effect.promise(() => connection.close())
       const error = yield* Effect.flip(
         publisher.publish(names.subjects.dead("acme", "hook"), "", [])
@@ -154,7 +160,7 @@ describe("a publisher", () => {
 
   scenario("knows by a late answer what it stored itself, and that another did not", (_, server) =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const publisher = yield* openPublisher(300)
       const subject = names.subjects.dead("acme", "hook")
       const publish = (id: string, body: string) =>
@@ -214,7 +220,7 @@ describe("a publisher", () => {
 
   scenario("sends again what was under way on a connection that is gone", (place, server) =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const proxy = yield* tcpProxy(server.port)
       const far = yield* farFrom(place, proxy)
       const publisher = yield* Effect.provideService(openPublisher(2_000), Broker, far)

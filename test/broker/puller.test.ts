@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { PullDemand, PullEnd, Take } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
@@ -12,7 +13,7 @@ const { scenario } = onServer()
 
 /** A puller of the first partition, with what it has taken. */
 const pulling = Effect.fnUntraced(function* (expires: number) {
-  const { connection, names, publisher } = yield* Broker
+  const { connection, names, publisher } = yield* natsClients
   const taken: Array<StreamMessage> = []
   const headers: Array<GetHeader> = []
   const take: Take = (message, its) => {
@@ -32,7 +33,7 @@ const pulling = Effect.fnUntraced(function* (expires: number) {
 })
 
 const store = Effect.fnUntraced(function* (...bodies: ReadonlyArray<string>) {
-  const { names, publisher } = yield* Broker
+  const { names, publisher } = yield* natsClients
   for (const body of bodies)
     yield* publisher.publish(names.subjects.delivery(0, "acme", "hook"), body, [["petrel-x", "1"]])
 })
@@ -79,7 +80,7 @@ describe("a request for messages", () => {
 
   scenario("fails where the consumer is not there", () =>
     Effect.gen(function* () {
-      const { connection, names, publisher } = yield* Broker
+      const { connection, names, publisher } = yield* natsClients
       const of = { stream: names.deliveries(0), consumer: "nobody" }
       const puller = new Puller(connection, publisher.outbound, of, () => undefined, 1_000)
       const how = yield* Effect.callback<PullEnd>((resume) =>
@@ -157,7 +158,7 @@ describe("a message that was handed out", () => {
 
   scenario("takes one answer only", () =>
     Effect.gen(function* () {
-      const { ask: request, connection } = yield* Broker
+      const { ask: request, connection } = yield* natsClients
       const answers: Array<string> = []
       const heard = connection.subscribe("$JS.ACK.>", {
         callback: (_, message) => void answers.push(message.string())

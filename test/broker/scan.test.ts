@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import { eventually } from "../engine.ts"
 import { onServer } from "../scenario.ts"
@@ -10,7 +11,7 @@ const { scenario } = onServer()
 /** Stores bodies under a subject of the first delivery stream, or of the history. */
 const store = (subject: string, bodies: ReadonlyArray<string | Uint8Array>) =>
   Effect.gen(function* () {
-    const { publisher } = yield* Broker
+    const { publisher } = yield* natsClients
     return yield* Effect.forEach(bodies, (body) => publisher.publish(subject, body, []), {
       concurrency: 8
     })
@@ -21,7 +22,7 @@ const numbers = (count: number) => Array.from({ length: count }, (_, index) => S
 describe.concurrent("a scan of a work queue", () => {
   scenario("finds all of a subject in its order, handed out or not, and nothing else", () =>
     Effect.gen(function* () {
-      const { ask, js, names } = yield* Broker
+      const { ask, js, names } = yield* natsClients
       const stream = names.deliveries(0)
       const subject = names.subjects.delivery(0, "acme", "hook")
       yield* store(names.subjects.delivery(0, "acme", "other"), numbers(10))
@@ -93,7 +94,7 @@ describe.concurrent("reading a stream", () => {
 
   scenario("begins at a sequence or a time", () =>
     Effect.gen(function* () {
-      const { jsm, names } = yield* Broker
+      const { jsm, names } = yield* natsClients
       const subject = names.subjects.dead("acme", "hook")
       yield* store(subject, ["1", "2"])
       const second = yield* Effect.promise(() => jsm.streams.getMessage(names.dead, { seq: 2 }))
@@ -115,7 +116,7 @@ describe.concurrent("reading a stream", () => {
 
   scenario("ends although its end was removed while it was read", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* store(names.subjects.dead("acme", "hook"), numbers(3_000))
       let read = 0
       yield* readStream({ stream: names.dead, subjects: [names.subjects.allDead] }).pipe(
@@ -129,7 +130,7 @@ describe.concurrent("reading a stream", () => {
 
   scenario("leaves no consumer behind", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* store(names.subjects.dead("acme", "hook"), ["1", "2"])
       const reading = readStream({ stream: names.dead, subjects: [names.subjects.allDead] })
       const nothing = readStream({ stream: names.dead, subjects: [names.subjects.dead("x", "y")] })

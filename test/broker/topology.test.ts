@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { readInstalled, readLayout, TopologyError } from "../../src/broker/installed.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
@@ -25,7 +27,7 @@ const bare = <A, E>(effect: Effect.Effect<A, E, Broker>) =>
     const name = `b${installations++}`
     return Effect.provide(
       effect,
-      Broker.layer({ url: server.url, prefix: `${name.toUpperCase()}_`, eventRoot: `${name}e` })
+      connectTo({ url: server.url, prefix: `${name.toUpperCase()}_`, eventRoot: `${name}e` })
     )
   })
 
@@ -33,7 +35,7 @@ const options = (changes: Partial<TopologyOptions> = {}) => ({ ...testTopology, 
 
 const makeFirst = (count: number, topology: TopologyOptions) =>
   Effect.gen(function* () {
-    const { ask, connection, jsm, names } = yield* Broker
+    const { ask, connection, jsm, names } = yield* natsClients
     const items = wanted(names, topology, connection.info?.max_payload ?? 0)
     for (const { consumer, stream } of items.slice(0, count)) {
       yield* ask("add", () => jsm.streams.add(stream))
@@ -70,7 +72,7 @@ describe.concurrent("init", () => {
   it.live("changes what is asked for otherwise, and names it", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* init(options())
         const changes = yield* init(
           options({ ackWait: 7_000, deadBytes: 1_000_000, eventAge: 86_400_000 })
@@ -96,7 +98,7 @@ describe.concurrent("init", () => {
   it.live("keeps what is waiting where it changes something", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, js, jsm, names, publisher } = yield* Broker
+        const { ask, js, jsm, names, publisher } = yield* natsClients
         yield* init(options())
         const stream = names.deliveries(0)
         for (let message = 0; message < 3; message++)
@@ -116,7 +118,7 @@ describe.concurrent("init", () => {
   it.live("mends what somebody else has changed", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* init(options())
         const { config } = yield* ask("look", () => jsm.streams.info(names.history))
         yield* ask("change", () => jsm.streams.update(names.history, { ...config, max_msgs: 5 }))
@@ -137,7 +139,7 @@ describe.concurrent("init", () => {
   it.live("lets nobody delete facts any more where an older version did", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* init(options())
         yield* erasableHistory
         const changed = (yield* init(options())).filter(({ change }) => change !== "unchanged")
@@ -205,7 +207,7 @@ describe.concurrent("init", () => {
   it.live("makes nothing where another installation has the event subjects, and says which", () =>
     Effect.gen(function* () {
       const at = (prefix: string, eventRoot: string) =>
-        Broker.layer({ url: server.url, prefix, eventRoot })
+        connectTo({ url: server.url, prefix, eventRoot })
       yield* Effect.provide(init(options()), at("TAKEN_", "shared"))
       const error = yield* Effect.gen(function* () {
         const failed = yield* Effect.flip(init(options()))
@@ -234,7 +236,7 @@ describe.concurrent("init", () => {
         `--events ${eventRoot} would take ${subject}, which this installation needs for itself: choose another name for the events`
       )
       assert.deepStrictEqual(yield* readInstalled, {})
-    }).pipe(Effect.provide(Broker.layer({ url: server.url, prefix: "OWN_", eventRoot })))
+    }).pipe(Effect.provide(connectTo({ url: server.url, prefix: "OWN_", eventRoot })))
   )
 
   it.live("says which stream the broker has no room for, and what to do", () =>
@@ -253,7 +255,7 @@ describe.concurrent("init", () => {
   it.live("leaves room in an event for the headers that are added on the way", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, connection, jsm, names } = yield* Broker
+        const { ask, connection, jsm, names } = yield* natsClients
         yield* init({ ...defaultTopology, deadBytes: 1_000_000 })
         const { config } = yield* ask("look", () => jsm.streams.info(names.events))
         const room = (connection.info?.max_payload ?? 0) - config.max_msg_size
@@ -280,7 +282,7 @@ describe.concurrent("a worker's look at the layout", () => {
   it.live("refuses data of another format, and so does init, in a sentence that says both", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, bucket, names, publisher } = yield* Broker
+        const { ask, bucket, names, publisher } = yield* natsClients
         yield* init(options())
         const workers = yield* bucket(names.buckets.workers)
         const refusal = (format: number) =>
@@ -300,7 +302,7 @@ describe.concurrent("a worker's look at the layout", () => {
   it.live("says what to do where an older version made it, and init adds what is missing", () =>
     bare(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* init(options())
         const stream = `KV_${names.buckets.alerts}`
         const remove = ask("remove", () => jsm.streams.delete(stream))

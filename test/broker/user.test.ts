@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { readUser } from "../../src/broker/user.ts"
 import { startServer } from "../nats-server.ts"
 import { quiet } from "../scenario.ts"
@@ -29,7 +29,7 @@ describe.concurrent("the user of a connection", () => {
           (server) => Effect.promise(() => server.stop())
         )
         const url = server.url.replace("//", `//${login}`)
-        const told = yield* Effect.provide(readUser, Broker.layer({ url }))
+        const told = yield* Effect.provide(readUser, connectTo({ url }))
         assert.strictEqual(told, user)
       }).pipe(Effect.scoped, Effect.provide(quiet))
     )

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { eraseValue, isConflict, readValue, writeValue } from "../../src/broker/values.ts"
 import { eventually } from "../engine.ts"
 import { onServer } from "../scenario.ts"
@@ -8,14 +8,14 @@ import { onServer } from "../scenario.ts"
 const { scenario } = onServer()
 
 const openBucket = Effect.gen(function* () {
-  const { bucket, names } = yield* Broker
+  const { bucket, names } = yield* natsClients
   const name = names.buckets.workers
   const kv = yield* bucket(name)
   return {
     kv,
     write: (value: string, options = {}) => writeValue(name, "key", value, options),
     erase: (expected?: number) => eraseValue(name, "key", expected),
-    read: Effect.map(readValue(kv, "key"), (entry) => entry?.string())
+    read: Effect.map(readValue(name, "key"), (entry) => entry?.string())
   }
 })
 
@@ -80,7 +80,7 @@ describe.concurrent("a value in a bucket", () => {
 describe.concurrent("a conflict", () => {
   scenario("is not any other failure", () =>
     Effect.gen(function* () {
-      const { ask, jsm, publisher } = yield* Broker
+      const { ask, jsm, publisher } = yield* natsClients
       const { kv } = yield* openBucket
       assert.isFalse(isConflict(yield* Effect.flip(publisher.publish("nobody.takes.this", "", []))))
       assert.isFalse(isConflict(yield* Effect.flip(ask("look", () => jsm.streams.info("NONE")))))

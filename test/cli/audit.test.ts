@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { init } from "../../src/broker/init.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -59,7 +59,7 @@ const delivered = (count: number) =>
 
 const removeFact = (seq: number) =>
   Effect.gen(function* () {
-    const { ask, jsm, names } = yield* Broker
+    const { ask, jsm, names } = yield* natsClients
     yield* ask("remove a fact", () => jsm.streams.deleteMessage(names.history, seq, false))
   })
 
@@ -119,7 +119,7 @@ describe("petrel audit", () => {
       Effect.gen(function* () {
         yield* erasableHistory
         yield* delivered(3)
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* ask("purge", () => jsm.streams.purge(names.history, { seq: 3 }))
         const all = yield* run("audit", "--json", "--since", "2020-01-01", ...flags)
         assert.strictEqual(all.code, 1)
@@ -166,7 +166,7 @@ describe("petrel audit", () => {
     const { flags, run: inside } = place()
     return inside(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const proof = join(yield* directory, "proof.json")
         yield* erasableHistory
         yield* delivered(4)
@@ -199,7 +199,7 @@ describe("petrel audit", () => {
     const { flags, prefix, run: inside } = place()
     return inside(
       Effect.gen(function* () {
-        const { connection } = yield* Broker
+        const { connection } = yield* natsClients
         const subject = `${prefix.toLowerCase().replace(/_$/, "")}.failures.acme.hook.missing`
         const heard: Array<string> = []
         connection.subscribe(subject, {

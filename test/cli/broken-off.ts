@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import type { Scope } from "effect"
 import { Effect } from "effect"
-import type { Broker } from "../../src/broker/connection.ts"
+import type { Broker } from "../../src/broker/broker.ts"
 import type { EndpointJson } from "../../src/domain/endpoint.ts"
 import type { FactKind } from "../../src/domain/fact.ts"
 import type { Facts } from "../../src/history/facts.ts"

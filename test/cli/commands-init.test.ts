@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { endpoint, nth, publish, quickRetry } from "../engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
@@ -75,7 +75,7 @@ describe("petrel init", () => {
           for (let count = 0; count < 18; count++) yield* publish("large", new Uint8Array(900_000))
           const full = yield* Effect.flip(publish("large", new Uint8Array(900_000)))
           assert.match(full.message, /maximum bytes exceeded/)
-          const { ask, jsm, names } = yield* Broker
+          const { ask, jsm, names } = yield* natsClients
           const { state } = yield* ask("look", () => jsm.streams.info(names.events))
           assert.deepStrictEqual([state.first_seq, state.messages], [1, 18])
 
@@ -98,7 +98,7 @@ describe("petrel init", () => {
       const { flags, run: installed } = place()
       return installed(
         Effect.gen(function* () {
-          const { ask, js, names } = yield* Broker
+          const { ask, js, names } = yield* natsClients
           const tiny = yield* run("init", "--dead-bytes", "10", ...flags)
           assert.match(nth(tiny.err, 0), /--dead-bytes "10" must be at least 16 MiB/)
           const letter = new Uint8Array(1_000_000)
@@ -118,7 +118,7 @@ describe("petrel init", () => {
 
 /** The bounds of events, history and dead letters, in MiB. */
 const boundsOf = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const infos = yield* ask("look", () =>
     Promise.all([names.events, names.history, names.dead].map((name) => jsm.streams.info(name)))
   )

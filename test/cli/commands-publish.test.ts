@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { nth } from "../engine.ts"
 import { installations, parse, program } from "./command-line.ts"
 import { run } from "./running.ts"
@@ -27,7 +28,7 @@ describe("petrel publish", () => {
           seq: 1,
           duplicate: false
         })
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const stored = yield* ask("get", () => jsm.streams.getMessage(names.events, { seq: 1 }))
         assert.deepStrictEqual(Buffer.from(stored?.data ?? []), bytes)
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readLayout } from "../../src/broker/installed.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { endpoint, nth, publish, worker } from "../engine.ts"
@@ -42,7 +42,7 @@ describe("petrel repartition", () => {
         assert.notStrictEqual(partitionOf("acme", id, 2), partitionOf("acme", id, 7))
         yield* endpoint({ id, url })
         const router = yield* worker({ roles: ["router"] })
-        const { names, jsm, ask } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* publish("a")
         yield* Effect.repeat(
           ask("look", () => jsm.streams.info(names.deliveries(partitionOf("acme", id, 2)))),

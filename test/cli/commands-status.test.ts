@@ -2,7 +2,8 @@ import { hostname } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import {
   backlogged,
@@ -189,7 +190,7 @@ describe.concurrent("petrel status", () => {
     const { flags, run: installed } = place(bounded)
     return installed(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* worker()
         yield* ask("remove", () => jsm.streams.delete(names.dead))
         const { code, err } = yield* run("status", "--check", ...flags)

@@ -1,7 +1,7 @@
 import { hostname } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { endpoint, eventually, nth, publish, worker } from "../engine.ts"
 import { receiver } from "../receiver.ts"

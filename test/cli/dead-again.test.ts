@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"

@@ -1,6 +1,6 @@
 import { headers as makeHeaders } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 
 /** When dead letters that a test makes were buried, ms since the epoch. */
 export const buriedAt = new Date(2026, 2, 4, 10, 32, 7).getTime()
@@ -26,7 +26,7 @@ export const bury = ({
   ...rest
 }: Buried) =>
   Effect.gen(function* () {
-    const { ask, js, names } = yield* Broker
+    const { ask, js, names } = yield* natsClients
     const headers = makeHeaders()
     for (const [name, value] of Object.entries({
       "petrel-event": event,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { endpoint, eventAt, history, nth, publish, worker } from "../engine.ts"
@@ -199,7 +199,7 @@ describe("petrel dead show", () => {
         yield* endpoint({ url: hook.url })
         const facts = yield* history
         yield* worker()
-        const { ask, js, names } = yield* Broker
+        const { ask, js, names } = yield* natsClients
         yield* ask("publish", () => js.publish(`${names.eventRoot}.acme.invoice.paid`, "{}"))
         yield* facts.count("dead-lettered", 1)
         hook.answer({})

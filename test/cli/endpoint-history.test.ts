@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { appendChange } from "../../src/history/configuration.ts"
 import { readStory } from "../../src/history/configuration-story.ts"
 import { erasableHistory, eventually, nth, worker } from "../engine.ts"
@@ -208,7 +208,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
     return installed(
       Effect.gen(function* () {
         yield* erasableHistory
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* petrel("add", "acme/hook", "--url", "https://example.com/h", "--by", "ana")
         const look = ask("look", () => jsm.streams.info(names.configuration))
         const { config } = yield* eventually(look, ({ state }) => state.messages === 1)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { eventually, nth } from "../engine.ts"
@@ -110,7 +110,7 @@ describe("petrel history totals", () => {
       const { flags, run: inside } = place()
       return inside(
         Effect.gen(function* () {
-          const { ask, js, names } = yield* Broker
+          const { ask, js, names } = yield* natsClients
           yield* story
           const stored = yield* Clock.currentTimeMillis
           const edge = yield* eventually(Clock.currentTimeMillis, (now) => now > stored + 1)

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker, BrokerError } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { HeaderList, PubAck } from "../../src/broker/publisher.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { makeNames } from "../../src/domain/names.ts"
@@ -78,25 +78,18 @@ export class MemoryBroker {
         this.values.set(subject.slice(prefix.length), value)
         return { stream: "KV", seq: this.published.length, duplicate: false }
       })
-    const ask = <A>(operation: string, run: () => Promise<A>) =>
-      Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
-    const get = async (key: string) => {
-      this.reads++
-      return this.values.get(key) ?? null
-    }
-    const getMessage = async (_: string, { seq }: { readonly seq: number }) => {
-      const found = this.history.stored[seq - 1]
-      return found === undefined ? null : { string: () => JSON.stringify(found.fact) }
-    }
-    this.service = {
-      ...{
-        names,
-        ask,
-        bucket: () => Effect.succeed({ get }),
-        publisher: { publish, outbound: {} }
-      },
-      jsm: { streams: { getMessage } }
-    } as unknown as Broker["Service"]
+    const entry = (_: string, key: string) =>
+      Effect.sync(() => {
+        this.reads++
+        return this.values.get(key) ?? null
+      })
+    const readMessage = (_: string, __: string, { seq }: { readonly seq: number }) =>
+      Effect.sync(() => {
+        const found = this.history.stored[seq - 1]
+        return found === undefined ? null : { string: () => JSON.stringify(found.fact) }
+      })
+    const service = { names, publish, life: () => undefined, entry, readMessage }
+    this.service = service as unknown as Broker["Service"]
   }
 
   /** Runs an effect with this broker and its history. */

@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
 import { eraseRecord, readRecord, writeRecord } from "../../src/delivery/retry/retry-records.ts"
 import type { Delivery, Progress } from "../../src/domain/delivery.ts"
@@ -48,7 +49,7 @@ export const put = Effect.fnUntraced(function* (
   at?: number,
   count = from
 ) {
-  const { names, publisher } = yield* Broker
+  const { names, publisher } = yield* natsClients
   const { endpoint, eventSeq, tenant } = it
   const partition = partitionOf(tenant, endpoint, count)
   const target =

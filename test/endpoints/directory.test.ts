@@ -1,7 +1,9 @@
 import { assert, describe } from "@effect/vitest"
-import type { KV, KvWatchEntry } from "@nats-io/kv"
+import type { KvWatchEntry } from "@nats-io/kv"
 import { Context, Effect, Layer, Schema } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import type { Watch } from "../../src/broker/broker.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { TypeFilter } from "../../src/domain/type-filter.ts"
@@ -10,6 +12,7 @@ import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { StoredEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { endpoint, eventually } from "../engine.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { change, readByHand, writeByHand } from "../live-endpoints.ts"
 import { onServer, outage } from "../scenario.ts"
 
@@ -34,8 +37,6 @@ const deliveryTo = ({ endpoint, revision }: StoredEndpoint): Delivery => ({
 
 const openDirectory = Effect.map(Layer.build(Directory.layer), Context.get(Directory))
 
-type Watch = Awaited<ReturnType<KV["watch"]>>
-
 /** What a watch yields, up to the end of what was there when it began; then `after` decides. */
 const upToNow = (watch: Watch, after: () => Promise<void>) => {
   const entries = async function* (): AsyncGenerator<KvWatchEntry> {
@@ -49,20 +50,15 @@ const upToNow = (watch: Watch, after: () => Promise<void>) => {
 
 /** A broker whose watches of buckets go through `alter`, and which reconnects when it is told to. */
 const altered = (alter: (watch: Watch) => AsyncIterable<KvWatchEntry> & { stop: () => void }) =>
-  Effect.map(Broker, (broker) => {
+  Effect.gen(function* () {
     const listeners = new Set<() => void>()
-    const service = Broker.of({
-      ...broker,
-      bucket: (name) =>
-        Effect.map(
-          broker.bucket(name),
-          (kv): KV => Object.create(kv, { watch: { value: async () => alter(await kv.watch()) } })
-        ),
+    const service = yield* alteredBroker((broker) => ({
+      watch: (name) => Effect.map(broker.watch(name), alter),
       onReconnect: (listener) => {
         listeners.add(listener)
         return () => listeners.delete(listener)
       }
-    })
+    }))
     return {
       service,
       reconnect: () => {
@@ -137,20 +133,15 @@ const preceded = (
 }
 
 /** Waits until the leader has answered so many further requests about the endpoints' bucket. */
-const answered = Effect.fnUntraced(function* (
-  { connection, names }: Broker["Service"],
-  count: number
-) {
+const answered = Effect.fnUntraced(function* ({ listen, names }: Broker["Service"], count: number) {
   let asked = 0
   const stream = `KV_${names.buckets.endpoints}`
-  const subscription = connection.subscribe(`$JS.API.STREAM.*.${stream}`, {
-    callback: () => void asked++
-  })
+  const unlisten = listen(`$JS.API.STREAM.*.${stream}`, () => void asked++)
   yield* eventually(
     Effect.sync(() => asked),
     (times) => times >= count
   )
-  subscription.unsubscribe()
+  unlisten()
 })
 
 const maxInFlight = (id: string, count: number) => change(id, { maxInFlight: count })
@@ -253,7 +244,7 @@ describe.concurrent("the directory", () => {
 
   scenario("reads everything again after a reconnect, for a watch may have missed something", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* endpoint({ id: "vanishes" })
       yield* endpoint({ id: "changes" })
       yield* writeByHand("acme.garbled", '{"v":2}')
@@ -399,7 +390,7 @@ describe.concurrent("the directory", () => {
 
   scenario("takes what a bucket gives its revisions to that has lost its end", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, bucket, jsm, names } = yield* natsClients
       yield* endpoint({ id: "hook" })
       const text = yield* readByHand("acme.hook")
       const lost = yield* maxInFlight("hook", 2)
@@ -415,11 +406,11 @@ describe.concurrent("the directory", () => {
       )
       // While the leader says that it has the first revision, it is given the second one, again.
       let asked = 0
-      const meddling: typeof ask = (operation, run) =>
+      const meddling: typeof service.readMessage = (operation, ...rest) =>
         operation !== "read acme.hook" || asked++ > 0
-          ? ask(operation, run)
+          ? service.readMessage(operation, ...rest)
           : Effect.gen(function* () {
-              const answer = yield* ask(operation, run)
+              const answer = yield* service.readMessage(operation, ...rest)
               const before = shown
               const again = yield* Effect.orDie(maxInFlight("hook", 3))
               assert.strictEqual(again.revision, lost.revision)
@@ -432,7 +423,7 @@ describe.concurrent("the directory", () => {
       const context = yield* Effect.context<Broker>()
       const directory = yield* Effect.provideService(openDirectory, Broker, {
         ...service,
-        ask: meddling
+        readMessage: meddling
       })
       const told: Array<string> = []
       directory.onUnavailable((_, id) => told.push(id))
@@ -440,7 +431,7 @@ describe.concurrent("the directory", () => {
       const { config } = yield* ask("look", () => jsm.streams.info(stream))
       yield* ask("lose all", () => jsm.streams.delete(stream))
       yield* ask("begin anew", () => jsm.streams.add(config))
-      const kv = yield* service.bucket(names.buckets.endpoints)
+      const kv = yield* bucket(names.buckets.endpoints)
       yield* ask("put", () => kv.put("acme.hook", text))
       reconnect()
       yield* directory.current
@@ -453,7 +444,7 @@ describe.concurrent("the directory", () => {
 
   scenario("is current again after a reconnect, though the last that was stored was purged", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* endpoint({ id: "stays" })
       yield* endpoint({ id: "purged" })
       const { reconnect, service } = yield* altered((watch) => watch)

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Context, Effect, FiberSet, Layer } from "effect"
-import type { Broker } from "../../src/broker/connection.ts"
+import type { Broker } from "../../src/broker/broker.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { Directory } from "../../src/endpoints/directory.ts"

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { isConflict, writeValue } from "../../src/broker/values.ts"
 import { type Health, healthy } from "../../src/domain/health.ts"
 import { eraseHealth, readHealth, writeHealth } from "../../src/endpoints/health-store.ts"

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { openClaims } from "../../src/history/claims.ts"
 import { allFacts } from "../books.ts"
 import { erasableHistory } from "../engine.ts"
@@ -51,7 +52,7 @@ describe.concurrent("a claim", () => {
 
   scenario("can be made when the last one has become too old to be kept", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* erasableHistory
       yield* (yield* open()).claim(factOf(1, "ana"), roundOf(1))
       const claims = yield* open()

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
 import { readFates, readUnended } from "../../src/history/dead-fates.ts"
@@ -11,7 +11,7 @@ const { scenario } = onServer()
 /** Stores facts about deliveries to one endpoint of acme, in this order. */
 const tell = (facts: ReadonlyArray<Partial<Fact> & { readonly kind: FactKind }>, endpoint = "a") =>
   Effect.gen(function* () {
-    const { names, publisher } = yield* Broker
+    const { names, publisher } = yield* natsClients
     yield* Effect.forEach(
       facts,
       (fact) =>

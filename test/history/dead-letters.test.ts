@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { DeadLetterQuery } from "../../src/history/dead-letters.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
 import { endpoint, history, installation, nth, publish, quickRetry, worker } from "../engine.ts"
@@ -74,7 +74,7 @@ describe("the dead letters", () => {
         assert.deepStrictEqual(yield* ids({ reason: "permanent" }), [strict])
         assert.deepStrictEqual(yield* ids({ reason: "attempts" }), [broken])
 
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const last = yield* ask("look", () => jsm.streams.getMessage(names.dead, { seq: 2 }))
         const stored = last?.time.getTime() ?? 0
         assert.include(yield* ids({ since: stored }), 2)
@@ -87,7 +87,7 @@ describe("the dead letters", () => {
     installation(server).run(
       Effect.gen(function* () {
         yield* failures
-        const { connection } = yield* Broker
+        const { connection } = yield* natsClients
         const before = connection.stats().inBytes
         const list = yield* letters()
         assert.strictEqual(nth(list, 1).delivery.event, "acme-1")
@@ -99,7 +99,7 @@ describe("the dead letters", () => {
   it.live("leave out a message that is none", () =>
     installation(server).run(
       Effect.gen(function* () {
-        const { ask, js, names } = yield* Broker
+        const { ask, js, names } = yield* natsClients
         yield* ask("publish", () => js.publish(names.subjects.dead("acme", "hook"), "{}"))
         assert.deepStrictEqual(yield* letters(), [])
       })

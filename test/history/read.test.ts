@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import type { FactQuery } from "../../src/history/read.ts"
@@ -95,7 +95,7 @@ describe("reading the history", () => {
   it.live("reads what was stored from one moment to another, both included", () =>
     installation(server).run(
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const seqs = []
         const times = []
         for (let i = 0; i < 4; i++) {
@@ -115,7 +115,7 @@ describe("reading the history", () => {
   it.live("keeps fields of a record that it does not know, and passes over what is no fact", () =>
     installation(server).run(
       Effect.gen(function* () {
-        const { ask, js, names } = yield* Broker
+        const { ask, js, names } = yield* natsClients
         const subject = names.subjects.fact("acme", "billing", "ok", "delivered")
         const record = { v: 1, kind: "delivered", at: 5, tenant: "acme", endpoint: "billing" }
         for (const text of [

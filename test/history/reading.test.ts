@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
-import { readThrough } from "../../src/history/audit/reading.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { readThrough } from "../../src/broker/bulk-read.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { publishMany } from "../engine.ts"
 import { onServer } from "../scenario.ts"
 
@@ -25,7 +26,7 @@ describe("reading a part of a stream", () => {
   scenario("shows each message once and in order, however many removed ones lie between", () =>
     Effect.gen(function* () {
       yield* publishMany(events)
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const seen: Array<number> = []
       yield* readAll(11, events - 10, (seq) => seen.push(seq))
       assert.deepStrictEqual(seen, count(11, events - 10))

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../../src/domain/delivery.ts"
 import type { Fact, Plan } from "../../src/domain/fact.ts"
@@ -41,7 +42,7 @@ const storePlan = Effect.gen(function* () {
 /** Stores the delivery of the first event, in some round. */
 const storeDelivery = (round = firstRound) =>
   Effect.gen(function* () {
-    const { names, publisher } = yield* Broker
+    const { names, publisher } = yield* natsClients
     const delivery: Delivery = {
       tenant: "acme",
       endpoint: "hook",
@@ -99,7 +100,7 @@ const tellFailed = (stream: string, changes: Partial<Fact> = {}) =>
 /** Lets the delivery of the first event wait as a schedule of the broker. */
 const storeSchedule = (target: string) =>
   Effect.gen(function* () {
-    const { names, publisher } = yield* Broker
+    const { names, publisher } = yield* natsClients
     const at = new Date(Date.now() + 3_600_000).toISOString()
     yield* publisher.publish(names.subjects.schedule(partition, "once"), "{}", [
       ["petrel-event-seq", "1"],
@@ -122,7 +123,7 @@ describe.concurrent("a delivery that a plan led to", () => {
   for (const kind of successKinds)
     scenario(`is found where it waits, and where it is told of as ${kind}`, () =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const stored = yield* storePlan
         assert.isFalse(yield* look(stored))
         const { seq } = yield* storeDelivery()
@@ -137,29 +138,32 @@ describe.concurrent("a delivery that a plan led to", () => {
   scenario("is found though it leaves its stream while it is looked for", () =>
     Effect.gen(function* () {
       const broker = yield* Broker
-      const { ask, jsm, names } = broker
+      const { deleteMessage, names } = broker
       const stored = yield* storePlan
       const { seq } = yield* storeDelivery()
       const arrive = Effect.andThen(
         tellDelivered(),
-        ask("remove", () => jsm.streams.deleteMessage(names.deliveries(partition), seq))
+        deleteMessage("remove", names.deliveries(partition), seq)
       )
       let told = false
       let arrived = false
       /** Lets it arrive between the looks at its stream and at the history, whichever is first. */
-      const meddling: Broker["Service"]["ask"] = (operation, run) =>
+      const batch: typeof broker.batch = (stream, subject, ...rest) =>
         Effect.gen(function* () {
-          const isQueue = operation.includes(names.subjects.delivery(partition, "acme", "hook"))
-          if (!isQueue) told = true
+          const isQueue = subject === names.subjects.delivery(partition, "acme", "hook")
           if (isQueue && told) yield* Effect.orDie(arrive)
-          const answer = yield* ask(operation, run)
+          const answer = yield* broker.batch(stream, subject, ...rest)
           if (isQueue && !told) yield* Effect.orDie(arrive)
           arrived ||= isQueue
           return answer
         }).pipe(Effect.provideContext(context))
+      const read: typeof broker.read = (...range) => {
+        told = true
+        return broker.read(...range)
+      }
       const context = yield* Effect.context<Broker | Facts>()
       assert.isTrue(
-        yield* Effect.provideService(look(stored), Broker, Broker.of({ ...broker, ask: meddling }))
+        yield* Effect.provideService(look(stored), Broker, Broker.of({ ...broker, batch, read }))
       )
       assert.isTrue(arrived)
     })

@@ -3,7 +3,8 @@ import { jetstream } from "@nats-io/jetstream"
 import { Duration, Effect, Layer, type Scope } from "effect"
 import { vi } from "vitest"
 import { storeSystemThresholds, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
-import { Broker } from "../../src/broker/connection.ts"
+import type { Broker } from "../../src/broker/broker.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
@@ -39,7 +40,7 @@ const connectionOf = (url: string) => ({
 
 /** Everybody as whom they are in nats.conf: the story itself is the operator's. */
 const cast = (server: AccountsServer) => {
-  const asWorker = Layer.build(Layer.fresh(Broker.layer(connectionOf(server.url("worker")))))
+  const asWorker = Layer.build(Layer.fresh(connectTo(connectionOf(server.url("worker")))))
   return {
     server,
     worker: (options: Partial<WorkerOptions> = {}) =>
@@ -65,7 +66,7 @@ const scenario = <E>(
   it.live(name, () =>
     Effect.gen(function* () {
       const server = yield* Effect.promise(() => startWithAccounts())
-      const operator = Broker.layer(connectionOf(server.url("operator")))
+      const operator = connectTo(connectionOf(server.url("operator")))
       const { violations } = server
       // What lacks a permission may wait for ever.
       const refused = eventually(

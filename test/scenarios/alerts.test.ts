@@ -4,7 +4,8 @@ import { Webhook } from "standardwebhooks"
 import { vi } from "vitest"
 import type { AlertRecord } from "../../src/alerts/alert-store.ts"
 import { alertKey, listAlerts, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { eraseValue, writeValue } from "../../src/broker/values.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -59,7 +60,7 @@ const told = (
 describe.concurrent("an alert about an endpoint", () => {
   scenario("is raised once and cleared once, though its owner changes meanwhile", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const heard: Array<string> = []
       connection.subscribe(names.subjects.failures("acme", "hook", "alert-raised"), {
         callback: (_, message) => {
@@ -348,7 +349,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
       yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.>"] })
       const facts = yield* history
       yield* worker()
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       connection.publish(names.subjects.event("acme", "a"), "{}", {
         reply: names.subjects.alertEvent("acme", raisedType)
       })

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -24,7 +24,7 @@ const write = (fact: Partial<Fact> & Pick<Fact, "kind">) =>
 
 /** Stores a dead letter of the first event. */
 const bury = Effect.fnUntraced(function* (endpoint: string, round: string) {
-  const { names, publisher } = yield* Broker
+  const { names, publisher } = yield* natsClients
   const now = Date.now()
   const delivery: Delivery = {
     ...{ tenant: "acme", endpoint, event: "e-1", eventSeq: 1, type: "paid", round },

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { afterAll, beforeAll, vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import type { Raised } from "../../src/history/audit/watch.ts"
 import { watch } from "../../src/history/audit/watch.ts"
@@ -31,7 +32,7 @@ const statusOf = ({ headers }: Received): number => {
 
 /** The server that leads a stream, once there is one. */
 const leaderOf = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* Broker
+  const { ask, jsm } = yield* natsClients
   const look = ask("look who leads", () => jsm.streams.info(stream))
   const name = Effect.map(Effect.eventually(look), ({ cluster }) => cluster?.leader ?? "")
   const leader = cluster.servers.get(yield* eventually(name, (name) => cluster.servers.has(name)))
@@ -41,7 +42,7 @@ const leaderOf = Effect.fnUntraced(function* (stream: string) {
 
 /** Lets another server lead a stream. */
 const stepDown = Effect.fnUntraced(function* (stream: string) {
-  const { ask, connection } = yield* Broker
+  const { ask, connection } = yield* natsClients
   const before = yield* leaderOf(stream)
   yield* ask("step down", () => connection.request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream}`))
   yield* eventually(leaderOf(stream), (now) => now !== before)

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import type { StreamConfig } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Fiber, Schedule } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { init } from "../../src/broker/init.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -41,7 +41,7 @@ const found = foundIn({})
 type Purged = "events" | "history"
 
 const look = Effect.fnUntraced(function* (of: Purged) {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   return yield* ask("look", () => jsm.streams.info(names[of]))
 })
 
@@ -56,7 +56,7 @@ const emptied = (of: Purged) =>
  * limit and raising it again.
  */
 const purge = Effect.fnUntraced(function* (of: Purged, seq: number) {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   if (of === "events") {
     yield* ask("purge", () => jsm.streams.purge(names[of], { seq }))
     return
@@ -76,7 +76,7 @@ const purge = Effect.fnUntraced(function* (of: Purged, seq: number) {
 
 /** Makes the streams anew as a broker shows them that has dropped so many messages by age. */
 const aged = Effect.fnUntraced(function* (dropped: Readonly<Record<Purged, number>>) {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   for (const of of ["events", "history"] as const) {
     const { config } = yield* look(of)
     yield* ask("remove", () => jsm.streams.delete(names[of]))

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact, Plan } from "../../src/domain/fact.ts"
 import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
@@ -46,7 +46,7 @@ const afterWork = Effect.gen(function* () {
 /** Puts another plan in the place of an event's. */
 const replan = (facts: ReadonlyArray<Fact>, eventSeq: number, plan: (plan: Plan) => Plan) =>
   Effect.gen(function* () {
-    const { ask, jsm, names } = yield* Broker
+    const { ask, jsm, names } = yield* natsClients
     const history = yield* Facts
     const fact = nth(
       facts.filter((fact) => fact.eventSeq === eventSeq && fact.plan !== undefined),

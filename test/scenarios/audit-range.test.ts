@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { audit, examine } from "../../src/history/audit/audit.ts"
 import { openBooks } from "../../src/history/audit/books.ts"
 import { judge } from "../../src/history/audit/judgement.ts"
@@ -119,7 +119,7 @@ describe("an audit of a history that expires", () => {
     "says nothing of events whose plans expired before they could be read",
     () =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* erasableHistory
         yield* delivered(300)
         const reach = yield* readReach({})
@@ -136,7 +136,7 @@ describe("an audit of a history that expires", () => {
     "does not vouch for what was asked for and is not told any more, nor call it lost",
     () =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const begin = Date.now()
         yield* erasableHistory
         yield* delivered(3)

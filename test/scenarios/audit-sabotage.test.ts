@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { Effect, Schema, Stream } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { Fact as FactSchema, factResult } from "../../src/domain/fact.ts"
@@ -127,7 +128,7 @@ describe("an audit", () => {
     Effect.gen(function* () {
       yield* erasableHistory
       yield* afterWork
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const facts = yield* Facts
       const stored = yield* storedFacts
       const factOf = (kind: FactKind, eventSeq: number, id: string, attempt?: number) =>
@@ -196,7 +197,7 @@ describe("an audit", () => {
       assert.isDefined(whole.plan)
       yield* write({ ...whole, plan: { ...whole.plan, last: false } })
       // One that waits for too long.
-      const { publisher } = yield* Broker
+      const { publisher } = yield* natsClients
       const late = yield* waitingFor("12")
       yield* remove(names.deliveries(partition), late.seq)
       yield* publisher.publish(late.subject, late.data, [
@@ -255,7 +256,7 @@ describe("an audit", () => {
   scenario("sees that the event stream has lost something, within it or at its end", () =>
     Effect.gen(function* () {
       yield* afterWork
-      const { ask, jsm, names, publisher } = yield* Broker
+      const { ask, jsm, names, publisher } = yield* natsClients
       const facts = yield* storedFacts
       const routed = facts.find(({ fact }) => fact.kind === "routed" && fact.eventSeq === 5)?.fact
       assert(routed !== undefined)
@@ -277,7 +278,7 @@ describe("an audit", () => {
 
   scenario("calls all that is no fact unreadable, whatever else it is", () =>
     Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
+      const { names, publisher } = yield* natsClients
       const { text: fact } = yield* Effect.scoped(aFact)
       const tell = (body: string) =>
         publisher.publish(names.subjects.fact("acme", "good", "ok", "delivered"), body, [])
@@ -310,7 +311,7 @@ describe("an audit", () => {
     Effect.gen(function* () {
       yield* erasableHistory
       yield* afterWork
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* ask("purge", () => jsm.streams.purge(names.history))
       assert.deepInclude(yield* found, { verdict: "problems", problems: ["history-gap 0"] })
     })
@@ -319,7 +320,7 @@ describe("an audit", () => {
   scenario("follows what is sent again or thrown away", ({ eventRoot, prefix, url }) =>
     Effect.gen(function* () {
       yield* afterWork
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const petrel = (...args: ReadonlyArray<string>) =>
         Effect.map(
           run(...args, "--nats", url, "--prefix", prefix, "--events", eventRoot),

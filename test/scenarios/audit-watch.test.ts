@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { init } from "../../src/broker/init.ts"
 import { readStream } from "../../src/broker/scan.ts"
 import { nobody } from "../../src/domain/token.ts"
@@ -56,7 +56,7 @@ const watching = Effect.gen(function* () {
 
 /** Makes the history anew of these of its facts (from 0), as if the broker had lost all others. */
 const keepFacts = Effect.fnUntraced(function* (wanted: ReadonlyArray<number>) {
-  const { ask, jsm, names, publisher } = yield* Broker
+  const { ask, jsm, names, publisher } = yield* natsClients
   const stream = readStream({ stream: names.history, subjects: [names.subjects.allFacts] })
   const all = yield* Stream.runCollect(stream)
   const { config } = yield* ask("look", () => jsm.streams.info(names.history))
@@ -115,7 +115,7 @@ describe.concurrent("a watch", () => {
 
   scenario("sees that sequences of the event stream were given again", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* publishMany(5)
       const reach = yield* readReach({})
       const books = yield* openBooks(reach)
@@ -136,7 +136,7 @@ describe.concurrent("a watch", () => {
 
   scenario("raises what is new, however much there is that it does not raise", () =>
     Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
+      const { names, publisher } = yield* natsClients
       yield* publishMany(3)
       yield* acknowledgeEvents(3)
       const plan = (eventSeq: number, eventAt: number) => ({

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
@@ -77,7 +77,7 @@ describe.concurrent("an endpoint that takes less than comes", () => {
 describe.concurrent("a backlog that a former owner fills late", () => {
   scenario("is found by the one that owns its partition now", () =>
     Effect.gen(function* () {
-      const { ask, connection, jsm, names } = yield* Broker
+      const { ask, connection, jsm, names } = yield* natsClients
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url, paused: { at: 1, by: "test" } })
       const stored = yield* Effect.scoped(

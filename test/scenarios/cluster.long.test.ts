@@ -2,8 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
 import { Context, Effect, Layer, Stream } from "effect"
 import { afterAll, beforeAll, vi } from "vitest"
-import type { BrokerError } from "../../src/broker/connection.ts"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import type { BrokerError } from "../../src/broker/broker-error.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { closedBooks, noRecords } from "../books.ts"
@@ -38,7 +40,7 @@ const scenario = <E>(
 /** The server that leads a stream, once there is one. */
 const leaderOf = (stream: string) =>
   Effect.gen(function* () {
-    const { ask, jsm } = yield* Broker
+    const { ask, jsm } = yield* natsClients
     const look = ask("look who leads", () => jsm.streams.info(stream))
     const name = Effect.map(Effect.eventually(look), ({ cluster }) => cluster?.leader ?? "")
     return yield* eventually(name, (name) => cluster.servers.has(name))
@@ -63,7 +65,7 @@ const readings = (
 describe("a cluster of three brokers", () => {
   scenario("has copies that are behind, and is read to what it has acknowledged all the same", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const others = [yield* leaderOf(names.events), connection.info?.server_name]
       const [behind = ""] = [...cluster.servers.keys()].filter((name) => !others.includes(name))
       const stream = names.events
@@ -87,7 +89,7 @@ describe("a cluster of three brokers", () => {
     "is read to what it has acknowledged through a leaf node, which tells of no cluster",
     () =>
       Effect.gen(function* () {
-        const { connection, names } = yield* Broker
+        const { connection, names } = yield* natsClients
         const stream = names.events
         const subject = `${names.eventRoot}.acme.last`
         const others = [yield* leaderOf(stream), connection.info?.server_name]
@@ -98,9 +100,9 @@ describe("a cluster of three brokers", () => {
         )
         const prefix = names.events.slice(0, -"EVENTS".length)
         const through = yield* Layer.build(
-          Broker.layer({ url: leaf.url, prefix, eventRoot: names.eventRoot })
+          connectTo({ url: leaf.url, prefix, eventRoot: names.eventRoot })
         )
-        assert.isUndefined(Context.get(through, Broker).connection.info?.cluster)
+        assert.isUndefined(Context.get(through, Broker).server().cluster)
         for (let time = 0; time < 10; time++)
           for (const readFrom of readings(stream, subject)) {
             serverOf(behind).pause()

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { eraseRecord } from "../../src/delivery/retry/retry-records.ts"

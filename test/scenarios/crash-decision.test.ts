@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
@@ -101,7 +101,7 @@ describe.concurrent("an event whose router dies", () => {
 
   scenario("between the parts of a wide plan goes to each of its endpoints once", (place) =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       yield* endpoints("http://127.0.0.1:9", wide)
       yield* publish("invoice.paid")
       yield* crashAt(place, "plan-stored", 2, { roles: ["router"] })

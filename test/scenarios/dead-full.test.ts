@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { closedBooks, isClean } from "../books.ts"
 import {
@@ -28,7 +29,7 @@ const { scenario } = onServer()
 
 /** Lets the stream of dead letters take so many bytes. */
 const resize = Effect.fnUntraced(function* (max_bytes: number) {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   yield* ask("resize the dead letters", () => jsm.streams.update(names.dead, { max_bytes }))
 })
 
@@ -43,7 +44,7 @@ const ended = Effect.gen(function* () {
 
 /** Messages that the consumers of both queues have handed out and that are not acknowledged. */
 const unacknowledged = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const infos = yield* Effect.forEach([0, 1], (index) =>
     ask("look", () => jsm.consumers.info(names.deliveries(index), names.deliverConsumer))
   )

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { allFacts, closedBooks, noRecords } from "../books.ts"
 import { endpoint, history, publish, quickRetry, worker } from "../engine.ts"

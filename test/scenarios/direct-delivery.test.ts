@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readRecord } from "../../src/delivery/retry/retry-records.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
@@ -91,7 +92,7 @@ describe.concurrent("a delivery whose worker routes its event and owns its endpo
 
   scenario("waits there for its time, also through a stop and when it is handed out early", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const failing = yield* receiver({ answer: byAttempt(503, 200) })
       const soon = yield* receiver({ answer: byAttempt(503, 200) })
       yield* endpoint({ id: "later", url: failing.url, retry: patientRetry })

@@ -1,7 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { Backlog } from "../../src/delivery/backlog/backlog.ts"
@@ -39,7 +41,7 @@ const resume = resumeEndpoint(hook, "test")
 
 /** Puts what waits in the backlog into the queue as well, as a router does that knows nothing of it. */
 const queueToo = Effect.gen(function* () {
-  const { ask, jsm, names, publisher } = yield* Broker
+  const { ask, jsm, names, publisher } = yield* natsClients
   const partition = partitionOf("acme", "hook", 2)
   const message = yield* ask("read", () =>
     jsm.streams.getMessage(names.backlog(partition), { seq: 1 })
@@ -118,7 +120,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
   ] as const)
     scenario(`is not made once more by a copy that comes to the queue of ${who}`, () =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const held = yield* receiver()
         yield* endpoint({ url: held.url, paused })
         const facts = yield* history
@@ -178,7 +180,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
         })
         const url = `nats://127.0.0.1:${proxy.port}`
         const ownBroker = yield* Layer.build(
-          Layer.fresh(Broker.layer({ ...place, url, publishTimeoutMs: 200 }))
+          Layer.fresh(connectTo({ ...place, url, publishTimeoutMs: 200 }))
         )
         const first = yield* Effect.provideContext(cuts(worker({ leaseTtl })), ownBroker)
         yield* publish("a")
@@ -233,7 +235,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
 
 /** Waits until all events are routed. */
 const quietEvents = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   yield* eventually(
     ask("look at the router", () => jsm.consumers.info(names.events, names.routerConsumer)),
     ({ ack_floor }) => ack_floor.stream_seq === 1

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readFacts } from "../../src/history/read.ts"
 import { endpoint, history, publish, publishTo, quickRetry, secret, worker } from "../engine.ts"
 import type { Received } from "../receiver.ts"
@@ -43,7 +43,7 @@ const stored = (tenant: string) =>
 describe("an answer that repeats the request", () => {
   scenario("leaves no secret in the history or on the failure subjects", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const to = yield* receiver({ answer: echo(500) })
       const facts = yield* history
       const heard: Array<string> = []

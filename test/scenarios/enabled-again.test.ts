@@ -1,9 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
-import type { HeaderList } from "../../src/broker/publisher.ts"
-import { Publisher } from "../../src/broker/publisher.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { closedBooks, noRecords } from "../books.ts"
@@ -17,6 +16,7 @@ import {
   quickRetry,
   worker
 } from "../engine.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { disable } from "../live-endpoints.ts"
 import { about, assertNoneTooEarly, attempts, reasons } from "../outcomes.ts"
 import { receiver } from "../receiver.ts"
@@ -46,7 +46,7 @@ const schedules = Effect.gen(function* () {
 
 /** Keeps the broker from handing out deliveries; gives what ends that. */
 const handOutNothing = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const stream = names.deliveries(partition)
   const until = new Date((yield* Clock.currentTimeMillis) + 60_000)
   yield* ask("pause", () => jsm.consumers.pause(stream, names.deliverConsumer, until))
@@ -54,14 +54,19 @@ const handOutNothing = Effect.gen(function* () {
 })
 
 /** Holds back, once it is told to, what is published on subjects that begin so. */
-class HoldingPublisher extends Publisher {
+class HeldPublish {
   held: ReadonlyArray<string> = []
   readonly asked = Deferred.makeUnsafe<void>()
   readonly gate = Deferred.makeUnsafe<void>()
   readonly through = Deferred.makeUnsafe<void>()
+  readonly #broker: Broker["Service"]
 
-  override publish(subject: string, body: Uint8Array | string, headers: HeaderList) {
-    const publication = super.publish(subject, body, headers)
+  constructor(broker: Broker["Service"]) {
+    this.#broker = broker
+  }
+
+  readonly publish: Broker["Service"]["publish"] = (subject, ...rest) => {
+    const publication = this.#broker.publish(subject, ...rest)
     if (!this.held.some((head) => subject.startsWith(head))) return publication
     return Deferred.succeed(this.asked, undefined).pipe(
       Effect.andThen(Deferred.await(this.gate)),
@@ -113,9 +118,9 @@ describe.concurrent("a schedule whose endpoint is disabled", () => {
       Effect.gen(function* () {
         const broker = yield* Broker
         const { facts, hook } = yield* waiting(3)
-        const publisher = new HoldingPublisher(broker.connection)
-        yield* Effect.addFinalizer(() => Effect.sync(() => publisher.close()))
-        yield* Effect.provideService(worker({ maxWaiting: 0 }), Broker, { ...broker, publisher })
+        const publisher = new HeldPublish(broker)
+        const altered = yield* alteredBroker(() => ({ publish: publisher.publish }))
+        yield* Effect.provideService(worker({ maxWaiting: 0 }), Broker, altered)
         yield* publish("a")
         yield* facts.count("attempt-failed", 1)
         yield* eventually(schedules, (count) => count === 1)

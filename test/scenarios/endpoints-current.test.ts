@@ -1,12 +1,15 @@
 import { assert, describe } from "@effect/vitest"
-import type { KV } from "@nats-io/kv"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import type { Watch } from "../../src/broker/broker.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { readLayout } from "../../src/broker/installed.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { runRouter } from "../../src/routing/router.ts"
 import { endpoint, eventually, history, publish, publishMany, startedWorker } from "../engine.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { makeLog } from "../log.ts"
 import { onServer } from "../scenario.ts"
 import { tcpProxy } from "../tcp-proxy.ts"
@@ -18,12 +21,11 @@ const planned = (plans: ReadonlyArray<Fact>) =>
   plans.map(({ plan }) => plan?.endpoints.map(({ id }) => id))
 
 /** A broker whose watches of buckets that are begun from `hold` on show nothing until `release`. */
-const holding = (broker: Broker["Service"]) => {
+const holding = Effect.gen(function* () {
   let released: Promise<void> = Promise.resolve()
   let release = () => {}
-  const watchLate = async (kv: KV) => {
+  const late = (watch: Watch): Watch => {
     const before = released
-    const watch = await kv.watch()
     const entries = async function* () {
       await before
       yield* watch
@@ -31,14 +33,9 @@ const holding = (broker: Broker["Service"]) => {
     return Object.assign(entries(), { stop: () => watch.stop() })
   }
   return {
-    service: Broker.of({
-      ...broker,
-      bucket: (name) =>
-        Effect.map(
-          broker.bucket(name),
-          (kv): KV => Object.create(kv, { watch: { value: () => watchLate(kv) } })
-        )
-    }),
+    service: yield* alteredBroker(({ watch }) => ({
+      watch: (name) => Effect.map(watch(name), late)
+    })),
     hold: () => {
       released = new Promise((resolve) => {
         release = resolve
@@ -46,15 +43,15 @@ const holding = (broker: Broker["Service"]) => {
     },
     release: () => release()
   }
-}
+})
 
 describe.concurrent("an event that comes when the router has its connection back", () => {
   scenario("waits until the endpoints have been read again", (place, server) =>
     Effect.gen(function* () {
       const proxy = yield* tcpProxy(server.port)
       const url = `nats://127.0.0.1:${proxy.port}`
-      const own = yield* Layer.build(Broker.layer({ ...place, url }))
-      const { hold, release, service } = holding(Context.get(own, Broker))
+      const own = yield* Layer.build(connectTo({ ...place, url }))
+      const { hold, release, service } = yield* Effect.provideContext(holding, own)
       const log = makeLog()
       const facts = yield* history
       yield* endpoint({ id: "before" })
@@ -91,7 +88,7 @@ describe.concurrent("an event that comes when the router has its connection back
 
 /** What the broker has handed out to the router, and the requests for more that are open. */
 const deliveryCount = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const info = yield* ask("look", () => jsm.consumers.info(names.events, names.routerConsumer))
   return { prefetch: info.num_ack_pending, waiting: info.num_pending, requests: info.num_waiting }
 })

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { closedBooks } from "../books.ts"
@@ -135,7 +135,7 @@ describe.concurrent("while a secret is being rotated", () => {
 describe.concurrent("a receiver that answers 410 Gone", () => {
   scenario("gets nothing more: its endpoint is disabled, and it is said so", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const gone = yield* receiver({
         answer: ({ body }) => ({ status: body.toString() === "gone" ? 410 : 500 })
       })
@@ -271,7 +271,7 @@ describe.concurrent("a configuration that does not parse", () => {
       yield* writeByHand("acme.hook", good.slice(0, -20))
       yield* worker()
       yield* eventually(
-        Effect.flatMap(Broker, ({ ask, jsm, names }) =>
+        Effect.flatMap(natsClients, ({ ask, jsm, names }) =>
           ask("look", () =>
             Promise.all(
               [0, 1].map((index) =>

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { isClean, quiet } from "../books.ts"
 import { handOutEventsAgain } from "../consumers.ts"
@@ -16,7 +16,7 @@ const count = 20
 
 /** Waits until the router's consumer has handed out so many, and all of them are finished. */
 const routedAgain = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   yield* eventually(
     ask("look at the router", () => jsm.consumers.info(names.events, names.routerConsumer)),
     ({ ack_floor }) => ack_floor.stream_seq === count

@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
@@ -43,7 +44,7 @@ const told = (facts: ReadonlyArray<Fact>) =>
 
 /** Who makes the attempts that the retry records are about which are written from now on. */
 const recordWriters = Effect.gen(function* () {
-  const { connection, names } = yield* Broker
+  const { connection, names } = yield* natsClients
   const writers: Array<string> = []
   const subscription = connection.subscribe(`$KV.${names.buckets.retries}.>`, {
     callback: (_, message) => {

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { closedBooks, isClean } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
@@ -111,7 +112,7 @@ describe("a store that publishers fill", () => {
         yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
         const log = makeLog()
         const story = Effect.gen(function* () {
-          const { ask, jsm } = yield* Broker
+          const { ask, jsm } = yield* natsClients
           const slow = yield* gate
           yield* endpoint({ url: slow.url, maxInFlight: 1 })
           const { count } = yield* flood

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readStream, storedAt } from "../../src/broker/scan.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { planId } from "../../src/history/plans.ts"
@@ -23,7 +23,7 @@ const waiting = 10
 
 /** Stores events that nobody wants. */
 const storeEvents = Effect.gen(function* () {
-  const { names, publisher } = yield* Broker
+  const { names, publisher } = yield* natsClients
   yield* Effect.forEach(
     Array.from({ length: count }, (_, n) => n),
     (n) =>
@@ -34,7 +34,7 @@ const storeEvents = Effect.gen(function* () {
 
 /** Acknowledges all events but the first, in the name of the router; those that come again, again. */
 const acknowledgeLater = Effect.gen(function* () {
-  const { ask, js, jsm, names } = yield* Broker
+  const { ask, js, jsm, names } = yield* natsClients
   const router = yield* ask("be the router", () =>
     js.consumers.get(names.events, names.routerConsumer)
   )
@@ -52,7 +52,7 @@ const acknowledgeLater = Effect.gen(function* () {
 
 /** Stores the plans of all events but the first, each for nobody. */
 const storePlans = Effect.gen(function* () {
-  const { names, publisher } = yield* Broker
+  const { names, publisher } = yield* natsClients
   const now = yield* Clock.currentTimeMillis
   const events = yield* readStream({
     stream: names.events,

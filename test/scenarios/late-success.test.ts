@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { isSuccess } from "../../src/domain/fact.ts"
 import { readLateDeliveries } from "../../src/history/late-deliveries.ts"
@@ -55,7 +55,7 @@ const isOutcome = ({ endpoint, kind }: Fact) =>
 
 /** One delivery, ended by both workers, which the receiver has taken once. */
 const isResolved = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   yield* quiet
   const [letter, ...others] = yield* lettersOf()
   assert.lengthOf(others, 0)

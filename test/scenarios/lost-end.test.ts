@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
@@ -75,7 +76,7 @@ describe.concurrent("what is in hand when a broker loses it", () => {
       `does not let go of another message that has its sequence since, ${way === "event" ? "of the events" : "of a queue"}`,
       (_, server) =>
         Effect.gen(function* () {
-          const { ask, jsm, names } = yield* Broker
+          const { ask, jsm, names } = yield* natsClients
           let answer = () => {}
           const answered = new Promise<Answer>((resolve) => {
             answer = () => resolve({})
@@ -141,7 +142,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
 const floors = Effect.forEach([0, 1], storedFloor)
 
 const lastFact = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
   return state.last_seq
 })

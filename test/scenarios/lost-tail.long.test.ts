@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { backlogged, endpoint, eventually, history, lateRetry, publish, worker } from "../engine.ts"
 import { throughBacklog } from "../kit/through-backlog.ts"

@@ -2,7 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import type { StreamConfig } from "@nats-io/jetstream"
 import { DiscardPolicy } from "@nats-io/jetstream"
 import { Clock, Deferred, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import {
   deadLetters,
   endpoint,
@@ -34,7 +35,7 @@ const held = Effect.gen(function* () {
 
 const changeStream = (name: string, changes: Partial<StreamConfig>) =>
   Effect.gen(function* () {
-    const { ask, jsm } = yield* Broker
+    const { ask, jsm } = yield* natsClients
     const { config } = yield* ask("look", () => jsm.streams.info(name))
     yield* ask("change", () => jsm.streams.update(name, { ...config, ...changes }))
   })
@@ -42,7 +43,7 @@ const changeStream = (name: string, changes: Partial<StreamConfig>) =>
 /** Makes a stream full, until the returned effect has run. */
 const fill = (name: string) =>
   Effect.gen(function* () {
-    const { ask, jsm } = yield* Broker
+    const { ask, jsm } = yield* natsClients
     const { config } = yield* ask("look", () => jsm.streams.info(name))
     yield* changeStream(name, { max_bytes: 1, discard: DiscardPolicy.New })
     return changeStream(name, { max_bytes: config.max_bytes, discard: config.discard })
@@ -202,7 +203,7 @@ describe.concurrent("while the broker is there", () => {
 
   scenario("but takes no retry records, nothing new is sent, and the retry is made later", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const failing = yield* receiver({ answer: byAttempt(500, 200) })
       const healthy = yield* receiver()
       yield* endpoint({ id: "failing", url: failing.url, types: ["fails"] })
@@ -239,7 +240,7 @@ describe.concurrent("while the broker is there", () => {
 
   scenario("but takes no deliveries, events wait", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const { requests, url } = yield* receiver()
       yield* endpoint({ id: "one", url })
       yield* endpoint({ id: "two", url })

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { eraseValue, writeValue } from "../../src/broker/values.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { quiet as quietBooks } from "../books.ts"
@@ -24,7 +25,7 @@ const giveAway = Effect.flatMap(Broker, ({ names }) =>
 /** What the bucket of leases takes at most, bytes. */
 const limitLeases = (max_msg_size: number) =>
   Effect.gen(function* () {
-    const { ask, jsm, names } = yield* Broker
+    const { ask, jsm, names } = yield* natsClients
     const stream = `KV_${names.buckets.workers}`
     const { config } = yield* ask("look", () => jsm.streams.info(stream))
     yield* ask("change", () => jsm.streams.update(stream, { ...config, max_msg_size }))

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { plannedOtherwise } from "../../src/domain/fact.ts"
 import { changeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
@@ -156,7 +156,7 @@ describe.concurrent("an event whose plan is told with the end of its only delive
     "is not sent while the history takes nothing, however often its worker starts",
     (place) =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const hook = yield* receiver()
         yield* endpoint({ url: hook.url, types: ["a", "invoice.paid"] })
         const facts = yield* history
@@ -208,7 +208,7 @@ describe.concurrent("an event whose plan is told with the end of its only delive
     "is looked for together with all others, where their worker stood still for longer than the broker remembers",
     (place) =>
       Effect.gen(function* () {
-        const { connection, names } = yield* Broker
+        const { connection, names } = yield* natsClients
         const count = 60
         const gate = yield* Deferred.make<void>()
         const late = () => Effect.runPromise(Effect.as(Deferred.await(gate), { status: 200 }))

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { eventId } from "../../src/domain/event.ts"
 import { makeConditions } from "../conditions.ts"
 import {
@@ -59,7 +60,7 @@ describe.concurrent("what is published", () => {
     "may be as large as EVENTS takes it, and still be put off and become a dead letter",
     () =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const takes = yield* receiver()
         const puts = yield* receiver({ answer: byAttempt(503, 503, 200) })
         const never = yield* receiver({ answer: { status: 400, body: "x".repeat(2_000) } })
@@ -283,7 +284,7 @@ describe.concurrent("a subject that names no tenant or no type", () => {
 
   scenario("is told of once on the failure subjects, and does not hold up what follows", () =>
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const { received, requests, url } = yield* receiver()
       yield* endpoint({ url })
       const conditions = makeConditions()

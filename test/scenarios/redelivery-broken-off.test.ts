@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
@@ -73,7 +73,7 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
     () =>
       Effect.gen(function* () {
         const { facts } = yield* deadLetters(1)
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         yield* crashWhileSending("round-claimed", 1)
         yield* ask("let them become too old", () =>
           jsm.streams.update(names.dead, { max_age: nanos(100) })

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readFates } from "../../src/history/dead-fates.ts"

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 
 import { Clock, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { findPartitions, readChanges, readInstalled } from "../../src/broker/installed.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { RepartitionStep } from "../../src/operations/repartition/repartition.ts"

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
@@ -65,7 +65,7 @@ describe.concurrent("a replay that was broken off", () => {
     "ends what it had claimed of an event that is not kept any more",
     () =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const hook = yield* receiver()
         yield* endpoint({ id: "old", types: ["none"] })
         const facts = yield* history

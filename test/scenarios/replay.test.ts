@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import {
   disableEndpoint,
   enableEndpoint,
@@ -85,7 +85,7 @@ describe.concurrent("a replay", () => {
       `is known for as long as the history is kept: ${ttl === "" ? "for ever" : ttl}`,
       () =>
         Effect.gen(function* () {
-          const { ask, jsm, names } = yield* Broker
+          const { ask, jsm, names } = yield* natsClients
           yield* endpoint()
           yield* publishMany(1)
           yield* replayTo("hook")

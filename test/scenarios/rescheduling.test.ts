@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { placeName } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
@@ -178,7 +179,7 @@ describe.concurrent("a delivery that the broker hands out too early", () => {
 
   scenario("also when it is a schedule that fired before its time", () =>
     Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
+      const { names, publisher } = yield* natsClients
       const hook = yield* receiver()
       const { endpoint: stored, revision } = yield* endpoint({ url: hook.url })
       const facts = yield* history

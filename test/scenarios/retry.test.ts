@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { Webhook } from "standardwebhooks"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { EndpointJson } from "../../src/domain/endpoint.ts"
 import { placeName } from "../../src/domain/fact.ts"
 import type { ErrorClass } from "../../src/domain/outcome.ts"

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber, Result } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { counting } from "../counting.ts"
@@ -30,7 +30,7 @@ const mortalWorker = (place: Installation, options: Partial<WorkerOptions>) =>
     const dead = yield* Deferred.make<void>()
     const life = place.run(
       Effect.gen(function* () {
-        const { connection } = yield* Broker
+        const { connection } = yield* natsClients
         const { delivering } = yield* worker(options)
         yield* delivering
         yield* Deferred.succeed(delivers, undefined)

@@ -1,16 +1,15 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { LayoutChanges } from "../../src/broker/installed.ts"
 import { layoutKey, readLayout } from "../../src/broker/installed.ts"
-import type { HeaderList } from "../../src/broker/publisher.ts"
-import { Publisher } from "../../src/broker/publisher.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { announcePresence, readEnqueuers } from "../../src/cluster/enqueuer-presence.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { closedBooks } from "../books.ts"
 import { endpoint, history, publishMany, worker } from "../engine.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { receiver } from "../receiver.ts"
 import { onServer, outage } from "../scenario.ts"
 import { replayTo } from "./replaying.ts"
@@ -23,20 +22,6 @@ const changed: LayoutChanges = { v: 1, epoch: 1, beyond: 0 }
 const change = Effect.flatMap(Broker, ({ names }) =>
   writeValue(names.buckets.workers, layoutKey, JSON.stringify(changed))
 )
-
-/** A publisher that tells of the subject of each message once it is stored. */
-class Watched extends Publisher {
-  readonly #then: (subject: string) => Effect.Effect<unknown>
-
-  constructor(broker: Broker["Service"], then: (subject: string) => Effect.Effect<unknown>) {
-    super(broker.connection)
-    this.#then = then
-  }
-
-  override publish(subject: string, body: Uint8Array | string, headers: HeaderList) {
-    return Effect.tap(super.publish(subject, body, headers), () => this.#then(subject))
-  }
-}
 
 describe.concurrent("a replay and another number of partitions", () => {
   scenario("exclude each other: the replay is under way, and can go on after it was stopped", () =>
@@ -82,18 +67,16 @@ describe.concurrent("a replay and another number of partitions", () => {
       yield* endpoint()
       yield* publishMany(1)
       const announce = Effect.provideService(Effect.ignore(change), Broker, broker)
-      const publisher = new Watched(broker, (subject) =>
-        subject.includes(".enqueuer.") ? announce : Effect.void
-      )
-      yield* Effect.addFinalizer(() => Effect.sync(() => publisher.close()))
-      const refused = yield* Effect.flip(
-        Effect.provideService(replayTo("hook"), Broker, { ...broker, publisher })
-      )
+      const altered = yield* alteredBroker(({ publish }) => ({
+        publish: (subject, ...rest) =>
+          Effect.tap(publish(subject, ...rest), () =>
+            subject.includes(".enqueuer.") ? announce : Effect.void
+          )
+      }))
+      const refused = yield* Effect.flip(Effect.provideService(replayTo("hook"), Broker, altered))
       assert.match(refused.message, /has been changed meanwhile: run the same command again/)
-      const { jsm, names } = broker
-      const { state } = yield* Effect.promise(() =>
-        jsm.streams.info(names.history, { subjects_filter: ">" })
-      )
+      const { names, streamInfo } = broker
+      const { state } = yield* streamInfo("look", names.history, { subjects_filter: ">" })
       assert.deepStrictEqual(
         Object.keys(state.subjects ?? {}).filter((subject) => subject.endsWith("replayed")),
         []

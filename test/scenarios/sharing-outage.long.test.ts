@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { readValue } from "../../src/broker/values.ts"
 import { closedBooks } from "../books.ts"
 import { crashBroker } from "../broker-crash.ts"
@@ -207,7 +208,7 @@ describe.concurrent("a worker", () => {
     "stops, and says why, when there are more partitions than it knows",
     (place, server) =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const { refused } = yield* workerApart(place, "w1")
         yield* ask("make a stream", () =>
           jsm.streams.add({ name: names.deliveries(8), subjects: [names.subjects.deliveriesOf(8)] })
@@ -227,11 +228,10 @@ describe.concurrent("a worker", () => {
     "stops when another process has taken its id while it could not be heard",
     (place) =>
       Effect.gen(function* () {
-        const { names, publisher } = yield* Broker
+        const { names, publisher } = yield* natsClients
         const { delivering, refused } = yield* workerApart(place, "w1")
         yield* delivering
-        const bucket = yield* (yield* Broker).bucket(names.buckets.workers)
-        const entry = yield* readValue(bucket, "worker.w1")
+        const entry = yield* readValue(names.buckets.workers, "worker.w1")
         const other = { ...JSON.parse(entry?.string() ?? "{}"), instance: "x", host: "elsewhere" }
         yield* publisher.publish(
           `$KV.${names.buckets.workers}.worker.w1`,
@@ -240,7 +240,7 @@ describe.concurrent("a worker", () => {
         )
         const { message } = yield* Effect.flip(refused)
         assert.include(message, "a worker named w1 is running already (on elsewhere")
-        const left = yield* readValue(bucket, "worker.w1")
+        const left = yield* readValue(names.buckets.workers, "worker.w1")
         assert.strictEqual(JSON.parse(left?.string() ?? "{}").instance, "x")
         yield* eventually(owners(8), (all) => all.every((owner) => owner === undefined))
       }),

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { queryOwner } from "../../src/cluster/introspection-query.ts"
 import { closedBooks } from "../books.ts"
@@ -54,7 +55,7 @@ describe.concurrent("a broker that takes the smallest messages Petrel can do wit
 
   scenario("has the largest event delivered, and answers that are hard to tell, to their end", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       // As JSON each of these takes six bytes.
       const body = "\u0001".repeat(1_024)
       const headers = { "content-type": `text/${"x".repeat(500)}`, server: '"'.repeat(500) }
@@ -105,7 +106,7 @@ describe("a broker that takes only smaller ones", () => {
         (server) => Effect.promise(() => server.stop())
       )
       const error = yield* Effect.flip(
-        Effect.provide(init(testTopology), Broker.layer({ url: server.url }))
+        Effect.provide(init(testTopology), connectTo({ url: server.url }))
       )
       assert.strictEqual(
         error.message,

@@ -8,7 +8,7 @@ import {
   storeSystemThresholds,
   storeTenantThresholds
 } from "../../src/alerts/alert-store.ts"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"

@@ -3,7 +3,9 @@ import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import type { Scope } from "effect"
 import { Effect, Layer } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import type { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { unheardTenants } from "../../src/broker/tenant-streams.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
@@ -36,7 +38,7 @@ const tenantServer = (withhold?: string) =>
   )
 
 const connectedAs = (server: TestServer, user: string) =>
-  Layer.fresh(Facts.layer.pipe(Layer.provideMerge(Broker.layer({ url: addressFor(server, user) }))))
+  Layer.fresh(Facts.layer.pipe(Layer.provideMerge(connectTo({ url: addressFor(server, user) }))))
 
 /** A worker with what nats.conf lets it do. */
 const workerOn = Effect.fnUntraced(function* (server: TestServer, id = "w1") {
@@ -64,13 +66,13 @@ const publisherOf = Effect.fnUntraced(function* (server: TestServer, tenant: str
 })
 
 const messagesInEvents = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   return (yield* ask("count", () => jsm.streams.info(names.events))).state.messages
 })
 
 /** Makes the broker bring everything of acme's stream again: to it a source with a filter is another one. */
 const bringAgain = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { ask, jsm, names } = yield* natsClients
   const { config } = yield* ask("look", () => jsm.streams.info(names.events))
   const sources = (config.sources ?? []).map((source) => {
     if (source.name !== names.tenantEvents("acme")) return source
@@ -185,7 +187,7 @@ describe("tenants with streams of their own", () => {
 
   story("get what a source brings again where the first is not there any more", (server) =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const { received, requests, url } = yield* receiver()
       yield* endpoint({ url })
       const facts = yield* history
@@ -210,7 +212,7 @@ describe("tenants with streams of their own", () => {
 
   story("get what was published while nothing was taken from their stream", (server) =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       for (const n of [1, 2]) yield* publish("old", `${n}`)
       yield* eventually(messagesInEvents, (count) => count === 2)
       // As when the oldest events have expired.

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Schema, Stream } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import { readStream } from "../../src/broker/scan.ts"
 import { Health } from "../../src/domain/health.ts"
 import { partitionOf } from "../../src/domain/names.ts"

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
-import { Broker } from "../../src/broker/connection.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
@@ -118,7 +118,7 @@ describe.concurrent("what waits for an endpoint", () => {
 
   scenario("ends also when it was on its way there and comes only afterwards", () =>
     Effect.gen(function* () {
-      const { names, publisher } = yield* Broker
+      const { names, publisher } = yield* natsClients
       const { connections, url } = yield* receiver()
       const former = yield* endpoint({ id: "former", url })
       const gone = yield* endpoint({ id: "gone", url })

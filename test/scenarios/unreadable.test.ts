@@ -2,7 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { headers } from "@nats-io/transport-node"
 import { Effect, Schema, Stream } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
@@ -66,7 +67,7 @@ const backlogOf = (partitions = 2) =>
  * does that keeps account of attempts in another way.
  */
 const rewrite = Effect.fnUntraced(function* (isUnreadable: (index: number) => boolean) {
-  const { ask, js, jsm, names } = yield* Broker
+  const { ask, js, jsm, names } = yield* natsClients
   const stream = names.backlog(partitionOf("acme", "hook", 2))
   const messages = yield* Stream.runCollect(scanQueue(stream, ">"))
   yield* ask("empty the backlog", () => jsm.streams.purge(stream))
@@ -231,7 +232,7 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
           partitionOf("acme", "hook", count) !== partitionOf("acme", "hook", 2)
         const partitions = nth([3, 4, 5, 6].filter(isElsewhere), 0)
         const { kept } = yield* waiting(20, (index) => index === 0 || index === 9)
-        const { ask, jsm, names } = yield* Broker
+        const { ask, jsm, names } = yield* natsClients
         const { retries } = names.buckets
         const record = `${names.backlog(partitionOf("acme", "hook", 2))}.${nth(kept, 0).seq}`
         yield* writeValue(retries, record, `"newer"`)
@@ -275,7 +276,7 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
 describe.concurrent("a message in a queue that this version cannot read", () => {
   scenario("stays, also where it came there from a schedule, and is told of", () =>
     Effect.gen(function* () {
-      const { ask, js, names } = yield* Broker
+      const { ask, js, names } = yield* natsClients
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })
       const partition = partitionOf("acme", "hook", 2)

@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Scope } from "effect"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/connection.ts"
+import type { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/room.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { closedBooks, isClean } from "../books.ts"
@@ -49,7 +50,7 @@ const body = "x".repeat(100_000)
 
 /** Fills the store up to a number of free bytes, with messages of somebody else. */
 const fill = Effect.fnUntraced(function* (free: number) {
-  const { ask, js, jsm } = yield* Broker
+  const { ask, js, jsm } = yield* natsClients
   yield* ask("make", () => jsm.streams.add({ name: "FILLER", subjects: ["filler"] }))
   for (;;) {
     const { storage } = yield* ask("look", () => jsm.getAccountInfo())
@@ -96,7 +97,7 @@ describe("a store with little room", () => {
   inSmallStore(
     "delivers what is small while there is no room to move what is large",
     Effect.gen(function* () {
-      const { connection, names } = yield* Broker
+      const { connection, names } = yield* natsClients
       const slow = yield* gate
       const quick = yield* receiver()
       yield* endpoint({ id: "slow", url: slow.url, types: ["large"], maxInFlight: 1 })

@@ -1,10 +1,11 @@
-import type { JetStreamManager, StoredMsg } from "@nats-io/jetstream"
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import { Broker, BrokerError } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import { BrokerError } from "../../broker/broker-error.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import { removeIf } from "../../broker/removal.ts"
-import { isNoSuchMessage, readBatch, scanQueue } from "../../broker/scan.ts"
+import { readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
@@ -70,7 +71,7 @@ export class Backlog {
     const isFirst = delivery.round === firstRound && progress.attempts === 0
     // An event may go to several endpoints.
     const messageId = `${isFirst ? roundKey(delivery) : origin}.${delivery.endpoint}`
-    const publish = this.#broker.publisher.publish(
+    const publication = this.#broker.publish(
       subject,
       body,
       deliveryHeaders({ ...delivery, progress, origin }, messageId)
@@ -79,7 +80,7 @@ export class Backlog {
     // A duplicate that a former owner stored lies before the sequences that this one searches.
     const isAt = ({ seq }: PubAck) => this.#isAt(seq, isIt)
     return publishOnce(
-      publish,
+      publication,
       Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : this.#find(subject, after, isIt))),
       { isAt }
     )
@@ -97,18 +98,14 @@ export class Backlog {
   /** True where the leader knows of no message from a sequence on. Other replicas may be behind. */
   isEmpty(to: Addressee, from: number) {
     const next = { seq: from, next_by_subj: this.#subjectOf(to) }
-    const read = this.#ask("look at a backlog", ({ streams }) =>
-      streams.getMessage(this.#stream, next)
-    )
-    return Effect.map(read, (message) => message === null)
+    const read = this.#broker.readMessage("look at a backlog", this.#stream, next)
+    return Effect.map(this.#bounded(read), (message) => message === null)
   }
 
   /** Purges an endpoint's messages below a sequence. */
   purge(to: Addressee, below: number) {
     const limits = { filter: this.#subjectOf(to), seq: below }
-    return this.#ask("purge what has left a backlog", ({ streams }) =>
-      streams.purge(this.#stream, limits)
-    )
+    return this.#bounded(this.#broker.purge("purge what has left a backlog", this.#stream, limits))
   }
 
   /** Removes a single message if it matches. */
@@ -123,10 +120,9 @@ export class Backlog {
    */
   get list() {
     const subjects_filter = this.#broker.names.subjects.backlogOf(this.#index)
-    const info = this.#ask(`list what waits in ${this.#stream}`, ({ streams }) =>
-      streams.info(this.#stream, { subjects_filter })
-    )
-    return Effect.map(info, ({ state }) => ({
+    const operation = `list what waits in ${this.#stream}`
+    const info = this.#broker.streamInfo(operation, this.#stream, { subjects_filter })
+    return Effect.map(this.#bounded(info), ({ state }) => ({
       last: state.last_seq,
       waiting: Object.entries(state.subjects ?? {}).map(([subject, count]) => {
         const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
@@ -139,16 +135,13 @@ export class Backlog {
     return this.#broker.names.subjects.backlog(this.#index, tenant, endpoint)
   }
 
-  /** Asks the stream's leader. */
-  #ask<A>(operation: string, run: (jsm: JetStreamManager) => Promise<A>) {
-    const { ask, jsm } = this.#broker
-    return Effect.timeoutOrElse(
-      ask(operation, () => run(jsm)),
-      {
-        duration: leaderAnswerMs,
-        orElse: () => Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
-      }
-    )
+  /** Bounds how long the stream's leader is waited for. */
+  #bounded<A>(question: Effect.Effect<A, BrokerError>) {
+    const operation = `ask for ${this.#stream}`
+    return Effect.timeoutOrElse(question, {
+      duration: leaderAnswerMs,
+      orElse: () => Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
+    })
   }
 
   #withBroker<A, E>(work: Effect.Effect<A, E, Broker>): Effect.Effect<A, E> {
@@ -166,12 +159,7 @@ export class Backlog {
 
   /** True where a sequence holds a matching message. */
   #isAt(seq: number, isIt: (message: StoredMsg) => boolean) {
-    const read = this.#ask("look at a duplicate", ({ streams }) =>
-      streams.getMessage(this.#stream, { seq })
-    )
-    return read.pipe(
-      Effect.map((message) => message !== null && isIt(message)),
-      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
-    )
+    const read = this.#broker.readMessage("look at a duplicate", this.#stream, { seq })
+    return Effect.map(this.#bounded(read), (message) => message !== null && isIt(message))
   }
 }

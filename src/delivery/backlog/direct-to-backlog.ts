@@ -1,5 +1,5 @@
 import { Cause, Effect } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { InFlight } from "../../broker/in-flight.ts"
 import type { StoreFailure } from "../../broker/publish-once.ts"
 import type { Delivery } from "../../domain/delivery.ts"

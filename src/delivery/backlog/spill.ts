@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"

@@ -1,6 +1,6 @@
 import type { Context } from "effect"
 import { Effect } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { Gate } from "../../broker/gate.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"

@@ -1,6 +1,6 @@
 import { Cause, Effect } from "effect"
-import type { Broker } from "../../broker/connection.ts"
-import { BrokerError } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
+import { BrokerError } from "../../broker/broker-error.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import type { DeadReason } from "../../domain/outcome.ts"

@@ -1,6 +1,7 @@
 import type { Context } from "effect"
 import { Clock, Effect } from "effect"
-import type { Broker, BrokerError } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import type { FailpointName } from "../../broker/failpoint.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"

@@ -1,5 +1,5 @@
 import { Effect, Option, Schedule } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { InFlightWork } from "../../broker/in-flight.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"

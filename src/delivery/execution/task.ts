@@ -15,7 +15,7 @@
  * Cancelled: the worker stops, or lost the partition. The message is redelivered.
  */
 import { Cause, Effect } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { FailpointName } from "../../broker/failpoint.ts"
 import type { InFlight } from "../../broker/in-flight.ts"
 import { CallbackWork } from "../../broker/in-flight.ts"

@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readLayout } from "../../broker/installed.ts"
 import type { EndpointActivity } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection-query.ts"

@@ -1,7 +1,7 @@
 import type { Clock, Fiber } from "effect"
 import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
 import type { AlertBook } from "../../alerts/alert-book.ts"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type {
   EndpointActivity,
   IntrospectionChunk,
@@ -58,7 +58,7 @@ const tenths = (ms: number): number => Math.round(ms * 10) / 10
 
 /** Answers queries about a partition, for as long as the scope lives. */
 export const answerQueries = Effect.fnUntraced(function* (options: AnswerOptions) {
-  const { connection, names } = yield* Broker
+  const { listen, names } = yield* Broker
   const answers = new IntrospectionAnswers(
     options,
     yield* Broker,
@@ -66,13 +66,11 @@ export const answerQueries = Effect.fnUntraced(function* (options: AnswerOptions
   )
   yield* Effect.acquireRelease(
     Effect.sync(() =>
-      connection.subscribe(names.subjects.ask(options.partition), {
-        callback: (error, message) => {
-          if (error === null) answers.receive(message.string(), message.reply)
-        }
-      })
+      listen(names.subjects.ask(options.partition), (message) =>
+        answers.receive(message.string(), message.reply)
+      )
     ),
-    (subscription) => Effect.sync(() => subscription.unsubscribe())
+    (unlisten) => Effect.sync(unlisten)
   )
 })
 
@@ -121,12 +119,12 @@ class IntrospectionAnswers {
     { self: this },
     function* (query: IntrospectionQuery, to: string) {
       const { clock, holds } = this.#options
-      const { connection, publisher } = this.#broker
+      const { largestMessage, say } = this.#broker
       const now = clock.currentTimeMillisUnsafe()
       const keys = query.about === "endpoints" ? this.#keysFor(query) : []
       const tenants = query.about === "alerts" ? this.#tenantsFor(query, now) : []
       const most = Math.max(keys.length, tenants.length)
-      const fitting = Math.floor(publisher.outbound.largest / endpointBytes)
+      const fitting = Math.floor(largestMessage() / endpointBytes)
       const size = Math.max(1, Math.min(maxEndpointsPerChunk, fitting))
       for (let part = 0; part === 0 || part * size < most; part++) {
         if (!holds()) return
@@ -135,7 +133,7 @@ class IntrospectionAnswers {
           ...this.#chunk(query, now, keys.slice(from, end), tenants.slice(from, end)),
           ...{ part, isLast: end >= most }
         }
-        if (!connection.isClosed()) connection.publish(to, JSON.stringify(chunk))
+        say(to, JSON.stringify(chunk))
         if (part % maxConcurrentAnswers === maxConcurrentAnswers - 1) yield* Effect.sleep(0)
       }
     }

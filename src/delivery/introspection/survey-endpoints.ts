@@ -1,5 +1,5 @@
 import { Effect, Option, Schema, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import { readValues } from "../../broker/values.ts"
 import { CircuitState } from "../../domain/health.ts"

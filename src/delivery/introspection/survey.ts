@@ -1,8 +1,9 @@
 import { Effect, Stream } from "effect"
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
+import { readAccountStorage } from "../../broker/room.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
@@ -163,7 +164,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
 
 /** Finds the oldest among the first messages of streams in which deliveries wait. */
 const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSurvey>) {
-  const { ask, jsm } = yield* Broker
+  const { readMessage } = yield* Broker
   const first = waiting
     .flatMap(({ info, name }) =>
       info === undefined || info.state.messages === 0 ? [] : [{ name, ...info.state }]
@@ -173,7 +174,7 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
   const found = yield* Effect.forEach(
     first,
     ({ first_seq: seq, first_ts, name }) =>
-      ask(`look at ${name}`, () => jsm.streams.getMessage(name, { seq })).pipe(
+      readMessage(`look at ${name}`, name, { seq }).pipe(
         Effect.orElseSucceed(() => null),
         Effect.map((message) => {
           // The message may have been settled meanwhile.
@@ -192,12 +193,6 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
   )
   const [oldest] = found.flat().toSorted((a, b) => a.since - b.since)
   return oldest
-})
-
-const readAccount = Effect.gen(function* () {
-  const { ask, jsm } = yield* Broker
-  const { limits, storage } = yield* ask("look at the account", () => jsm.getAccountInfo())
-  return { bytes: storage, limit: limits.max_storage > 0 ? limits.max_storage : undefined }
 })
 
 const bound = (limit: number | undefined): number | undefined =>
@@ -233,7 +228,7 @@ const bytesOf = (
  * Fails where the broker does not answer at all, or there is no installation.
  */
 export const readSurvey = Effect.gen(function* () {
-  const { connection, names } = yield* Broker
+  const { names, server } = yield* Broker
   const { partitions: count } = yield* findPartitions
   if (count === undefined)
     return yield* new TopologyError({
@@ -274,7 +269,7 @@ export const readSurvey = Effect.gen(function* () {
     router
   } = yield* Effect.all(
     {
-      account: orUnknown(readAccount),
+      account: orUnknown(readAccountStorage),
       alerts: ifLed(names.buckets.alerts, listAlerts()),
       endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
       roster: ifLed(names.buckets.workers, readLeases),
@@ -291,7 +286,7 @@ export const readSurvey = Effect.gen(function* () {
   )
   const survey: Survey = {
     at,
-    version: connection.info?.version ?? "",
+    version: server().version ?? "",
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account,
     streams,

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readLayout } from "../../broker/installed.ts"
 import { readBatch } from "../../broker/scan.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -25,10 +25,10 @@ const batch = { batch: 500, max_bytes: 4 * 1024 * 1024 }
 const keyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
 
 const countBySubject = Effect.fnUntraced(function* (stream: string, subject: string) {
-  const { ask, jsm } = yield* Broker
-  const { state } = yield* ask(`count what waits in ${stream}`, () =>
-    jsm.streams.info(stream, { subjects_filter: subject })
-  )
+  const { streamInfo } = yield* Broker
+  const { state } = yield* streamInfo(`count what waits in ${stream}`, stream, {
+    subjects_filter: subject
+  })
   return new Map(Object.entries(state.subjects ?? {}).map(([at, count]) => [keyIn(at), count]))
 })
 

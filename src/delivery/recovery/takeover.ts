@@ -1,8 +1,8 @@
 import { Effect, Option, Schema, Stream } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import { removeIf } from "../../broker/removal.ts"
-import { firstSince, isNoSuchMessage, readStream, storedAt } from "../../broker/scan.ts"
+import { firstSince, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
@@ -42,8 +42,8 @@ export const writeWatermark = Effect.fnUntraced(function* (partition: number, fl
 })
 
 const readFloor = Effect.fnUntraced(function* (partition: number) {
-  const { bucket, names } = yield* Broker
-  const entry = yield* readValue(yield* bucket(names.buckets.workers), watermarkKey(partition))
+  const { names } = yield* Broker
+  const entry = yield* readValue(names.buckets.workers, watermarkKey(partition))
   const floor = Option.getOrUndefined(decodeFloor(entry?.string() ?? ""))
   return floor ?? { seq: 0, at: 0 }
 })
@@ -51,10 +51,8 @@ const readFloor = Effect.fnUntraced(function* (partition: number) {
 /** Reads when the fact at a sequence of the history was stored, from the leader. */
 export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
   if (seq === 0) return { seq, at: 0 } satisfies KnownFact
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask("look at the history", () =>
-    jsm.streams.getMessage(names.history, { seq })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const { names, readMessage } = yield* Broker
+  const message = yield* readMessage("look at the history", names.history, { seq })
   return { seq, at: message?.time.getTime() ?? 0 } satisfies KnownFact
 })
 
@@ -66,8 +64,8 @@ export const readKnownFact = Effect.fnUntraced(function* (seq: number) {
 export const settledUpTo = Effect.fnUntraced(function* (
   fact: KnownFact
 ): Effect.fn.Return<{ readonly seq: number; readonly isLost: boolean }, BrokerError, Broker> {
-  const { ask, jsm, names } = yield* Broker
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
   if (fact.seq <= state.last_seq) {
     const { at } = yield* readKnownFact(fact.seq)
     if (at === fact.at || (at === 0 && fact.seq < state.first_seq))
@@ -96,8 +94,8 @@ export const takeOver = Effect.fnUntraced(function* (
   historyPosition: HistoryPosition,
   partitions: number
 ) {
-  const { ask, jsm, names } = yield* Broker
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
   historyPosition.stored(state.last_seq)
   if (state.last_seq > historyPosition.lastRead.seq && !historyPosition.isDoubtful)
     historyPosition.lastRead = { seq: state.last_seq, at: Date.parse(state.last_ts) }
@@ -236,8 +234,8 @@ type IsOurs = (seq: number, at: number) => boolean
  * A stream that was recreated counts from 1 again: facts about the old stream do not apply to it.
  */
 const sequencesOf = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* Broker
-  const { created, state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const { streamInfo } = yield* Broker
+  const { created, state } = yield* streamInfo(`look at ${stream}`, stream)
   const since = Math.floor(Date.parse(created))
   const isOurs: IsOurs = (seq, at) => seq <= state.last_seq && at >= since
   return isOurs

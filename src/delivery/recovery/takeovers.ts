@@ -1,5 +1,5 @@
 import { Deferred, Effect, FiberSet, Schedule, Semaphore } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { StoredHealth } from "../../endpoints/health-record.ts"
 import { listHealth } from "../../endpoints/health-record.ts"

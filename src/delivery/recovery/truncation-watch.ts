@@ -1,5 +1,5 @@
 import { Deferred, Effect, FiberSet, Schedule, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 
 /** The stream was truncated: the broker lost acknowledged messages, and reuses their sequences. */
 export class StreamTruncated extends Schema.TaggedError<StreamTruncated>()("TailLost", {
@@ -19,7 +19,7 @@ export const watchForTruncation = Effect.fnUntraced(function* (
   stream: string,
   highest: () => number
 ) {
-  const { ask, jsm, onReconnect } = yield* Broker
+  const { onReconnect, streamInfo } = yield* Broker
   const lost = yield* Deferred.make<never, StreamTruncated>()
   const lose = Deferred.fail(
     lost,
@@ -28,7 +28,7 @@ export const watchForTruncation = Effect.fnUntraced(function* (
     })
   )
   let doubts = 0
-  const check = ask(`look at ${stream}`, () => jsm.streams.info(stream)).pipe(
+  const check = streamInfo(`look at ${stream}`, stream).pipe(
     Effect.retry(Schedule.spaced(pollMs)),
     Effect.orDie,
     Effect.flatMap(({ state }) => (state.last_seq < highest() ? lose : Effect.void))

@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { Facts } from "../../history/facts.ts"
 import type { HistoryPosition } from "./completed-deliveries.ts"
 import type { PartitionMemory } from "./partition-memory.ts"

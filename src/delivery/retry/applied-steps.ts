@@ -1,7 +1,7 @@
 import { Effect, Option, Schema, Semaphore, Stream } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import { Broker } from "../../broker/connection.ts"
-import { firstSince, isNoSuchMessage, readStream, scanQueue } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import { firstSince, readStream, scanQueue } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
@@ -35,7 +35,7 @@ const isAbout = (of: RoundIdentity) => {
 
 /** True where the history holds the fact of the attempt that a record is about. Asks the leader. */
 export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
   const isOfRound = isAbout(held.delivery)
@@ -43,9 +43,7 @@ export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record:
   let seq = yield* firstSince(names.history, toldSince(record))
   while (true) {
     const query = { seq, next_by_subj }
-    const next = yield* ask("look for an attempt", () =>
-      jsm.streams.getMessage(names.history, query)
-    )
+    const next = yield* readMessage("look for an attempt", names.history, query)
     if (next === null) return false
     if (Option.exists(decodeFact(next.string()), isIt)) return true
     seq = next.seq + 1
@@ -103,10 +101,8 @@ export const makeFindDeadLetter = Effect.gen(function* () {
 
 /** True where a sequence of DEAD holds the dead letter that a message became. Asks the leader. */
 export const isDeadLetter = Effect.fnUntraced(function* (seq: number, { place }: PlacedDelivery) {
-  const { ask, jsm, names } = yield* Broker
-  const letter = yield* ask("look at a dead letter", () =>
-    jsm.streams.getMessage(names.dead, { seq })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const { names, readMessage } = yield* Broker
+  const letter = yield* readMessage("look at a dead letter", names.dead, { seq })
   return letter?.header.get("petrel-origin") === placeName(place)
 })
 
@@ -145,7 +141,7 @@ export const findMoved = Effect.fnUntraced(function* (
   partition: number,
   record: RetryRecord
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const stream = names.deliveries(partition)
   const { place } = held
@@ -155,9 +151,7 @@ export const findMoved = Effect.fnUntraced(function* (
     partition,
     scheduleId(place, partition, names, record)
   )
-  const schedule = yield* ask("look for a schedule", () =>
-    jsm.streams.getMessage(stream, { last_by_subj })
-  )
+  const schedule = yield* readMessage("look for a schedule", stream, { last_by_subj })
   if (schedule !== null) return true
   // A fired schedule's delivery may have moved on to the backlog, where only the delivery itself
   // identifies it.

@@ -1,5 +1,5 @@
 import { Effect, Queue } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { logTransitions } from "../../broker/gate.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
@@ -19,9 +19,9 @@ const closedMs = [2_000, 60_000] as const
 
 /** Reads the size of DEAD from its leader, and the count per tenant when DEAD is crowded. */
 export const readDeadLetterUse = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const read = (options?: { readonly subjects_filter: string }) =>
-    ask("look how full the dead letters are", () => jsm.streams.info(names.dead, options))
+    streamInfo("look how full the dead letters are", names.dead, options)
   const { config, state } = yield* read()
   const { bytes, messages } = state
   const use: DeadLetterUse = { bytes, messages, maxBytes: config.max_bytes, byTenant: undefined }

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { Gate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
@@ -33,7 +33,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
   records
 }: MovesOptions) {
   const context = yield* Effect.context<Broker>()
-  const { names, publisher } = yield* Broker
+  const { names, publish } = yield* Broker
   const findDeadLetter = yield* makeFindDeadLetter
 
   /**
@@ -60,7 +60,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
       begun: boolean
     ) {
       const { endpoint, tenant } = handle.delivery
-      const publish = publisher.publish(
+      const scheduled = publish(
         names.subjects.schedule(
           memory.index,
           scheduleId(handle.place, memory.index, names, record)
@@ -73,7 +73,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ]
       )
       const find = Effect.provideContext(findMoved(handle, memory.index, record), context)
-      const store = publishOnce(publish, find, { tried: yield* mayBeDone(record, begun) })
+      const store = publishOnce(scheduled, find, { tried: yield* mayBeDone(record, begun) })
       yield* records.unlessRefused(layout.moveDedupe / 2, store)
     }),
 
@@ -93,12 +93,12 @@ export const makeMoves = Effect.fnUntraced(function* ({
       if (before !== undefined) return before
       const { endpoint, tenant } = handle.delivery
       const subject = names.subjects.dead(tenant, endpoint)
-      const publish = publisher.publish(subject, handle.body, [
+      const dead = publish(subject, handle.body, [
         ...deliveryHeaders(movedFrom(handle, record), `${placeName(handle.place)}.dead`),
         ["petrel-reason", reason],
         ["petrel-dead-at", String(record.decidedAt)]
       ])
-      const stored = yield* deadLetters.store(tenant, handle.body.length, publish)
+      const stored = yield* deadLetters.store(tenant, handle.body.length, dead)
       if (!stored.duplicate || (yield* isDeadLetter(stored.seq, handle))) return stored.seq
       const found = yield* findDeadLetter(handle, record.decidedAt)
       if (found !== undefined) return found

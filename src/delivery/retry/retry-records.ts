@@ -1,5 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { eraseValue, readNote, readValue, writeValue } from "../../broker/values.ts"
 import type { DeliveryIdentity } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -28,8 +28,8 @@ export const writeRecord = Effect.fnUntraced(function* (
 })
 
 const readEntry = Effect.fnUntraced(function* (stream: string, seq: number) {
-  const { bucket, names } = yield* Broker
-  return yield* readValue(yield* bucket(names.buckets.retries), keyOf(stream, seq))
+  const { names } = yield* Broker
+  return yield* readValue(names.buckets.retries, keyOf(stream, seq))
 })
 
 /** Reads the record of a message from the leader; undefined where there is none. */
@@ -83,18 +83,18 @@ export const isErased = Effect.fnUntraced(function* (
   seq: number,
   of: DeliveryIdentity
 ) {
-  const { bucket, names } = yield* Broker
-  const note = yield* readNote(yield* bucket(names.buckets.retries), keyOf(stream, seq))
+  const { names } = yield* Broker
+  const note = yield* readNote(names.buckets.retries, keyOf(stream, seq))
   return note === noteOf(of)
 })
 
 /** Lists the sequences of a stream's messages that have a record, or had one a minute ago. */
 export const listRecords = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const prefix = `$KV.${names.buckets.retries}.${stream}.`
-  const info = yield* ask(`list the records of ${stream}`, () =>
-    jsm.streams.info(`KV_${names.buckets.retries}`, { subjects_filter: `${prefix}*` })
-  )
+  const info = yield* streamInfo(`list the records of ${stream}`, `KV_${names.buckets.retries}`, {
+    subjects_filter: `${prefix}*`
+  })
   return new Set(
     Object.keys(info.state.subjects ?? {}).map((subject) => Number(subject.slice(prefix.length)))
   )

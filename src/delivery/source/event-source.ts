@@ -1,5 +1,5 @@
 import { Cause, Effect, Option } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"

@@ -1,8 +1,7 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { Prefetched } from "../../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../../broker/prefetch-window.ts"
-import { pull } from "../../broker/pull.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../../domain/delivery.ts"
@@ -98,7 +97,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
    * @param ackWaitMs ack_wait of the consumer.
    */
   readonly pull = Effect.fnUntraced({ self: this }, function* (ackWaitMs: number) {
-    const { names } = yield* Broker
+    const { names, pull } = yield* Broker
     yield* this.#prefetch.keepAlive(ackWaitMs)
     return yield* pull({
       name: this.#stream,

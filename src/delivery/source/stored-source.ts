@@ -1,5 +1,5 @@
 import type { Cause, Effect } from "effect"
-import type { Broker } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"

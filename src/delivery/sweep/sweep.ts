@@ -1,8 +1,8 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import type { Schema } from "effect"
 import { Clock, Effect, Schedule, Stream } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import { isConflict } from "../../broker/values.ts"
@@ -67,19 +67,17 @@ const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target")
  * @returns false where the broker did not accept it.
  */
 export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, delivery: Delivery) {
-  const { publisher } = yield* Broker
+  const { publish } = yield* Broker
   const now = yield* Clock.currentTimeMillis
-  return yield* publisher
-    .publish(schedule.subject, schedule.data, [
-      ...deliveryHeaders(delivery, `${schedule.subject}.${schedule.seq}.now`),
-      ["Nats-Schedule", `@at ${new Date(now).toISOString()}`],
-      ["Nats-Schedule-Target", targetOf(schedule)],
-      ["Nats-Expected-Last-Subject-Sequence", String(schedule.seq)]
-    ])
-    .pipe(
-      Effect.as(true),
-      Effect.catch((error) => Effect.succeed(isConflict(error)))
-    )
+  return yield* publish(schedule.subject, schedule.data, [
+    ...deliveryHeaders(delivery, `${schedule.subject}.${schedule.seq}.now`),
+    ["Nats-Schedule", `@at ${new Date(now).toISOString()}`],
+    ["Nats-Schedule-Target", targetOf(schedule)],
+    ["Nats-Expected-Last-Subject-Sequence", String(schedule.seq)]
+  ]).pipe(
+    Effect.as(true),
+    Effect.catch((error) => Effect.succeed(isConflict(error)))
+  )
 })
 
 const targetOf = ({ header, subject }: StoredMsg): string =>
@@ -154,19 +152,20 @@ const handleOf = Effect.fnUntraced(function* (
  * disabled or removed, or whose oldest message was meant for an earlier endpoint of the same name.
  */
 export const strandedEndpoints = Effect.fnUntraced(function* (memory: PartitionMemory) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage, streamInfo } = yield* Broker
   const directory = yield* Directory
-  const { state } = yield* ask(`list what waits in ${memory.stream}`, () =>
-    jsm.streams.info(memory.stream, { subjects_filter: names.subjects.deliveriesOf(memory.index) })
-  )
+  const { state } = yield* streamInfo(`list what waits in ${memory.stream}`, memory.stream, {
+    subjects_filter: names.subjects.deliveriesOf(memory.index)
+  })
   const isStranded = Effect.fnUntraced(function* (subject: string) {
     const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
     const live = directory.find(endpointKey(tenant, endpoint))
     if (live === undefined || live.config.disabled !== undefined) return [tenant, endpoint] as const
     if (live.config.createdAt < Date.parse(state.first_ts) - maxClockSkewMs) return undefined
-    const oldest = yield* ask(`read the oldest of ${subject}`, () =>
-      jsm.direct.getMessage(memory.stream, { seq: 1, next_by_subj: subject })
-    )
+    const oldest = yield* readMessage(`read the oldest of ${subject}`, memory.stream, {
+      seq: 1,
+      next_by_subj: subject
+    })
     const meant = oldest?.header.get("petrel-generation")
     return meant === undefined || meant === live.config.generation
       ? undefined

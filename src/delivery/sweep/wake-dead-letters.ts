@@ -1,5 +1,5 @@
 import { Effect, Queue } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readBatch } from "../../broker/scan.ts"
 import { endedPrefix } from "../retry/applied-steps.ts"
 import type { DeadLetterGate } from "../retry/dead-letter-gate.ts"

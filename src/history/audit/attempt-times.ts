@@ -1,5 +1,5 @@
 import { Effect, Result, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readValue } from "../../broker/values.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
 import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout.ts"
@@ -27,13 +27,13 @@ const maxConcurrentReads = 16
  * may be in an attempt, and appear in no stream.
  */
 export const makeAttemptTimes = Effect.gen(function* () {
-  const { bucket, names } = yield* Broker
+  const { names } = yield* Broker
   const known = new Map<string, number>()
   const read = Effect.fnUntraced(function* (key: string) {
     // An auditor may lack permission to read endpoints: they contain secrets.
-    const entry = yield* bucket(names.buckets.endpoints).pipe(
-      Effect.flatMap((endpoints) => readValue(endpoints, key)),
-      Effect.orElseSucceed(() => undefined)
+    const entry = yield* Effect.orElseSucceed(
+      readValue(names.buckets.endpoints, key),
+      () => undefined
     )
     known.set(key, entry === undefined ? defaultTimeoutMs : timeoutIn(entry.string()))
   })

@@ -1,5 +1,7 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { Seen } from "../../broker/bulk-read.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Names } from "../../domain/names.ts"
@@ -15,8 +17,6 @@ import { goesOn } from "./lost-end.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
-import type { Seen } from "./reading.ts"
-import { readThrough } from "./reading.ts"
 import type { Loose } from "./record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "./record.ts"
 import { eventsGone, StrayFacts } from "./strays.ts"
@@ -128,13 +128,13 @@ export class Books {
   })
 
   readonly readHistory = Effect.gen({ self: this }, function* () {
-    const { ask, jsm, names } = yield* Broker
+    const { names, streamInfo } = yield* Broker
     const { history } = this
     yield* goesOn("history", history)
-    const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+    const { state } = yield* streamInfo("look at the history", names.history)
     history.to = state.last_seq
     // The events' end is read after the history's: an event is stored before the facts about it.
-    const { state: ends } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+    const { state: ends } = yield* streamInfo("look at the events", names.events)
     this.strays.endAt(ends.last_seq)
     yield* readThrough(
       {

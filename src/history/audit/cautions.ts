@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { EventHeaders } from "./event-headers.ts"
 
 /** A risk that an operator should know of, and that is no problem of a delivery. */
@@ -26,10 +26,8 @@ const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
 
 /** Events in source streams that EVENTS has not copied yet: the audit does not see them. */
 const behind = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
-  const { sources = [] } = yield* ask("look at the sources of the events", () =>
-    jsm.streams.info(names.events)
-  )
+  const { names, streamInfo } = yield* Broker
+  const { sources = [] } = yield* streamInfo("look at the sources of the events", names.events)
   return sources
     .filter(({ lag }) => lag > 0)
     .map(

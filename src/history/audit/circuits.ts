@@ -1,8 +1,8 @@
 import { Effect, Option, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
 import { Health } from "../../domain/health.ts"
 import type { Books } from "./books.ts"
-import { readThrough } from "./reading.ts"
 
 /** A difference without consequence for deliveries. */
 export interface Remark {
@@ -25,10 +25,10 @@ const decodeEndpoint = Schema.decodeUnknownOption(
 
 /** Reads the values of a bucket, by key. */
 const readBucket = Effect.fnUntraced(function* (bucket: string) {
-  const { ask, jsm } = yield* Broker
+  const { streamInfo } = yield* Broker
   const stream = `KV_${bucket}`
   const prefix = `$KV.${bucket}.`
-  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const { state } = yield* streamInfo(`look at ${stream}`, stream)
   const values = new Map<string, string>()
   yield* readThrough(
     { stream, subjects: [`${prefix}>`], from: Math.max(1, state.first_seq), to: state.last_seq },

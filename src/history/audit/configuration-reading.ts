@@ -1,10 +1,10 @@
 import { Effect, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
 import { readStream } from "../../broker/scan.ts"
 import { factResult } from "../../domain/fact.ts"
 import type { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
-import { readThrough } from "./reading.ts"
 import { readRecord } from "./record.ts"
 
 /**
@@ -15,9 +15,9 @@ export const readConfiguration = Effect.fnUntraced(function* (
   check: PlanCheck,
   tenant: string | undefined
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const stream = names.configuration
-  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const { state } = yield* streamInfo(`look at ${stream}`, stream)
   const problems: Array<Problem> = []
   const removed = state.first_seq - 1 + (state.num_deleted ?? 0)
   if (state.messages > 0 && removed > 0)

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import { isNoSuchMessage } from "../../broker/broker-error.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
 import { undroppedSince } from "../../broker/kept-since.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import { hasEnded, isBegun, isLate } from "../fold/round.ts"
 import type { DeadEnd, LetterOf } from "./dead-ends.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import type { Ledger } from "./ledger.ts"
-import { readThrough } from "./reading.ts"
 import type { RoundAt } from "./record.ts"
 
 /** A dead letter in DEAD that no fact names. */
@@ -25,8 +25,8 @@ export type MissingDeadLetter = DeadEnd
  * or size need not be there either.
  */
 export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
-  const { ask, jsm, names } = yield* Broker
-  const info = yield* ask("look at the dead letters", () => jsm.streams.info(names.dead))
+  const { names, streamInfo } = yield* Broker
+  const info = yield* streamInfo("look at the dead letters", names.dead)
   const { state } = info
   const there = new DeadEnds()
   const withoutFact: Array<DeadLetterWithoutFact> = []
@@ -77,13 +77,11 @@ export const stillMissing = Effect.fnUntraced(function* (
   missing: ReadonlyArray<MissingDeadLetter>,
   ledger: Ledger
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   return yield* Effect.filter(
     missing.filter((end) => ledger.deadEnds.has(end) && !isResolved(end, ledger)),
     (end) =>
-      ask("look for a dead letter", () =>
-        jsm.streams.getMessage(names.dead, { seq: end.dead })
-      ).pipe(
+      readMessage("look for a dead letter", names.dead, { seq: end.dead }).pipe(
         Effect.map((message) => {
           const about =
             message === null

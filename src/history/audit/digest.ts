@@ -1,6 +1,6 @@
 import type { Hash } from "node:crypto"
 import { createHash } from "node:crypto"
-import type { Seen } from "./reading.ts"
+import type { Seen } from "../../broker/bulk-read.ts"
 
 /** Sequences per digest; each begins at a multiple of this. */
 export const digestSpan = 65_536

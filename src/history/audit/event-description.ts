@@ -1,17 +1,14 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
 import { eventId, parseEventSubject } from "../../domain/event.ts"
 import type { Problem } from "./problem.ts"
 
 /** Reads the ids of the events that problems name: the ledger does not keep them. */
 export const describeEvents = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   const known = new Map<number, { readonly event?: string; readonly tenant?: string }>()
   const look = Effect.fnUntraced(function* (seq: number) {
-    const message = yield* ask("look at an event", () =>
-      jsm.streams.getMessage(names.events, { seq })
-    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    const message = yield* readMessage("look at an event", names.events, { seq })
     if (message === null) return {}
     const { tenant } = parseEventSubject(message.subject, names)
     return {

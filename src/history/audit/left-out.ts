@@ -1,6 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
 import { readOrigin } from "../../domain/origin.ts"
@@ -15,11 +14,8 @@ const maxConcurrentReads = 16
  * them, differ: no endpoint received them. The audit does not rely on the router's decision.
  */
 export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: Books) {
-  const { ask, jsm, names } = yield* Broker
-  const read = (seq: number) =>
-    ask("look at an event", () => jsm.streams.getMessage(names.events, { seq })).pipe(
-      Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null))
-    )
+  const { names, readMessage } = yield* Broker
+  const read = (seq: number) => readMessage("look at an event", names.events, { seq })
   const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: EventIdentity) {
     const [one, other] = yield* Effect.all([read(first.eventSeq), read(eventSeq)])
     // An event that has expired cannot be compared.

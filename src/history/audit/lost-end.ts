@@ -1,9 +1,8 @@
 import { Effect, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { Seen } from "../../broker/bulk-read.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { Problem } from "./problem.ts"
-import type { Seen } from "./reading.ts"
 
 /** The broker lost the end of a stream after it was read, as in a power cut. */
 export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
@@ -41,16 +40,14 @@ const retryPauseMs = 1_000
  * reuses the sequences, so a reader that continues would skip the new messages.
  */
 export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", left: ReadPosition) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage, streamInfo } = yield* Broker
   const { last, next } = left
   if (last === undefined) return
   const stream = names[of]
   const look = Effect.gen(function* () {
-    const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+    const { state } = yield* streamInfo(`look at ${stream}`, stream)
     if (state.last_seq < next - 1) return state.last_seq + 1
-    const message = yield* ask(`look where ${stream} was left`, () =>
-      jsm.streams.getMessage(stream, { seq: last.seq })
-    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    const message = yield* readMessage(`look where ${stream} was left`, stream, { seq: last.seq })
     const isOther = message !== null && message.time.getTime() !== millisOf(last.nanoseconds)
     return isOther ? last.seq : undefined
   })

@@ -1,10 +1,11 @@
 import { Effect, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
+import { isNoSuchMessage } from "../../broker/broker-error.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
+import { scanQueue } from "../../broker/scan.ts"
 import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import { readThrough } from "./reading.ts"
 import type { About, RoundAt } from "./record.ts"
 import { roundName } from "./record.ts"
 
@@ -54,8 +55,8 @@ const show = (
 }
 
 const lastOf = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* Broker
-  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const { streamInfo } = yield* Broker
+  const { state } = yield* streamInfo(`look at ${stream}`, stream)
   return state.last_seq
 })
 
@@ -112,10 +113,8 @@ export const isStillThere = Effect.fnUntraced(function* ({
   seq,
   stream
 }: Pick<PendingMessage, "seq" | "stream">) {
-  const { ask, jsm } = yield* Broker
-  return yield* ask(`look for a delivery in ${stream}`, () =>
-    jsm.streams.getMessage(stream, { seq })
-  ).pipe(
+  const { readMessage } = yield* Broker
+  return yield* readMessage(`look for a delivery in ${stream}`, stream, { seq }).pipe(
     Effect.map((message) => message !== null),
     Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
   )

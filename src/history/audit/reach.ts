@@ -1,6 +1,6 @@
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
@@ -52,12 +52,10 @@ const plansSince = (firstAt: number, { dueSince }: StreamBeginning): number =>
 
 /** Converts a range to sequences, and checks whether the streams reach back far enough. */
 export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
-  const { ask, jsm, names } = yield* Broker
+  const { consumerInfo, names, streamInfo } = yield* Broker
   // Read the ack floor first: all events below it were routed before anything else is read.
-  const router = yield* ask("look at the router", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
-  )
-  const look = (stream: string) => ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const router = yield* consumerInfo("look at the router", names.events, names.routerConsumer)
+  const look = (stream: string) => streamInfo(`look at ${stream}`, stream)
   const [events, history] = yield* Effect.all([look(names.events), look(names.history)])
   const { since, tenant, until } = range
   const begins = { events: beginningOf(events), history: beginningOf(history) }
@@ -105,8 +103,8 @@ export const withoutExpired = Effect.fnUntraced(function* (
   first: { readonly seq: number; readonly at: number } | undefined
 ) {
   if (first !== undefined && first.seq <= reach.firstFact) return reach
-  const { ask, jsm, names } = yield* Broker
-  const history = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const history = yield* streamInfo("look at the history", names.history)
   if (history.state.first_seq <= reach.firstFact) return reach
   const begins = { ...reach.begins, history: beginningOf(history) }
   const since = Math.max(reach.since, plansSince(first?.at ?? keptSince(history), begins.history))

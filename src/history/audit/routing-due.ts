@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { AttemptTimes } from "./attempt-times.ts"

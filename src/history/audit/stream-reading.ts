@@ -1,8 +1,8 @@
+import type { Seen } from "../../broker/bulk-read.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { Mark } from "./beginning.ts"
 import { addMark } from "./beginning.ts"
 import { Digests } from "./digest.ts"
-import type { Seen } from "./reading.ts"
 
 /** How far the reading of a stream has come, and the fingerprints of what was read. */
 export class StreamReading {

@@ -1,5 +1,5 @@
 import { Clock, Effect, HashMap, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readLayout } from "../../broker/installed.ts"
 import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { firstRound } from "../../domain/delivery.ts"
@@ -111,13 +111,11 @@ export const readDeliveryId = (
 
 /** Returns the tenants that have, or had according to the history, an endpoint of this name. */
 const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const configured = (yield* listEndpoints()).filter((stored) => stored.endpoint.id === endpoint)
-  const { state } = yield* ask("look for an endpoint", () =>
-    jsm.streams.info(names.history, {
-      subjects_filter: names.subjects.fact("*", endpoint, "ok", "*").replace(".ok.*", ".>")
-    })
-  )
+  const { state } = yield* streamInfo("look for an endpoint", names.history, {
+    subjects_filter: names.subjects.fact("*", endpoint, "ok", "*").replace(".ok.*", ".>")
+  })
   const recorded = Object.keys(state.subjects ?? {}).map(
     (subject) => subject.split(".").at(-4) ?? ""
   )
@@ -153,12 +151,10 @@ const findLife = Effect.fnUntraced(function* (delivery: string, tenant: string |
 const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
   const { endpoint: id, eventAt, eventSeq, tenant } = life
   const { partitions } = yield* readLayout
-  const { ask, jsm, names } = yield* Broker
+  const { consumerInfo, names } = yield* Broker
   // Read before the lookup of the delivery: once the router has acknowledged the event, the lookup
   // finds its deliveries.
-  const router = yield* ask("look at the router", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
-  )
+  const router = yield* consumerInfo("look at the router", names.events, names.routerConsumer)
   const isInRouter = round.round === firstRound && eventSeq > router.ack_floor.stream_seq
   let waiter: PendingMessage | undefined
   yield* scanFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { Broker, BrokerError } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"

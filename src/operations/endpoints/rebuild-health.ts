@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
 import { readPresent } from "../../cluster/roster.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { circuitOf, endpointKey } from "../../domain/endpoint.ts"
@@ -8,7 +9,6 @@ import { healthy, isHealthy } from "../../domain/health.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { listHealth } from "../../endpoints/health-record.ts"
 import { eraseHealth, writeHealth } from "../../endpoints/health-store.ts"
-import { readThrough } from "../../history/audit/reading.ts"
 import { readRecord, strictly } from "../../history/audit/record.ts"
 import type { EndpointLife } from "../../history/fold/endpoint.ts"
 import { afterEndpointFact, healthFrom, newEndpoint } from "../../history/fold/endpoint.ts"
@@ -47,8 +47,8 @@ const kinds: ReadonlySet<unknown> = new Set<FactKind>([
 
 /** Computes the health of each existing endpoint from the history. */
 const readLives = Effect.fnUntraced(function* (endpoints: ReadonlyMap<string, Endpoint>) {
-  const { ask, jsm, names } = yield* Broker
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
   const lives = new Map<string, EndpointLife>()
   yield* readThrough(
     {
@@ -85,12 +85,12 @@ const refuseWorkers = Effect.gen(function* () {
 
 /** Returns the revision of an erased key, which a write must expect; 0 if the key never existed. */
 const revisionOf = Effect.fnUntraced(function* (key: string) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, readMessage } = yield* Broker
   const bucket = names.buckets.health
   const last_by_subj = `$KV.${bucket}.${key}`
-  const message = yield* ask("look at an endpoint's health", () =>
-    jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj })
-  )
+  const message = yield* readMessage("look at an endpoint's health", `KV_${bucket}`, {
+    last_by_subj
+  })
   return message?.seq ?? 0
 })
 

@@ -1,5 +1,5 @@
 import { Effect, Random, Result, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { PublishError } from "../../broker/publisher.ts"
 import { Invalid } from "../problem.ts"
 import { bytesText } from "../text/bytes.ts"
@@ -46,7 +46,7 @@ const explained = Effect.fnUntraced(function* (
   { id }: CheckedEvent,
   bytes: number
 ) {
-  const { connection, jsm, names } = yield* Broker
+  const { names, server, streamInfo } = yield* Broker
   if (error.reason === "timeout")
     return new EventNotStored({
       reason: "unknown",
@@ -62,10 +62,10 @@ const explained = Effect.fnUntraced(function* (
       reason: "full",
       message: `${names.events} does not store the event (${error.detail}): \`petrel status\` says when there is room again; publish it again then with \`id\` ${id}`
     })
-  const most = connection.info?.max_payload ?? Number.POSITIVE_INFINITY
+  const most = server().max_payload ?? Number.POSITIVE_INFINITY
   if (error.code !== tooLarge && bytes < most)
     return new EventNotStored({ reason: "failed", message: error.message })
-  const limit = yield* Effect.tryPromise(() => jsm.streams.info(names.events)).pipe(
+  const limit = yield* streamInfo(`look at ${names.events}`, names.events).pipe(
     Effect.map(({ config }) => config.max_msg_size ?? most),
     Effect.orElseSucceed(() => most)
   )
@@ -84,14 +84,16 @@ export const publishEvent = Effect.fnUntraced(function* (event: NewEvent, body: 
   const checked = checkEvent(event, yield* makeId)
   if (Result.isFailure(checked)) return yield* new Invalid({ problems: checked.failure })
   const { headers, id, tenant, type, unsent } = checked.success
-  const { names, publisher } = yield* Broker
-  const { duplicate, seq, stream } = yield* publisher
-    .publish(`${names.eventRoot}.${tenant}.${type}`, body, headers)
-    .pipe(
-      Effect.catch((error) =>
-        Effect.flatMap(explained(error, checked.success, body.length), Effect.fail)
-      )
+  const { names, publish } = yield* Broker
+  const { duplicate, seq, stream } = yield* publish(
+    `${names.eventRoot}.${tenant}.${type}`,
+    body,
+    headers
+  ).pipe(
+    Effect.catch((error) =>
+      Effect.flatMap(explained(error, checked.success, body.length), Effect.fail)
     )
+  )
   return {
     id,
     tenant,

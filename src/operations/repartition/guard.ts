@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { TopologyError } from "../../broker/installed.ts"
 import { readEnqueuers } from "../../cluster/enqueuer-presence.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"

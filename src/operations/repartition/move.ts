@@ -1,7 +1,7 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Clock, Effect } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import type { Gate } from "../../broker/gate.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
@@ -88,7 +88,7 @@ export const storeRelocation = Effect.fnUntraced(function* (
         }).pipe(Effect.provideService(Broker, broker))
   const { seq, stream }: PubAck = yield* gate.within(
     moveDedupe / 2,
-    publishOnce(broker.publisher.publish(subject, body, headers), find)
+    publishOnce(broker.publish(subject, body, headers), find)
   )
   reached("moved")
   return found ?? { stream, seq }
@@ -166,13 +166,11 @@ const removeMoved = Effect.fnUntraced(function* (
   all: ReadonlyArray<Considered>,
   last: number
 ) {
-  const { ask, jsm } = yield* Broker
+  const { purge } = yield* Broker
   const reached = yield* Failpoint
   const { stream, unreadRecords } = memory
   if (kind === "backlog")
-    yield* ask("purge what was moved", () =>
-      jsm.streams.purge(stream, { filter: subject, seq: last + 1 })
-    )
+    yield* purge("purge what was moved", stream, { filter: subject, seq: last + 1 })
   else
     yield* Effect.forEach(all, ({ seq }) => removeMessage(stream, seq), {
       concurrency: maxConcurrentMoves,

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
+import { isNoSuchMessage } from "../../broker/broker-error.ts"
 
 /**
  * Removes one message.
@@ -8,8 +8,8 @@ import { isNoSuchMessage } from "../../broker/scan.ts"
  * @returns false if it was gone already.
  */
 export const removeMessage = Effect.fnUntraced(function* (stream: string, seq: number) {
-  const { ask, jsm } = yield* Broker
-  return yield* ask("remove a delivery that was moved", () =>
-    jsm.streams.deleteMessage(stream, seq, false)
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false)))
+  const { deleteMessage } = yield* Broker
+  return yield* deleteMessage("remove a delivery that was moved", stream, seq).pipe(
+    Effect.catchIf(isNoSuchMessage, () => Effect.succeed(false))
+  )
 })

@@ -1,5 +1,5 @@
 import { Effect, Exit, Random } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { makeGate } from "../../broker/gate.ts"
 import type { Layout, LayoutChanges } from "../../broker/installed.ts"
 import {

@@ -1,8 +1,8 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Clock, Effect, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
-import { isNoSuchMessage, scanQueue } from "../../broker/scan.ts"
+import { scanQueue } from "../../broker/scan.ts"
 import { isConflict } from "../../broker/values.ts"
 import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import type { Delivery } from "../../domain/delivery.ts"
@@ -37,31 +37,27 @@ const postpone = Effect.fnUntraced(function* (
   delivery: Delivery,
   due: number
 ) {
-  const { publisher } = yield* Broker
+  const { publish } = yield* Broker
   const reached = yield* Failpoint
   const { seq, subject } = schedule
-  const postponed = yield* publisher
-    .publish(subject, schedule.data, [
-      ...deliveryHeaders(delivery, `${subject}.${seq}.postponed`),
-      [dueHeader, String(due)],
-      ["Nats-Schedule", never],
-      ["Nats-Schedule-Target", targetOf(schedule)],
-      ["Nats-Expected-Last-Subject-Sequence", String(seq)]
-    ])
-    .pipe(
-      Effect.map((ack) => ack.seq),
-      Effect.catchIf(isConflict, () => Effect.undefined)
-    )
+  const postponed = yield* publish(subject, schedule.data, [
+    ...deliveryHeaders(delivery, `${subject}.${seq}.postponed`),
+    [dueHeader, String(due)],
+    ["Nats-Schedule", never],
+    ["Nats-Schedule-Target", targetOf(schedule)],
+    ["Nats-Expected-Last-Subject-Sequence", String(seq)]
+  ]).pipe(
+    Effect.map((ack) => ack.seq),
+    Effect.catchIf(isConflict, () => Effect.undefined)
+  )
   reached("postponed")
   return postponed
 })
 
 /** Returns when a message was stored, ms since the epoch; 0 if it is gone. */
 const storedAtSeq = Effect.fnUntraced(function* (stream: string, seq: number) {
-  const { ask, jsm } = yield* Broker
-  const message = yield* ask("look at a schedule", () =>
-    jsm.streams.getMessage(stream, { seq })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const { readMessage } = yield* Broker
+  const message = yield* readMessage("look at a schedule", stream, { seq })
   return message?.time.getTime() ?? 0
 })
 
@@ -83,9 +79,9 @@ export const moveSchedules = Effect.fnUntraced(function* (
   { index, stream }: StreamMemory,
   partitions: number
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const reached = yield* Failpoint
-  const { state } = yield* ask(`look at ${stream}`, () => jsm.streams.info(stream))
+  const { state } = yield* streamInfo(`look at ${stream}`, stream)
   let found = 0
 
   const moveRaw = Effect.fnUntraced(function* (message: StoredMsg, to: number) {

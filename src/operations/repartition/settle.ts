@@ -1,9 +1,8 @@
 import { Effect, Schedule } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { logTransitions, makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { TopologyError } from "../../broker/installed.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
 import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
 import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
@@ -41,16 +40,14 @@ const removeMessageFor = Effect.map(
 const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: number) {
   const { asOwner, memory, settlement, undone } = settling
   const { completed, stream } = memory
-  const { ask, jsm } = yield* Broker
+  const { readMessage } = yield* Broker
   const facts = yield* Facts
   const remove = yield* removeMessageFor
   const record = yield* readRecord(stream, seq).pipe(
     // The owner of its next partition deals with an unreadable record.
     Effect.catchTag("SchemaError", () => Effect.undefined)
   )
-  const message = yield* ask("read a waiting delivery", () =>
-    jsm.streams.getMessage(stream, { seq })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const message = yield* readMessage("read a waiting delivery", stream, { seq })
   if (message === null)
     return yield* record === undefined ? Effect.void : eraseRecord(stream, seq, record)
   const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)

@@ -1,20 +1,18 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import { makePartitions } from "../../broker/init.ts"
 import { ifFound, streamNotFound, TopologyError } from "../../broker/installed.ts"
 import type { PublishError } from "../../broker/publisher.ts"
+import { changeSubjects, removeStream } from "../../broker/removal.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
 import { eraseValue } from "../../broker/values.ts"
 import { lastKey } from "../../cluster/ownership.ts"
 import { watermarkKey, writeWatermark } from "../../delivery/recovery/takeover.ts"
 
 const lookAtStream = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* Broker
-  return yield* ifFound(
-    ask(`look at stream ${stream}`, () => jsm.streams.info(stream)),
-    streamNotFound
-  )
+  const { streamInfo } = yield* Broker
+  return yield* ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound)
 })
 
 /** Returns which partitions exist: a removed one has no queue. */
@@ -45,7 +43,7 @@ export const removePartition = Effect.fnUntraced(function* (
   index: number,
   remember: (last: number) => Effect.Effect<void, PublishError, Broker>
 ) {
-  const { ask, jsm, names } = yield* Broker
+  const { names } = yield* Broker
   const reached = yield* Failpoint
   // The queue is removed last: while it exists, the partition exists.
   const { backlogOf, deliveriesOf, schedulesOf, removed } = names.subjects
@@ -55,10 +53,7 @@ export const removePartition = Effect.fnUntraced(function* (
   ])
   const streams = [...subjects.keys()]
   const listen = (stream: string, subjects: Array<string>) =>
-    ifFound(
-      ask(`change the subjects of ${stream}`, () => jsm.streams.update(stream, { subjects })),
-      streamNotFound
-    )
+    ifFound(changeSubjects(stream, subjects), streamNotFound)
   // Messages published during the removal must be rejected, not removed with the stream.
   for (const stream of streams) yield* listen(stream, [removed(stream)])
   reached("partition-closed")
@@ -73,10 +68,7 @@ export const removePartition = Effect.fnUntraced(function* (
   }
   yield* remember(Math.max(...states.map((state) => state?.last_seq ?? 0)))
   for (const stream of streams) {
-    yield* ifFound(
-      ask(`remove stream ${stream}`, () => jsm.streams.delete(stream)),
-      streamNotFound
-    )
+    yield* ifFound(removeStream(stream), streamNotFound)
     reached("stream-removed")
   }
   for (const key of [watermarkKey(index), lastKey(index)])
@@ -85,8 +77,8 @@ export const removePartition = Effect.fnUntraced(function* (
 
 /** Sets the watermarks of new partitions to the end of the history: it has no facts about them. */
 export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
-  const { ask, jsm, names } = yield* Broker
-  const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
   const floor = { seq: state.last_seq, at: state.messages === 0 ? 0 : Date.parse(state.last_ts) }
   yield* Effect.forEach(indexes, (index) => writeWatermark(index, floor), {
     concurrency: 8,

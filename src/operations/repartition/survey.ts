@@ -1,5 +1,5 @@
 import { Effect, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import { targetOf } from "./arrivals.ts"
 import { home } from "./schedules.ts"
@@ -23,11 +23,11 @@ export interface Strays {
 
 /** Lists what a partition holds for others, as its leader knows it. */
 export const listStrays = Effect.fnUntraced(function* (partition: number, partitions: number) {
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const subjectsOf = (stream: string) =>
-    ask(`list what waits in ${stream}`, () =>
-      jsm.streams.info(stream, { subjects_filter: ">" })
-    ).pipe(Effect.map(({ state }) => Object.entries(state.subjects ?? {})))
+    streamInfo(`list what waits in ${stream}`, stream, { subjects_filter: ">" }).pipe(
+      Effect.map(({ state }) => Object.entries(state.subjects ?? {}))
+    )
   const later = names.subjects.schedulesOf(partition).slice(0, -1)
   const queue = yield* subjectsOf(names.deliveries(partition))
   const backlog = yield* subjectsOf(names.backlog(partition))

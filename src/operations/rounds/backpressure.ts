@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { timers } from "../../time/timers.ts"
 
@@ -40,10 +40,10 @@ export interface BackpressureOptions<E> {
 export const makeBackpressure = Effect.fnUntraced(function* <E>(options: BackpressureOptions<E>) {
   const { held, limits, partition, target } = options
   const { endpoint, tenant } = target
-  const { ask, jsm, names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const count = (stream: string, subjects_filter: string) =>
     Effect.map(
-      ask(`count what waits in ${stream}`, () => jsm.streams.info(stream, { subjects_filter })),
+      streamInfo(`count what waits in ${stream}`, stream, { subjects_filter }),
       ({ state }) => sumOf(state.subjects)
     )
   const look = Effect.all(

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { maxRoundSkewMs } from "../../domain/clock-bounds.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"

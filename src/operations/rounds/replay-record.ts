@@ -1,5 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { isConflict, writeValue } from "../../broker/values.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"
 import { invalid } from "../problem.ts"
@@ -45,8 +45,8 @@ const read = Effect.fnUntraced(function* (key: string) {
 })
 
 const write = Effect.fnUntraced(function* (key: string, record: ReplayRecord, expected: number) {
-  const { ask, jsm, names } = yield* Broker
-  const { config } = yield* ask("look at the history", () => jsm.streams.info(names.history))
+  const { names, streamInfo } = yield* Broker
+  const { config } = yield* streamInfo("look at the history", names.history)
   const ttl = config.max_age / 1e6
   const ack = yield* writeValue(names.buckets.workers, key, JSON.stringify(record), {
     expected,

@@ -1,6 +1,6 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { headerOf } from "../../delivery/messages.ts"
 import { firstRound, roundKey } from "../../domain/delivery.ts"
@@ -138,21 +138,21 @@ const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
 
 /** Returns whether an event of a tenant has its whole plan. */
 const routedNow = Effect.fnUntraced(function* (tenant: string) {
-  const { ask, jsm, names } = yield* Broker
-  const { ack_floor } = yield* ask("look at the router", () =>
-    jsm.consumers.info(names.events, names.routerConsumer)
+  const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
+  const { ack_floor } = yield* consumerInfo(
+    "look at the router",
+    names.events,
+    names.routerConsumer
   )
   const floor = ack_floor.stream_seq
-  const { state } = yield* ask("look at the events", () => jsm.streams.info(names.events))
+  const { state } = yield* streamInfo("look at the events", names.events)
   const planned = new Set<string>()
   const isRouted = (event: EventIdentity) =>
     event.eventSeq <= floor || planned.has(eventName(event))
   if (floor >= state.last_seq) return isRouted
 
   const seq = Math.max(floor + 1, state.first_seq)
-  const first = yield* ask("read the first event that is not routed", () =>
-    jsm.streams.getMessage(names.events, { seq })
-  )
+  const first = yield* readMessage("read the first event that is not routed", names.events, { seq })
   const since = first?.time.getTime() ?? Date.parse(state.first_ts)
   yield* readPlans(tenant, since - clocksApart, ({ plan, ...event }) => {
     if (plan.last) planned.add(eventName(event))

@@ -1,6 +1,5 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/connection.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
+import { Broker } from "../../broker/broker.ts"
 import { headerOf } from "../../delivery/messages.ts"
 import { maxRoundSkewMs } from "../../domain/clock-bounds.ts"
 import {
@@ -32,10 +31,8 @@ export interface ReplayOptions
 export const replayRound = (id: string): string => `r${id}`
 
 const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
-  const { ask, jsm, names } = yield* Broker
-  const message = yield* ask(`read event ${eventSeq}`, () =>
-    jsm.streams.getMessage(names.events, { seq: eventSeq })
-  ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+  const { names, readMessage } = yield* Broker
+  const message = yield* readMessage(`read event ${eventSeq}`, names.events, { seq: eventSeq })
   // If the stream was truncated, the sequence may hold another event.
   if (message === null || message.time.getTime() !== eventAt) return undefined
   const header = headerOf(message.header)

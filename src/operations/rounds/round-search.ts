@@ -1,5 +1,5 @@
 import { Effect, Option, Stream } from "effect"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { roundKey, roundKeyIn } from "../../domain/delivery.ts"

@@ -1,6 +1,6 @@
 import { Clock, Effect, Schedule } from "effect"
-import type { BrokerError } from "../../broker/connection.ts"
-import { Broker } from "../../broker/connection.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import type { FailpointName } from "../../broker/failpoint.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import { logTransitions } from "../../broker/gate.ts"
@@ -96,7 +96,7 @@ const storeRound = (
   const { endpoint, tenant } = delivery
   const subject = broker.names.subjects.delivery(partition, tenant, endpoint)
   const messageId = `${roundKey(delivery)}.${endpoint}`
-  const publish = broker.publisher.publish(subject, body, deliveryHeaders(delivery, messageId))
+  const publish = broker.publish(subject, body, deliveryHeaders(delivery, messageId))
   const find = findRound(starting, delivery, claim)
   return Effect.map(insist(publishOnce(publish, find, { tried })), () => reached("round-stored"))
 }
@@ -161,7 +161,7 @@ const endRound = Effect.fnUntraced(function* (starting: Starting, round: Round, 
   const kind = "dead-lettered"
   const at = clock.currentTimeMillisUnsafe()
   const fact: Fact = { ...known, kind, at, attempt: 0, reason: "gone", by, user: claims.user }
-  const append = broker.publisher.publish(
+  const append = broker.publish(
     broker.names.subjects.fact(tenant, endpoint, factResult(kind), kind),
     JSON.stringify(fact),
     [["Nats-Msg-Id", `${roundKey(round)}.${endpoint}.gone`]]

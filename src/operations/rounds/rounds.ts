@@ -1,6 +1,6 @@
 import { Effect, Schedule, Schema, Semaphore } from "effect"
-import type { Broker } from "../../broker/connection.ts"
-import { BrokerError } from "../../broker/connection.ts"
+import type { Broker } from "../../broker/broker.ts"
+import { BrokerError } from "../../broker/broker-error.ts"
 import { announcePresence } from "../../cluster/enqueuer-presence.ts"
 import { readRoundKey, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"

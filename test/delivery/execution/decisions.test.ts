@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Broker } from "../../../src/broker/connection.ts"
+import type { Broker } from "../../../src/broker/broker.ts"
 import { makeGate } from "../../../src/broker/gate.ts"
 import { Decisions } from "../../../src/delivery/execution/decisions.ts"
 import { deliveredFact } from "../../../src/delivery/execution/delivery-fact.ts"

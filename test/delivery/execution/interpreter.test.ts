@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect } from "effect"
-import { BrokerError } from "../../../src/broker/connection.ts"
+import { BrokerError } from "../../../src/broker/broker-error.ts"
 import type { AckHandle } from "../../../src/delivery/execution/ack-handle.ts"
 import type { Recalled } from "../../../src/delivery/execution/decisions.ts"
 import type { InterpreterOptions } from "../../../src/delivery/execution/interpreter.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import type { Broker } from "../../../src/broker/connection.ts"
+import type { Broker } from "../../../src/broker/broker.ts"
 import { CallbackWork, makeInFlight } from "../../../src/broker/in-flight.ts"
 import { deliveredFact } from "../../../src/delivery/execution/delivery-fact.ts"
 import type { SuccessRecord } from "../../../src/delivery/execution/success-log.ts"

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { Broker } from "../../../src/broker/connection.ts"
+import { Broker } from "../../../src/broker/broker.ts"
+import { natsClients } from "../../../src/broker/clients.ts"
 import { HistoryPosition } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { readKnownFact, takeOver, writeWatermark } from "../../../src/delivery/recovery/takeover.ts"
 import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-records.ts"
@@ -32,7 +33,7 @@ const tell = (kind: FactKind, seq: number, attempt = 1) =>
 /** Stores messages in the first partition and gives their sequences. */
 const store = (count: number) =>
   Effect.gen(function* () {
-    const { names, publisher } = yield* Broker
+    const { names, publisher } = yield* natsClients
     const subject = names.subjects.delivery(0, "acme", "hook")
     const delivery: Delivery = {
       ...{ tenant: "acme", endpoint: "hook", event: "a", eventSeq: 1, eventAt, type: "paid" },
@@ -128,7 +129,7 @@ describe.concurrent("a new owner", () => {
 
   scenario("removes what is left of a delivery that its predecessor had ended", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
       yield* store(3)
       yield* Effect.forEach([1, 2], record)
@@ -149,7 +150,7 @@ describe.concurrent("a new owner", () => {
 
   scenario("removes the record of one that has left its stream", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
       yield* store(2)
       yield* Effect.forEach([1, 2], record)
@@ -164,7 +165,7 @@ describe.concurrent("a new owner", () => {
 
   scenario("takes no message of a stream that was made anew for one of the old stream", () =>
     Effect.gen(function* () {
-      const { ask, jsm, names } = yield* Broker
+      const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
       yield* store(2)
       yield* tell("delivered", 1)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import type { Broker } from "../../../src/broker/connection.ts"
+import type { Broker } from "../../../src/broker/broker.ts"
 import { makeInFlight } from "../../../src/broker/in-flight.ts"
 import type { Outbound } from "../../../src/broker/outbound.ts"
 import { StreamMessage } from "../../../src/broker/stream-message.ts"

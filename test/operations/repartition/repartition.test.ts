@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Exit } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../../src/broker/connection.ts"
+import { Broker } from "../../../src/broker/broker.ts"
+import { natsClients } from "../../../src/broker/clients.ts"
 import { Failpoint } from "../../../src/broker/failpoint.ts"
 import { findPartitions, readLayout } from "../../../src/broker/installed.ts"
 import { partitionOf } from "../../../src/domain/names.ts"
@@ -89,7 +90,7 @@ describe.concurrent("a change of the number of partitions", () => {
     () =>
       Effect.gen(function* () {
         const broker = yield* Broker
-        const { ask, jsm, names } = broker
+        const { ask, jsm, names } = yield* natsClients
         yield* Effect.forEach(endpoints, fill, { concurrency: 4 })
         yield* to(many)
         const crashAt = (step: string, arrival: number) => {
@@ -147,7 +148,7 @@ describe.concurrent("a change of the number of partitions", () => {
     () =>
       Effect.gen(function* () {
         const facts = yield* Facts
-        const { ask, js, names } = yield* Broker
+        const { ask, js, names } = yield* natsClients
         yield* ask("publish", () => js.publish(`${names.eventRoot}.acme.a`, "{}"))
         const event = { eventSeq: 1, eventAt: now }
         const planned = endpoints.map((id) => ({
@@ -240,8 +241,8 @@ describe.concurrent("a change of the number of partitions", () => {
     (place) =>
       Effect.gen(function* () {
         const broker = yield* place.connection
-        const { js, names } = broker
-        const { streams } = broker.jsm
+        const { js, jsm, names } = yield* Effect.provideService(natsClients, Broker, broker)
+        const { streams } = jsm
         const remove = streams.delete.bind(streams)
         const late: Array<string> = []
         streams.delete = async (stream) => {

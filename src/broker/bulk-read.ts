@@ -2,9 +2,10 @@ import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import type { Msg } from "@nats-io/transport-node"
 import { createInbox, nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { Broker, BrokerError } from "../../broker/connection.ts"
-import { isNoSuchMessage } from "../../broker/scan.ts"
-import { timers } from "../../time/timers.ts"
+import { timers } from "../time/timers.ts"
+import { Broker } from "./broker.ts"
+import { BrokerError } from "./broker-error.ts"
+import { natsClients } from "./clients.ts"
 
 /** A message that was read; valid until the callback returns. */
 export interface Seen {
@@ -61,12 +62,10 @@ const isAtEnd = Effect.fnUntraced(function* (
   { stream, subjects, to }: ReadingOptions,
   seq: number
 ) {
-  const { ask, jsm } = yield* Broker
+  const { readMessage } = yield* Broker
   for (const next_by_subj of subjects) {
     const query = { seq, next_by_subj }
-    const message = yield* ask(`look for the end of ${stream}`, () =>
-      jsm.streams.getMessage(stream, query)
-    ).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    const message = yield* readMessage(`look for the end of ${stream}`, stream, query)
     if (message !== null && message.seq <= to) return false
   }
   return true
@@ -74,7 +73,7 @@ const isAtEnd = Effect.fnUntraced(function* (
 
 /** Reads until the end, a lost message or a silence; returns the next sequence to read. */
 const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen: Seen) => void) {
-  const { ask, connection, jsm } = yield* Broker
+  const { ask, connection, isClosed, jsm } = yield* natsClients
   const { stream, subjects, to } = options
   const consumer = yield* Effect.acquireRelease(
     ask(`read ${stream}`, () =>
@@ -107,7 +106,7 @@ const readOn = Effect.fnUntraced(function* (options: ReadingOptions, see: (seen:
       resume(Effect.succeed(next))
     }
     const request = () =>
-      connection.isClosed()
+      isClosed()
         ? end()
         : connection.publish(
             subject,

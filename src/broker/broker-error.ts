@@ -1,0 +1,32 @@
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { Effect, Schema } from "effect"
+
+/** The broker cannot be used at all: it is unreachable, too old, or has no JetStream. */
+export class BrokerUnusable extends Schema.TaggedError<BrokerUnusable>()("BrokerUnusable", {
+  message: Schema.String
+}) {}
+
+/** One request to the broker failed. */
+export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
+  operation: Schema.String,
+  cause: Schema.Defect()
+}) {
+  override get message() {
+    return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  }
+  /** The err_code of JetStream's answer (10059: stream not found), if it answered with one. */
+  get code(): number | undefined {
+    return this.cause instanceof JetStreamApiError ? this.cause.code : undefined
+  }
+}
+
+/** JetStream's error codes for a missing message. */
+const noSuchMessage: ReadonlySet<number> = new Set([10037, 10043, 10057])
+
+/** True if a request failed because its message does not exist, or no longer. */
+export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
+  code !== undefined && noSuchMessage.has(code)
+
+/** Runs a request. A rejection becomes a BrokerError that names the operation. */
+export const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
+  Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })

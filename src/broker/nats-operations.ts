@@ -1,0 +1,80 @@
+import type { StreamInfoRequestOptions } from "@nats-io/jetstream"
+import { createInbox } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import type { Broker } from "./broker.ts"
+import { ask, isNoSuchMessage } from "./broker-error.ts"
+import type { Clients } from "./clients.ts"
+import { firstSince, readBatch, readOrdered, seeOrdered } from "./nats-reads.ts"
+import { pullWith } from "./pull.ts"
+
+/** Returns the broker's operations, carried out by the NATS clients. */
+export const operationsOf = (
+  clients: Clients,
+  onReconnect: Broker["Service"]["onReconnect"]
+): Omit<Broker["Service"], "names" | "oneOfFew"> => {
+  const { bucket, connection, js, jsm, publisher } = clients
+  const { outbound } = publisher
+  return {
+    publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
+    send: (subject, body, headers, settle) => publisher.send(subject, body, headers, settle),
+    life: () => outbound.life,
+    largestMessage: () => outbound.largest,
+    pull: (options) => pullWith(connection, outbound, onReconnect, options),
+    readMessage: (operation, stream, query) =>
+      Effect.catchIf(
+        ask(operation, () => jsm.streams.getMessage(stream, query)),
+        isNoSuchMessage,
+        () => Effect.succeed(null)
+      ),
+    batch: (stream, subject, seq, limits) => readBatch(jsm, stream, subject, seq, limits),
+    read: (range, fromSeq) => readOrdered(js, range, fromSeq),
+    see: (range, fromSeq, see) => seeOrdered(js, range, fromSeq, see),
+    firstSince: (stream, time) => firstSince(js, stream, time),
+    entry: (name, key) =>
+      Effect.flatMap(bucket(name), (kv) => ask(`read ${key}`, () => kv.get(key))),
+    watch: (name) =>
+      Effect.flatMap(bucket(name), (kv) =>
+        Effect.acquireRelease(
+          ask(`watch ${name}`, () => kv.watch()),
+          (entries) => Effect.sync(() => entries.stop())
+        )
+      ),
+    streamInfo: (operation, stream, options) =>
+      ask(operation, () =>
+        jsm.streams.info(stream, options as Partial<StreamInfoRequestOptions> | undefined)
+      ),
+    streamNames: (operation, subject) =>
+      ask(operation, async () => {
+        const names: Array<string> = []
+        for await (const name of jsm.streams.names(subject)) names.push(name)
+        return names
+      }),
+    consumerInfo: (operation, stream, consumer) =>
+      ask(operation, () => jsm.consumers.info(stream, consumer)),
+    deleteMessage: (operation, stream, seq) =>
+      Effect.catchIf(
+        ask(operation, () => jsm.streams.deleteMessage(stream, seq, false)),
+        isNoSuchMessage,
+        () => Effect.succeed(false)
+      ),
+    purge: (operation, stream, options) => ask(operation, () => jsm.streams.purge(stream, options)),
+    say: (subject, body, reply) => {
+      if (connection.isClosed()) return
+      connection.publish(subject, body, reply === undefined ? undefined : { reply })
+    },
+    listen: (subject, receive) => {
+      const subscription = connection.subscribe(subject, {
+        callback: (error, message) => {
+          if (error === null) receive(message)
+        }
+      })
+      return () => subscription.unsubscribe()
+    },
+    inbox: () => createInbox(),
+    flush: ask("flush", () => connection.flush()),
+    server: () => connection.info ?? {},
+    onReconnect,
+    closed: Effect.promise(() => connection.closed()),
+    isClosed: () => connection.isClosed()
+  }
+}

@@ -1,0 +1,208 @@
+import type {
+  Consumer,
+  JetStreamClient,
+  JetStreamManager,
+  JsMsg,
+  StoredMsg
+} from "@nats-io/jetstream"
+import { DeliverPolicy } from "@nats-io/jetstream"
+import { Deferred, Effect, Stream } from "effect"
+import type { BatchLimits, Range } from "./broker.ts"
+import { ask, BrokerError } from "./broker-error.ts"
+
+/**
+ * How long one request for messages stays open, ms. After a restart of the broker the client may
+ * wait for the answer to a request that the broker has forgotten; it repeats the request after this
+ * time.
+ */
+const requestExpiryMs = 5_000
+/**
+ * Seconds without a message after which none will come; the client needs 5 to repeat its request.
+ */
+const idleLooks = 8
+
+/** Time-out of a batch, ms. */
+const batchTimeoutMs = 10_000
+
+/** Messages per request of `seeStream`. */
+const messagesPerRequest = 5_000
+
+/** Returns the last sequence seen, and whether `see` ended the scan. */
+export const seeOrdered = Effect.fnUntraced(function* (
+  js: JetStreamClient,
+  range: Range,
+  opt_start_seq: number,
+  see: (message: JsMsg) => boolean
+) {
+  const consumer = yield* orderedConsumer(js, range, opt_start_seq)
+  let last = opt_start_seq - 1
+  let enough = false
+  const info = yield* ask(`read ${range.stream}`, () => consumer.info())
+  if (info.num_pending === 0) return { seq: last, enough: false }
+  const through = yield* Deferred.make<void>()
+  const callback = (message: JsMsg) => {
+    if (enough) return
+    last = Math.max(last, message.seq)
+    enough = see(message)
+    if (enough || message.info.pending === 0) Deferred.doneUnsafe(through, Effect.void)
+  }
+  yield* Effect.acquireRelease(
+    ask(`read ${range.stream}`, () =>
+      consumer.consume({ max_messages: messagesPerRequest, expires: requestExpiryMs, callback })
+    ),
+    (messages) => Effect.sync(() => messages.stop())
+  )
+  yield* Effect.raceFirst(
+    Deferred.await(through),
+    isAtEnd(range.stream, consumer, () => last)
+  )
+  return { seq: last, enough }
+})
+
+const orderedConsumer = Effect.fnUntraced(function* (
+  js: JetStreamClient,
+  range: Range,
+  opt_start_seq: number
+) {
+  return yield* Effect.acquireRelease(
+    ask(`read ${range.stream}`, () =>
+      js.consumers.get(range.stream, {
+        filter_subjects: [...range.subjects],
+        headers_only: range.headersOnly ?? false,
+        ...(range.lastOfSubjects === true
+          ? { deliver_policy: DeliverPolicy.LastPerSubject }
+          : {
+              deliver_policy: DeliverPolicy.StartSequence,
+              opt_start_seq: Math.max(1, opt_start_seq)
+            })
+      })
+    ),
+    // Otherwise the consumer stays for minutes, which adds up with many searches.
+    (consumer) => Effect.sync(() => void consumer.delete().catch(() => undefined))
+  )
+})
+
+/**
+ * Waits until a consumer has no more messages. If the last message is removed before it is read, no
+ * message marks the end. But messages that the broker has sent and that were not seen may have been
+ * lost with a connection: the client notices within two heartbeats and gets them again.
+ */
+const isAtEnd = Effect.fnUntraced(function* (
+  stream: string,
+  consumer: Consumer,
+  seen: () => number
+) {
+  let lastBefore = -1
+  let idle = 0
+  yield* ask(`read ${stream}`, () => consumer.info()).pipe(
+    Effect.map(({ delivered, num_pending }) => {
+      const last = seen()
+      idle = last === lastBefore ? idle + 1 : 0
+      lastBefore = last
+      return num_pending === 0 && (delivered.stream_seq <= last || idle >= idleLooks)
+    }),
+    Effect.orElseSucceed(() => false),
+    Effect.delay("1 second"),
+    Effect.repeat({ until: (done) => done })
+  )
+})
+
+/** Reads through an ordered consumer, which the client recreates after a gap. */
+export const readOrdered = (
+  js: JetStreamClient,
+  range: Range,
+  opt_start_seq: number
+): Stream.Stream<JsMsg, BrokerError> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const consumer = yield* orderedConsumer(js, range, opt_start_seq)
+      const info = yield* ask(`read ${range.stream}`, () => consumer.info())
+      if (info.num_pending === 0 && range.follow !== true) return Stream.empty
+      const messages = yield* Effect.acquireRelease(
+        ask(`read ${range.stream}`, () =>
+          consumer.consume({ max_messages: 1_000, expires: requestExpiryMs })
+        ),
+        (messages) => Effect.sync(() => messages.stop())
+      )
+      const all = Stream.fromAsyncIterable(
+        messages,
+        (cause) => new BrokerError({ operation: `read ${range.stream}`, cause })
+      )
+      if (range.follow === true) return all
+      let last = opt_start_seq - 1
+      const ended = isAtEnd(range.stream, consumer, () => last)
+      return all.pipe(
+        Stream.takeUntil((message) => message.info.pending === 0),
+        Stream.interruptWhen(ended),
+        Stream.tap(({ seq }) =>
+          Effect.sync(() => {
+            last = Math.max(last, seq)
+          })
+        )
+      )
+    })
+  )
+
+/**
+ * Returns the sequence of the first message at or after a time (ms since the epoch).
+ *
+ * The client cannot recreate a consumer that starts at a time after a gap: the broker rejects the
+ * start time next to the sequence to resume from. It can recreate one that starts at a sequence.
+ */
+export const firstSince = Effect.fnUntraced(function* (
+  js: JetStreamClient,
+  stream: string,
+  time: number
+) {
+  if (time <= 0) return 1
+  return yield* ask(`look for a time in ${stream}`, async () => {
+    const consumer = await js.consumers.get(stream, {
+      deliver_policy: DeliverPolicy.StartTime,
+      opt_start_time: new Date(time).toISOString()
+    })
+    const { delivered } = await consumer.info(true)
+    await consumer.delete()
+    return delivered.stream_seq + 1
+  })
+})
+
+/**
+ * Reads messages of a subject in order, from a sequence on, by one direct get. It returns no more
+ * than the limits allow, but at least one if there is one. Any replica may answer, and may lag.
+ */
+export const readBatch = Effect.fnUntraced(function* (
+  jsm: JetStreamManager,
+  stream: string,
+  subject: string,
+  seq: number,
+  limits: BatchLimits
+) {
+  const operation = `read ${subject}`
+  // A share of a worker's capacity may be fractional, and the broker refuses fractions.
+  const whole = { ...limits, max_bytes: Math.floor(limits.max_bytes) }
+  return yield* ask(
+    operation,
+    () =>
+      new Promise<Array<StoredMsg>>((resolve, reject) => {
+        const list: Array<StoredMsg> = []
+        // The client's iterator form leaks its subscription; its callback form does not.
+        const callback = (done: { readonly err?: Error } | null, message: StoredMsg) => {
+          if (done === null) list.push(message)
+          else if (done.err === undefined || isNotFound(done.err)) resolve(list)
+          else reject(done.err)
+        }
+        jsm.direct
+          .getBatch(stream, { ...whole, seq, next_by_subj: subject, callback })
+          .catch(reject)
+      })
+  ).pipe(
+    // The client's time-out covers the first message only.
+    Effect.timeoutOrElse({
+      duration: batchTimeoutMs,
+      orElse: () =>
+        Effect.fail(new BrokerError({ operation, cause: new Error("the broker broke off") }))
+    })
+  )
+})
+
+const isNotFound = (error: Error): boolean => "code" in error && error.code === 404
