@@ -1,17 +1,17 @@
-import { Clock, Effect, Option, Semaphore, Stream } from "effect"
+import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import { scanQueue, seeStream } from "../broker/scan.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Progress } from "../domain/delivery.ts"
-import { eventNameIn, firstRound } from "../domain/delivery.ts"
+import { firstRound } from "../domain/delivery.ts"
+import { endpointKey } from "../domain/endpoint.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
-import { successKinds } from "../domain/fact.ts"
-import { partitionOf } from "../domain/names.ts"
 import { progressFrom } from "../history/direct-progress.ts"
 import { decodeFact } from "../history/fact-at.ts"
+import type { EndpointName, Sighting } from "../history/locate.ts"
+import { locate } from "../history/locate.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
 import type { StoredPart } from "./plan.ts"
 
@@ -43,37 +43,11 @@ export interface Located {
   readonly failed: Progress | undefined
 }
 
-/** Up to this many endpoints, streams are filtered by endpoint; above it they are read whole. */
-const maxSingleLookups = 8
 /** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
 
-type Target = readonly [tenant: string, id: string]
-
 /** Events whose routing has begun, by event name. */
 type Events = ReadonlyMap<string, PartialRouting>
-
-const findQueued = Effect.fnUntraced(function* (
-  events: Events,
-  wanted: ReadonlyArray<Target>,
-  partitions: number
-) {
-  const { names } = yield* Broker
-  yield* Effect.forEach(
-    wanted,
-    ([tenant, id]) => {
-      const partition = partitionOf(tenant, id, partitions)
-      const subject = names.subjects.delivery(partition, tenant, id)
-      return Stream.runForEach(scanQueue(names.deliveries(partition), subject), ({ header }) =>
-        Effect.sync(() => {
-          if (header.get("petrel-round") === firstRound)
-            events.get(eventNameIn((name) => header.get(name)))?.sent.add(id)
-        })
-      )
-    },
-    { concurrency: 4, discard: true }
-  )
-})
 
 /**
  * Returns where in the history outcomes of the plans may begin: at the first plan's sequence, if
@@ -105,107 +79,42 @@ const beginningOf = Effect.fnUntraced(function* (events: Events) {
  */
 const findSent = Effect.fnUntraced(function* (events: Events, partitions: number) {
   const { names } = yield* Broker
-  const wanted = new Map<string, Target>()
+  const within = { partitions }
+  const wanted = new Map<string, EndpointName>()
   for (const { parts, tenant } of events.values())
     for (const { plan } of parts)
-      for (const { id } of plan.endpoints) wanted.set(`${tenant}.${id}`, [tenant, id])
+      for (const { id } of plan.endpoints)
+        wanted.set(endpointKey(tenant, id), { tenant, endpoint: id })
   if (wanted.size === 0) return
-
-  yield* findQueued(events, [...wanted.values()], partitions)
-
-  const beginning = yield* beginningOf(events)
-  const byPartition = Map.groupBy(wanted.values(), ([tenant, id]) =>
-    partitionOf(tenant, id, partitions)
-  )
-  yield* Effect.forEach(
-    byPartition,
-    ([partition, those]) =>
-      seeStream(
-        {
-          stream: names.backlog(partition),
-          subjects:
-            those.length <= maxSingleLookups
-              ? those.map(([tenant, id]) => names.subjects.backlog(partition, tenant, id))
-              : [names.subjects.backlogOf(partition)],
-          fromTime: beginning.time,
-          headersOnly: true
-        },
-        ({ headers, subject }) => {
-          if (headers?.get("petrel-round") !== firstRound) return false
-          const id = subject.slice(subject.lastIndexOf(".") + 1)
-          events.get(eventNameIn((name) => headers.get(name)))?.sent.add(id)
-          return false
-        }
-      ),
-    { concurrency: 4, discard: true }
-  )
-
   const seqs = new Set([...events.keys()].map((name) => readEventName(name)?.eventSeq))
-  const of = wanted.size <= maxSingleLookups ? [...wanted.values()] : [["*", "*"] as const]
-  yield* seeStream(
+  const note = (sighting: Sighting) => {
+    const begun = sighting.round === firstRound ? events.get(sighting.event) : undefined
+    const failed =
+      sighting.where === "history" ? progressFrom(sighting.fact, names.events) : undefined
+    if (failed === undefined) begun?.sent.add(sighting.endpoint)
+    else begun?.failed.set(sighting.endpoint, failed)
+    return false
+  }
+  const beginning = yield* beginningOf(events)
+  yield* locate(
     {
-      stream: names.history,
-      subjects: of.flatMap(([tenant, id]) => [
-        ...successKinds.map((kind) => names.subjects.fact(tenant, id, "ok", kind)),
-        // Not facts that an audit appends for what it found missing.
-        names.subjects.fact(tenant, id, "failure", "attempt-failed"),
-        names.subjects.fact(tenant, id, "failure", "dead-lettered")
-      ]),
-      ...beginning.history
+      within,
+      endpoints: [...wanted.values()],
+      places: ["queue", "backlog", "history"],
+      backlogSince: beginning.time,
+      historySince: beginning.history,
+      isWanted: (eventSeq) => seqs.has(eventSeq)
     },
-    (message) => {
-      const text = message.string()
-      // Decoding a fact costs more than all other steps: filter by its text first.
-      if (!seqs.has(eventSeqIn(text))) return false
-      const fact = Option.getOrUndefined(decodeFact(text))
-      const { eventAt, eventSeq, round } = fact ?? {}
-      if (fact === undefined || eventSeq === undefined || eventAt === undefined) return false
-      const begun = events.get(eventName({ eventSeq, eventAt }))
-      if (begun === undefined || round !== firstRound) return false
-      const failed = progressFrom(fact, names.events)
-      if (failed === undefined) begun.sent.add(fact.endpoint)
-      else begun.failed.set(fact.endpoint, failed)
-      return false
-    }
+    note
   )
-  yield* findPostponed(events, partitions)
-})
-
-/** Locates deliveries that failed directly and wait as broker schedules. */
-const findPostponed = Effect.fnUntraced(function* (events: Events, partitions: number) {
-  const { names } = yield* Broker
-  const those: Array<Target> = []
+  // What failed directly may wait as a broker schedule, which may have fired since the queues were
+  // read.
+  const endpoints: Array<EndpointName> = []
   for (const { failed, sent, tenant } of events.values())
-    for (const id of failed.keys()) if (!sent.has(id)) those.push([tenant, id])
-  yield* Effect.forEach(
-    new Set(those.map(([tenant, id]) => partitionOf(tenant, id, partitions))),
-    (partition) =>
-      Stream.runForEach(
-        scanQueue(names.deliveries(partition), names.subjects.schedulesOf(partition)),
-        ({ header }) =>
-          Effect.sync(() => {
-            if (header.get("petrel-round") !== firstRound) return
-            const target = header.get("Nats-Schedule-Target")
-            const id = target.slice(target.lastIndexOf(".") + 1)
-            events.get(eventNameIn((name) => header.get(name)))?.sent.add(id)
-          })
-      ),
-    { concurrency: 4, discard: true }
-  )
-  // A schedule may have fired while the queues were read, or since.
-  yield* findQueued(events, those, partitions)
+    for (const id of failed.keys()) if (!sent.has(id)) endpoints.push({ tenant, endpoint: id })
+  if (endpoints.length > 0)
+    yield* locate({ within, endpoints, places: ["schedules", "queue"] }, note)
 })
-
-const eventSeqPattern = /"eventSeq":(\d+)/
-
-/**
- * Returns the sequence of the event that a fact is about, by its text. A quoted text inside the
- * fact would have its quotes escaped.
- */
-const eventSeqIn = (text: string): number | undefined => {
-  const seq = eventSeqPattern.exec(text)?.[1]
-  return seq === undefined ? undefined : Number(seq)
-}
 
 /** Deliveries that are located together. */
 interface Search {

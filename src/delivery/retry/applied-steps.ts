@@ -1,16 +1,18 @@
 import { Effect, Option, Schema, Semaphore, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import { firstSince, readStream, scanQueue } from "../../broker/scan.ts"
+import { firstSince, readStream } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
-import { roundKey, roundKeyIn } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact, placeName, successKinds } from "../../domain/fact.ts"
+import { Fact, placeName } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import { readFact } from "../../history/fact-at.ts"
+import type { Search } from "../../history/locate.ts"
+import { locate, roundKeyOf } from "../../history/locate.ts"
 
 /*
  * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions
@@ -145,8 +147,6 @@ export const findMoved = Effect.fnUntraced(function* (
   const { endpoint, tenant } = held.delivery
   const stream = names.deliveries(partition)
   const { place } = held
-  const queued = place.stream === stream ? place.seq : undefined
-  const kept = place.stream === stream ? undefined : place.seq
   const last_by_subj = names.subjects.schedule(
     partition,
     scheduleId(place, partition, names, record)
@@ -156,24 +156,27 @@ export const findMoved = Effect.fnUntraced(function* (
   // A fired schedule's delivery may have moved on to the backlog, where only the delivery itself
   // identifies it.
   const key = roundKey(held.delivery)
-  const isIt = (header: (name: string) => string | undefined) =>
-    roundKeyIn(header) === key && attemptsIn(header("petrel-progress")) >= record.progress.attempts
-  const fired = yield* scanQueue(stream, names.subjects.delivery(partition, tenant, endpoint)).pipe(
-    Stream.filter((message) => message.seq !== queued && isIt((name) => message.header.get(name))),
-    Stream.runHead
-  )
-  if (Option.isSome(fired)) return true
-  const late = yield* readStream({
-    stream: names.backlog(partition),
-    subjects: [names.subjects.backlog(partition, tenant, endpoint)],
-    fromTime: toldSince(record),
-    headersOnly: true
-  }).pipe(
-    Stream.filter((message) => message.seq !== kept && isIt((name) => message.headers?.get(name))),
-    Stream.runHead
-  )
-  if (Option.isSome(late)) return true
-  return yield* hasGoneOn(held, record)
+  const { attempts } = record.progress
+  const isElsewhere = (at: Place) => at.seq !== place.seq || at.stream !== place.stream
+  const goesOn = ({ attempt = 0, kind }: Fact) => kind !== "attempt-failed" || attempt > attempts
+  let isMoved = false
+  const fromTime = toldSince(record)
+  const search: Search = {
+    within: { partition },
+    endpoints: [{ tenant, endpoint }],
+    places: ["queue", "backlog", "history"],
+    backlogSince: fromTime,
+    historySince: { fromTime }
+  }
+  yield* locate(search, (sighting) => {
+    if (roundKeyOf(sighting) !== key) return false
+    isMoved =
+      sighting.where === "history"
+        ? goesOn(sighting.fact)
+        : isElsewhere(sighting.place) && attemptsIn(sighting.header("petrel-progress")) >= attempts
+    return isMoved
+  })
+  return isMoved
 })
 
 const decodeAttempts = Schema.decodeUnknownOption(
@@ -185,25 +188,3 @@ const attemptsIn = (progress: string | undefined): number =>
     onNone: () => 0,
     onSome: ({ attempts }) => attempts
   })
-
-/** True where the history holds a later attempt, or the end, of the same round. */
-const hasGoneOn = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
-  const { names } = yield* Broker
-  const { endpoint, tenant } = held.delivery
-  const isOfRound = isAbout(held.delivery)
-  const goesOn = (fact: Fact) =>
-    isOfRound(fact) &&
-    (fact.kind !== "attempt-failed" || (fact.attempt ?? 0) > record.progress.attempts)
-  const found = yield* readStream({
-    stream: names.history,
-    subjects: [
-      ...successKinds.map((kind) => names.subjects.fact(tenant, endpoint, "ok", kind)),
-      names.subjects.fact(tenant, endpoint, "failure", "*")
-    ],
-    fromTime: toldSince(record)
-  }).pipe(
-    Stream.filter((message) => Option.exists(decodeFact(message.string()), goesOn)),
-    Stream.runHead
-  )
-  return Option.isSome(found)
-})

@@ -1,12 +1,12 @@
 import type { StoredMsg } from "@nats-io/jetstream"
-import { Effect, Stream } from "effect"
-import { Broker } from "../../broker/broker.ts"
+import { Effect } from "effect"
+import type { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import { scanQueue } from "../../broker/scan.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { identifyDelivery, parseDelivery, roundKey } from "../../domain/delivery.ts"
+import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
+import { locate, roundKeyOf } from "../../history/locate.ts"
 
 /** An endpoint's deliveries that are in its new partition already, by their `roundKey`. */
 export type Arrived = ReadonlyMap<string, Place>
@@ -37,12 +37,6 @@ export interface Arrivals {
 
 const nothing: Arrived = new Map()
 
-const placeOf = (stream: string, { seq, time }: StoredMsg): Place => ({
-  stream,
-  seq,
-  at: time.getTime()
-})
-
 /**
  * Looks up what an earlier run has moved, by event and round: a schedule that has fired keeps
  * nothing else of its origin. While no worker runs, nothing leaves the new partition.
@@ -57,18 +51,17 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
   const endpoints = new Map<string, Effect.Effect<Arrived, BrokerError, Broker>>()
 
   const readSchedules = Effect.fnUntraced(function* (partition: number) {
-    const { names } = yield* Broker
-    const stream = names.deliveries(partition)
     const found = new Map<string, Map<string, Place>>()
-    yield* Stream.runForEach(scanQueue(stream, names.subjects.schedulesOf(partition)), (message) =>
-      Effect.sync(() => {
-        const delivery = namedIn(message)
-        if (delivery === undefined) return
-        const key = endpointKey(delivery.tenant, delivery.endpoint)
+    yield* locate(
+      { within: { partition }, endpoints: "all", places: ["schedules"] },
+      (sighting) => {
+        if (sighting.where === "history") return false
+        const key = endpointKey(sighting.tenant, sighting.endpoint)
         const own = found.get(key) ?? new Map<string, Place>()
-        own.set(roundKey(delivery), placeOf(stream, message))
+        own.set(roundKeyOf(sighting), sighting.place)
         found.set(key, own)
-      })
+        return false
+      }
     )
     return found
   })
@@ -78,23 +71,14 @@ export const makeArrivals = (mayHave: boolean): Arrivals => {
     { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
     scheduled: Effect.Effect<ReadonlyMap<string, Arrived>, BrokerError, Broker>
   ) {
-    const { names } = yield* Broker
-    const found = new Map<string, Place>()
     // In the order in which a schedule moves, so that one that fires meanwhile is seen at least once.
-    for (const [identity, place] of (yield* scheduled).get(endpointKey(tenant, endpoint)) ??
-      nothing)
-      found.set(identity, place)
-    const places = [
-      [names.deliveries(partition), names.subjects.delivery(partition, tenant, endpoint)],
-      [names.backlog(partition), names.subjects.backlog(partition, tenant, endpoint)]
-    ] as const
-    for (const [stream, subject] of places)
-      yield* Stream.runForEach(scanQueue(stream, subject), (message) =>
-        Effect.sync(() => {
-          const delivery = namedIn(message)
-          if (delivery !== undefined) found.set(roundKey(delivery), placeOf(stream, message))
-        })
-      )
+    const found = new Map((yield* scheduled).get(endpointKey(tenant, endpoint)) ?? nothing)
+    const endpoints = [{ tenant, endpoint }]
+    const places = ["queue", "backlog"] as const
+    yield* locate({ within: { partition }, endpoints, places }, (sighting) => {
+      if (sighting.where !== "history") found.set(roundKeyOf(sighting), sighting.place)
+      return false
+    })
     const arrived: Arrived = found
     return arrived
   })

@@ -1,0 +1,235 @@
+import { Effect, Option, Stream } from "effect"
+import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
+import { scanQueue, seeStream, storedAt } from "../broker/scan.ts"
+import { eventNameIn } from "../domain/delivery.ts"
+import { endpointKey } from "../domain/endpoint.ts"
+import type { GetHeader } from "../domain/event.ts"
+import { eventName } from "../domain/event.ts"
+import type { Fact, Place } from "../domain/fact.ts"
+import { successKinds } from "../domain/fact.ts"
+import { partitionOf } from "../domain/names.ts"
+import { decodeFact } from "./fact-at.ts"
+
+/**
+ * Where a delivery may be. It moves from the queue to a schedule or to the backlog, from a schedule
+ * to the queue, and from the backlog to a schedule; each attempt and its end are in the history. A
+ * search that follows the way in which deliveries move misses none that moves meanwhile.
+ */
+export type Whereabouts = "queue" | "schedules" | "backlog" | "history"
+
+export interface EndpointName {
+  readonly tenant: string
+  readonly endpoint: string
+}
+
+/** One thing that was found of a delivery. */
+export type Sighting = EndpointName & {
+  /** {@link eventName} of its event. */
+  readonly event: string
+  readonly round: string
+} & (
+    | {
+        readonly where: Exclude<Whereabouts, "history">
+        readonly place: Place
+        readonly header: GetHeader
+      }
+    | { readonly where: "history"; readonly fact: Fact; readonly seq: number }
+  )
+
+/** Returns the `roundKey` of what was found. */
+export const roundKeyOf = ({ event, round }: Pick<Sighting, "event" | "round">): string =>
+  `${event}.${round}`
+
+/** What to look for, and where. */
+export interface Search {
+  /** The partition to look in, or the number of partitions, by which the endpoints have theirs. */
+  readonly within: { readonly partition: number } | { readonly partitions: number }
+  /** `all` only within one partition. */
+  readonly endpoints: ReadonlyArray<EndpointName> | "all"
+  /** Where to look, in this order. */
+  readonly places: ReadonlyArray<Whereabouts>
+  /** Where the backlog begins to be read, ms since the epoch. (Default: at its first message) */
+  readonly backlogSince?: number
+  /** Where the history begins to be read: a sequence, or ms since the epoch. */
+  readonly historySince?: { readonly fromSeq: number } | { readonly fromTime: number }
+  /** True for the sequences of the events that are looked for. (Default: all) */
+  readonly isWanted?: (eventSeq: number) => boolean
+}
+
+/** Up to this many endpoints, streams are filtered by endpoint; above it they are read whole. */
+const maxSingleLookups = 8
+/** Partitions or endpoints that are read at the same time. */
+const maxConcurrentReads = 4
+
+const eventSeqPattern = /"eventSeq":(\d+)/
+
+/**
+ * Returns the sequence of the event that a fact is about, by its text. A quoted text inside the
+ * fact would have its quotes escaped.
+ */
+const eventSeqIn = (text: string): number => Number(eventSeqPattern.exec(text)?.[1] ?? Number.NaN)
+
+/** Returns tenant and endpoint of a delivery's subject. */
+const addresseeIn = (subject: string): EndpointName => {
+  const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+  return { tenant, endpoint }
+}
+
+/**
+ * Looks for deliveries: in the queue, among schedules, in the backlog, in the history. The one place
+ * that answers where a delivery is; the audit has its own reading, since who checks must not share
+ * the code of whom it checks.
+ *
+ * @param see called with each sighting; returns true to end the search.
+ */
+export const locate = Effect.fnUntraced(function* (
+  search: Search,
+  see: (sighting: Sighting) => boolean
+) {
+  const finder = new Finder(yield* Broker, search, see)
+  for (const place of search.places) {
+    if (finder.isDone) return
+    yield* finder.lookIn(place)
+  }
+})
+
+/** One search. */
+class Finder {
+  isDone = false
+  readonly #broker: Broker["Service"]
+  readonly #search: Search
+  readonly #see: (sighting: Sighting) => boolean
+  /** Keys of the endpoints; undefined for all. */
+  readonly #keys: ReadonlySet<string> | undefined
+  readonly #byPartition: ReadonlyMap<number, ReadonlyArray<EndpointName>>
+
+  constructor(broker: Broker["Service"], search: Search, see: (sighting: Sighting) => boolean) {
+    const { endpoints, within } = search
+    this.#broker = broker
+    this.#search = search
+    this.#see = see
+    const few = endpoints === "all" ? [] : endpoints
+    const keys = few.map(({ endpoint, tenant }) => endpointKey(tenant, endpoint))
+    this.#keys = endpoints === "all" ? undefined : new Set(keys)
+    this.#byPartition =
+      "partition" in within
+        ? new Map([[within.partition, few]])
+        : Map.groupBy(few, ({ endpoint, tenant }) =>
+            partitionOf(tenant, endpoint, within.partitions)
+          )
+  }
+
+  lookIn(place: Whereabouts): Effect.Effect<void, BrokerError, Broker> {
+    if (place === "history") return this.#readHistory()
+    const read = {
+      queue: this.#scanQueue,
+      schedules: this.#scanSchedules,
+      backlog: this.#readBacklog
+    }[place]
+    return Effect.forEach(
+      this.#byPartition,
+      ([partition, endpoints]) => read(partition, endpoints),
+      { concurrency: maxConcurrentReads, discard: true }
+    )
+  }
+
+  readonly #scanQueue = (partition: number, endpoints: ReadonlyArray<EndpointName>) => {
+    const { subjects } = this.#broker.names
+    const each = endpoints.map(({ endpoint, tenant }) =>
+      subjects.delivery(partition, tenant, endpoint)
+    )
+    return Effect.forEach(
+      this.#keys === undefined ? [subjects.deliveriesOf(partition)] : each,
+      (subject) => this.#scan("queue", partition, subject),
+      { concurrency: maxConcurrentReads, discard: true }
+    )
+  }
+
+  readonly #scanSchedules = (partition: number) =>
+    this.#scan("schedules", partition, this.#broker.names.subjects.schedulesOf(partition))
+
+  /** Deliveries and schedules lie in a work queue, which allows no second consumer. */
+  #scan(where: "queue" | "schedules", partition: number, subject: string) {
+    const stream = this.#broker.names.deliveries(partition)
+    return scanQueue(stream, subject).pipe(
+      Stream.takeUntil(({ header, seq, subject, time }) => {
+        const place = { stream, seq, at: time.getTime() }
+        const target = header.get("Nats-Schedule-Target") || subject
+        return this.#found(where, place, target, (name) => header.get(name) || undefined)
+      }),
+      Stream.runDrain
+    )
+  }
+
+  readonly #readBacklog = (partition: number, endpoints: ReadonlyArray<EndpointName>) => {
+    const { subjects } = this.#broker.names
+    const stream = this.#broker.names.backlog(partition)
+    const isFew = this.#keys !== undefined && endpoints.length <= maxSingleLookups
+    const range = {
+      stream,
+      subjects: isFew
+        ? endpoints.map(({ endpoint, tenant }) => subjects.backlog(partition, tenant, endpoint))
+        : [subjects.backlogOf(partition)],
+      fromTime: this.#search.backlogSince,
+      headersOnly: true
+    }
+    return seeStream(range, (message) => {
+      const place = { stream, seq: message.seq, at: storedAt(message) }
+      const header = (name: string) => message.headers?.get(name) || undefined
+      return this.#found("backlog", place, message.subject, header)
+    })
+  }
+
+  #readHistory() {
+    const { history, subjects } = this.#broker.names
+    const { endpoints, historySince, isWanted = () => true } = this.#search
+    const isFew = endpoints !== "all" && endpoints.length <= maxSingleLookups
+    const all = [{ tenant: "*", endpoint: "*" }]
+    const range = {
+      stream: history,
+      subjects: (isFew ? endpoints : all).flatMap(({ endpoint, tenant }) => [
+        ...successKinds.map((kind) => subjects.fact(tenant, endpoint, "ok", kind)),
+        // Not facts that an audit appends for what it found missing.
+        subjects.fact(tenant, endpoint, "failure", "attempt-failed"),
+        subjects.fact(tenant, endpoint, "failure", "dead-lettered")
+      ]),
+      ...historySince
+    }
+    return seeStream(range, (message) => {
+      const text = message.string()
+      // Decoding a fact costs more than all other steps: filter by its text first.
+      if (!isWanted(eventSeqIn(text))) return false
+      const fact = Option.getOrUndefined(decodeFact(text))
+      const { eventAt, eventSeq, round } = fact ?? {}
+      if (fact === undefined || eventSeq === undefined || eventAt === undefined) return false
+      const { endpoint, tenant } = fact
+      if (round === undefined || !this.#isWanted(tenant, endpoint)) return false
+      const event = eventName({ eventSeq, eventAt })
+      const { seq } = message
+      return this.#note({ where: "history", tenant, endpoint, event, round, fact, seq })
+    })
+  }
+
+  #found(
+    where: Exclude<Whereabouts, "history">,
+    place: Place,
+    subject: string,
+    header: GetHeader
+  ): boolean {
+    const addressee = addresseeIn(subject)
+    if (!this.#isWanted(addressee.tenant, addressee.endpoint)) return false
+    const event = eventNameIn(header)
+    const round = header("petrel-round") ?? ""
+    return this.#note({ where, ...addressee, event, round, place, header })
+  }
+
+  #isWanted(tenant: string, endpoint: string): boolean {
+    return this.#keys === undefined || this.#keys.has(endpointKey(tenant, endpoint))
+  }
+
+  #note(sighting: Sighting): boolean {
+    this.isDone ||= this.#see(sighting)
+    return this.isDone
+  }
+}
