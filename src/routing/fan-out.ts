@@ -16,11 +16,11 @@ import { partitionOf, partitionOfKey } from "../domain/names.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
+import { deliveryOf, messageOf } from "./first-round.ts"
 import type { PartialRouting } from "./partial-routing.ts"
 import { nothingRouted } from "./partial-routing.ts"
 import type { BacklogCandidate, DirectDelivery, DirectEnd } from "./partition-owner.ts"
 import type { PlanCommit } from "./plan-commit.ts"
-import { deliveryOf, messageOf } from "./planned.ts"
 import type { TimedEvent } from "./slow-event-timer.ts"
 import { SlowEventTimer } from "./slow-event-timer.ts"
 
@@ -75,7 +75,7 @@ export interface FanOutOptions {
   /** Number of partitions. */
   readonly partitions: number
   /** Maximum time to store an event's deliveries, ms. */
-  readonly patience: number
+  readonly safeRepublishMs: number
   /** Maximum bytes of event bodies in direct delivery. */
   readonly bytes: number
   readonly owned: OwnedPartitions
@@ -100,7 +100,7 @@ interface Common {
   readonly names: Names
   readonly send: Broker["Service"]["send"]
   readonly reached: (step: FailpointName) => void
-  readonly moments: SlowEventTimer
+  readonly slowTimer: SlowEventTimer
   /** Direct deliveries in flight, and the bytes of their events' bodies. */
   readonly attempted: { deliveries: number; bytes: number }
 }
@@ -115,7 +115,7 @@ class FanOut implements TimedEvent {
   readonly #work: InFlightWork<Broker>
   readonly #then: FanOutCallbacks
   /** Endpoints that are not known to have a delivery. Allocated on first use. */
-  #without: Map<string, StoreFailure> | undefined
+  #failures: Map<string, StoreFailure> | undefined
   #failed: Map<string, Progress> | undefined
   #next = 0
   #storing = 0
@@ -126,7 +126,7 @@ class FanOut implements TimedEvent {
   /** True while the {@link SlowEventTimer} watches this event. */
   #isYoung = false
   /** Retries the plan commit while the single direct delivery is slow. */
-  #tells: Timer | undefined
+  #commitTimer: Timer | undefined
   #isLate = false
 
   constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
@@ -141,7 +141,7 @@ class FanOut implements TimedEvent {
     const { keys, planCommit } = this.#routed
     const { event, plan } = planCommit
     while (
-      this.#isAsUsual &&
+      this.#isOnFastPath &&
       this.#storing + this.#attempting - this.#lasting < maxConcurrentStores
     ) {
       const planned = plan.endpoints[this.#next]
@@ -150,8 +150,8 @@ class FanOut implements TimedEvent {
       if (!this.#attempt(planned, key)) this.#storeUntried(planned)
     }
     if (this.#storing + this.#attempting > 0) return
-    if (this.#isAsUsual) this.#then.onComplete()
-    else this.#then.onFallback(this.#soFar())
+    if (this.#isOnFastPath) this.#then.onComplete()
+    else this.#then.onFallback(this.#progress())
   }
 
   get areRequestsBegun(): boolean {
@@ -164,7 +164,7 @@ class FanOut implements TimedEvent {
     this.#isYoung = false
     this.#lasting = this.#attempting
     if (!planCommit.isCommitted)
-      this.#tells = timers.every(planCommitDelayMs, () =>
+      this.#commitTimer = timers.every(planCommitDelayMs, () =>
         this.#work.step(() => planCommit.commit())
       )
     this.#then.onSlow(this.#attempting + this.#storing + unbegun)
@@ -182,8 +182,10 @@ class FanOut implements TimedEvent {
     this.#leave(wentOut)
     this.#work.step(() => {
       // By now another router may have stored it, and the broker may have forgotten its message id.
-      const isUnsure = end._tag === "Failed" && elapsedMs() - began > this.#common.options.patience
-      if (end._tag === "Unknown" || isUnsure || planCommit.isUnsure) this.#lack(planned, "unknown")
+      const isUnsure =
+        end._tag === "Failed" && elapsedMs() - began > this.#common.options.safeRepublishMs
+      if (end._tag === "Unknown" || isUnsure || planCommit.isUnsure)
+        this.#noteFailure(planned, "unknown")
       else if (end._tag === "Failed") {
         this.#failed ??= new Map()
         this.#failed.set(planned.id, end.progress)
@@ -193,8 +195,8 @@ class FanOut implements TimedEvent {
     })
   }
 
-  get #isAsUsual(): boolean {
-    return this.#without === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
+  get #isOnFastPath(): boolean {
+    return this.#failures === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
@@ -208,7 +210,7 @@ class FanOut implements TimedEvent {
     planCommit.commitThen(() =>
       this.#work.step(() => {
         this.#storing--
-        if (planCommit.isUnsure) this.#lack(planned, "unknown")
+        if (planCommit.isUnsure) this.#noteFailure(planned, "unknown")
         else {
           this.#common.reached("plan-stored")
           this.#store(planned, untried)
@@ -234,26 +236,26 @@ class FanOut implements TimedEvent {
   }
 
   #begin(): void {
-    const { attempted, moments } = this.#common
+    const { attempted, slowTimer } = this.#common
     attempted.deliveries++
     this.#inLine++
     if (this.#attempting++ === 0) attempted.bytes += this.#routed.message.data.length
     if (this.#isYoung) return
     this.#isYoung = true
-    moments.add(this)
+    slowTimer.add(this)
   }
 
   #leave(wentOut: boolean): void {
-    const { attempted, moments } = this.#common
+    const { attempted, slowTimer } = this.#common
     if (!wentOut) this.#inLine--
     attempted.deliveries--
     this.#attempting--
     this.#lasting = Math.min(this.#lasting, this.#attempting)
     if (this.#attempting > 0) return
     attempted.bytes -= this.#routed.message.data.length
-    if (this.#isYoung) moments.remove(this)
+    if (this.#isYoung) slowTimer.remove(this)
     this.#isYoung = false
-    timers.cancel(this.#tells)
+    timers.cancel(this.#commitTimer)
   }
 
   #store(planned: Planned, progress: Progress): void {
@@ -276,25 +278,25 @@ class FanOut implements TimedEvent {
     const { options, reached } = this.#common
     this.#work.step(() => {
       this.#storing--
-      if (why !== undefined) this.#lack(planned, why)
+      if (why !== undefined) this.#noteFailure(planned, why)
       else reached("delivery-stored")
-      this.#isLate ||= elapsedMs() - this.#routed.began > options.patience
+      this.#isLate ||= elapsedMs() - this.#routed.began > options.safeRepublishMs
       this.advance()
     })
   }
 
-  #lack({ id }: Planned, why: StoreFailure): void {
-    this.#without ??= new Map()
-    this.#without.set(id, why)
+  #noteFailure({ id }: Planned, why: StoreFailure): void {
+    this.#failures ??= new Map()
+    this.#failures.set(id, why)
   }
 
-  #soFar(): RoutingProgress {
+  #progress(): RoutingProgress {
     const { began, planCommit } = this.#routed
     const { event, plan, stored } = planCommit
     if (stored === undefined) return { known: undefined, began }
     const ids = plan.endpoints.slice(0, this.#next).map(({ id }) => id)
-    const without = [...(this.#without ?? [])]
-    const sent = new Set(ids.filter((id) => this.#without?.has(id) !== true))
+    const without = [...(this.#failures ?? [])]
+    const sent = new Set(ids.filter((id) => this.#failures?.has(id) !== true))
     const unsure = without.filter(([, why]) => why === "unknown" || mayBeStored(why))
     const failed = this.#failed ?? new Map()
     const known = { ...nothingRouted(event), parts: [stored], sent, failed }
@@ -339,10 +341,10 @@ class PlannedDirectDelivery implements DirectDelivery {
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const { names, send } = yield* Broker
   const reached = yield* Failpoint
-  const moments = new SlowEventTimer()
-  yield* Effect.addFinalizer(() => Effect.sync(() => moments.close()))
+  const slowTimer = new SlowEventTimer()
+  yield* Effect.addFinalizer(() => Effect.sync(() => slowTimer.close()))
   const attempted = { deliveries: 0, bytes: 0 }
-  const common: Common = { options, names, send, reached, moments, attempted }
+  const common: Common = { options, names, send, reached, slowTimer, attempted }
   return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
     new FanOut(common, routed, work, then).advance()
 })

@@ -37,9 +37,12 @@ const nameOf = ({ at, seq }: Event): string => eventName({ eventSeq: seq, eventA
 
 /**
  * @param isSourced whether EVENTS is filled from other streams; else there are no repeats.
- * @param patience maximum time for a claim, ms.
+ * @param safeRepublishMs maximum time for a claim, ms.
  */
-export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, patience: number) {
+export const makeOrigins = Effect.fnUntraced(function* (
+  isSourced: boolean,
+  safeRepublishMs: number
+) {
   if (!isSourced) return notSourced
   const { names, publish, readMessage, send } = yield* Broker
   const gate = makeGate(
@@ -88,7 +91,7 @@ export const makeOrigins = Effect.fnUntraced(function* (isSourced: boolean, pati
       const claim = claimOf(event, header)
       if (claim === undefined) return undefined
       const claimed = publish(names.subjects.origin, nameOf(event), claim)
-      const stored = yield* gate.within(patience, claimed)
+      const stored = yield* gate.within(safeRepublishMs, claimed)
       if (!stored.duplicate) return undefined
       const there = yield* read(names.origins, stored.seq)
       const first = readEventName(there?.string() ?? "")

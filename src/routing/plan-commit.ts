@@ -5,8 +5,8 @@ import type { Plan } from "../domain/fact.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import type { UncommittedPlan } from "./partition-owner.ts"
 import type { StoredPart } from "./plan.ts"
-import type { Plans } from "./plans.ts"
-import { factId } from "./plans.ts"
+import type { PlanStore } from "./plan-store.ts"
+import { factId } from "./plan-store.ts"
 
 /**
  * Commits a plan of one part to the history: as a fact of its own, or within the fact of its single
@@ -18,7 +18,7 @@ export class PlanCommit implements UncommittedPlan {
   readonly plan: Plan
   /** When it was planned, ms since the epoch. */
   readonly at: number
-  readonly #plans: Plans
+  readonly #plans: PlanStore
   readonly #began: number
   /** Set where the history holds this plan as a fact of its own. */
   stored: StoredPart | undefined
@@ -33,7 +33,7 @@ export class PlanCommit implements UncommittedPlan {
    * @param at when it was planned, ms since the epoch.
    * @param began when its routing was begun, ms of the monotonic clock.
    */
-  constructor(plans: Plans, event: Event, plan: Plan, at: number, began: number) {
+  constructor(plans: PlanStore, event: Event, plan: Plan, at: number, began: number) {
     this.at = at
     this.#began = began
     this.#plans = plans
@@ -83,7 +83,7 @@ export class PlanCommit implements UncommittedPlan {
   }
 
   get safeRepublishMs(): number {
-    return this.#plans.patience - (elapsedMs() - this.#began)
+    return this.#plans.safeRepublishMs - (elapsedMs() - this.#began)
   }
 
   get committed(): Effect.Effect<number> {
@@ -93,7 +93,7 @@ export class PlanCommit implements UncommittedPlan {
         ? this.#store(this.safeRepublishMs)
         : Effect.flatMap(this.#plans.find(this.event), ([first]) =>
             first === undefined
-              ? this.#store(this.#plans.patience)
+              ? this.#store(this.#plans.safeRepublishMs)
               : Effect.sync(() => this.adoptExisting(first.seq))
           )
     })

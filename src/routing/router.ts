@@ -7,10 +7,11 @@ import { PublishError } from "../broker/publisher.ts"
 import type { Take } from "../broker/puller.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
+import { EventRouting, makeRoutingServices } from "./event-routing.ts"
 import type { OwnedPartitions } from "./fan-out.ts"
 import { maxConcurrentStores } from "./fan-out.ts"
 import { makePartialRoutings } from "./partial-routing.ts"
-import { makeRoute } from "./route.ts"
+import { RoutingRecovery } from "./routing-recovery.ts"
 import { makeWaitingRoom } from "./waiting-room.ts"
 
 /**
@@ -63,7 +64,10 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   })
   yield* prefetch.keepAlive(layout.ackWait)
   const begun = yield* makePartialRoutings(layout.partitions)
-  const route = yield* makeRoute(options)
+  const services = yield* makeRoutingServices(options)
+  const { endpoints } = services
+  const routing = yield* EventRouting.make(services)
+  const recovery = yield* RoutingRecovery.make(services)
   const inFlightWork = yield* makeInFlight<Broker>()
   /** Storage time of each event in flight, by sequence: a truncated stream reuses sequences. */
   const working = new Map<number, number>()
@@ -88,21 +92,19 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
     const event = { eventSeq: message.seq, eventAt: message.storedAt }
     if (begun.isNew(event, redelivered)) {
       const work = inFlightWork.begin(ended, (defect) => careful(Effect.die(defect)))
-      route.routeFast(message, header, work, {
+      routing.route(message, header, work, {
         goesTo: (deliveries) => {
           prefetch.weigh(hand, Math.min(deliveries, maxConcurrentStores))
           waitingRoom.routed(message.data.length, deliveries - parts)
         },
         onFallback: (routingProgress) =>
-          work.continueInFiber(careful(route.routeRecovering(message, header, routingProgress))),
+          work.continueInFiber(careful(recovery.route(message, header, routingProgress))),
         onSlow: (remaining) => prefetch.exclude(hand, remaining)
       })
     } else {
       // Look the event up only after the wait for the endpoints, so that the result is current.
-      const known = Effect.andThen(route.endpoints.pass, begun.of(event, redelivered))
-      const routed = Effect.flatMap(known, (known) =>
-        route.routeRecovering(message, header, { known })
-      )
+      const known = Effect.andThen(endpoints.pass, begun.of(event, redelivered))
+      const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
       inFlightWork.run(careful(routed), ended)
     }
   }
@@ -131,7 +133,7 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
         return
       }
       yield* prefetch.hasCapacity
-      if (!(yield* route.endpoints.look)) return
+      if (!(yield* endpoints.look)) return
       return prefetch.capacityWithin(budget, largestMessage())
     })
   })

@@ -2,7 +2,7 @@ import { afterEach, assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Plan } from "../../src/domain/fact.ts"
 import { PlanCommit } from "../../src/routing/plan-commit.ts"
-import type { Plans } from "../../src/routing/plans.ts"
+import type { PlanStore } from "../../src/routing/plan-store.ts"
 import { elapsedMs } from "../../src/time/elapsed.ts"
 
 const event = { seq: 7, at: 1, tenant: "acme", type: "a", id: "e", content: {} }
@@ -11,8 +11,8 @@ const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }
 /** A history that another router has told of the event's plan, longer ago than it remembers ids. */
 const told = () => {
   const asked: Array<string> = []
-  const plans: Plans = {
-    patience: 60_000,
+  const plans: PlanStore = {
+    safeRepublishMs: 60_000,
     tryStore: () => void asked.push("store"),
     storeWithin: () => Effect.die("it must not be stored a second time"),
     find: () =>

@@ -18,7 +18,7 @@ const maxCachedSubjects = 1_000
  * Finds where events go by their subject. The result is cached per subject until an endpoint
  * changes: for an event with one endpoint, finding it takes longer than the rest of planning.
  */
-export class Routes {
+export class SubjectRoutes {
   readonly #directory: Directory["Service"]
   readonly #names: Names
   #known = new Recent<Route>(maxCachedSubjects)

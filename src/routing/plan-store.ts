@@ -10,7 +10,7 @@ import type { StoredPart } from "./plan.ts"
 import { routedFact } from "./plan.ts"
 
 /** Stores parts of plans, each once within the history's deduplication window, and finds them. */
-export interface Plans {
+export interface PlanStore {
   /**
    * Stores without a fiber. Calls `settle` once, with undefined where success is not known.
    *
@@ -35,7 +35,7 @@ export interface Plans {
   /** Returns the parts of the event's plan that the history holds, however old. */
   readonly find: (event: Event) => Effect.Effect<Array<StoredPart>>
   /** How long the history surely recognises a message id, ms. */
-  readonly patience: number
+  readonly safeRepublishMs: number
 }
 
 const retryPause = Schedule.spaced("1 second")
@@ -85,14 +85,14 @@ const makeFind = Effect.gen(function* () {
 
 /**
  * @param worker name of the worker that plans.
- * @param patience half of the broker's deduplication window, ms.
+ * @param safeRepublishMs half of the broker's deduplication window, ms.
  */
-export const makePlans = Effect.fnUntraced(function* (worker: string, patience: number) {
+export const makePlanStore = Effect.fnUntraced(function* (worker: string, safeRepublishMs: number) {
   const facts = yield* Facts
   const find = yield* makeFind
   const fact = (event: Event, plan: Plan, at: number) => routedFact(event, plan, at, worker)
-  const plans: Plans = {
-    patience,
+  const plans: PlanStore = {
+    safeRepublishMs,
     find,
     tryStore: (event, plan, at, settle) =>
       facts.tryAppend(fact(event, plan, at), factId(event, plan), settle),
