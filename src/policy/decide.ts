@@ -176,6 +176,25 @@ export const waitUntil = (
   maxWaiting: number | undefined
 ): Decision => ({ _tag: waitBy(waiting, maxWaiting) === "nak" ? "Nak" : "Schedule", at })
 
+/**
+ * True where a decision may have been applied before, at least in part, by a step whose message id
+ * the broker has forgotten.
+ *
+ * @param decidedAt when it was made, `now` the present time, ms since the epoch.
+ * @param window how long the broker surely knows a message id, ms.
+ */
+export const mayBeApplied = (decidedAt: number, now: number, window: number): boolean =>
+  Math.abs(now - decidedAt) > window
+
+/**
+ * Returns the time before which no step of a decision was applied, ms since the epoch.
+ *
+ * @param storedAt when the broker stored the message that was decided about: earlier than any
+ *   decision about it, and by a better clock than one that was wrong.
+ */
+export const appliedSince = (decidedAt: number, storedAt: number, now: number): number =>
+  isFromWrongClock(decidedAt, now) ? storedAt : decidedAt
+
 /** What to do with a delivery that must end now, whatever was decided before. */
 export type Ending =
   /** Apply the dead-lettering that was decided. */

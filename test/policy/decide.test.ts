@@ -1,7 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Progress } from "../../src/domain/delivery.ts"
 import type { KnownDelivery, NextMove, StoredDecision } from "../../src/policy/decide.ts"
-import { decide, decisionAfter, endingOf, nakDelayMs, waitUntil } from "../../src/policy/decide.ts"
+import {
+  appliedSince,
+  decide,
+  decisionAfter,
+  endingOf,
+  mayBeApplied,
+  nakDelayMs,
+  waitUntil
+} from "../../src/policy/decide.ts"
 
 const now = 1_000_000
 const deadline = now + 60_000
@@ -273,4 +281,23 @@ describe("the delay of a NAK", () => {
   ] as const
   for (const [what, at, delay] of rows)
     it(what, () => assert.strictEqual(nakDelayMs(now + 5_000, now, at), delay))
+})
+
+describe("a decision that was made at some time", () => {
+  const window = 60_000
+  const rows = [
+    ["just now is not applied yet", now, false],
+    ["within the window is not applied yet", now - window, false],
+    ["longer ago may be applied, and its message id forgotten", now - window - 1, true],
+    ["an hour in the future may be, at whatever time that was", now + hour, true]
+  ] as const
+  for (const [what, decidedAt, may] of rows)
+    it(what, () => assert.strictEqual(mayBeApplied(decidedAt, now, window), may))
+
+  it("is searched for from then, or from when its message was stored if that is in the future", () => {
+    const storedAt = now - hour
+    assert.strictEqual(appliedSince(now - 5, storedAt, now), now - 5)
+    assert.strictEqual(appliedSince(now + 20_000, storedAt, now), now + 20_000)
+    assert.strictEqual(appliedSince(now + hour, storedAt, now), storedAt)
+  })
 })
