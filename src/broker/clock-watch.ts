@@ -1,7 +1,7 @@
 import { Clock, Effect, Queue, Schedule } from "effect"
 import type { ClockState } from "../policy/clock-skew.ts"
 import { clockState, skewMs } from "../policy/clock-skew.ts"
-import { clockSteps } from "../time/elapsed.ts"
+import { clockSteps, seenClockSteps } from "../time/elapsed.ts"
 import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
 
@@ -19,6 +19,8 @@ export interface WorkerClock {
    * clock until it was compared again. Looks for a step by itself, but for a ms after the last look.
    */
   readonly isTrusted: () => boolean
+  /** The same as of the last call of `elapsedMs`: costs nothing after a look at a lease. */
+  readonly wasTrusted: () => boolean
   /** How far it is ahead of the broker's clock, or behind it (negative), at least, ms. */
   readonly skewMs: () => number
 }
@@ -91,6 +93,7 @@ export const watchClock = Effect.gen(function* () {
   )
   const watched: WorkerClock = {
     isTrusted: () => state !== "wrong" && !hasStepped(),
+    wasTrusted: () => state !== "wrong" && seenClockSteps() === comparedAfter,
     skewMs: () => skew
   }
   return watched

@@ -108,7 +108,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   return {
     lifecycle,
     stopping,
-    mayAttempt: () => fence.holds() && options.workerClock.isTrusted(),
+    mayAttempt: () => fence.holds() && options.workerClock.wasTrusted(),
     broker,
     names: broker.names,
     backlog,

@@ -38,8 +38,14 @@ export const elapsedMs = (): number => {
 }
 
 /**
- * Returns how often the wall clock was seen to step, or the machine to have been suspended. What
- * was found out about the wall clock holds until the number changes.
+ * Returns how often the wall clock was seen to step, or the machine to have been suspended, until
+ * `elapsedMs` was last called.
+ */
+export const seenClockSteps = (): number => steps
+
+/**
+ * Returns how often the wall clock has stepped, or the machine was suspended. What was found out
+ * about the wall clock holds until the number changes.
  */
 export const clockSteps = (): number => {
   elapsedMs()
