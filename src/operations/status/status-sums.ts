@@ -1,4 +1,4 @@
-import { waitingBytes } from "../../broker/room.ts"
+import { waitingBytes } from "../../broker/storage-limits.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
 import { quantile } from "../../policy/durations.ts"
 import { addCounts } from "../../policy/tally.ts"
