@@ -24,7 +24,7 @@ export interface PartitionSurvey {
   /** When the last lease ended, ms since the epoch; undefined where that is long ago. */
   readonly unownedSince: number | undefined
   /** The owner's answer. */
-  readonly told: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
+  readonly answer: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
   /** Messages never delivered by the broker. */
   readonly new: number | undefined
   /** Messages delivered and not acknowledged: in the owner's memory, or waiting for a retry. */
@@ -146,7 +146,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   const backlog = streams.get(names.backlog(partition))?.info?.state
   return {
     partition,
-    told:
+    answer:
       answer?.partition === undefined
         ? undefined
         : { ...answer.partition, since: answer.since, worker: answer.worker },
