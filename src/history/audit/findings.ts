@@ -1,8 +1,8 @@
+import type { RoundAt } from "../fact-record.ts"
 import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
 import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import type { Problem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
-import type { RoundAt } from "./record.ts"
 
 /** A delivery that waits although its deadline has passed. */
 export interface Overdue extends PendingMessage {
