@@ -1,8 +1,8 @@
 import { readdir, readFile, stat, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
-import type { Disk } from "../broker/room.ts"
-import { minStoreBytes, storeOn } from "../broker/room.ts"
+import type { Disk } from "../broker/storage-limits.ts"
+import { minStoreBytes, storeOn } from "../broker/storage-limits.ts"
 import { bytesText } from "../operations/text/bytes.ts"
 import { Refused } from "./refused.ts"
 

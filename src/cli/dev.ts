@@ -19,7 +19,12 @@ import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
 import { init } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
-import { boundAfterResize, maxStoreBytes, minStoreBytes, sharesOf } from "../broker/room.ts"
+import {
+  boundAfterResize,
+  maxStoreBytes,
+  minStoreBytes,
+  sharesOf
+} from "../broker/storage-limits.ts"
 import { defaultTopology } from "../broker/topology.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"

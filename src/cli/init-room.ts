@@ -2,14 +2,14 @@ import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { Change } from "../broker/init.ts"
 import { init as makeTopology } from "../broker/init.ts"
-import type { Shares } from "../broker/room.ts"
+import type { Shares } from "../broker/storage-limits.ts"
 import {
   defaultEventBytes,
   eventBytesToTry,
   readAccountRoom,
   roomLeft,
   sharesBeside
-} from "../broker/room.ts"
+} from "../broker/storage-limits.ts"
 import type { TopologyOptions } from "../broker/topology.ts"
 import { bytesText } from "../operations/text/bytes.ts"
 

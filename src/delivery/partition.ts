@@ -5,7 +5,7 @@ import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
-import type { BacklogCandidate, DirectDelivery } from "../routing/partition-owner.ts"
+import type { BacklogCandidate } from "../routing/partition-owner.ts"
 import { timers } from "../time/timers.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { Drainer } from "./backlog/drainer.ts"
@@ -25,13 +25,11 @@ import { isCompletedElsewhere, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
 import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
-import { DirectHandle, EventSource } from "./source/event-source.ts"
+import { EventSource } from "./source/event-source.ts"
 import { QueueSource } from "./source/queue-source.ts"
 
 /** How long a delivery from the queue may wait in its lane before it goes to the backlog, ms. */
 const maxQueueMs = 1_000
-/** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
-const maxWaitingDirect = 64
 /** How long a stop waits for endpoint facts that are still to be stored, ms. */
 const maxFinalAppendMs = 2_000
 /** Interval of the search for messages that a former owner stored in a backlog late, ms. */
@@ -55,7 +53,8 @@ export class Partition {
   readonly #queueInterpreter: Interpreter
   readonly #queue: QueueSource
   readonly #backlog: BacklogSource
-  readonly #events: EventSource
+  /** Takes deliveries directly from events. */
+  readonly events: EventSource
   readonly #directToBacklog: DirectToBacklog
   /** True once its endpoints may get direct deliveries. */
   #isReady = false
@@ -83,8 +82,14 @@ export class Partition {
       ...{ settlement, interpreter: backlogInterpreter, worker, nextId },
       drainer: this.#drainer
     })
-    this.#events = new EventSource(
-      { memory, context: this.#context, settlement: queueSettlement, fence, nextId, mayAttempt },
+    this.events = new EventSource(
+      {
+        ...{ memory, context: this.#context, fence, nextId, mayAttempt },
+        settlement: queueSettlement,
+        ...{ lanes: this.#lanes, health: its.health, pool: options.pool },
+        isTaking: () => this.#takesFromEvents(),
+        events: its.names.events
+      },
       directory,
       facts
     )
@@ -132,26 +137,6 @@ export class Partition {
     yield* Effect.timeoutOption(FiberSet.awaitEmpty(healthFacts), maxFinalAppendMs)
     if (failed !== undefined) yield* failed
   })
-
-  /**
-   * Takes a delivery directly from its event if it can be attempted promptly: its endpoint is
-   * healthy and quick, and few deliveries wait for it. Returns false where it must go to the queue.
-   */
-  takeDirect(direct: DirectDelivery): boolean {
-    const { key } = direct
-    // The attempt may turn out to be slow, and its body then counts.
-    const isTaken =
-      this.#takesFromEvents() &&
-      this.#its.health.isClosed(key) &&
-      this.#lanes.isQuick(key, maxWaitingDirect) &&
-      this.#options.pool.bytesFor("quick") > 0 &&
-      !this.#hasEnded(key, direct.delivery)
-    if (isTaken) {
-      const handle = new DirectHandle(this.#its.names.events, direct)
-      this.#lanes.enter(key, new DeliveryTask(this.#context, this.#events, key, handle))
-    }
-    return isTaken
-  }
 
   /** Stores a delivery directly in the backlog where it must wait there; else returns false. */
   storeInBacklog(candidate: BacklogCandidate): boolean {

@@ -1,17 +1,22 @@
 import { Cause, Effect, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
+import type { InFlight, InFlightWork } from "../broker/in-flight.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
-import type { Layout } from "../broker/installed.ts"
 import { PrefetchWindow } from "../broker/prefetch-window.ts"
 import { PublishError } from "../broker/publisher.ts"
-import type { Take } from "../broker/puller.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
+import type { GetHeader } from "../domain/event.ts"
+import { subjectWithId } from "../domain/event.ts"
+import { elapsedMs } from "../time/elapsed.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
-import { EventRouting, makeRoutingServices } from "./event-routing.ts"
-import type { OwnedPartitions } from "./fan-out.ts"
-import { maxConcurrentStores } from "./fan-out.ts"
+import type { FanOutCallbacks, Routed } from "./fan-out.ts"
+import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
 import { makePartialRoutings } from "./partial-routing.ts"
+import { isSole, nextPart, partSize } from "./plan.ts"
+import { PlanCommit } from "./plan-commit.ts"
 import { RoutingRecovery } from "./routing-recovery.ts"
+import type { RoutingOptions, RoutingServices } from "./routing-services.ts"
+import { eventOf, makeRoutingServices } from "./routing-services.ts"
 import { makeWaitingRoom } from "./waiting-room.ts"
 
 /**
@@ -31,20 +36,53 @@ const retryPauseMs = 5_000
 /** Pause before an event whose routing has not begun is redelivered, ms. */
 const giveBackPauseMs = 1_000
 
-export interface RouterOptions {
-  readonly worker: string
-  readonly layout: Layout
+export interface RouterOptions extends RoutingOptions {
   /** Maximum bytes of event bodies that the router holds. */
   readonly bytesInHand: number
-  /**
-   * Maximum bytes of event bodies in direct delivery, those outside the prefetch window included.
-   */
-  readonly directBytes: number
-  readonly owned: OwnedPartitions
-  readonly stopping: () => boolean
   /** False while this worker's clock may be wrong: plans carry deadlines. */
   readonly isClockTrusted: () => boolean
 }
+
+/** Callbacks of one event on the fast path. */
+interface EventCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> {
+  /** Called with the number of deliveries of the event. */
+  readonly goesTo: (deliveries: number) => void
+}
+
+/** What one router is made of. */
+interface RouterParts {
+  readonly services: RoutingServices
+  readonly prefetch: PrefetchWindow
+  readonly inFlight: InFlight<Broker>
+  readonly partial: Effect.Success<ReturnType<typeof makePartialRoutings>>
+  readonly recovery: RoutingRecovery
+  readonly waitingRoom: Effect.Success<ReturnType<typeof makeWaitingRoom>>
+  readonly fanOut: Effect.Success<ReturnType<typeof makeFanOut>>
+}
+
+const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
+  const { ackWait, partitions } = options.layout
+  const services = yield* makeRoutingServices(options)
+  const { safeRepublishMs } = services
+  const prefetch = new PrefetchWindow({
+    deliveries: maxPrefetched,
+    bytes: options.bytesInHand,
+    usualParts: defaultParts
+  })
+  yield* prefetch.keepAlive(ackWait)
+  const parts: RouterParts = {
+    services,
+    prefetch,
+    partial: yield* makePartialRoutings(partitions),
+    recovery: yield* RoutingRecovery.make(services),
+    inFlight: yield* makeInFlight<Broker>(),
+    waitingRoom: yield* makeWaitingRoom(partitions, () => prefetch.deliveryBytes),
+    fanOut: yield* makeFanOut({
+      ...{ partitions, safeRepublishMs, bytes: options.directBytes, owned: options.owned }
+    })
+  }
+  return parts
+})
 
 /**
  * Turns events into deliveries until the worker stops; then finishes the events that it has begun.
@@ -55,95 +93,166 @@ export interface RouterOptions {
  * that takes over in between follows the stored plan.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
-  const { layout, stopping } = options
-  const { largestMessage, names, pull } = yield* Broker
-  const prefetch = new PrefetchWindow({
-    deliveries: maxPrefetched,
-    bytes: options.bytesInHand,
-    usualParts: defaultParts
-  })
-  yield* prefetch.keepAlive(layout.ackWait)
-  const begun = yield* makePartialRoutings(layout.partitions)
-  const services = yield* makeRoutingServices(options)
-  const { endpoints } = services
-  const routing = yield* EventRouting.make(services)
-  const recovery = yield* RoutingRecovery.make(services)
-  const inFlightWork = yield* makeInFlight<Broker>()
+  const router = new Router(options, yield* makeParts(options))
+  yield* router.run
+})
+
+class Router {
+  readonly #options: RouterOptions
+  readonly #parts: RouterParts
+  readonly #services: RoutingServices
   /** Storage time of each event in flight, by sequence: a truncated stream reuses sequences. */
-  const working = new Map<number, number>()
+  readonly #inFlight = new Map<number, number>()
 
-  const waitingRoom = yield* makeWaitingRoom(layout.partitions, () => prefetch.deliveryBytes)
+  constructor(options: RouterOptions, parts: RouterParts) {
+    this.#options = options
+    this.#parts = parts
+    this.#services = parts.services
+  }
 
-  const take: Take = (message, header) => {
+  /** Pulls events until the worker stops, and finishes those that were begun. */
+  readonly run = Effect.gen({ self: this }, function* () {
+    const { inFlight, prefetch } = this.#parts
+    const { names, pull } = this.#services.broker
+    yield* pull({
+      name: "the router",
+      stream: names.events,
+      consumer: names.routerConsumer,
+      stopping: this.#options.stopping,
+      take: (message, header) => this.#take(message, header),
+      tooLarge: (wanted) => prefetch.tooLarge(wanted),
+      room: Effect.provideService(this.#capacity, Broker, this.#services.broker)
+    })
+    yield* inFlight.none
+  })
+
+  /** How much may be pulled now; undefined for nothing. */
+  readonly #capacity = Effect.gen({ self: this }, function* () {
+    const { partial, prefetch, waitingRoom } = this.#parts
+    const { broker, endpoints } = this.#services
+    const known = yield* partial.ready.pipe(
+      Effect.tapError((error) =>
+        Effect.logWarning("cannot look what was handed out", { why: error.message })
+      ),
+      Effect.option
+    )
+    if (Option.isNone(known)) {
+      yield* Effect.sleep("1 second")
+      return
+    }
+    const budget = yield* waitingRoom.budget
+    if (budget === undefined) return
+    if (!this.#options.isClockTrusted()) {
+      yield* Effect.sleep("1 second")
+      return
+    }
+    yield* prefetch.hasCapacity
+    if (!(yield* endpoints.look)) return
+    return prefetch.capacityWithin(budget, broker.largestMessage())
+  })
+
+  #take(message: StreamMessage, header: GetHeader): void {
+    const { inFlight, partial, prefetch, recovery, waitingRoom } = this.#parts
+    const { data, deliveryCount, seq, storedAt } = message
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
     // both.
-    if (working.get(message.seq) === message.storedAt) return
-    working.set(message.seq, message.storedAt)
-    const hand = prefetch.take(message)
+    if (this.#inFlight.get(seq) === storedAt) return
+    this.#inFlight.set(seq, storedAt)
+    const prefetched = prefetch.take(message)
     const parts = prefetch.usualParts
-    waitingRoom.routed(message.data.length, parts)
+    waitingRoom.routed(data.length, parts)
     const ended = () => {
-      if (working.get(message.seq) === message.storedAt) working.delete(message.seq)
-      prefetch.release(hand)
+      if (this.#inFlight.get(seq) === storedAt) this.#inFlight.delete(seq)
+      prefetch.release(prefetched)
     }
-    const redelivered = message.deliveryCount > 1
-    const careful = (routed: Effect.Effect<void, unknown, Broker>) =>
-      comeBackOnFailure(message, routed)
-    const event = { eventSeq: message.seq, eventAt: message.storedAt }
-    if (begun.isNew(event, redelivered)) {
-      const work = inFlightWork.begin(ended, (defect) => careful(Effect.die(defect)))
-      routing.route(message, header, work, {
-        goesTo: (deliveries) => {
-          prefetch.weigh(hand, Math.min(deliveries, maxConcurrentStores))
-          waitingRoom.routed(message.data.length, deliveries - parts)
-        },
-        onFallback: (routingProgress) =>
-          work.continueInFiber(careful(recovery.route(message, header, routingProgress))),
-        onSlow: (remaining) => prefetch.exclude(hand, remaining)
-      })
-    } else {
+    const guarded = (routed: Effect.Effect<void, unknown, Broker>) =>
+      redeliverOnFailure(message, routed)
+    const event = { eventSeq: seq, eventAt: storedAt }
+    const isRedelivered = deliveryCount > 1
+    if (!partial.isNew(event, isRedelivered)) {
       // Look the event up only after the wait for the endpoints, so that the result is current.
-      const known = Effect.andThen(endpoints.pass, begun.of(event, redelivered))
+      const { pass } = this.#services.endpoints
+      const known = Effect.andThen(pass, partial.of(event, isRedelivered))
       const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
-      inFlightWork.run(careful(routed), ended)
+      inFlight.run(guarded(routed), ended)
+      return
     }
-  }
-  yield* pull({
-    name: "the router",
-    stream: names.events,
-    consumer: names.routerConsumer,
-    stopping,
-    take,
-    tooLarge: (wanted) => prefetch.tooLarge(wanted),
-    room: Effect.gen(function* () {
-      const known = yield* begun.ready.pipe(
-        Effect.tapError((error) =>
-          Effect.logWarning("cannot look what was handed out", { why: error.message })
-        ),
-        Effect.option
-      )
-      if (Option.isNone(known)) {
-        yield* Effect.sleep("1 second")
-        return
-      }
-      const budget = yield* waitingRoom.budget
-      if (budget === undefined) return
-      if (!options.isClockTrusted()) {
-        yield* Effect.sleep("1 second")
-        return
-      }
-      yield* prefetch.hasCapacity
-      if (!(yield* endpoints.look)) return
-      return prefetch.capacityWithin(budget, largestMessage())
+    const work = inFlight.begin(ended, (defect) => guarded(Effect.die(defect)))
+    this.#route(message, header, work, {
+      goesTo: (deliveries) => {
+        prefetch.weigh(prefetched, Math.min(deliveries, maxConcurrentStores))
+        waitingRoom.routed(data.length, deliveries - parts)
+      },
+      onFallback: (progress) =>
+        work.continueInFiber(guarded(recovery.route(message, header, progress))),
+      onSlow: (remaining) => prefetch.exclude(prefetched, remaining)
     })
-  })
-  yield* inFlightWork.none
-})
+  }
+
+  /**
+   * The fast path, without fibers: for an event whose routing has not begun and whose plan has one
+   * part. Anything else falls back to routing-recovery.ts.
+   */
+  #route(
+    message: StreamMessage,
+    header: GetHeader,
+    work: InFlightWork<Broker>,
+    callbacks: EventCallbacks
+  ): void {
+    work.step(() => {
+      const { broker, clock, deliveries, endpoints, origins, plans, routes } = this.#services
+      const began = elapsedMs()
+      const fromStart = () => callbacks.onFallback({ known: undefined, began })
+      if (!endpoints.isOpen()) return fromStart()
+      const route = routes.of(message.subject)
+      const subject = subjectWithId(route.subject, header)
+      if ("problem" in subject || !deliveries.isHealthy()) return fromStart()
+      const event = eventOf(message, header, subject)
+      const { keys, plan } = nextPart(event, route, 0, "", partSize(broker.largestMessage()))
+      if (!plan.last) return fromStart()
+      callbacks.goesTo(plan.endpoints.length)
+      const planCommit = new PlanCommit(plans, event, plan, clock.currentTimeMillisUnsafe(), began)
+      const routed = { message, planCommit, keys, began }
+      origins.tryClaim(event, header, (isFirst) =>
+        work.step(() => (isFirst ? this.#commit(routed, work, callbacks) : fromStart()))
+      )
+    })
+  }
+
+  /** Stores the plan, or leaves it to the only delivery's outcome; then delivers. */
+  #commit(routed: Routed, work: InFlightWork<Broker>, callbacks: EventCallbacks): void {
+    const { facts, reached } = this.#services
+    const { began, planCommit } = routed
+    if (isSole(planCommit.plan) && facts.isTaking()) {
+      this.#deliver(routed, work, callbacks)
+      return
+    }
+    planCommit.commitThen(() =>
+      work.step(() => {
+        // The same plan and time, so that recovery recognises the plan if it was stored.
+        if (planCommit.isUnsure)
+          return callbacks.onFallback({ known: undefined, began, asked: planCommit })
+        reached("plan-stored")
+        this.#deliver(routed, work, callbacks)
+      })
+    )
+  }
+
+  #deliver(routed: Routed, work: InFlightWork<Broker>, callbacks: EventCallbacks): void {
+    const { onFallback, onSlow } = callbacks
+    const onComplete = () => {
+      this.#services.reached("event-routed")
+      routed.message.ack()
+      work.done()
+    }
+    this.#parts.fanOut(routed, work, { onComplete, onFallback, onSlow })
+  }
+}
 
 /**
  * Redelivers an event that could not be routed. The next try searches for what was stored of it.
  */
-const comeBackOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
+const redeliverOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
   const comeBack = Effect.sync(() => {
     const times = Math.min(message.deliveryCount - 1, 6)
     message.nak(retryPauseMs * 2 ** times)

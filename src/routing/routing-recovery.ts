@@ -13,8 +13,6 @@ import { partitionOf } from "../domain/names.ts"
 import { repeatOf } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { elapsedMs } from "../time/elapsed.ts"
-import type { RoutingServices } from "./event-routing.ts"
-import { eventOf } from "./event-routing.ts"
 import type { RoutingProgress } from "./fan-out.ts"
 import { maxConcurrentStores } from "./fan-out.ts"
 import { deliveryOf, messageOf } from "./first-round.ts"
@@ -23,6 +21,8 @@ import type { Choice, StoredPart } from "./plan.ts"
 import { endOf, nextPart, partSize, readPart, routedFact } from "./plan.ts"
 import type { PlanCommit } from "./plan-commit.ts"
 import { factId } from "./plan-store.ts"
+import type { RoutingServices } from "./routing-services.ts"
+import { eventOf } from "./routing-services.ts"
 
 /**
  * Routing took longer than the broker's memory of message ids is safe. Another worker may have

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { resumeBelowShare, waitingBytes } from "../broker/room.ts"
+import { resumeBelowShare, waitingBytes } from "../broker/storage-limits.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 
 /** Size of a stored delivery besides its body: headers and subject, bytes. */

@@ -172,7 +172,7 @@ const route = ({ layout, options, owned, stopping, workerClock }: Node) =>
     stopping,
     isClockTrusted: workerClock.isTrusted,
     owned: {
-      attempt: (partition, direct) => owned.get(partition)?.takeDirect(direct) === true,
+      attempt: (partition, direct) => owned.get(partition)?.events.take(direct) === true,
       storeInBacklog: (partition, kept) => owned.get(partition)?.storeInBacklog(kept) === true
     }
   })

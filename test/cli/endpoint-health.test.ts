@@ -98,7 +98,7 @@ describe("how an endpoint fares, for people", () => {
     const idle = activityView({
       partition: 0,
       owner: undefined,
-      told: undefined,
+      answer: undefined,
       waiting: { queue: 0, schedules: 0, backlog: 0 }
     })
     const word = (health: Health, changes: Partial<Endpoint> = {}) =>

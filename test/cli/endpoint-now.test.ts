@@ -25,13 +25,13 @@ describe("what goes on for an endpoint, for people", () => {
   })
 
   it("says since when its owner counts, if that is not for long", () => {
-    const told = { since: at - 60_000, inFlight: 0, inLine: 0 }
-    const one = { ...told, attempts: 1, delivered: 0, p50Ms: 3, p95Ms: 3 }
+    const answer = { since: at - 60_000, inFlight: 0, inLine: 0 }
+    const one = { ...answer, attempts: 1, delivered: 0, p50Ms: 3, p95Ms: 3 }
     assert.strictEqual(
-      rows({ ...busy, told: one })["last hour"],
+      rows({ ...busy, answer: one })["last hour"],
       "1 attempt since 10:31:00, when w1 took its partition: 0% delivered, p50 3 ms, p95 3 ms"
     )
-    const none = { ...busy, told: { ...told, attempts: 0, delivered: 0 } }
+    const none = { ...busy, answer: { ...answer, attempts: 0, delivered: 0 } }
     assert.match(rows(none)["last hour"] ?? "", /^no attempts since 10:31:00/)
     assert.deepStrictEqual(nowCells(activityView(none)), ["0", "1,223", "0", "-", "-", "-"])
   })

@@ -4,7 +4,7 @@ import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
 import type { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { sharesOf } from "../../src/broker/room.ts"
+import { sharesOf } from "../../src/broker/storage-limits.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { closedBooks, isClean } from "../books.ts"
 import {

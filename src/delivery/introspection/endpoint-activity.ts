@@ -16,12 +16,12 @@ export interface EndpointNow {
   /** The worker that owns the partition; undefined where none does. */
   readonly owner: string | undefined
   /** The owner's answer; undefined where it does not answer. */
-  readonly told: Told | undefined
+  readonly answer: OwnerAnswer | undefined
   readonly waiting: WaitingCounts
 }
 
 /** An owner's answer about an endpoint. */
-export interface Told extends Omit<EndpointActivity, "endpoint" | "tenant"> {
+export interface OwnerAnswer extends Omit<EndpointActivity, "endpoint" | "tenant"> {
   /** Start of its count of the last hour, ms since the epoch. */
   readonly since: number
 }
@@ -56,7 +56,7 @@ const readPartition = Effect.fnUntraced(function* (
   return (tenant: string, id: string): EndpointNow => ({
     partition,
     owner,
-    told:
+    answer:
       answer === undefined
         ? undefined
         : {

@@ -3,8 +3,8 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
-import { readAccountStorage } from "../../broker/room.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
+import { readAccountStorage } from "../../broker/storage-limits.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
 import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/introspection.ts"
@@ -24,7 +24,7 @@ export interface PartitionSurvey {
   /** When the last lease ended, ms since the epoch; undefined where that is long ago. */
   readonly unownedSince: number | undefined
   /** The owner's answer. */
-  readonly told: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
+  readonly answer: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
   /** Messages never delivered by the broker. */
   readonly new: number | undefined
   /** Messages delivered and not acknowledged: in the owner's memory, or waiting for a retry. */
@@ -146,7 +146,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
   const backlog = streams.get(names.backlog(partition))?.info?.state
   return {
     partition,
-    told:
+    answer:
       answer?.partition === undefined
         ? undefined
         : { ...answer.partition, since: answer.since, worker: answer.worker },

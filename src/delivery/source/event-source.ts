@@ -9,6 +9,7 @@ import { plannedOtherwise } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { Directory, LiveEndpoint } from "../../endpoints/directory.ts"
+import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { DirectDelivery, DirectEnd, UncommittedPlan } from "../../routing/partition-owner.ts"
 import { deliveredFact, logFact } from "../execution/delivery-fact.ts"
@@ -17,8 +18,11 @@ import type { Settlement } from "../execution/settlement.ts"
 import type { StoredSuccess, SuccessRecord } from "../execution/success-log.ts"
 import { readSurely } from "../execution/success-log.ts"
 import type { TaskContext, TaskSource } from "../execution/task.ts"
+import { DeliveryTask } from "../execution/task.ts"
 import type { DirectInFlight } from "../recovery/direct-delivery-registry.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
+import type { CapacityPool } from "../scheduling/capacity-pool.ts"
+import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 
 export interface EventSourceOptions {
   readonly memory: PartitionMemory
@@ -30,7 +34,17 @@ export interface EventSourceOptions {
   readonly nextId: () => string
   /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
+  readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter" | "isQuick">
+  readonly health: Pick<EndpointHealth, "isClosed">
+  readonly pool: Pick<CapacityPool, "bytesFor">
+  /** True while deliveries may be taken from events. */
+  readonly isTaking: () => boolean
+  /** Name of the stream of events. */
+  readonly events: string
 }
+
+/** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
+const maxWaitingDirect = 64
 
 const untriedEnd: DirectEnd = { _tag: "Untried" }
 const deliveredEnd: DirectEnd = { _tag: "Delivered" }
@@ -95,6 +109,26 @@ export class EventSource implements TaskSource<DirectHandle> {
     this.#options = options
     this.#directory = directory
     this.#facts = facts
+  }
+
+  /**
+   * Takes a delivery directly from its event if it can be attempted promptly: its endpoint is
+   * healthy and quick, and few deliveries wait for it. Returns false where it must go to the queue.
+   */
+  take(direct: DirectDelivery): boolean {
+    const { context, events, health, isTaking, lanes, memory, pool } = this.#options
+    const { delivery, key } = direct
+    const now = context.sender.clock.currentTimeMillisUnsafe()
+    // The attempt may turn out to be slow, and its body then counts.
+    const isTaken =
+      isTaking() &&
+      health.isClosed(key) &&
+      lanes.isQuick(key, maxWaitingDirect) &&
+      pool.bytesFor("quick") > 0 &&
+      !memory.directDeliveries.endedBefore(key, delivery, now)
+    if (isTaken)
+      lanes.enter(key, new DeliveryTask(context, this, key, new DirectHandle(events, direct)))
+    return isTaken
   }
 
   begin(handle: DirectHandle): LiveEndpoint | undefined {

@@ -4,7 +4,7 @@ import { readValue } from "../../broker/values.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
 import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { resolveRetry } from "../../policy/presets.ts"
-import type { RoundAt } from "./record.ts"
+import type { RoundAt } from "../fact-record.ts"
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
 

@@ -3,9 +3,9 @@ import { Broker } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { readStream } from "../../broker/scan.ts"
 import { factResult } from "../../domain/fact.ts"
+import { readRecord } from "../fact-record.ts"
 import type { PlanCheck } from "./plan-check.ts"
 import type { Problem } from "./problem.ts"
-import { readRecord } from "./record.ts"
 
 /**
  * Reads all changes of endpoints, from the copy of their facts that does not expire. Must run before

@@ -1,6 +1,6 @@
 import { isOwnType } from "../../domain/type-filter.ts"
-import type { Loose } from "./record.ts"
-import { numberIn, textIn } from "./record.ts"
+import type { Loose } from "../fact-record.ts"
+import { numberIn, textIn } from "../fact-record.ts"
 
 /** The fields of an endpoint's configuration that plans depend on, as of a revision. */
 export interface Version {

@@ -5,11 +5,11 @@ import { readThrough } from "../../broker/bulk-read.ts"
 import { undroppedSince } from "../../broker/kept-since.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
+import type { RoundAt } from "../fact-record.ts"
 import { hasEnded, isBegun, isLate } from "../fold/round.ts"
 import type { DeadEnd, LetterOf } from "./dead-ends.ts"
 import { DeadEnds } from "./dead-ends.ts"
 import type { Ledger } from "./ledger.ts"
-import type { RoundAt } from "./record.ts"
 
 /** A dead letter in DEAD that no fact names. */
 export interface DeadLetterWithoutFact extends RoundAt {

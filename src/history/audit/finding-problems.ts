@@ -1,11 +1,11 @@
 import { firstRound } from "../../domain/delivery.ts"
+import type { RoundAt } from "../fact-record.ts"
 import { isBegun, isContradicted, isOutOfTurn, isTooEarly } from "../fold/round.ts"
-import type { Findings, Overdue } from "./judgement.ts"
+import type { Findings, Overdue } from "./findings.ts"
 import type { Ledger } from "./ledger.ts"
 import type { UnreadableMessage } from "./pending-scan.ts"
 import type { Problem, ProblemKind } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
-import type { RoundAt } from "./record.ts"
 
 const stateProblems: ReadonlyArray<
   readonly [kind: ProblemKind, isSo: (state: number) => boolean, says: string]

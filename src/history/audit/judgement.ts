@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { endOf, isBegun, isLate, isRepeated, reasonOf } from "../fold/round.ts"
 import type { Books } from "./books.ts"
-import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
 import { describeEvents } from "./event-description.ts"
 import {
   deadLetterProblems,
@@ -12,33 +11,11 @@ import {
   stateProblemsOf,
   unreadableProblems
 } from "./finding-problems.ts"
+import type { Findings } from "./findings.ts"
 import { wronglyLeftOut } from "./left-out.ts"
-import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import type { Problem } from "./problem.ts"
 import { ProblemList } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
-import type { RoundAt } from "./record.ts"
-
-/** A delivery that waits although its deadline has passed. */
-export interface Overdue extends PendingMessage {
-  readonly deadline: number
-}
-
-/** What the audit found in addition to the facts. */
-export interface Findings {
-  readonly reach: AuditReach
-  /** Changes of endpoints that the history has and the bucket has not. */
-  readonly misconfigured: ReadonlyArray<Problem>
-  readonly overdue: ReadonlyArray<Overdue>
-  /** Waiting messages that this version cannot read. */
-  readonly unreadable: ReadonlyArray<UnreadableMessage>
-  /** True if the router need not have finished the round's event yet. */
-  readonly mayBeUnderWay: (round: RoundAt) => boolean
-  /** Events up to this sequence should have been routed. */
-  readonly lastDue: number
-  readonly missingDeadLetters: ReadonlyArray<MissingDeadLetter>
-  readonly deadLettersWithoutFact: ReadonlyArray<DeadLetterWithoutFact>
-}
 
 /** Rounds by state. Each is counted once, except for `repeated` and `late`. */
 export interface RoundTally {

@@ -6,8 +6,8 @@ import { scanQueue } from "../../broker/scan.ts"
 import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import type { About, RoundAt } from "./record.ts"
-import { roundName } from "./record.ts"
+import type { About, RoundAt } from "../fact-record.ts"
+import { roundName } from "../fact-record.ts"
 
 /** A delivery that waits in a stream. */
 export interface PendingMessage extends About {

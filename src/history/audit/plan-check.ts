@@ -1,8 +1,8 @@
+import type { Loose } from "../fact-record.ts"
+import { textIn } from "../fact-record.ts"
 import type { Version } from "./configuration-versions.ts"
 import { countUpTo, Versions, versionOf, wants } from "./configuration-versions.ts"
 import type { Problem } from "./problem.ts"
-import type { Loose } from "./record.ts"
-import { textIn } from "./record.ts"
 
 /** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000

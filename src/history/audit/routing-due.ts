@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
+import type { RoundAt } from "../fact-record.ts"
 import type { AttemptTimes } from "./attempt-times.ts"
 import type { AuditReach } from "./reach.ts"
-import type { RoundAt } from "./record.ts"
 
 export interface RoutingDueOptions {
   /** ms since the epoch */

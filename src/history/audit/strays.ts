@@ -1,8 +1,8 @@
+import type { Loose } from "../fact-record.ts"
+import { aboutOf, numberIn, textIn } from "../fact-record.ts"
 import type { StreamBeginning } from "./beginning.ts"
 import { goneTooEarly } from "./beginning.ts"
 import type { Problem } from "./problem.ts"
-import type { Loose } from "./record.ts"
-import { aboutOf, numberIn, textIn } from "./record.ts"
 import type { Scope } from "./scope.ts"
 
 /** Events that are not in the event stream any more. */

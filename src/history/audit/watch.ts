@@ -2,6 +2,8 @@ import { Clock, Effect } from "effect"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
+import type { RoundAt } from "../fact-record.ts"
+import { raisedName } from "../fact-record.ts"
 import { Facts } from "../facts.ts"
 import { examine } from "./audit.ts"
 import { openBooks } from "./books.ts"
@@ -9,8 +11,6 @@ import { judge } from "./judgement.ts"
 import type { Problem } from "./problem.ts"
 import type { AuditRange } from "./reach.ts"
 import { readReach } from "./reach.ts"
-import type { RoundAt } from "./record.ts"
-import { raisedName } from "./record.ts"
 
 /** A delivery or an event that should have ended long ago, as the `missing` fact names it. */
 export interface Raised {

@@ -87,7 +87,7 @@ const circuitBlocker = (
 const endpointBlockers = (
   endpoint: Endpoint,
   health: Health | undefined,
-  { told, waiting }: EndpointNow,
+  { answer, waiting }: EndpointNow,
   now: number
 ): ReadonlyArray<Blocker> => {
   const { disabled, maxInFlight, paused, rate } = endpoint
@@ -101,7 +101,7 @@ const endpointBlockers = (
       }
     ]
   const { notBefore = 0 } = health ?? {}
-  const isFull = told !== undefined && told.inFlight >= maxInFlight
+  const isFull = answer !== undefined && answer.inFlight >= maxInFlight
   return [
     ...(paused === undefined
       ? []

@@ -35,25 +35,25 @@ export const ActivityView = Schema.Struct({
 export type ActivityView = typeof ActivityView.Type
 
 /** Returns an endpoint's current activity. */
-export const activityView = ({ owner, partition, told, waiting }: EndpointNow): ActivityView => ({
+export const activityView = ({ owner, partition, answer, waiting }: EndpointNow): ActivityView => ({
   partition,
   owner: owner ?? null,
-  inFlight: told?.inFlight ?? null,
+  inFlight: answer?.inFlight ?? null,
   waiting: {
-    memory: told?.inLine ?? null,
+    memory: answer?.inLine ?? null,
     queue: waiting.queue,
     schedules: waiting.schedules ?? null,
     backlog: waiting.backlog
   },
   lastHour:
-    told === undefined
+    answer === undefined
       ? null
       : {
-          since: told.since,
-          attempts: told.attempts,
-          delivered: told.delivered,
-          successRate: shareOf(told.delivered, told.attempts),
-          p50Ms: told.p50Ms ?? null,
-          p95Ms: told.p95Ms ?? null
+          since: answer.since,
+          attempts: answer.attempts,
+          delivered: answer.delivered,
+          successRate: shareOf(answer.delivered, answer.attempts),
+          p50Ms: answer.p50Ms ?? null,
+          p95Ms: answer.p95Ms ?? null
         }
 })

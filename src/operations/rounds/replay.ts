@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { headerOf } from "../../delivery/messages.ts"
+import { headerOf } from "../../broker/header-lookup.ts"
 import { maxRoundSkewMs } from "../../domain/clock-bounds.ts"
 import {
   contentOf,

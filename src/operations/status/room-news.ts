@@ -1,4 +1,4 @@
-import { resumeBelowShare } from "../../broker/room.ts"
+import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { spanText } from "../../history/span.ts"
 import { bytesText } from "../text/bytes.ts"

@@ -206,15 +206,15 @@ const partitionsIn = ({ partitions }: Survey): Status["partitions"] =>
     partition: partition.partition,
     owner: partition.owner ?? null,
     ...(partition.owner === undefined ? { unownedSince: partition.unownedSince ?? null } : {}),
-    answers: partition.told !== undefined,
+    answers: partition.answer !== undefined,
     new: partition.new ?? null,
     handedOut: partition.ackPending ?? null,
-    inFlight: partition.told?.inFlight ?? null,
-    inLine: partition.told?.inLine ?? null,
+    inFlight: partition.answer?.inFlight ?? null,
+    inLine: partition.answer?.inLine ?? null,
     retries: retriesIn(partition) ?? null,
     scheduled: partition.scheduled ?? null,
     backlog: partition.backlog ?? null,
-    unreadable: partition.told?.unreadable ?? null,
+    unreadable: partition.answer?.unreadable ?? null,
     endpointsWithBacklog: partition.backlogs ?? null
   }))
 

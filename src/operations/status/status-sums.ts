@@ -1,4 +1,4 @@
-import { waitingBytes } from "../../broker/room.ts"
+import { waitingBytes } from "../../broker/storage-limits.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
 import { quantile } from "../../policy/durations.ts"
 import { addCounts } from "../../policy/tally.ts"
@@ -10,14 +10,14 @@ const sum = (numbers: ReadonlyArray<number | undefined>): number =>
  * Returns how many of a partition's unacknowledged messages wait for a retry; undefined if its
  * owner does not answer.
  */
-export const retriesIn = ({ ackPending, told }: PartitionSurvey): number | undefined =>
-  told === undefined || ackPending === undefined
+export const retriesIn = ({ ackPending, answer }: PartitionSurvey): number | undefined =>
+  answer === undefined || ackPending === undefined
     ? undefined
-    : Math.max(0, ackPending - told.prefetched)
+    : Math.max(0, ackPending - answer.prefetched)
 
 /** Returns the number of waiting messages that no owner can read; undefined if no owner answers. */
 const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
-  const counts = partitions.map(({ told }) => told?.unreadable)
+  const counts = partitions.map(({ answer }) => answer?.unreadable)
   return counts.every((count) => count === undefined) ? undefined : sum(counts)
 }
 
@@ -26,7 +26,7 @@ const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
  * answer.
  */
 export const waitingSums = ({ partitions }: Survey) => {
-  const answers = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
+  const answers = partitions.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))
   const fresh = sum(partitions.map((partition) => partition.new))
   const ackPending = sum(partitions.map((partition) => partition.ackPending))
   const scheduled = sum(partitions.map((partition) => partition.scheduled))
@@ -49,7 +49,7 @@ export const waitingSums = ({ partitions }: Survey) => {
 
 /** Returns the attempts of the last hour in the partitions that answer; undefined if none does. */
 export const lastHourOf = ({ partitions }: Survey) => {
-  const answers = partitions.flatMap(({ told }) => (told === undefined ? [] : [told]))
+  const answers = partitions.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))
   if (answers.length === 0) return undefined
   const { attempts, delivered, durations } = addCounts(answers)
   return {

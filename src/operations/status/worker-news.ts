@@ -31,7 +31,9 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
     delivering.length === 0
       ? "start a worker with `petrel worker`"
       : "look at the logs of the workers, or start another with `petrel worker`"
-  const silent = partitions.filter(({ owner, told }) => owner !== undefined && told === undefined)
+  const silent = partitions.filter(
+    ({ owner, answer }) => owner !== undefined && answer === undefined
+  )
   return {
     problems: newsIf(
       stale.length > 0,

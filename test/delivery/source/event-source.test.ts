@@ -12,6 +12,30 @@ const failedOf = (handle: DirectHandle, verdict: "retry" | "fail") =>
   judgeFailure(handle, untried, outcomeOf(verdict), live, "w1")
 
 describe("a delivery that is only in its event", () => {
+  it("is taken where it can be attempted promptly, and goes to the queue otherwise", () => {
+    const worlds: ReadonlyArray<Partial<World>> = [
+      {},
+      { isTaking: false },
+      { isClosed: false },
+      { isQuick: false },
+      { bytes: 0 }
+    ]
+    const taken = worlds.map((world) => {
+      const { entered, source } = makeSource(world)
+      const isTaken = source.take(makeHandle().handle.direct)
+      assert.lengthOf(entered, isTaken ? 1 : 0)
+      return isTaken
+    })
+    assert.deepStrictEqual(taken, [true, false, false, false, false])
+  })
+
+  it("is not taken again after it has ended, though its event comes as if for the first time", () => {
+    const { memory, source } = makeSource()
+    const { handle } = makeHandle(undefined, { eventAt: now - 2_000 })
+    memory.directDeliveries.add(key, handle.delivery)
+    assert.isFalse(source.take(handle.direct))
+  })
+
   it("begins where memory alone shows that it may be attempted", () => {
     const { memory, source } = makeSource()
     const { begun, ends, handle } = makeHandle()

@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
-import type { TaskContext } from "../../../src/delivery/execution/task.ts"
+import type { DeliveryTask, TaskContext } from "../../../src/delivery/execution/task.ts"
 import { DirectHandle, EventSource } from "../../../src/delivery/source/event-source.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import type { Plan } from "../../../src/domain/fact.ts"
@@ -29,6 +29,10 @@ export interface World {
   readonly isOpen: boolean
   readonly mayAttempt: boolean
   readonly isKnown: boolean
+  readonly isTaking: boolean
+  readonly isClosed: boolean
+  readonly isQuick: boolean
+  readonly bytes: number
 }
 
 /** A plan of the event that no fact holds yet, and what it is told. */
@@ -45,7 +49,12 @@ export const makePlan = (changes: Partial<UncommittedPlan> = {}) => {
 }
 
 export const makeSource = (changes: Partial<World> = {}) => {
-  const world = { ...{ holds: [true], isOpen: true, mayAttempt: true, isKnown: true }, ...changes }
+  const world: World = {
+    ...{ holds: [true], isOpen: true, mayAttempt: true, isKnown: true },
+    ...{ isTaking: true, isClosed: true, isQuick: true, bytes: 1 },
+    ...changes
+  }
+  const entered: Array<DeliveryTask> = []
   const answers = [...world.holds]
   const holds = () => (answers.length > 1 ? answers.shift() : answers[0]) === true
   const stillOwner = Effect.sync(holds)
@@ -68,12 +77,16 @@ export const makeSource = (changes: Partial<World> = {}) => {
     {
       ...{ memory, context, fence, nextId: () => `id${ids++}` },
       settlement: { isOpen: world.isOpen },
+      lanes: { isQuick: () => world.isQuick, enter: (_, task) => void entered.push(task) },
+      health: { isClosed: () => world.isClosed },
+      pool: { bytesFor: () => world.bytes },
+      ...{ isTaking: () => world.isTaking, events: "EVENTS" },
       mayAttempt: () => world.mayAttempt
     },
     directoryOf({ liveNow: () => (world.isKnown ? live : undefined) }),
     facts
   )
-  return { broker, history: broker.history, memory, source }
+  return { broker, entered, history: broker.history, memory, source }
 }
 
 /** A delivery that is only in its event, and how it ended. */

@@ -7,7 +7,7 @@ import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change
 
 const now = 1_800_000_000_000
 const endpoint = blankEndpoint({ tenant: "acme", id: "hook" }, "g", now)
-const told = { since: now, inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
+const answer = { since: now, inFlight: 0, inLine: 0, attempts: 0, delivered: 0 }
 const waiter = {
   ...{ tenant: "acme", endpoint: "hook", eventSeq: 7, eventAt: now, round: "0" },
   ...{ stream: "PETREL_DELIVERIES_0", seq: 3, deadline: now + 60_000 }
@@ -21,7 +21,7 @@ const healthyOne: Situation = {
   activity: {
     partition: 0,
     owner: "w1",
-    told,
+    answer,
     waiting: { queue: 1, schedules: 0, backlog: 0 }
   }
 }
@@ -60,7 +60,7 @@ describe("what blocks a delivery", () => {
         endpoint: { ...endpoint, maxInFlight: 2, rate: { perSecond: 1, burst: 1 } },
         activity: {
           ...activity,
-          told: { ...told, inFlight: 2 },
+          answer: { ...answer, inFlight: 2 },
           waiting: { queue: 1, schedules: 0, backlog: 5 }
         }
       },

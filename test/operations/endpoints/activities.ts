@@ -6,7 +6,7 @@ export const at = new Date("2026-06-03T10:32:00").getTime()
 export const busy: EndpointNow = {
   partition: 3,
   owner: "w1",
-  told: {
+  answer: {
     since: at - hour,
     inFlight: 4,
     inLine: 12,
@@ -17,4 +17,4 @@ export const busy: EndpointNow = {
   },
   waiting: { queue: 20, schedules: 3, backlog: 1_200 }
 }
-export const orphan: EndpointNow = { ...busy, owner: undefined, told: undefined }
+export const orphan: EndpointNow = { ...busy, owner: undefined, answer: undefined }

@@ -15,10 +15,13 @@ describe("the state of an installation", () => {
 
   it("has a problem where messages are unreadable, as far as any owner says", () => {
     const [first = partition(0), ...others] = busy.partitions
-    const { told } = first
-    assert(told !== undefined)
-    const silent = { ...first, told: undefined }
-    const found = (unreadable: number) => [...others, { ...first, told: { ...told, unreadable } }]
+    const { answer } = first
+    assert(answer !== undefined)
+    const silent = { ...first, answer: undefined }
+    const found = (unreadable: number) => [
+      ...others,
+      { ...first, answer: { ...answer, unreadable } }
+    ]
     const problems = (partitions: ReadonlyArray<PartitionSurvey>) =>
       newsOf({ ...busy, partitions }).problems
     const unreadable = (partitions: ReadonlyArray<PartitionSurvey>) =>

@@ -13,7 +13,7 @@ export const partition = (
   partition: index,
   owner: `worker-${index % 3}`,
   unownedSince: undefined,
-  told: {
+  answer: {
     worker: `worker-${index % 3}`,
     since: now - 60 * minute,
     inFlight: 4,

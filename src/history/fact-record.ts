@@ -1,6 +1,6 @@
 import { Option, Schema } from "effect"
-import { Fact, factKinds } from "../../domain/fact.ts"
-import { nobody } from "../../domain/token.ts"
+import { Fact, factKinds } from "../domain/fact.ts"
+import { nobody } from "../domain/token.ts"
 
 /** A fact with unchecked fields: to validate millions of facts in full takes too long. */
 export interface Loose {

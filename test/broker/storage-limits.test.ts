@@ -8,7 +8,7 @@ import {
   sharesOf,
   storeOn,
   waitingBytes
-} from "../../src/broker/room.ts"
+} from "../../src/broker/storage-limits.ts"
 
 const MiB = 1024 ** 2
 const GiB = 1024 ** 3

@@ -1,0 +1,91 @@
+import { Clock, Effect } from "effect"
+import { Broker } from "../broker/broker.ts"
+import type { FailpointName } from "../broker/failpoint.ts"
+import { Failpoint } from "../broker/failpoint.ts"
+import type { Gate } from "../broker/gate.ts"
+import { makeGate } from "../broker/gate.ts"
+import type { Layout } from "../broker/installed.ts"
+import type { StreamMessage } from "../broker/stream-message.ts"
+import type { Event, EventSubject, GetHeader } from "../domain/event.ts"
+import { contentOf, eventId } from "../domain/event.ts"
+import { Directory } from "../endpoints/directory.ts"
+import { Facts } from "../history/facts.ts"
+import { makeDirectoryGate } from "./directory-gate.ts"
+import type { OwnedPartitions } from "./fan-out.ts"
+import type { Origins } from "./origins.ts"
+import { makeOrigins } from "./origins.ts"
+import type { PlanStore } from "./plan-store.ts"
+import { makePlanStore } from "./plan-store.ts"
+import { SubjectRoutes } from "./subject-routes.ts"
+
+export interface RoutingOptions {
+  readonly worker: string
+  readonly layout: Layout
+  /** Maximum bytes of event bodies in direct delivery. */
+  readonly directBytes: number
+  readonly owned: OwnedPartitions
+  readonly stopping: () => boolean
+}
+
+/** What both paths of routing need. */
+export interface RoutingServices {
+  readonly options: RoutingOptions
+  readonly broker: Broker["Service"]
+  readonly clock: Clock.Clock
+  readonly facts: Facts["Service"]
+  readonly reached: (step: FailpointName) => void
+  readonly routes: SubjectRoutes
+  readonly plans: PlanStore
+  readonly origins: Origins
+  /** Passes while the endpoints are current. */
+  readonly endpoints: ReturnType<typeof makeDirectoryGate>
+  /** Guards the storing of deliveries. */
+  readonly deliveries: Gate
+  /**
+   * Above this age the broker may have forgotten what it has stored: the recovery path then
+   * searches for it, ms.
+   */
+  readonly safeRepublishMs: number
+}
+
+/** Acquires what both paths of routing need. */
+export const makeRoutingServices = Effect.fnUntraced(function* (options: RoutingOptions) {
+  const broker = yield* Broker
+  const directory = yield* Directory
+  const { isSourced, moveDedupe } = options.layout
+  const safeRepublishMs = moveDedupe / 2
+  const services: RoutingServices = {
+    options,
+    broker,
+    clock: yield* Clock.Clock,
+    facts: yield* Facts,
+    reached: yield* Failpoint,
+    routes: new SubjectRoutes(directory, broker.names),
+    plans: yield* makePlanStore(options.worker, safeRepublishMs),
+    origins: yield* makeOrigins(isSourced, safeRepublishMs),
+    endpoints: makeDirectoryGate(directory, {
+      limit: safeRepublishMs / 2,
+      stopping: options.stopping
+    }),
+    deliveries: makeGate(
+      "the broker takes no deliveries: events wait until it does",
+      "the broker takes deliveries again"
+    ),
+    safeRepublishMs
+  }
+  return services
+})
+
+/** Returns the event in a message. */
+export const eventOf = (
+  message: StreamMessage,
+  header: GetHeader,
+  { tenant, type }: Exclude<EventSubject, { readonly problem: string }>
+): Event => ({
+  seq: message.seq,
+  tenant,
+  type,
+  id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
+  at: message.storedAt,
+  content: contentOf(header)
+})
