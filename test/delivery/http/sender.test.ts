@@ -10,7 +10,8 @@ describe("an attempt", () => {
   for (const [what, happens] of clockEvents)
     it(`ended when it began plus its duration, where ${what} meanwhile`, () =>
       withVirtualTime((time) => {
-        let answer: (result: AttemptOutcome["result"]) => void = assert.fail
+        let answer: (result: AttemptOutcome["result"]) => void = () =>
+          assert.fail("it was not started")
         const transport = {
           start: (_: unknown, done: typeof answer) => {
             answer = done
