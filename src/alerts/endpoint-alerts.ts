@@ -8,6 +8,7 @@ import type { AlertCounts } from "../policy/alert-window.ts"
 import { noAlertCounts } from "../policy/alert-window.ts"
 import type { AlertReading, EndpointState } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
+import { SteadySince } from "../time/steady-since.ts"
 import type { AlertBook } from "./alert-book.ts"
 import type { SubjectReading } from "./alert-change.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
@@ -52,13 +53,15 @@ export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointA
 })
 
 /** Judges the endpoints of one partition, look by look. */
-class EndpointJudge {
+export class EndpointJudge {
   readonly #options: EndpointAlertsOptions
   readonly #directory: Directory["Service"]
   readonly #register: AlertRegister
   readonly #isMine: (subject: AlertSubject) => boolean
-  /** When this worker began to count outcomes, ms since the epoch. */
-  readonly #began: number
+  /** When this worker began to count outcomes. */
+  readonly #counted: SteadySince
+  /** The same at the last look, ms since the epoch. */
+  #began: number
   /** When circuits with a raised alert were last seen open, ms since the epoch. */
   readonly #openAt = new Map<string, number>()
   /** Endpoints that were disabled, removed or made unreadable since the last look. */
@@ -75,6 +78,7 @@ class EndpointJudge {
     this.#register = register
     this.#isMine = isMine
     this.#began = options.clock.currentTimeMillisUnsafe()
+    this.#counted = new SteadySince(this.#began)
   }
 
   onUnavailable(subject: AlertSubject): void {
@@ -92,6 +96,9 @@ class EndpointJudge {
   readonly look = Effect.gen({ self: this }, function* () {
     const { book, clock, holds } = this.#options
     if (!holds()) return
+    const began = this.#counted.at(clock.currentTimeMillisUnsafe())
+    if (began !== this.#began) this.#openAt.clear()
+    this.#began = began
     // Also judge alerts that another worker has cleared since: the cause may persist.
     const before = this.#register.entries()
     yield* this.#register.resume

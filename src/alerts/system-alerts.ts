@@ -6,6 +6,7 @@ import { queryOwner } from "../cluster/introspection-query.ts"
 import { nobody } from "../domain/token.ts"
 import type { SystemState } from "../policy/alerts.ts"
 import { Growth, successReadings, systemReadings } from "../policy/alerts.ts"
+import { SteadySince } from "../time/steady-since.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
@@ -44,10 +45,11 @@ class SystemJudge {
   readonly #register: AlertRegister
   /** Index of each partition. */
   readonly #partitions: ReadonlyArray<number>
-  /** When this worker began to look, ms since the epoch. */
-  readonly #began: number
-  /** What waited at each look. */
-  readonly #growth = new Growth()
+  /** When this worker began to look. */
+  readonly #began: SteadySince
+  /** What waited at each look since then. */
+  #growth = new Growth()
+  #growthSince = 0
   #looks = 0
   /** When an audit last found deliveries missing, ms since the epoch. */
   #missingAt = 0
@@ -56,7 +58,7 @@ class SystemJudge {
     this.#options = options
     this.#register = register
     this.#partitions = Array.from({ length: options.partitions }, (_, index) => index)
-    this.#began = options.clock.currentTimeMillisUnsafe()
+    this.#began = new SteadySince(options.clock.currentTimeMillisUnsafe())
   }
 
   readonly look = Effect.gen({ self: this }, function* () {
@@ -87,6 +89,9 @@ class SystemJudge {
       const waiting = yield* countWaiting(this.#partitions)
       if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const at = this.#options.clock.currentTimeMillisUnsafe()
+      const began = this.#began.at(at)
+      if (began !== this.#growthSince) this.#growth = new Growth()
+      this.#growthSince = began
       if (waiting !== undefined) this.#growth.note(at, waiting)
       const state: SystemState = {
         circuitsOpen,
@@ -98,7 +103,7 @@ class SystemJudge {
         yield* this.#register.judge(theSystem, {
           reading,
           at,
-          watched: at - this.#began >= own.window,
+          watched: at - began >= own.window,
           window: own.window,
           more: {}
         })
@@ -111,7 +116,8 @@ class SystemJudge {
     function* (tenants: ReadonlyArray<string>, answers: ReadonlyArray<OwnerCounts>) {
       const { clock, thresholds } = this.#options
       const at = clock.currentTimeMillisUnsafe()
-      const since = Math.max(this.#began, ...answers.map(({ watchedSince = at }) => watchedSince))
+      const began = this.#began.at(at)
+      const since = Math.max(began, ...answers.map(({ watchedSince = at }) => watchedSince))
       const sums = sumByTenant(answers)
       for (const tenant of tenants) {
         const own = thresholds.tenant(tenant)

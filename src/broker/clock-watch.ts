@@ -1,6 +1,7 @@
 import { Clock, Effect, Queue, Schedule } from "effect"
 import type { ClockState } from "../policy/clock-skew.ts"
 import { clockState, skewMs } from "../policy/clock-skew.ts"
+import { clockSteps, seenClockSteps } from "../time/elapsed.ts"
 import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
 
@@ -8,8 +9,6 @@ import { Broker } from "./broker.ts"
 const compareEveryMs = 5_000
 /** Interval at which the wall clock is compared with the monotonic one, ms. */
 const stepCheckMs = 250
-/** A wall clock that gains or loses this much between two such checks has stepped, ms. */
-const minStepMs = 500
 /** Pause before a comparison that failed is repeated, ms. */
 const retryPauseMs = 1_000
 
@@ -17,9 +16,11 @@ const retryPauseMs = 1_000
 export interface WorkerClock {
   /**
    * True while the clock is known to agree with the broker's, within 30 s. False from a step of the
-   * clock until it was compared again.
+   * clock until it was compared again. Looks for a step by itself, but for a ms after the last look.
    */
   readonly isTrusted: () => boolean
+  /** The same as of the last call of `elapsedMs`: costs nothing after a look at a lease. */
+  readonly wasTrusted: () => boolean
   /** How far it is ahead of the broker's clock, or behind it (negative), at least, ms. */
   readonly skewMs: () => number
 }
@@ -53,32 +54,31 @@ export const watchClock = Effect.gen(function* () {
   const wallMs = () => clock.currentTimeMillisUnsafe()
   let skew = 0
   let state: ClockState = "right"
-  let hasStepped = true
+  /** Steps of the clock before it was last compared. */
+  let comparedAfter = -1
+  const hasStepped = () => clockSteps() !== comparedAfter
 
   const compare = Effect.gen(function* () {
-    hasStepped = false
+    const before = clockSteps()
     const askedAt = wallMs()
     const { ts } = yield* streamInfo("compare the clocks", names.history)
     const answeredAt = wallMs()
     const brokerAt = Date.parse(ts ?? "")
-    // It stepped meanwhile, or the broker does not tell its time: the next comparison counts.
-    if (hasStepped || Number.isNaN(brokerAt)) return
+    // It stepped meanwhile: the next comparison counts.
+    if (clockSteps() !== before) return
+    comparedAfter = before
+    // The broker does not tell its time.
+    if (Number.isNaN(brokerAt)) return
     skew = skewMs({ askedAt, brokerAt, answeredAt })
-    const before = state
+    const former = state
     state = clockState(skew)
-    if (state !== before) yield* logState(state, skew)
+    if (state !== former) yield* logState(state, skew)
   })
   const compareSurely = Effect.retry(compare, Schedule.spaced(retryPauseMs))
 
   const steps = yield* Queue.sliding<void>(1)
-  let difference = wallMs() - timers.monotonicMs()
   const checkForStep = () => {
-    const now = wallMs() - timers.monotonicMs()
-    const stepped = Math.abs(now - difference) >= minStepMs
-    difference = now
-    if (!stepped) return
-    hasStepped = true
-    Queue.offerUnsafe(steps, undefined)
+    if (hasStepped()) Queue.offerUnsafe(steps, undefined)
   }
   yield* Effect.acquireRelease(
     Effect.sync(() => timers.every(stepCheckMs, checkForStep)),
@@ -92,7 +92,8 @@ export const watchClock = Effect.gen(function* () {
     Effect.forkScoped
   )
   const watched: WorkerClock = {
-    isTrusted: () => !hasStepped && state !== "wrong",
+    isTrusted: () => state !== "wrong" && !hasStepped(),
+    wasTrusted: () => state !== "wrong" && seenClockSteps() === comparedAfter,
     skewMs: () => skew
   }
   return watched

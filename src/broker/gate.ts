@@ -69,11 +69,19 @@ export const makeGate = (closed: string, opened: string): Gate => {
     return Effect.logInfo(opened)
   })
 
+  /** Asks again after the pause whether to retry: the machine may have been suspended meanwhile. */
   const insist = <A>(
     publish: Effect.Effect<A, PublishError>,
+    error: PublishError,
     isRetried: (error: PublishError) => boolean
-  ): Effect.Effect<A, PublishError> =>
-    Effect.catchIf(Effect.delay(publish, retryPauseMs), isRetried, () => insist(publish, isRetried))
+  ): Effect.Effect<A, PublishError> => {
+    const again = Effect.suspend(() =>
+      isRetried(error)
+        ? Effect.catch(publish, (next) => insist(publish, next, isRetried))
+        : Effect.fail(error)
+    )
+    return isRetried(error) ? Effect.delay(again, retryPauseMs) : Effect.fail(error)
+  }
 
   /** @param isFinal returns true for a failure that no retry follows. */
   const store = <A>(
@@ -90,7 +98,7 @@ export const makeGate = (closed: string, opened: string): Gate => {
         (error) =>
           Effect.acquireUseRelease(
             close(error),
-            () => insist(publish, isRetried),
+            () => insist(publish, error, isRetried),
             () => reopen
           ).pipe(Effect.tap(logOpened))
       )

@@ -97,6 +97,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     worker,
     clock: sender.clock,
     nextId: options.nextId,
+    isClockTrusted: options.workerClock.isTrusted,
     holds: fence.holds,
     isOver: stopping,
     freed: (key) => lifecycle.onFreed(key),
@@ -107,7 +108,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   return {
     lifecycle,
     stopping,
-    mayAttempt: () => fence.holds() && options.workerClock.isTrusted(),
+    mayAttempt: () => fence.holds() && options.workerClock.wasTrusted(),
     broker,
     names: broker.names,
     backlog,

@@ -284,8 +284,8 @@ export class Partition {
       hasBacklog: (key) => index.hasBacklog(key),
       bytes: (task) => task.handle.body.length,
       isOver: ({ handle }) =>
-        workerClock.isTrusted() &&
-        handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe(),
+        handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe() &&
+        workerClock.isTrusted(),
       start: (task, position) => task.start(position),
       becameSlow: (task) => task.becameSlow(),
       defer: (task) => task.defer(),

@@ -7,6 +7,7 @@ import type { Health } from "../domain/health.ts"
 import { healthy, isHealthy } from "../domain/health.ts"
 import {
   afterOutcome,
+  heldAtMost,
   isHeld,
   isRamping,
   mayProbe,
@@ -15,6 +16,7 @@ import {
   toHalfOpen
 } from "../policy/circuit.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
+import { timers } from "../time/timers.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts"
@@ -32,6 +34,8 @@ const ending = 16
 
 export interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly clock: Clock.Clock
+  /** False while the clock may be wrong: nothing ends by it then. */
+  readonly isClockTrusted: () => boolean
   /** True once this worker will not be owner again, unless it takes the partition anew. */
   readonly isOver: () => boolean
   /** Called for an endpoint that may take more than before. */
@@ -43,8 +47,9 @@ interface HealthState {
   health: Health
   readonly record: HealthRecord
   readonly window: RateWindow
+  /** Ms of the monotonic clock, like `storedAt`. */
   lastFailure: number
-  /** The health that was last written to the bucket, and when (ms since the epoch). */
+  /** The health that was last written to the bucket, and when. */
   stored: Health | undefined
   storedAt: number
   /** Concurrency limit while the endpoint recovers; undefined once it has. */
@@ -149,16 +154,13 @@ export class EndpointHealth {
    */
   readonly admit = (key: string): boolean => {
     const endpoint = this.#directory.find(key)
-    if (endpoint?.config.rate === undefined) return true
-    return this.#throttles.admit(endpoint, this.#options.clock.currentTimeMillisUnsafe())
+    return endpoint?.config.rate === undefined || this.#throttles.admit(endpoint)
   }
 
   /** Returns how many requests the endpoint's rate allows within a second. */
   readonly soon = (key: string): number => {
     const endpoint = this.#directory.find(key)
-    return endpoint === undefined
-      ? Number.POSITIVE_INFINITY
-      : this.#throttles.soon(endpoint, this.#options.clock.currentTimeMillisUnsafe())
+    return endpoint === undefined ? Number.POSITIVE_INFINITY : this.#throttles.soon(endpoint)
   }
 
   /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */
@@ -178,7 +180,7 @@ export class EndpointHealth {
     const permanent = verdict === "fail"
     const settings = circuitOf(endpoint.config)
     state.window.note(ok || permanent, at)
-    if (!ok) state.lastFailure = at
+    if (!ok) state.lastFailure = timers.monotonicMs()
     const {
       giveUp: why,
       health,
@@ -204,7 +206,7 @@ export class EndpointHealth {
     )
     const { circuit } = health
     if (state.health.notBefore !== undefined && health.notBefore === undefined) state.limit ??= 1
-    if (health !== state.health) this.#change(state, health, at)
+    if (health !== state.health) this.#change(state, health)
     for (const kind of transitions) {
       state.limit = kind === "circuit-closed" ? 1 : undefined
       state.window.clear()
@@ -216,13 +218,13 @@ export class EndpointHealth {
       const next = ramp(state.limit, maxInFlight)
       state.limit = next < maxInFlight ? next : undefined
     }
-    if (why !== undefined) this.#events.giveUp(endpoint, why)
+    if (why !== undefined && this.#options.isClockTrusted()) this.#events.giveUp(endpoint, why)
   }
 
   /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
   tick(): void {
-    const { clock, holds } = this.#options
-    if (!holds()) return
+    const { clock, holds, isClockTrusted } = this.#options
+    if (!holds() || !isClockTrusted()) return
     this.#events.appendWaiting()
     // Drops records of states that an earlier tick deleted: their last write has begun since, so
     // `isIdle` sees it.
@@ -259,29 +261,30 @@ export class EndpointHealth {
       this.#options.run(state.record.write(undefined))
       return
     }
-    const { health } = state
-    if (health !== state.stored && now - state.storedAt >= countingPause) this.#store(state, now)
+    const elapsed = timers.monotonicMs()
+    const isDue = elapsed - state.storedAt >= countingPause
+    if (state.health !== state.stored && isDue) this.#store(state)
+    const health = heldAtMost(state.health, now, endpoint.retryAfterCap)
+    if (health !== state.health) this.#change(state, health)
     if (health.circuit.state === "open" && mayProbe(health, now)) {
-      this.#change(state, toHalfOpen(health, now), now)
+      this.#change(state, toHalfOpen(health, now))
       this.#events.append(endpoint, "circuit-half-opened", now, {})
       this.#options.freed(key)
     } else if (health.notBefore !== undefined && !isHeld(health, now)) {
       const { notBefore: _, ...rest } = health
-      this.#change(state, rest, now)
+      this.#change(state, rest)
       state.limit ??= 1
       this.#options.freed(key)
     } else if (isHealthy(health) && state.limit === undefined) {
       const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
       const isStored = state.stored === undefined || state.stored === health
-      if (isStored && now - state.lastFailure > over) this.#states.delete(key)
+      if (isStored && elapsed - state.lastFailure > over) this.#states.delete(key)
     }
   }
 
   /** Stores pending counts for the next owner. */
   flush(): void {
-    const now = this.#options.clock.currentTimeMillisUnsafe()
-    for (const state of this.#states.values())
-      if (state.health !== state.stored) this.#store(state, now)
+    for (const state of this.#states.values()) if (state.health !== state.stored) this.#store(state)
   }
 
   /** Returns the health of an endpoint that is not simply healthy, or undefined. */
@@ -309,9 +312,9 @@ export class EndpointHealth {
       health: found?.health ?? healthy(endpoint.config.generation),
       record: this.#recordOf(endpoint.key, found?.revision ?? 0),
       window: new RateWindow(),
-      lastFailure: 0,
+      lastFailure: Number.NEGATIVE_INFINITY,
       stored: found?.health,
-      storedAt: 0,
+      storedAt: Number.NEGATIVE_INFINITY,
       limit: found !== undefined && isRamping(found.health) ? 1 : undefined
     }
   }
@@ -333,19 +336,19 @@ export class EndpointHealth {
    * Changes health. A change of the circuit, `failingSince` or `notBefore` is stored at once; a
    * change in counts only, with the next tick that is due.
    */
-  #change(state: HealthState, health: Health, now: number): void {
+  #change(state: HealthState, health: Health): void {
     const { circuit, failingSince, notBefore } = state.health
     state.health = health
     const decides =
       health.circuit !== circuit ||
       health.failingSince !== failingSince ||
       health.notBefore !== notBefore
-    if (decides) this.#store(state, now)
+    if (decides) this.#store(state)
   }
 
-  #store(state: HealthState, now: number): void {
+  #store(state: HealthState): void {
     if (!this.#options.holds()) return
-    state.storedAt = now
+    state.storedAt = timers.monotonicMs()
     state.stored = state.health
     this.#options.run(state.record.write(isHealthy(state.health) ? undefined : state.health))
   }

@@ -2,6 +2,7 @@ import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import { AdaptiveLimit } from "../policy/adaptive-limit.ts"
 import type { Rate } from "../policy/rate.ts"
 import { TokenBucket } from "../policy/rate.ts"
+import { timers } from "../time/timers.ts"
 import type { LiveEndpoint } from "./directory.ts"
 
 const second = 1_000
@@ -23,20 +24,21 @@ export class Throttles {
 
   /**
    * Counts a request against the endpoint's rate; returns false if the rate does not allow it now.
-   *
-   * @param now ms since the epoch.
    */
-  admit(endpoint: LiveEndpoint, now: number): boolean {
+  admit(endpoint: LiveEndpoint): boolean {
     const { rate } = endpoint.config
-    return rate === undefined || this.#bucketOf(endpoint, rate, now).take(now)
+    if (rate === undefined) return true
+    const now = timers.monotonicMs()
+    return this.#bucketOf(endpoint, rate, now).take(now)
   }
 
   /**
    * Returns how many requests the rate allows within a second; 0 if the first one must wait longer.
    */
-  soon(endpoint: LiveEndpoint, now: number): number {
+  soon(endpoint: LiveEndpoint): number {
     const { rate } = endpoint.config
     if (rate === undefined) return Number.POSITIVE_INFINITY
+    const now = timers.monotonicMs()
     const wait = this.#bucketOf(endpoint, rate, now).waitFor(now)
     return wait > second ? 0 : rate.burst + Math.ceil(rate.perSecond)
   }
@@ -49,13 +51,14 @@ export class Throttles {
     return bucket
   }
 
-  /** Adjusts an adaptive limit after an answer. */
-  note({ config, key }: LiveEndpoint, { at, overloaded, result, verdict }: AttemptOutcome): void {
+  /** Adjusts an adaptive limit after an answer that has just come. */
+  note({ config, key }: LiveEndpoint, { overloaded, result, verdict }: AttemptOutcome): void {
     if (config.adapt !== true) return
     // Other failures say nothing about the endpoint's load.
     if (!overloaded && verdict !== "delivered") return
     const limit = this.#limits.get(key) ?? new AdaptiveLimit(config.maxInFlight)
     this.#limits.set(key, limit)
+    const at = timers.monotonicMs()
     limit.note({ sentAt: at - result.durationMs, at, overloaded }, config.maxInFlight)
   }
 

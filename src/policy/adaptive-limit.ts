@@ -1,4 +1,4 @@
-/** The outcome of an attempt as a sign of its receiver's load. Times in ms since the epoch. */
+/** The outcome of an attempt as a sign of its receiver's load. Times in ms of a monotonic clock. */
 export interface Sign {
   readonly sentAt: number
   readonly at: number

@@ -1,5 +1,6 @@
 import type { CircuitSettings } from "../domain/circuit.ts"
 import type { Health } from "../domain/health.ts"
+import { isFromWrongClock, maxSkewMs } from "./clock-skew.ts"
 
 export type { CircuitSettings } from "../domain/circuit.ts"
 export { RateWindow } from "./failure-rate.ts"
@@ -66,8 +67,11 @@ const none: Consequence["transitions"] = []
  */
 const clockError = 5
 
-const isLate = ({ circuit }: Health, { sentAt }: Outcome): boolean =>
-  circuit.state === "open" || (sentAt !== undefined && sentAt + clockError < circuit.since)
+const isLate = ({ circuit }: Health, { at, sentAt }: Outcome): boolean =>
+  circuit.state === "open" ||
+  (sentAt !== undefined &&
+    sentAt + clockError < circuit.since &&
+    !isFromWrongClock(circuit.since, at))
 
 /** Returns the later of the current and the new Retry-After; nothing if both have passed. */
 const heldUntil = (
@@ -278,11 +282,21 @@ export const isOpen = ({ circuit }: Health): boolean => circuit.state !== "close
 export const isHeld = ({ notBefore = 0 }: Health, now: number): boolean => notBefore > now
 
 /**
- * Returns true if the next probe may be sent. The caller sends one at a time. A new owner does not
- * know the outcome of a probe of a half-open circuit, so it may send one there, too.
+ * Returns the health with a Retry-After that ends no later than `cap` ms from now, the same object
+ * if it does. One that ends later was noted by a clock that was set back since.
  */
-export const mayProbe = (health: Health, now: number): boolean =>
-  isOpen(health) && (health.circuit.until ?? 0) <= now && !isHeld(health, now)
+export const heldAtMost = (health: Health, now: number, cap: number): Health =>
+  (health.notBefore ?? 0) > now + cap + 2 * maxSkewMs ? { ...health, notBefore: now + cap } : health
+
+/**
+ * Returns true if the next probe may be sent. The caller sends one at a time. A new owner does not
+ * know the outcome of a probe of a half-open circuit, so it may send one there, too. A circuit that
+ * opened in the future is probed at once: the end of its cool-down means nothing.
+ */
+export const mayProbe = (health: Health, now: number): boolean => {
+  const { since, until = 0 } = health.circuit
+  return isOpen(health) && (until <= now || isFromWrongClock(since, now)) && !isHeld(health, now)
+}
 
 /** Returns the health with a half-open circuit; the same object if the circuit is not open. */
 export const toHalfOpen = (health: Health, now: number): Health =>

@@ -6,6 +6,15 @@ export const reportedSkewMs = 2_000
  */
 export const maxSkewMs = 30_000
 
+/**
+ * True where a moment that a worker recorded as past or present lies in the future, further than
+ * the clocks of two workers that send may differ. The clock that it was read from was wrong, or
+ * this one was set back.
+ *
+ * @param at the moment, `now` the present one, ms since the epoch.
+ */
+export const isFromWrongClock = (at: number, now: number): boolean => at - now > 2 * maxSkewMs
+
 /** One comparison of two clocks. All ms since the epoch. */
 export interface ClockComparison {
   /** The worker's clock when it asked. */

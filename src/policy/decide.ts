@@ -1,6 +1,7 @@
 import type { Progress } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Decision, RetryRecord } from "../domain/retry-record.ts"
+import { isFromWrongClock } from "./clock-skew.ts"
 import type { NextStep } from "./next-step.ts"
 import { isSuspect, pauseBeforeTrialMs } from "./poison.ts"
 import { waitBy } from "./wait.ts"
@@ -24,6 +25,8 @@ export type Goal =
 /** A decision that was stored earlier, by this owner or a former one. */
 export interface StoredDecision {
   readonly decision: Decision
+  /** When it was made, ms since the epoch. */
+  readonly decidedAt: number
   /** The progress after the attempt that led to the decision. */
   readonly progress: Progress
   /** True where the history holds that attempt's fact. */
@@ -83,10 +86,23 @@ export type NextMove =
   /** Attempt it. `trial` is the number of this marked attempt; undefined where no mark is needed. */
   | { readonly _tag: "Attempt"; readonly progress: Progress; readonly trial: number | undefined }
 
-/** True where the next step of a stored decision is an attempt whose time has come. */
-const isDue = ({ decision, isOutcomeRecorded }: StoredDecision, now: number): boolean =>
-  decision._tag === "Trying" ||
-  (isOutcomeRecorded && decision._tag === "Nak" && decision.at - now <= timerToleranceMs)
+/**
+ * True where the next step of a stored decision is an attempt whose time has come. The time that a
+ * wrong clock has set is not waited for.
+ */
+const isDue = (stored: StoredDecision, now: number): boolean => {
+  const { decidedAt, decision, isOutcomeRecorded } = stored
+  if (decision._tag === "Trying") return true
+  if (!isOutcomeRecorded || decision._tag !== "Nak") return false
+  return decision.at - now <= timerToleranceMs || isFromWrongClock(decidedAt, now)
+}
+
+/**
+ * Returns the delay of a NAK that waits until `at`, ms: no longer than what was decided, also where
+ * the clock was set back since. All times in ms since the epoch.
+ */
+export const nakDelayMs = (at: number, decidedAt: number, now: number): number =>
+  Math.min(at - now, at - decidedAt)
 
 const redeliver = (delayMs: number, why: "pause" | "ours" | "new"): NextMove => ({
   _tag: "Redeliver",
@@ -120,8 +136,8 @@ export const decide = (known: KnownDelivery): NextMove => {
   if (!known.mayAttempt) return redeliver(maxUnstoredDelayMs, "ours")
   // A broker schedule fires at most a little early. A longer wait means that a direct attempt
   // failed before the delivery was queued.
-  const { nextAttemptAt = 0 } = progress
-  const waitMs = nextAttemptAt - now
+  const { lastAttemptAt = 0, nextAttemptAt = 0 } = progress
+  const waitMs = isFromWrongClock(lastAttemptAt, now) ? 0 : nextAttemptAt - now
   if (stored === undefined && waitMs > timerToleranceMs)
     return waitMs > maxUnstoredDelayMs
       ? { _tag: "Postpone", progress, at: nextAttemptAt }
@@ -159,6 +175,25 @@ export const waitUntil = (
   waiting: number,
   maxWaiting: number | undefined
 ): Decision => ({ _tag: waitBy(waiting, maxWaiting) === "nak" ? "Nak" : "Schedule", at })
+
+/**
+ * True where a decision may have been applied before, at least in part, by a step whose message id
+ * the broker has forgotten.
+ *
+ * @param decidedAt when it was made, `now` the present time, ms since the epoch.
+ * @param window how long the broker surely knows a message id, ms.
+ */
+export const mayBeApplied = (decidedAt: number, now: number, window: number): boolean =>
+  Math.abs(now - decidedAt) > window
+
+/**
+ * Returns the time before which no step of a decision was applied, ms since the epoch.
+ *
+ * @param storedAt when the broker stored the message that was decided about: earlier than any
+ *   decision about it, and by a better clock than one that was wrong.
+ */
+export const appliedSince = (decidedAt: number, storedAt: number, now: number): number =>
+  isFromWrongClock(decidedAt, now) ? storedAt : decidedAt
 
 /** What to do with a delivery that must end now, whatever was decided before. */
 export type Ending =

@@ -15,7 +15,7 @@ const second = 1_000
 /**
  * A token bucket that limits the requests to one endpoint. It holds `burst` tokens and is refilled
  * with `perSecond`. It counts the tokens taken since it was last full instead of adding fractions,
- * so that no rounding error accumulates. Times in ms since the epoch, or of any monotonic clock.
+ * so that no rounding error accumulates. Times in ms of a monotonic clock.
  */
 export class TokenBucket {
   readonly #rate: Rate
@@ -52,10 +52,8 @@ export class TokenBucket {
   }
 
   #refill(now: number): void {
-    // Otherwise a clock set back would keep the bucket empty for the same time.
-    if (now >= this.#fullAt && this.#tokens(now) < this.#rate.burst) return
-    if (now < this.#fullAt) this.#taken = Math.min(this.#taken, this.#rate.burst)
-    else this.#taken = 0
+    if (this.#tokens(now) < this.#rate.burst) return
+    this.#taken = 0
     this.#fullAt = now
   }
 }

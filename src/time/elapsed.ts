@@ -1,6 +1,6 @@
 import { timers } from "./timers.ts"
 
-/** A wall clock step up to this size does not count as a suspension, ms. */
+/** A change of the wall clock up to this size is neither a suspension nor a step, ms. */
 const steppedMs = 1_000
 
 /**
@@ -11,6 +11,7 @@ const lookEveryMs = 1
 
 let clocks = timers
 let suspendedMs = 0
+let steps = 0
 let lookedAt = timers.monotonicMs()
 let difference = timers.wallMs() - lookedAt
 
@@ -26,10 +27,27 @@ export const elapsedMs = (): number => {
   if (clocks === timers && monotonic - lookedAt < lookEveryMs) return monotonic + suspendedMs
   lookedAt = monotonic
   const now = timers.wallMs() - monotonic
+  const gained = now - difference
   // Other clocks than before: a test or a simulation begins or ends.
   if (clocks !== timers) suspendedMs = 0
-  else if (now - difference > steppedMs) suspendedMs += now - difference
+  else if (gained > steppedMs) suspendedMs += gained
+  if (Math.abs(gained) > steppedMs) steps++
   clocks = timers
   difference = now
   return monotonic + suspendedMs
+}
+
+/**
+ * Returns how often the wall clock was seen to step, or the machine to have been suspended, until
+ * `elapsedMs` was last called.
+ */
+export const seenClockSteps = (): number => steps
+
+/**
+ * Returns how often the wall clock has stepped, or the machine was suspended. What was found out
+ * about the wall clock holds until the number changes.
+ */
+export const clockSteps = (): number => {
+  elapsedMs()
+  return steps
 }

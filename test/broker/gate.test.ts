@@ -4,6 +4,8 @@ import { TestClock } from "effect/testing"
 import { logTransitions, makeGate } from "../../src/broker/gate.ts"
 import type { PubAck } from "../../src/broker/publisher.ts"
 import { PublishError } from "../../src/broker/publisher.ts"
+import { useTimers } from "../../src/time/timers.ts"
+import { clockEvents, movedTime, virtualTimers } from "../kit/moved-time.ts"
 import { makeLog } from "../log.ts"
 
 const stored: PubAck = { stream: "S", seq: 1, duplicate: false }
@@ -155,6 +157,38 @@ describe("a gate", () => {
       assert.deepStrictEqual(texts(), [closed, opened])
     }).pipe(Effect.provide(log.layer))
   })
+})
+
+describe("a gate with a limit, whose machine's clocks move between two tries", () => {
+  const rows = [
+    ["forward", false],
+    ["back", true],
+    ["suspended", false]
+  ] as const
+  for (const [index, [what, isTriedAgain]] of rows.entries())
+    it.effect(`tries ${isTriedAgain ? "" : "nothing "}again: ${what}`, () => {
+      const { gate, log, publish, state } = setUp()
+      const [, happens] = clockEvents[index] ?? assert.fail()
+      return Effect.gen(function* () {
+        const { runs, timers } = virtualTimers()
+        const time = movedTime(timers)
+        const putBack = useTimers(time.timers)
+        yield* Effect.addFinalizer(() => Effect.sync(putBack))
+        state.isSilent = true
+        yield* forkAll(1, Effect.ignore(gate.within(60_000, publish)))
+        assert.strictEqual(state.asked, 1)
+        runs(500)
+        happens(time)
+        runs(1)
+        yield* TestClock.adjust(500)
+        assert.strictEqual(state.asked, isTriedAgain ? 2 : 1)
+        // No later than by its limit of the time that passes.
+        runs(60_000)
+        yield* TestClock.adjust(500)
+        assert.strictEqual(state.asked, isTriedAgain ? 2 : 1)
+        assert.isTrue(gate.isOpen())
+      }).pipe(Effect.provide(log.layer))
+    })
 })
 
 describe("what is said once", () => {

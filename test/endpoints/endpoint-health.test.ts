@@ -43,6 +43,7 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
           clock,
           nextId: () => crypto.randomUUID(),
           holds: () => true,
+          isClockTrusted: () => true,
           isOver: () => false,
           freed: () => {},
           run

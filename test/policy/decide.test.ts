@@ -1,10 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Progress } from "../../src/domain/delivery.ts"
 import type { KnownDelivery, NextMove, StoredDecision } from "../../src/policy/decide.ts"
-import { decide, decisionAfter, endingOf, waitUntil } from "../../src/policy/decide.ts"
+import {
+  appliedSince,
+  decide,
+  decisionAfter,
+  endingOf,
+  mayBeApplied,
+  nakDelayMs,
+  waitUntil
+} from "../../src/policy/decide.ts"
 
 const now = 1_000_000
 const deadline = now + 60_000
+const hour = 3_600_000
 const untried: Progress = { attempts: 0 }
 const twice: Progress = { attempts: 2, lastAttemptAt: now - 5_000, nextAttemptAt: now }
 
@@ -28,7 +37,10 @@ const usual: KnownDelivery = {
 const stored = (
   decision: StoredDecision["decision"],
   rest: Partial<StoredDecision> = {}
-): StoredDecision => ({ decision, progress: twice, isOutcomeRecorded: true, ...rest })
+): StoredDecision => ({
+  ...{ decision, decidedAt: now - 1_000, progress: twice, isOutcomeRecorded: true },
+  ...rest
+})
 
 const nak = (at: number, rest: Partial<StoredDecision> = {}) => stored({ _tag: "Nak", at }, rest)
 const trying = (times: number) => stored({ _tag: "Trying", times })
@@ -142,6 +154,16 @@ describe("a decision that is found after a crash", () => {
     ["is a schedule whose time has passed", { stored: past }, resume(past)],
     ["is a NAK that is not due", { stored: nak(now + 2) }, resume(nak(now + 2))],
     ["is a NAK whose outcome is not recorded", { stored: unrecorded }, resume(unrecorded)],
+    [
+      "is a NAK of a clock that was an hour ahead: attempted",
+      { stored: nak(now + hour + 5_000, { decidedAt: now + hour }) },
+      attempt(twice)
+    ],
+    [
+      "is a NAK of another worker whose clock is a little ahead",
+      { stored: nak(now + 25_000, { decidedAt: now + 20_000 }) },
+      resume(nak(now + 25_000, { decidedAt: now + 20_000 }))
+    ],
     ["is a NAK that is due: attempted", { stored: nak(now) }, attempt(twice)],
     ["is a NAK that is due within the tolerance", { stored: nak(now + 1) }, attempt(twice)],
     [
@@ -246,5 +268,36 @@ describe("an end", () => {
       decisions.map((decision) => endingOf(decision && { decision })),
       ["end", "apply", "unless-moved", "record-first", "record-first"]
     )
+  })
+})
+
+describe("the delay of a NAK", () => {
+  const rows = [
+    ["lasts until its time", now, 5_000],
+    ["is what is left of it", now + 4_000, 1_000],
+    ["is over at its time", now + 5_000, 0],
+    ["is over where the clock was set an hour forward", now + hour, 5_000 - hour],
+    ["is no longer where the clock was set an hour back", now - hour, 5_000]
+  ] as const
+  for (const [what, at, delay] of rows)
+    it(what, () => assert.strictEqual(nakDelayMs(now + 5_000, now, at), delay))
+})
+
+describe("a decision that was made at some time", () => {
+  const window = 60_000
+  const rows = [
+    ["just now is not applied yet", now, false],
+    ["within the window is not applied yet", now - window, false],
+    ["longer ago may be applied, and its message id forgotten", now - window - 1, true],
+    ["an hour in the future may be, at whatever time that was", now + hour, true]
+  ] as const
+  for (const [what, decidedAt, may] of rows)
+    it(what, () => assert.strictEqual(mayBeApplied(decidedAt, now, window), may))
+
+  it("is searched for from then, or from when its message was stored if that is in the future", () => {
+    const storedAt = now - hour
+    assert.strictEqual(appliedSince(now - 5, storedAt, now), now - 5)
+    assert.strictEqual(appliedSince(now + 20_000, storedAt, now), now + 20_000)
+    assert.strictEqual(appliedSince(now + hour, storedAt, now), storedAt)
   })
 })

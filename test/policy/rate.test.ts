@@ -56,15 +56,6 @@ describe("a token bucket", () => {
     }
   })
 
-  it("does not wait for a clock that was put back", () => {
-    const bucket = new TokenBucket({ perSecond: 1, burst: 5 }, epoch)
-    assert.strictEqual(drain(bucket, epoch), 5)
-    const earlier = epoch - 3_600_000
-    assert.isFalse(bucket.take(earlier))
-    assert.strictEqual(bucket.waitFor(earlier), 1_000)
-    assert.isTrue(bucket.take(earlier + 1_000))
-  })
-
   it.prop(
     "never gives more in any time than a burst and what comes in within it",
     { rate: Rate, gaps: Schema.Array(between(0, 3_000)) },

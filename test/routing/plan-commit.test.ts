@@ -1,9 +1,11 @@
-import { afterEach, assert, describe, it, vi } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Plan } from "../../src/domain/fact.ts"
 import { PlanCommit } from "../../src/routing/plan-commit.ts"
 import type { PlanStore } from "../../src/routing/plan-store.ts"
 import { elapsedMs } from "../../src/time/elapsed.ts"
+import { useTimers } from "../../src/time/timers.ts"
+import { movedTime, virtualTimers } from "../kit/moved-time.ts"
 
 const event = { seq: 7, at: 1, tenant: "acme", type: "a", id: "e", content: {} }
 const plan: Plan = { part: 0, last: true, endpoints: [], skipped: [] }
@@ -25,15 +27,15 @@ const told = () => {
 }
 
 describe("a plan that is still to be told", () => {
-  afterEach(() => vi.restoreAllMocks())
-
   it.effect("is looked for first after the machine was suspended for minutes", () =>
     Effect.gen(function* () {
+      const { runs, timers } = virtualTimers()
+      const time = movedTime(timers)
+      const putBack = useTimers(time.timers)
+      yield* Effect.addFinalizer(() => Effect.sync(putBack))
       const { asked, planCommit } = told()
-      const now = Date.now() + 300_000
-      const awake = performance.now() + 1
-      vi.spyOn(Date, "now").mockImplementation(() => now)
-      vi.spyOn(performance, "now").mockImplementation(() => awake)
+      time.suspend(300_000)
+      runs(1)
       assert.isUndefined(planCommit.piggyback())
       planCommit.commit()
       assert.strictEqual(yield* planCommit.committed, 3)

@@ -1,12 +1,23 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { clock, systemTimers, useTimers } from "../../src/time/timers.ts"
 import { isClean } from "../books.ts"
 import { endpoint, eventually, history, publishMany, worker } from "../engine.ts"
-import { shiftedClock } from "../kit/shifted-clock.ts"
+import { movedTime } from "../kit/moved-time.ts"
 import { receiver } from "../receiver.ts"
 import { outage } from "../scenario.ts"
 
 const hour = 3_600_000
+
+/** Moves the clocks of this process, which is the worker's, until the scope closes. */
+const movedMachine = Effect.gen(function* () {
+  const time = movedTime(systemTimers)
+  yield* Effect.acquireRelease(
+    Effect.sync(() => useTimers(time.timers)),
+    (putBack) => Effect.sync(putBack)
+  )
+  return time
+})
 
 describe("a worker whose clock is wrong", () => {
   for (const [what, shift] of [
@@ -20,9 +31,9 @@ describe("a worker whose clock is wrong", () => {
           const hook = yield* receiver()
           yield* endpoint({ url: hook.url })
           const facts = yield* history
-          const wall = yield* shiftedClock
-          wall.shift(shift)
-          yield* Effect.provideService(worker(), Clock.Clock, wall.clock)
+          const wall = yield* movedMachine
+          wall.step(shift)
+          yield* Effect.provideService(worker(), Clock.Clock, clock)
           yield* publishMany(20)
           yield* eventually(
             Effect.sync(() =>
@@ -32,7 +43,7 @@ describe("a worker whose clock is wrong", () => {
           )
           assert.lengthOf(hook.requests, 0)
           assert.lengthOf(facts.facts, 0)
-          wall.shift(0)
+          wall.setRight()
           yield* facts.count("delivered", 20)
           assert.strictEqual(log.count("agrees with the broker's again"), 1)
           yield* isClean
@@ -46,18 +57,18 @@ describe("a worker whose clock is wrong", () => {
         const hook = yield* receiver()
         yield* endpoint({ url: hook.url })
         const facts = yield* history
-        const wall = yield* shiftedClock
-        yield* Effect.provideService(worker(), Clock.Clock, wall.clock)
+        const wall = yield* movedMachine
+        yield* Effect.provideService(worker(), Clock.Clock, clock)
         yield* publishMany(5)
         yield* facts.count("delivered", 5)
         // Beyond every deadline.
-        wall.shift(100 * 24 * hour)
+        wall.step(100 * 24 * hour)
         yield* eventually(
           Effect.sync(() => log.count("nothing is sent until they agree")),
           (count) => count === 1
         )
         yield* publishMany(20)
-        wall.shift(0)
+        wall.setRight()
         yield* facts.count("delivered", 20)
         assert.isTrue(facts.facts.every(({ kind }) => kind !== "dead-lettered"))
         yield* isClean
@@ -69,9 +80,9 @@ describe("a worker whose clock is wrong", () => {
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })
       const facts = yield* history
-      const wall = yield* shiftedClock
-      wall.shift(-5_000)
-      yield* Effect.provideService(worker(), Clock.Clock, wall.clock)
+      const wall = yield* movedMachine
+      wall.step(-5_000)
+      yield* Effect.provideService(worker(), Clock.Clock, clock)
       assert.strictEqual(log.count("behind the broker's: set the wrong one right"), 1)
       yield* publishMany(3)
       yield* facts.count("delivered", 3)

@@ -28,7 +28,7 @@ export interface ExpiryOptions {
 }
 
 /**
- * No search for deadlines begins before `until`, ms since the epoch. Searches cost time and
+ * No search for deadlines begins before `until`, ms of the monotonic clock. Searches cost time and
  * requests.
  */
 export interface DutyCycle {
@@ -51,10 +51,12 @@ const maxReadMs = 1_000
 export const makeExpiry = (options: ExpiryOptions) => {
   const { backlog, batch, clock, memory, dutyCycle } = options
 
+  const elapsed = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
+
   const isDue = (drain: Drain): boolean => {
-    if (!options.isClockTrusted()) return false
     const next = drain.scan === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
-    return clock.currentTimeMillisUnsafe() >= Math.max(dutyCycle.until, next)
+    if (clock.currentTimeMillisUnsafe() < next || elapsed() < dutyCycle.until) return false
+    return options.isClockTrusted()
   }
 
   /**
@@ -93,7 +95,8 @@ export const makeExpiry = (options: ExpiryOptions) => {
   const scan = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
     if (!isDue(drain) || isWanted()) return
     const now = clock.currentTimeMillisUnsafe()
-    dutyCycle.until = now + maxReadMs
+    const begun = elapsed()
+    dutyCycle.until = begun + maxReadMs
     if (drain.scan === undefined) drain.nextStored = Number.POSITIVE_INFINITY
     let { first, from } = drain.scan ?? { first: Number.POSITIVE_INFINITY, from: 0 }
     from = Math.max(from, drain.window.passed)
@@ -120,8 +123,8 @@ export const makeExpiry = (options: ExpiryOptions) => {
     const isWhole = (messages.at(-1)?.header.get("Nats-Num-Pending") ?? "0") === "0"
     if (isWhole) drain.nextDeadline = first
     drain.scan = isWhole ? undefined : { first, from }
-    const done = clock.currentTimeMillisUnsafe()
-    dutyCycle.until = done + pauseFactor * (done - now)
+    const done = elapsed()
+    dutyCycle.until = done + pauseFactor * (done - begun)
   })
 
   return {
@@ -129,8 +132,6 @@ export const makeExpiry = (options: ExpiryOptions) => {
     scan,
     /** Returns the pause until the next check, ms. */
     pause: ({ scan }: Drain, usual: number): number =>
-      scan === undefined
-        ? usual
-        : Math.max(1, Math.min(usual, dutyCycle.until - clock.currentTimeMillisUnsafe()))
+      scan === undefined ? usual : Math.max(1, Math.min(usual, dutyCycle.until - elapsed()))
   }
 }

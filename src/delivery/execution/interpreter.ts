@@ -108,12 +108,13 @@ export class Interpreter {
     function* (handle: AckHandle, cause: Cause.Cause<unknown>) {
       // The broker does not answer: nothing is known of the delivery, so nothing is decided.
       if (Cause.squash(cause) instanceof BrokerError) return handle.nak(maxUnstoredDelayMs)
-      const { clock, memory } = this.#options
+      const { clock, isClockTrusted, memory } = this.#options
       const { seq, stream } = handle.place
       const pause = memory.poisonGuard.afterDefect(seq)
       const where = { stream, seq, pause }
       yield* Effect.logError("a delivery met a defect and comes back later", cause, where)
-      if (clock.currentTimeMillisUnsafe() < handle.delivery.deadline) return handle.nak(pause)
+      const isOver = clock.currentTimeMillisUnsafe() >= handle.delivery.deadline
+      if (!isOver || !isClockTrusted()) return handle.nak(pause)
       const later = Effect.sync(() => handle.nak(pause))
       yield* Effect.catchCause(this.end(handle, "defect"), () => later)
     }
@@ -168,6 +169,7 @@ export class Interpreter {
           ? recalled
           : {
               decision: recalled.record.decision,
+              decidedAt: recalled.record.decidedAt,
               progress: recalled.record.progress,
               isOutcomeRecorded: recalled.isOutcomeRecorded
             },

@@ -14,7 +14,7 @@ import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Decision, RetryRecord } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
-import { decisionAfter, endingOf, waitUntil } from "../../policy/decide.ts"
+import { decisionAfter, endingOf, nakDelayMs, waitUntil } from "../../policy/decide.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isEndFact, isTold } from "../retry/applied-steps.ts"
 import type { MovesOptions } from "../retry/moves.ts"
@@ -248,7 +248,9 @@ export class Settlement {
       yield* this.#recordOutcome(handle, waiting, begun)
       switch (decision._tag) {
         case "Nak":
-          return handle.nak(decision.at - (yield* Clock.currentTimeMillis))
+          return handle.nak(
+            nakDelayMs(decision.at, record.decidedAt, yield* Clock.currentTimeMillis)
+          )
         case "Schedule":
           return yield* this.#schedule(handle, record, decision.at, begun)
         case "Dead":

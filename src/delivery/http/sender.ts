@@ -51,6 +51,8 @@ export const startSending = (
     const kept = keptResult(result, answers(delivery.tenant), () =>
       secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })
     )
-    done({ result: kept, verdict, gone, overloaded, at: clock.currentTimeMillisUnsafe() })
+    // By its duration: a clock that steps meanwhile would put the retry off by as much.
+    const at = now + Math.round(result.durationMs)
+    done({ result: kept, verdict, gone, overloaded, at })
   })
 }

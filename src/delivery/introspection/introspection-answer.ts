@@ -13,6 +13,7 @@ import { IntrospectionQuery as QuerySchema } from "../../cluster/introspection.t
 import { endpointKey } from "../../domain/endpoint.ts"
 import { quantile } from "../../policy/durations.ts"
 import { tallySince } from "../../policy/tally.ts"
+import { SteadySince } from "../../time/steady-since.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { TallyBook } from "./tally-book.ts"
 
@@ -79,7 +80,7 @@ class IntrospectionAnswers {
   readonly #options: AnswerOptions
   readonly #broker: Broker["Service"]
   readonly #run: (answer: Effect.Effect<void>) => Fiber.Fiber<void>
-  readonly #begunAt: number
+  readonly #begun: SteadySince
   readonly #oneLong = Semaphore.makeUnsafe(1)
   #longCount = 0
 
@@ -91,7 +92,7 @@ class IntrospectionAnswers {
     this.#options = options
     this.#broker = broker
     this.#run = run
-    this.#begunAt = options.clock.currentTimeMillisUnsafe()
+    this.#begun = new SteadySince(options.clock.currentTimeMillisUnsafe())
   }
 
   /**
@@ -146,13 +147,14 @@ class IntrospectionAnswers {
     tenants: ReadonlyArray<TenantCounts>
   ): Omit<IntrospectionChunk, "isLast" | "part"> {
     const { activity, worker } = this.#options
-    const since = Math.max(this.#begunAt, tallySince(now))
+    const watchedSince = this.#begun.at(now)
+    const since = Math.max(watchedSince, tallySince(now))
     const endpoints = keys.map((key) => this.#endpoint(key, now))
     const chunk = { v: 1, worker, since, endpoints } as const
     if (about === "partition") return { ...chunk, partition: this.#sum(now) }
     if (about === "endpoints") return chunk
     const openCircuits = activity.openCircuits()
-    return { ...chunk, openCircuits, watchedSince: this.#begunAt, tenants }
+    return { ...chunk, openCircuits, watchedSince, tenants }
   }
 
   #sum(now: number): PartitionActivity {

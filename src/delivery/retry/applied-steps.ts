@@ -1,4 +1,4 @@
-import { Effect, Option, Schema, Semaphore, Stream } from "effect"
+import { Clock, Effect, Option, Schema, Semaphore, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { firstSince, readStream } from "../../broker/scan.ts"
@@ -13,6 +13,7 @@ import type { RetryRecord } from "../../domain/retry-record.ts"
 import { readFact } from "../../history/fact-at.ts"
 import type { Search } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
+import { appliedSince } from "../../policy/decide.ts"
 
 /*
  * A decision is applied in steps. After a crash, or a try with an unknown outcome, these functions
@@ -23,10 +24,14 @@ import { locate, roundKeyOf } from "../../history/locate.ts"
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /**
- * The time from which the history may hold what follows a decision, ms since the epoch. A sequence
- * would not do: a truncated history reuses sequences.
+ * The time from which a stream may hold what follows a decision, ms since the epoch. A sequence
+ * would not do: a truncated stream reuses sequences.
  */
-const toldSince = ({ decidedAt }: RetryRecord): number => decidedAt - maxClockSkewMs
+const toldSince = ({ place }: PlacedDelivery, decidedAt: number) =>
+  Effect.map(
+    Clock.currentTimeMillis,
+    (now) => appliedSince(decidedAt, place.at, now) - maxClockSkewMs
+  )
 
 /** Matches facts about a round. */
 const isAbout = (of: RoundIdentity) => {
@@ -42,7 +47,7 @@ export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record:
   const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
   const isOfRound = isAbout(held.delivery)
   const isIt = (fact: Fact) => isOfRound(fact) && fact.attempt === record.progress.attempts
-  let seq = yield* firstSince(names.history, toldSince(record))
+  let seq = yield* firstSince(names.history, yield* toldSince(held, record.decidedAt))
   while (true) {
     const query = { seq, next_by_subj }
     const next = yield* readMessage("look for an attempt", names.history, query)
@@ -91,9 +96,10 @@ export const makeFindDeadLetter = Effect.gen(function* () {
     return reading
   })
 
-  return Effect.fnUntraced(function* ({ delivery, place }: PlacedDelivery, decidedAt: number) {
+  return Effect.fnUntraced(function* (held: PlacedDelivery, decidedAt: number) {
+    const { delivery, place } = held
     const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
-    const since = decidedAt - maxClockSkewMs
+    const since = yield* toldSince(held, decidedAt)
     const reading = next.get(subject) ?? (yield* begin(subject, since))
     reading.since = Math.min(reading.since, since)
     next.set(subject, reading)
@@ -160,7 +166,7 @@ export const findMoved = Effect.fnUntraced(function* (
   const isElsewhere = (at: Place) => at.seq !== place.seq || at.stream !== place.stream
   const goesOn = ({ attempt = 0, kind }: Fact) => kind !== "attempt-failed" || attempt > attempts
   let isMoved = false
-  const fromTime = toldSince(record)
+  const fromTime = yield* toldSince(held, record.decidedAt)
   const search: Search = {
     within: { partition },
     endpoints: [{ tenant, endpoint }],

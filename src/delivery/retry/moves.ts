@@ -9,6 +9,7 @@ import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
+import { mayBeApplied } from "../../policy/decide.ts"
 import { findMoved, isDeadLetter, makeFindDeadLetter, scheduleId } from "./applied-steps.ts"
 import type { DeadLetterGate } from "./dead-letter-gate.ts"
 
@@ -42,7 +43,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
    */
   const mayBeDone = Effect.fnUntraced(function* (record: RetryRecord, begun: boolean) {
     const now = yield* Clock.currentTimeMillis
-    return begun || now - record.decidedAt > layout.moveDedupe / 2
+    return begun || mayBeApplied(record.decidedAt, now, layout.moveDedupe / 2)
   })
 
   const movedFrom = (handle: PlacedDelivery, record: RetryRecord) => ({

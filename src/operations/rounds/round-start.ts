@@ -152,7 +152,8 @@ const endRound = Effect.fnUntraced(function* (starting: Starting, round: Round, 
   const { broker, by, claims, clock, insist, layout, target } = starting
   const { endpoint, tenant } = target
   // The claimant may have read the contents before they were gone, and may still store them.
-  const wait = claim.at + layout.moveDedupe - clock.currentTimeMillisUnsafe()
+  const age = clock.currentTimeMillisUnsafe() - claim.at
+  const wait = Math.min(layout.moveDedupe, layout.moveDedupe - age)
   yield* Effect.interruptible(Effect.sleep(Math.max(0, wait)))
   if (yield* findRound(starting, round, claim)) return "before"
   const claimed = yield* claims.read(claim)

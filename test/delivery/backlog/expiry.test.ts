@@ -36,7 +36,12 @@ const message = (endpoint: string, seq: number, deadline: number, left: number):
 const setUp = Effect.fnUntraced(function* (
   deadlines: Readonly<Record<string, ReadonlyArray<number>>>
 ) {
-  const clock = yield* Clock.Clock
+  const right = yield* Clock.Clock
+  let shift = 0
+  const clock: Clock.Clock = {
+    ...right,
+    currentTimeMillisUnsafe: () => right.currentTimeMillisUnsafe() + shift
+  }
   const completed = new CompletedDeliveries(new HistoryPosition(0))
   const stream = "BACKLOG"
   const memory = {
@@ -77,7 +82,10 @@ const setUp = Effect.fnUntraced(function* (
   })
   const drain = (endpoint: string) =>
     new Drain({ tenant: "acme", endpoint }, memory, undefined, () => undefined)
-  return { drain, ended, expiry, reads }
+  const shifts = (ms: number) => {
+    shift = ms
+  }
+  return { drain, ended, expiry, reads, shifts }
 })
 
 const never = () => false
@@ -125,4 +133,25 @@ describe("looking through backlogs for deadlines", () => {
       ])
     })
   )
+
+  for (const [what, shift] of [
+    ["forward", 3_600_000],
+    ["back", -3_600_000]
+  ] as const)
+    it.effect(`rests no longer where the clock was set ${what} during a read`, () =>
+      Effect.gen(function* () {
+        yield* TestClock.adjust(7_200_000)
+        const { drain, expiry, reads, shifts } = yield* setUp({ a: [1, 1, 1, 1, 1] })
+        const a = drain("a")
+        yield* Effect.forkChild(expiry.scan(a, never), { startImmediately: true })
+        shifts(shift)
+        yield* TestClock.adjust(reading)
+        assert.isFalse(expiry.isDue(a))
+        assert.isAtMost(expiry.pause(a, 1_000), 9 * reading)
+        yield* TestClock.adjust(9 * reading)
+        assert.isTrue(expiry.isDue(a))
+        yield* Effect.forkChild(expiry.scan(a, never), { startImmediately: true })
+        assert.lengthOf(reads, 2)
+      })
+    )
 })

@@ -193,6 +193,19 @@ describe("a delivery whose turn it is", () => {
     })
   )
 
+  it.effect("does not end for a defect by a clock that may be wrong", () =>
+    Effect.gen(function* () {
+      const after = Effect.fnUntraced(function* (isClockTrusted: boolean) {
+        const { interpreter, steps } = makeInterpreter({ isClockTrusted })
+        const handle = new NotedHandle(deliveryOf({ deadline: now - 1 }))
+        yield* run(interpreter.afterDefect(handle, Cause.die("oops")))
+        return { steps, isNaked: handle.answers.length === 1 }
+      })
+      assert.deepStrictEqual(yield* after(false), { steps: [], isNaked: true })
+      assert.deepStrictEqual(yield* after(true), { steps: ["end 0 defect"], isNaked: false })
+    })
+  )
+
   it.effect("comes back soon where its endpoint is new to this worker", () =>
     Effect.gen(function* () {
       const result = yield* attempt({ isKnown: false })
