@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { logTransitions, makeGate } from "../../src/broker/gate.ts"
 import type { PubAck } from "../../src/broker/publisher.ts"
 import { PublishError } from "../../src/broker/publisher.ts"
-import { makeLog } from "../log.ts"
+import { makeLog } from "../kit/log.ts"
 
 const stored: PubAck = { stream: "S", seq: 1, duplicate: false }
 const full = new PublishError({

@@ -7,12 +7,20 @@ import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-st
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { isClean, quiet } from "../books.ts"
-import { endpoint, erasableHistory, history, nth, publish, publishMany, worker } from "../engine.ts"
-import { change, readByHand, writeByHand } from "../live-endpoints.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { workerProcess } from "../worker-process.ts"
+import { isClean, quiet } from "../kit/books.ts"
+import {
+  endpoint,
+  erasableHistory,
+  history,
+  nth,
+  publish,
+  publishMany,
+  worker
+} from "../kit/engine.ts"
+import { change, readByHand, writeByHand } from "../kit/live-endpoints.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

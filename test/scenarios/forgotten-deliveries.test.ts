@@ -2,12 +2,12 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { isClean, quiet } from "../books.ts"
-import { handOutEventsAgain } from "../consumers.ts"
-import { backlogged, endpoint, eventually, history, publishMany, worker } from "../engine.ts"
-import { restarted } from "../power-cut.ts"
-import { receiver } from "../receiver.ts"
-import { onServer, outage } from "../scenario.ts"
+import { isClean, quiet } from "../kit/books.ts"
+import { handOutEventsAgain } from "../kit/consumers.ts"
+import { backlogged, endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
+import { restarted } from "../kit/power-cut.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, outage } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

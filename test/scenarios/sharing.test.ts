@@ -1,15 +1,15 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { start } from "../cli/running.ts"
-import { counting } from "../counting.ts"
-import type { Installation } from "../engine.ts"
-import { endpoint, nth, publish, quickRetry } from "../engine.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks } from "../kit/books.ts"
+import { counting } from "../kit/counting.ts"
+import type { Installation } from "../kit/engine.ts"
+import { endpoint, nth, publish, quickRetry } from "../kit/engine.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 

@@ -1,10 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { isClean } from "../books.ts"
-import { endpoint, eventually, history, publishMany, worker } from "../engine.ts"
+import { isClean } from "../kit/books.ts"
+import { endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
 import { shiftedClock } from "../kit/shifted-clock.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
 
 const hour = 3_600_000
 

@@ -1,7 +1,7 @@
 import { Effect, References, Schema } from "effect"
-import { connectTo } from "../src/broker/connection.ts"
-import { Failpoint } from "../src/broker/failpoint.ts"
-import { startWorker } from "../src/worker/worker.ts"
+import { connectTo } from "../../src/broker/connection.ts"
+import { Failpoint } from "../../src/broker/failpoint.ts"
+import { startWorker } from "../../src/worker/worker.ts"
 import { loopback } from "./engine.ts"
 
 /** The parameters of the process: its only argument, as JSON. */

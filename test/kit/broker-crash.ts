@@ -1,5 +1,5 @@
 import { Deferred, Effect } from "effect"
-import { Broker } from "../src/broker/broker.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { TestServer } from "./nats-server.ts"
 
 /** Kills the broker and starts it again. Waits until this process has reconnected. */

@@ -11,7 +11,7 @@ import { setTimeout } from "node:timers/promises"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { findNatsServer } from "../src/broker/embedded/binary.ts"
+import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 
 /**
  * A nats-server with JetStream on a free port of 127.0.0.1, with its store in a temporary

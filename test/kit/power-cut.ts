@@ -1,7 +1,7 @@
 import { cpSync, existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect } from "effect"
-import { Broker } from "../src/broker/broker.ts"
+import { Broker } from "../../src/broker/broker.ts"
 import type { TestServer } from "./nats-server.ts"
 
 export interface PowerCutOptions {
