@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module"
 import { Effect, References, Schema } from "effect"
 import { connectTo } from "../../src/broker/connection.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
@@ -55,6 +56,8 @@ const run = Effect.gen(function* () {
     })
     yield* worker.delivering
     process.stdout.write("delivering\n")
+    // Node writes its compile cache when a process exits, and these are killed.
+    flushCompileCache()
     return yield* worker.refused
   }).pipe(
     Effect.scoped,

@@ -23,7 +23,7 @@ no_auth_user: p`
 
 /** Publishes until the broker takes no more: how many it took, and what it said then. */
 const flood = Effect.gen(function* () {
-  const body = "x".repeat(100_000)
+  const body = "x".repeat(400_000)
   for (let count = 0; ; count++) {
     const refusal = yield* Effect.match(publish("a", body), {
       onFailure: ({ message }) => message,
