@@ -81,19 +81,19 @@ describe("three workers under load, of which one is killed, one stops and one is
         )
         const more = (count: number) =>
           Effect.suspend(() => hook.received(hook.requests.length + count))
-        yield* more(400)
+        yield* more(200)
 
         yield* killed.signal("SIGKILL")
         yield* killed.ended
         const killedAt = Date.now()
-        yield* more(200)
+        yield* more(150)
         yield* stopped.signal("SIGTERM")
         assert.strictEqual(yield* stopped.ended, 0)
         yield* more(100)
         const added = yield* petrelWorker(place, "added")
         const share = yield* added.share
         assert.isTrue(Array.isArray(share) && share.length >= 2, `has ${share}`)
-        yield* more(400)
+        yield* more(200)
         publishing = false
         yield* Fiber.join(publisher)
 
