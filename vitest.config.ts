@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: process.env.PETREL_TEST_LONG === undefined ? [long] : configDefaults.exclude,
-    globalSetup: "test/bundle.ts",
+    globalSetup: "test/kit/bundle.ts",
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",

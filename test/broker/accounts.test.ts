@@ -10,8 +10,8 @@ import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
-import type { AccountsServer } from "../nats-accounts.ts"
-import { startWithAccounts } from "../nats-accounts.ts"
+import type { AccountsServer } from "../kit/nats-accounts.ts"
+import { startWithAccounts } from "../kit/nats-accounts.ts"
 
 const names = makeNames()
 

@@ -6,8 +6,8 @@ import { watchClock } from "../../src/broker/clock-watch.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { clock, useTimers } from "../../src/time/timers.ts"
 import { idle } from "../delivery/made-deliveries.ts"
+import { makeLog } from "../kit/log.ts"
 import { clockEvents, movedTime, virtualTimers } from "../kit/moved-time.ts"
-import { makeLog } from "../log.ts"
 
 /** A worker's clock, and a broker that tells the right time while it answers at all. */
 const setUp = Effect.gen(function* () {

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { findNatsServer } from "../../src/broker/embedded/binary.ts"
-import { launch, startServer } from "../nats-server.ts"
+import { launch, startServer } from "../kit/nats-server.ts"
 
 const connected = Effect.gen(function* () {
   const { connection } = yield* natsClients

@@ -9,7 +9,7 @@ import { afterAll } from "vitest"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import type { CredentialFiles } from "../../src/broker/credentials.ts"
-import { startServer } from "../nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "petrel-credentials-"))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))

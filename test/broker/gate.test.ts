@@ -5,8 +5,8 @@ import { logTransitions, makeGate } from "../../src/broker/gate.ts"
 import type { PubAck } from "../../src/broker/publisher.ts"
 import { PublishError } from "../../src/broker/publisher.ts"
 import { useTimers } from "../../src/time/timers.ts"
+import { makeLog } from "../kit/log.ts"
 import { clockEvents, movedTime, virtualTimers } from "../kit/moved-time.ts"
-import { makeLog } from "../log.ts"
 
 const stored: PubAck = { stream: "S", seq: 1, duplicate: false }
 const full = new PublishError({

@@ -11,8 +11,8 @@ import { afterAll, beforeAll } from "vitest"
 import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
-import { natsConf, onFreePorts, takenIntoUse } from "../nats-accounts.ts"
-import { launch } from "../nats-server.ts"
+import { natsConf, onFreePorts, takenIntoUse } from "../kit/nats-accounts.ts"
+import { launch } from "../kit/nats-server.ts"
 
 const exec = promisify(execFile)
 

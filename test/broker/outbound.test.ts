@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { headersOf } from "../../src/broker/headers.ts"
 import { Outbound } from "../../src/broker/outbound.ts"
-import { onServer } from "../scenario.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -5,11 +5,11 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import type { PublishError } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
-import type { Installation } from "../engine.ts"
-import { eventually } from "../engine.ts"
-import { onServer } from "../scenario.ts"
-import type { TcpProxy } from "../tcp-proxy.ts"
-import { tcpProxy } from "../tcp-proxy.ts"
+import type { Installation } from "../kit/engine.ts"
+import { eventually } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
+import type { TcpProxy } from "../kit/tcp-proxy.ts"
+import { tcpProxy } from "../kit/tcp-proxy.ts"
 
 const { scenario } = onServer()
 

@@ -6,8 +6,8 @@ import type { PullDemand, PullEnd, Take } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
 import type { GetHeader } from "../../src/domain/event.ts"
-import { eventually } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { eventually } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

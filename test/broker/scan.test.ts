@@ -3,8 +3,8 @@ import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
-import { eventually } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { eventually } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -9,9 +9,9 @@ import { readInstalled, readLayout, TopologyError } from "../../src/broker/insta
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
-import { erasableHistory, testTopology } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import { erasableHistory, testTopology } from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 
 let server: TestServer
 beforeAll(async () => {

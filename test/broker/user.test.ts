@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { connectTo } from "../../src/broker/connection.ts"
 import { readUser } from "../../src/broker/user.ts"
-import { startServer } from "../nats-server.ts"
-import { quiet } from "../scenario.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { quiet } from "../kit/scenario.ts"
 
 const permitted = 'publish: ["$JS.API.INFO"], subscribe: ["_INBOX.>"]'
 const cases: ReadonlyArray<

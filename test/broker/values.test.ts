@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { eraseValue, isConflict, readValue, writeValue } from "../../src/broker/values.ts"
-import { eventually } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { eventually } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -8,9 +8,9 @@ import { writeValue } from "../../src/broker/values.ts"
 import type { Alert } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { endpoint, eventually, installation } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import { endpoint, eventually, installation } from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 import { run, start } from "./running.ts"
 
 let server: TestServer

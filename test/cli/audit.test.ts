@@ -14,7 +14,7 @@ import {
   nth,
   publishMany,
   testTopology
-} from "../engine.ts"
+} from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run, start } from "./running.ts"
 

@@ -2,9 +2,9 @@ import { join } from "node:path"
 import { Schema } from "effect"
 import { afterAll, beforeAll, inject } from "vitest"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
-import { installation } from "../engine.ts"
-import type { TestServer, TestServerOptions } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import { installation } from "../kit/engine.ts"
+import type { TestServer, TestServerOptions } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 
 /** What a `petrel` command is started from, where a test starts it in a way of its own. */
 export const program = join(inject("programs"), "petrel.js")

@@ -5,8 +5,8 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { nkeys } from "@nats-io/transport-node"
 import { afterAll, beforeAll } from "vitest"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 import { program } from "./command-line.ts"
 
 const user = nkeys.createUser()

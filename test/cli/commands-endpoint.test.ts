@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { writeHealth } from "../../src/endpoints/health-store.ts"
-import { endpoint, history, nth } from "../engine.ts"
+import { endpoint, history, nth } from "../kit/engine.ts"
 import { installations, parse, program } from "./command-line.ts"
 import { run } from "./running.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
-import { endpoint, nth, publish, quickRetry } from "../engine.ts"
+import { endpoint, nth, publish, quickRetry } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
 

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { presetNames } from "../../src/policy/presets.ts"
-import { nth } from "../engine.ts"
+import { nth } from "../kit/engine.ts"
 import { program } from "./command-line.ts"
 import { run } from "./running.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { nth } from "../engine.ts"
+import { nth } from "../kit/engine.ts"
 import { parse } from "./command-line.ts"
 import { run } from "./running.ts"
 

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { nth } from "../engine.ts"
+import { nth } from "../kit/engine.ts"
 import { installations, parse, program } from "./command-line.ts"
 import { run } from "./running.ts"
 

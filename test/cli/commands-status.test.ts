@@ -15,9 +15,9 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { receiver } from "../receiver.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
 import { run, start } from "./running.ts"
 

@@ -3,8 +3,9 @@ import { once } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
-import { endpoint, eventually, history, nth } from "../engine.ts"
-import { receiver } from "../receiver.ts"
+import { listWorkers } from "../../src/operations/status/workers.ts"
+import { endpoint, eventually, history, nth } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
 import { installations, parse, program } from "./command-line.ts"
 import { run, start } from "./running.ts"
 
@@ -45,9 +46,8 @@ describe("petrel worker", () => {
 
           yield* first.signal("SIGTERM")
           assert.strictEqual(yield* first.ended, 0)
-          const left = yield* eventually(run("workers", "--json", ...flags), ({ out }) =>
-            out.every((line) => !line.includes("unowned"))
-          )
+          yield* eventually(listWorkers, ({ unowned }) => unowned.length === 0)
+          const left = yield* run("workers", "--json", ...flags)
           assert.lengthOf(left.out, 1)
           const { partitions, worker } = parse(nth(left.out, 0))
           assert.strictEqual(worker, "w2")

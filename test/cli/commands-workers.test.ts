@@ -3,8 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { writeValue } from "../../src/broker/values.ts"
-import { endpoint, eventually, nth, publish, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
+import { listWorkers } from "../../src/operations/status/workers.ts"
+import { endpoint, eventually, nth, publishMany, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
 
@@ -21,13 +22,14 @@ describe("petrel workers", () => {
         })
         // What stands in line goes to the backlog after a second.
         yield* endpoint({ url: slow.url, maxInFlight: 5 })
+        // Published before a worker delivers, events go through the queue, whose deliveries are told.
+        yield* publishMany(5)
         const before = Date.now()
-        const { delivering } = yield* worker({ leaseTtl: 1_000 })
-        yield* delivering
-        for (let event = 0; event < 5; event++) yield* publish("a")
-        const { out } = yield* eventually(run("workers", "--json", ...flags), ({ out }) =>
-          out.some((line) => line.includes('"inMemory":5'))
+        yield* worker({ leaseTtl: 1_000 })
+        yield* eventually(listWorkers, ({ workers }) =>
+          workers.some(({ partitions }) => partitions.some(({ inMemory }) => inMemory === 5))
         )
+        const { out } = yield* run("workers", "--json", ...flags)
         assert.lengthOf(out, 1)
         const { partitions, startedAt, ...rest } = parse(nth(out, 0))
         assert.deepStrictEqual(rest, {

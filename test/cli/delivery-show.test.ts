@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { endpoint, history, nth, publish, quickRetry, worker } from "../engine.ts"
-import { patientRetry } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
+import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engine.ts"
+import { patientRetry } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
 

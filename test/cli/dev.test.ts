@@ -9,7 +9,7 @@ import { Kvm } from "@nats-io/kv"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
-import { nth } from "../engine.ts"
+import { nth } from "../kit/engine.ts"
 import { run, start } from "./running.ts"
 
 const exec = promisify(execFile)

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll } from "vitest"
 import { getEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { endpoint, secret } from "../engine.ts"
+import { endpoint, secret } from "../kit/engine.ts"
 import { installations, program } from "./command-line.ts"
 
 const place = installations()

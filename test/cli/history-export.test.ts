@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Facts } from "../../src/history/facts.ts"
-import { nth } from "../engine.ts"
+import { nth } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
 

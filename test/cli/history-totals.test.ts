@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { eventually, nth } from "../engine.ts"
+import { eventually, nth } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
 import { run } from "./running.ts"
 

@@ -4,9 +4,9 @@ import { afterAll, beforeAll } from "vitest"
 import { parseWhen } from "../../src/cli/when.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { installation } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import { installation } from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 import { run, start } from "./running.ts"
 
 let server: TestServer

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { nth } from "../engine.ts"
-import { addressFor, startTenantServer } from "../tenant-accounts.ts"
+import { nth } from "../kit/engine.ts"
+import { addressFor, startTenantServer } from "../kit/tenant-accounts.ts"
 import { parse } from "./command-line.ts"
 import { run } from "./running.ts"
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
-import { makeConditions } from "../conditions.ts"
+import { makeConditions } from "../kit/conditions.ts"
 import { program } from "./command-line.ts"
 
 /** A `petrel` command in a process of its own. */

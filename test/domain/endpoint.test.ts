@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { Endpoint } from "../../src/domain/endpoint.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
-import { quickRetry, secret } from "../engine.ts"
+import { quickRetry, secret } from "../kit/engine.ts"
 
 const json = {
   v: 1,

@@ -11,10 +11,10 @@ import { Directory } from "../../src/endpoints/directory.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { StoredEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { endpoint, eventually } from "../engine.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { change, readByHand, writeByHand } from "../live-endpoints.ts"
-import { onServer, outage } from "../scenario.ts"
+import { endpoint, eventually } from "../kit/engine.ts"
+import { change, readByHand, writeByHand } from "../kit/live-endpoints.ts"
+import { onServer, outage } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

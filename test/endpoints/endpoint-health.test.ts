@@ -8,8 +8,8 @@ import { makeEndpointHealth } from "../../src/endpoints/endpoint-health.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import type { Facts } from "../../src/history/facts.ts"
-import { endpoint, eventually } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { endpoint, eventually } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -4,7 +4,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import { isConflict, writeValue } from "../../src/broker/values.ts"
 import { type Health, healthy } from "../../src/domain/health.ts"
 import { eraseHealth, readHealth, writeHealth } from "../../src/endpoints/health-store.ts"
-import { onServer } from "../scenario.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { openClaims } from "../../src/history/claims.ts"
-import { allFacts } from "../books.ts"
-import { erasableHistory } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { allFacts } from "../kit/books.ts"
+import { erasableHistory } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

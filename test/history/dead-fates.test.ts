@@ -4,7 +4,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
 import { readFates, readUnended } from "../../src/history/dead-fates.ts"
-import { onServer } from "../scenario.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

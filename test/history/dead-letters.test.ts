@@ -4,10 +4,10 @@ import { afterAll, beforeAll } from "vitest"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { DeadLetterQuery } from "../../src/history/dead-letters.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
-import { endpoint, history, installation, nth, publish, quickRetry, worker } from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
-import { receiver } from "../receiver.ts"
+import { endpoint, history, installation, nth, publish, quickRetry, worker } from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
 
 let server: TestServer
 beforeAll(async () => {

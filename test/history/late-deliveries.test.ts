@@ -8,7 +8,7 @@ import { readFates } from "../../src/history/dead-fates.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { readLateDeliveries } from "../../src/history/late-deliveries.ts"
 import { findRounds } from "../../src/operations/rounds/round-search.ts"
-import { onServer } from "../scenario.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

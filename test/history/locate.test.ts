@@ -7,7 +7,7 @@ import { Facts } from "../../src/history/facts.ts"
 import type { Search, Sighting, Whereabouts } from "../../src/history/locate.ts"
 import { locate, roundKeyOf } from "../../src/history/locate.ts"
 import { delivery, hour, now, put, tried } from "../delivery/waiting-before.ts"
-import { onServer } from "../scenario.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 const partitions = 2

@@ -6,10 +6,10 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import type { FactQuery } from "../../src/history/read.ts"
 import { readFacts } from "../../src/history/read.ts"
-import { eventually, installation } from "../engine.ts"
-import { makeLog } from "../log.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
+import { eventually, installation } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
 
 let server: TestServer
 beforeAll(async () => {

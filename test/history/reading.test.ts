@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { readThrough } from "../../src/broker/bulk-read.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { publishMany } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { publishMany } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

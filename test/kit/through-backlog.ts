@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { backlogged, eventually, publishMany } from "../engine.ts"
+import { backlogged, eventually, publishMany } from "./engine.ts"
 
 const hook = { tenant: "acme", endpoint: "hook" }
 

@@ -11,8 +11,8 @@ import { Facts } from "../../src/history/facts.ts"
 import { planId } from "../../src/history/plans.ts"
 import { makeLocator, makePartialRoutings } from "../../src/routing/partial-routing.ts"
 import type { StoredPart } from "../../src/routing/plan.ts"
-import { acknowledgeEvents, publish } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { acknowledgeEvents, publish } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -20,14 +20,14 @@ import {
   testTopology,
   waitingMessages,
   worker
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { disable } from "../live-endpoints.ts"
-import type { AccountsServer } from "../nats-accounts.ts"
-import { startWithAccounts } from "../nats-accounts.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, quiet } from "../scenario.ts"
-import { endLeases, workerProcess } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { disable } from "../kit/live-endpoints.ts"
+import type { AccountsServer } from "../kit/nats-accounts.ts"
+import { startWithAccounts } from "../kit/nats-accounts.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, quiet } from "../kit/scenario.ts"
+import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 

@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../books.ts"
-import { endpoint, history, publishMany, quickRetry, worker } from "../engine.ts"
-import { about } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks } from "../kit/books.ts"
+import { endpoint, history, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import { about } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -12,7 +12,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks } from "../books.ts"
+import { closedBooks } from "../kit/books.ts"
 import {
   endpoint,
   eventually,
@@ -23,10 +23,10 @@ import {
   quickRetry,
   secret,
   worker
-} from "../engine.ts"
-import { readByHand, writeByHand } from "../live-endpoints.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { readByHand, writeByHand } from "../kit/live-endpoints.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 import { plannedFor } from "./replaying.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })

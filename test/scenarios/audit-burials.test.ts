@@ -6,8 +6,8 @@ import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { eventAt, publishMany } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { eventAt, publishMany } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

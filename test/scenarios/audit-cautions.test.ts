@@ -1,10 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { audit } from "../../src/history/audit/audit.ts"
-import { quiet } from "../books.ts"
 import { run } from "../cli/running.ts"
-import { publishTo, worker } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { quiet } from "../kit/books.ts"
+import { publishTo, worker } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -21,9 +21,9 @@ import {
   publishMany,
   testTopology,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 import { delivered } from "./delivered.ts"
 
 const { scenario } = onServer()

@@ -13,9 +13,9 @@ import {
   quickRetry,
   worker,
   workersApart
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { onServer } from "../kit/scenario.ts"
 import { delivered } from "./delivered.ts"
 
 const { scenario } = onServer()

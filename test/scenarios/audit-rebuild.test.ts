@@ -4,10 +4,10 @@ import { eraseHealth, readHealth } from "../../src/endpoints/health-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
-import { endpoint, history, nth, publishMany, quickRetry, worker } from "../engine.ts"
-import { patientRetry } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { endpoint, history, nth, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import { patientRetry } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -18,11 +18,11 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { patientRetry } from "../outcomes.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { patientRetry } from "../kit/outcomes.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

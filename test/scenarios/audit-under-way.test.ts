@@ -2,12 +2,12 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { audit } from "../../src/history/audit/audit.ts"
-import { quiet } from "../books.ts"
-import { endpoint, publish, quickRetry } from "../engine.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { workerProcess } from "../worker-process.ts"
+import { quiet } from "../kit/books.ts"
+import { endpoint, publish, quickRetry } from "../kit/engine.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

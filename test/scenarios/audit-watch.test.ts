@@ -9,7 +9,7 @@ import { openBooks } from "../../src/history/audit/books.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
 import type { Raised } from "../../src/history/audit/watch.ts"
 import { watch } from "../../src/history/audit/watch.ts"
-import { makeConditions } from "../conditions.ts"
+import { makeConditions } from "../kit/conditions.ts"
 import {
   acknowledgeEvents,
   endpoint,
@@ -19,9 +19,9 @@ import {
   publishMany,
   testTopology,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 import { delivered } from "./delivered.ts"
 
 const { scenario } = onServer()

@@ -5,7 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, noRecords } from "../books.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
 import {
   backlogged,
   endpoint,
@@ -14,12 +14,12 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { disable } from "../live-endpoints.ts"
-import { attempts, reasons } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { disable } from "../kit/live-endpoints.ts"
+import { attempts, reasons } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

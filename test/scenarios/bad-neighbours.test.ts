@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { endpoint, history, publishMany, quickRetry, worker } from "../engine.ts"
-import { latencies, quantile } from "../latency.ts"
-import { about } from "../outcomes.ts"
-import { receiver, tcpServer } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { endpoint, history, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import { latencies, quantile } from "../kit/latency.ts"
+import { about } from "../kit/outcomes.ts"
+import { receiver, tcpServer } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -7,7 +7,7 @@ import {
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks } from "../books.ts"
+import { closedBooks } from "../kit/books.ts"
 import {
   backlogged,
   endpoint,
@@ -18,10 +18,10 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { about } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { about } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

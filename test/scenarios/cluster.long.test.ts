@@ -8,17 +8,24 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Facts } from "../../src/history/facts.ts"
-import { closedBooks, noRecords } from "../books.ts"
 import { start } from "../cli/running.ts"
-import type { Installation } from "../engine.ts"
-import { backlogged, endpoint, eventually, installation, publish, publishMany } from "../engine.ts"
-import { gate } from "../gate.ts"
-import type { TestCluster, TestServer } from "../nats-server.ts"
-import { startCluster } from "../nats-server.ts"
-import { owners } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { quiet } from "../scenario.ts"
-import { workerProcess } from "../worker-process.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
+import type { Installation } from "../kit/engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  installation,
+  publish,
+  publishMany
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import type { TestCluster, TestServer } from "../kit/nats-server.ts"
+import { startCluster } from "../kit/nats-server.ts"
+import { owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { quiet } from "../kit/scenario.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 

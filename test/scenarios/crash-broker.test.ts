@@ -6,8 +6,8 @@ import { Failpoint } from "../../src/broker/failpoint.ts"
 import { eraseRecord } from "../../src/delivery/retry/retry-records.ts"
 import { firstRound } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
-import { crashBroker } from "../broker-crash.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { crashBroker } from "../kit/broker-crash.ts"
 import {
   endpoint,
   eventAt,
@@ -19,10 +19,10 @@ import {
   waitingMessages,
   worker,
   workersApart
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer, refusingRepeats } from "../scenario.ts"
-import { crashAt } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer, refusingRepeats } from "../kit/scenario.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 const { scenario } = onServer()
 

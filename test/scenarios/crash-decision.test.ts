@@ -8,7 +8,7 @@ import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { allFacts, closedBooks, isClean, noRecords, quiet, storedFloor } from "../books.ts"
+import { allFacts, closedBooks, isClean, noRecords, quiet, storedFloor } from "../kit/books.ts"
 import {
   endpoint,
   eventually,
@@ -18,10 +18,10 @@ import {
   queued,
   quickRetry,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
-import { crashAt, endLeases, workerProcess } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { crashAt, endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

@@ -5,8 +5,8 @@ import { vi } from "vitest"
 import type { Broker } from "../../src/broker/broker.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { Facts } from "../../src/history/facts.ts"
-import { closedBooks, noRecords } from "../books.ts"
-import type { Installation } from "../engine.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
+import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
   endpoint,
@@ -16,10 +16,10 @@ import {
   publish,
   quickRetry,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { endLeases, workerProcess } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

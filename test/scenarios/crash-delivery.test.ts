@@ -4,12 +4,12 @@ import { vi } from "vitest"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
-import { endpoint, nth, publish, quickRetry, worker } from "../engine.ts"
-import type { Received, Script } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer, refusingRepeats } from "../scenario.ts"
-import { crashAt } from "../worker-process.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { endpoint, nth, publish, quickRetry, worker } from "../kit/engine.ts"
+import type { Received, Script } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer, refusingRepeats } from "../kit/scenario.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

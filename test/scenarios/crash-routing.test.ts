@@ -6,12 +6,12 @@ import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { allFacts, closedBooks, noRecords, quiet } from "../books.ts"
-import type { Installation } from "../engine.ts"
-import { endpoint, eventually, nth, publish, queued, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { crashAt } from "../worker-process.ts"
+import { allFacts, closedBooks, noRecords, quiet } from "../kit/books.ts"
+import type { Installation } from "../kit/engine.ts"
+import { endpoint, eventually, nth, publish, queued, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

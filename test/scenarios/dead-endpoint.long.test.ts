@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { allFacts, closedBooks } from "../books.ts"
-import { backlogged, endpoint, eventually, publishMany, quickRetry, worker } from "../engine.ts"
-import { latencies, quantile } from "../latency.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { allFacts, closedBooks } from "../kit/books.ts"
+import { backlogged, endpoint, eventually, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import { latencies, quantile } from "../kit/latency.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 90_000 })
 

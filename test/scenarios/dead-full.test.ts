@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, isClean } from "../books.ts"
+import { closedBooks, isClean } from "../kit/books.ts"
 import {
   closedCircuit,
   deadLetters,
@@ -18,10 +18,10 @@ import {
   quickRetry,
   waitingMessages,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
-import { workerProcess } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { endpoint, history, publishMany, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
+import { endpoint, history, publishMany, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
 
 /** So many events were delivered, by a worker that has left since; one or two facts for each. */
 export const delivered = Effect.fnUntraced(function* (count: number) {

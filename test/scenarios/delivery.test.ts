@@ -12,10 +12,10 @@ import {
   secret,
   waitingMessages,
   worker
-} from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
-import { receiver } from "../receiver.ts"
+} from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
 
 let server: TestServer
 beforeAll(async () => {

@@ -1,9 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { endpoint, history, publish, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
-import { closedBooks } from "../books.ts"
-import { everQueued } from "../consumers.ts"
+import { closedBooks } from "../kit/books.ts"
+import { everQueued } from "../kit/consumers.ts"
 import {
   backlogged,
   endpoint,
@@ -13,10 +13,10 @@ import {
   publish,
   publishMany,
   worker
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

@@ -6,9 +6,9 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { readRecord } from "../../src/delivery/retry/retry-records.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
-import { deliveryCount, everQueued, recreateConsumers } from "../consumers.ts"
-import { counting } from "../counting.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { deliveryCount, everQueued, recreateConsumers } from "../kit/consumers.ts"
+import { counting } from "../kit/counting.ts"
 import {
   endpoint,
   eventually,
@@ -19,14 +19,14 @@ import {
   queued,
   quickRetry,
   worker
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { about, assertNoneTooEarly, attempts, patientRetry } from "../outcomes.ts"
-import { owners } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { rival } from "../rival.ts"
-import { byAttempt, onServer } from "../scenario.ts"
-import { endLeases, workerProcess } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { about, assertNoneTooEarly, attempts, patientRetry } from "../kit/outcomes.ts"
+import { owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { rival } from "../kit/rival.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

@@ -11,9 +11,9 @@ import type { Delivery } from "../../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, parseDelivery, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../books.ts"
-import { everQueued, handOutEventsAgain } from "../consumers.ts"
-import type { Installation } from "../engine.ts"
+import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { everQueued, handOutEventsAgain } from "../kit/consumers.ts"
+import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
   endpoint,
@@ -23,13 +23,13 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { attempts } from "../outcomes.ts"
-import { lease } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
-import { tcpProxy } from "../tcp-proxy.ts"
-import { crashAt } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { attempts } from "../kit/outcomes.ts"
+import { lease } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { tcpProxy } from "../kit/tcp-proxy.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

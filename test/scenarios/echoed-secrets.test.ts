@@ -2,10 +2,10 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { readFacts } from "../../src/history/read.ts"
-import { endpoint, history, publish, publishTo, quickRetry, secret, worker } from "../engine.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { endpoint, history, publish, publishTo, quickRetry, secret, worker } from "../kit/engine.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

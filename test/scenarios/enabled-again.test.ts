@@ -5,7 +5,8 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, noRecords } from "../books.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
 import {
   endpoint,
   eventually,
@@ -15,12 +16,11 @@ import {
   queued,
   quickRetry,
   worker
-} from "../engine.ts"
-import { alteredBroker } from "../kit/altered-broker.ts"
-import { disable } from "../live-endpoints.ts"
-import { about, assertNoneTooEarly, attempts, reasons } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { disable } from "../kit/live-endpoints.ts"
+import { about, assertNoneTooEarly, attempts, reasons } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

@@ -8,11 +8,18 @@ import { readLayout } from "../../src/broker/installed.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { runRouter } from "../../src/routing/router.ts"
-import { endpoint, eventually, history, publish, publishMany, startedWorker } from "../engine.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { makeLog } from "../log.ts"
-import { onServer } from "../scenario.ts"
-import { tcpProxy } from "../tcp-proxy.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  publish,
+  publishMany,
+  startedWorker
+} from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
+import { onServer } from "../kit/scenario.ts"
+import { tcpProxy } from "../kit/tcp-proxy.ts"
 
 const { scenario } = onServer()
 

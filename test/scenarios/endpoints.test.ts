@@ -4,8 +4,8 @@ import { Webhook } from "standardwebhooks"
 import { natsClients } from "../../src/broker/clients.ts"
 import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { closedBooks } from "../books.ts"
-import { makeConditions } from "../conditions.ts"
+import { closedBooks } from "../kit/books.ts"
+import { makeConditions } from "../kit/conditions.ts"
 import {
   endpoint,
   eventually,
@@ -16,12 +16,12 @@ import {
   quickRetry,
   secret,
   worker
-} from "../engine.ts"
-import { change, disable, publishUntil, readByHand, writeByHand } from "../live-endpoints.ts"
-import { patientRetry } from "../outcomes.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { change, disable, publishUntil, readByHand, writeByHand } from "../kit/live-endpoints.ts"
+import { patientRetry } from "../kit/outcomes.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

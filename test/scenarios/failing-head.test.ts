@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks, noRecords } from "../books.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
 import {
   backlogged,
   endpoint,
@@ -12,10 +12,10 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { about, reasons } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { about, reasons } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

@@ -2,12 +2,12 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { isClean, quiet } from "../books.ts"
-import { handOutEventsAgain } from "../consumers.ts"
-import { backlogged, endpoint, eventually, history, publishMany, worker } from "../engine.ts"
-import { restarted } from "../power-cut.ts"
-import { receiver } from "../receiver.ts"
-import { onServer, outage } from "../scenario.ts"
+import { isClean, quiet } from "../kit/books.ts"
+import { crashBroker } from "../kit/broker-crash.ts"
+import { handOutEventsAgain } from "../kit/consumers.ts"
+import { backlogged, endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, outage } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
@@ -57,7 +57,7 @@ describe.concurrent("events that are handed out again as if for the first time",
         yield* facts.count("delivered", count)
         yield* routedAgain
         const published = Date.now()
-        yield* restarted(server)
+        yield* crashBroker(server)
         // An event is handed out again no sooner than this.
         yield* eventually(
           Effect.sync(() => Date.now()),

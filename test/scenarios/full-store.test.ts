@@ -3,16 +3,16 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { closedBooks, isClean } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
-import { endpoint, eventually, history, installation, nth, publish, worker } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { makeLog } from "../log.ts"
-import type { TestServerOptions } from "../nats-server.ts"
-import { startServer } from "../nats-server.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, quiet } from "../scenario.ts"
+import { closedBooks, isClean } from "../kit/books.ts"
+import { endpoint, eventually, history, installation, nth, publish, worker } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { makeLog } from "../kit/log.ts"
+import type { TestServerOptions } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, quiet } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -23,7 +23,7 @@ no_auth_user: p`
 
 /** Publishes until the broker takes no more: how many it took, and what it said then. */
 const flood = Effect.gen(function* () {
-  const body = "x".repeat(100_000)
+  const body = "x".repeat(400_000)
   for (let count = 0; ; count++) {
     const refusal = yield* Effect.match(publish("a", body), {
       onFailure: ({ message }) => message,

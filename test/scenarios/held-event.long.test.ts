@@ -6,11 +6,11 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { readStream, storedAt } from "../../src/broker/scan.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { planId } from "../../src/history/plans.ts"
-import { endpoint, history, nth, publish, publishMany } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
-import { endLeases, workerProcess } from "../worker-process.ts"
+import { endpoint, history, nth, publish, publishMany } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
+import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 300_000 })
 

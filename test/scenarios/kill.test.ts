@@ -1,13 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../books.ts"
-import { crashBroker } from "../broker-crash.ts"
-import { endpoint, publish, quickRetry } from "../engine.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { workerProcess } from "../worker-process.ts"
+import { closedBooks } from "../kit/books.ts"
+import { crashBroker } from "../kit/broker-crash.ts"
+import { endpoint, publish, quickRetry } from "../kit/engine.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 

@@ -1,10 +1,10 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { endpoint, history, nth, publish, publishTo, quickRetry, worker } from "../engine.ts"
-import { about, patientRetry } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+import { endpoint, history, nth, publish, publishTo, quickRetry, worker } from "../kit/engine.ts"
+import { about, patientRetry } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

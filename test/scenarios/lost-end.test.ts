@@ -5,7 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { isClean, quiet, storedFloor } from "../books.ts"
+import { isClean, quiet, storedFloor } from "../kit/books.ts"
 import {
   backlogged,
   endpoint,
@@ -18,14 +18,14 @@ import {
   waitingMessages,
   worker,
   workersApart
-} from "../engine.ts"
+} from "../kit/engine.ts"
+import { attempts } from "../kit/outcomes.ts"
+import { powerCut } from "../kit/power-cut.ts"
+import type { Answer } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
 import { throughBacklog } from "../kit/through-backlog.ts"
-import { attempts } from "../outcomes.ts"
-import { powerCut } from "../power-cut.ts"
-import type { Answer } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
-import { crashAt } from "../worker-process.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 const hook = { tenant: "acme", endpoint: "hook" }
 

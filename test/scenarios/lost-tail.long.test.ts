@@ -3,13 +3,21 @@ import { Context, Effect, Layer } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
-import { backlogged, endpoint, eventually, history, lateRetry, publish, worker } from "../engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  lateRetry,
+  publish,
+  worker
+} from "../kit/engine.ts"
+import { change } from "../kit/live-endpoints.ts"
+import { attempts } from "../kit/outcomes.ts"
+import { powerCut } from "../kit/power-cut.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
 import { throughBacklog } from "../kit/through-backlog.ts"
-import { change } from "../live-endpoints.ts"
-import { attempts } from "../outcomes.ts"
-import { powerCut } from "../power-cut.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

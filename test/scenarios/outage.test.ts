@@ -16,11 +16,11 @@ import {
   waitingMessages,
   worker,
   workersApart
-} from "../engine.ts"
-import { makeLog } from "../log.ts"
-import type { Script } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer, outage } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
+import type { Script } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer, outage } from "../kit/scenario.ts"
 
 type Log = ReturnType<typeof makeLog>
 

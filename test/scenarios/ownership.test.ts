@@ -4,12 +4,12 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { eraseValue, writeValue } from "../../src/broker/values.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { quiet as quietBooks } from "../books.ts"
-import { endpoint, eventually, history, publish, worker } from "../engine.ts"
-import { makeLog } from "../log.ts"
-import { eight, lease, owners } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { quiet as quietBooks } from "../kit/books.ts"
+import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
+import { eight, lease, owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { eventId } from "../../src/domain/event.ts"
-import { makeConditions } from "../conditions.ts"
+import { makeConditions } from "../kit/conditions.ts"
 import {
   deadLetters,
   endpoint,
@@ -16,9 +16,9 @@ import {
   publishTo,
   waitingMessages,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

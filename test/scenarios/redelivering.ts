@@ -3,10 +3,10 @@ import { readUnended } from "../../src/history/dead-fates.ts"
 import type { DeadLetterQuery } from "../../src/history/dead-letters.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
 import { planRedelivery, redeliver } from "../../src/operations/rounds/redeliver.ts"
-import { quiet } from "../books.ts"
-import { endpoint, history, publishMany, worker } from "../engine.ts"
-import type { Receiver } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
+import { quiet } from "../kit/books.ts"
+import { endpoint, history, publishMany, worker } from "../kit/engine.ts"
+import type { Receiver } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
 
 /** The dead letters there are. */
 export const lettersOf = (query: DeadLetterQuery = {}) => Stream.runCollect(readDeadLetters(query))

@@ -4,9 +4,9 @@ import { Broker } from "../../src/broker/broker.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
-import { closedBooks } from "../books.ts"
-import { nth } from "../engine.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks } from "../kit/books.ts"
+import { nth } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
 
 import { deadLetters, lettersOf, onceEach, sendAgain, sorted, timesAfter } from "./redelivering.ts"
 

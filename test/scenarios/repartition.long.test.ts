@@ -7,10 +7,10 @@ import { findPartitions, readChanges, readInstalled } from "../../src/broker/ins
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { RepartitionStep } from "../../src/operations/repartition/repartition.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
-import { closedBooks, noRecords } from "../books.ts"
-import { crashBroker } from "../broker-crash.ts"
 import { run, start } from "../cli/running.ts"
-import type { Installation } from "../engine.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
+import { crashBroker } from "../kit/broker-crash.ts"
+import type { Installation } from "../kit/engine.ts"
 import {
   endpoint,
   eventually,
@@ -19,12 +19,12 @@ import {
   quickRetry,
   waitingMessages,
   worker
-} from "../engine.ts"
-import { about } from "../outcomes.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { endLeases, workerProcess } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { about } from "../kit/outcomes.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

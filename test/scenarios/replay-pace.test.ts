@@ -6,10 +6,10 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, quiet } from "../books.ts"
-import { backlogged, endpoint, eventually, history, publishMany, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks, quiet } from "../kit/books.ts"
+import { backlogged, endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 import { idsAt, paid, replayTo, upTo } from "./replaying.ts"
 
 const { scenario } = onServer()

@@ -8,11 +8,11 @@ import {
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
 import { countTypes } from "../../src/operations/rounds/replay.ts"
-import { closedBooks, quiet } from "../books.ts"
-import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks, quiet } from "../kit/books.ts"
+import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 import { idsAt, paid, plannedFor, replayTo } from "./replaying.ts"
 
 const { scenario } = onServer()

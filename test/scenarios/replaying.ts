@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { ReplayOptions } from "../../src/operations/rounds/replay.ts"
 import { openReplay, planReplay } from "../../src/operations/rounds/replay.ts"
-import type { Receiver } from "../receiver.ts"
+import type { Receiver } from "../kit/receiver.ts"
 
 /** What a story asks a replay for, unless it says otherwise: all of acme's events. */
 const optionsFor = (id: string, changes: Partial<ReplayOptions> = {}): ReplayOptions => ({

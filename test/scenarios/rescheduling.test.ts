@@ -6,7 +6,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { placeName } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { deliveryCount, recreateConsumers } from "../consumers.ts"
+import { deliveryCount, recreateConsumers } from "../kit/consumers.ts"
 import {
   endpoint,
   eventually,
@@ -19,11 +19,11 @@ import {
   waitingMessages,
   worker,
   workersApart
-} from "../engine.ts"
-import { about, assertNoneTooEarly, attempts } from "../outcomes.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { about, assertNoneTooEarly, attempts } from "../kit/outcomes.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -2,14 +2,21 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { vi } from "vitest"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks, noRecords } from "../books.ts"
-import { crashBroker } from "../broker-crash.ts"
-import { backlogged, endpoint, eventually, history, publishMany, quickRetry } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { owners } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
-import { workerProcess } from "../worker-process.ts"
+import { closedBooks, noRecords } from "../kit/books.ts"
+import { crashBroker } from "../kit/broker-crash.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publishMany,
+  quickRetry
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 })
 

@@ -16,11 +16,11 @@ import {
   secret,
   waitingMessages,
   worker
-} from "../engine.ts"
-import { about, assertNoneTooEarly, attempts, waits } from "../outcomes.ts"
-import type { Received, Receiver, Script } from "../receiver.ts"
-import { receiver, tcpServer } from "../receiver.ts"
-import { byAttempt, onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { about, assertNoneTooEarly, attempts, waits } from "../kit/outcomes.ts"
+import type { Received, Receiver, Script } from "../kit/receiver.ts"
+import { receiver, tcpServer } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

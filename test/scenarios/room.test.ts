@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../books.ts"
-import { endpoint, eventually, history, publish, publishMany, worker } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks } from "../kit/books.ts"
+import { endpoint, eventually, history, publish, publishMany, worker } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

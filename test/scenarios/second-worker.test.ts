@@ -3,12 +3,12 @@ import { Clock, Deferred, Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
-import { counting } from "../counting.ts"
-import type { Installation } from "../engine.ts"
-import { endpoint, eventually, history, nth, publish, worker } from "../engine.ts"
-import { eight, owners } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { onServer, quiet } from "../scenario.ts"
+import { counting } from "../kit/counting.ts"
+import type { Installation } from "../kit/engine.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
+import { eight, owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, quiet } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

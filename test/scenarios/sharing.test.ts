@@ -1,15 +1,15 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { start } from "../cli/running.ts"
-import { counting } from "../counting.ts"
-import type { Installation } from "../engine.ts"
-import { endpoint, nth, publish, quickRetry } from "../engine.ts"
-import type { Received } from "../receiver.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import { closedBooks } from "../kit/books.ts"
+import { counting } from "../kit/counting.ts"
+import type { Installation } from "../kit/engine.ts"
+import { endpoint, nth, publish, quickRetry } from "../kit/engine.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -81,19 +81,19 @@ describe("three workers under load, of which one is killed, one stops and one is
         )
         const more = (count: number) =>
           Effect.suspend(() => hook.received(hook.requests.length + count))
-        yield* more(400)
+        yield* more(200)
 
         yield* killed.signal("SIGKILL")
         yield* killed.ended
         const killedAt = Date.now()
-        yield* more(200)
+        yield* more(150)
         yield* stopped.signal("SIGTERM")
         assert.strictEqual(yield* stopped.ended, 0)
         yield* more(100)
         const added = yield* petrelWorker(place, "added")
         const share = yield* added.share
         assert.isTrue(Array.isArray(share) && share.length >= 2, `has ${share}`)
-        yield* more(400)
+        yield* more(200)
         publishing = false
         yield* Fiber.join(publisher)
 

@@ -1,12 +1,12 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { isClean, quiet } from "../books.ts"
-import { endpoint, history, publishMany } from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { tcpProxy } from "../tcp-proxy.ts"
-import { workerProcess } from "../worker-process.ts"
+import { isClean, quiet } from "../kit/books.ts"
+import { endpoint, history, publishMany } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { tcpProxy } from "../kit/tcp-proxy.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 300_000 })
 

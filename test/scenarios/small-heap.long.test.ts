@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../books.ts"
-import { backlogged, endpoint, eventually, publishMany } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
-import { endLeases, workerProcess } from "../worker-process.ts"
+import { closedBooks } from "../kit/books.ts"
+import { backlogged, endpoint, eventually, publishMany } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
+import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
 

@@ -4,7 +4,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { queryOwner } from "../../src/cluster/introspection-query.ts"
-import { closedBooks } from "../books.ts"
+import { closedBooks } from "../kit/books.ts"
 import {
   deadLetters,
   endpoint,
@@ -13,10 +13,10 @@ import {
   quickRetry,
   testTopology,
   worker
-} from "../engine.ts"
-import { startServer } from "../nats-server.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const smallest = 64 * 1024
 

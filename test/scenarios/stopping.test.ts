@@ -1,8 +1,16 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect, Fiber } from "effect"
-import { endpoint, eventually, history, nth, publish, waitingMessages, worker } from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  waitingMessages,
+  worker
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -24,10 +24,10 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import { crashAt } from "../worker-process.ts"
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 

@@ -12,7 +12,7 @@ import type { TopologyOptions } from "../../src/broker/topology.ts"
 import { readRepeat, repeatOf } from "../../src/domain/origin.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { quiet as idle } from "../books.ts"
+import { quiet as idle } from "../kit/books.ts"
 import {
   acknowledgeEvents,
   endpoint,
@@ -22,11 +22,11 @@ import {
   publish,
   testTopology,
   worker
-} from "../engine.ts"
-import type { TestServer } from "../nats-server.ts"
-import { receiver } from "../receiver.ts"
-import { quiet } from "../scenario.ts"
-import { addressFor, startTenantServer } from "../tenant-accounts.ts"
+} from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
+import { quiet } from "../kit/scenario.ts"
+import { addressFor, startTenantServer } from "../kit/tenant-accounts.ts"
 
 const tenants = ["acme", "globex"]
 const withTenants: TopologyOptions = { ...testTopology, tenants, tenantBytes: 64 * 1024 * 1024 }

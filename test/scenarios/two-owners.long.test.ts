@@ -7,16 +7,23 @@ import { Health } from "../../src/domain/health.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
-import { closedBooks, noRecords, quiet } from "../books.ts"
-import type { Installation } from "../engine.ts"
-import { backlogged, endpoint, eventually, history, publishMany, quickRetry } from "../engine.ts"
-import { gate } from "../gate.ts"
-import { about } from "../outcomes.ts"
-import { owners } from "../owners.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
-import type { WorkerProcess } from "../worker-process.ts"
-import { workerProcess } from "../worker-process.ts"
+import { closedBooks, noRecords, quiet } from "../kit/books.ts"
+import type { Installation } from "../kit/engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publishMany,
+  quickRetry
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { about } from "../kit/outcomes.ts"
+import { owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+import type { WorkerProcess } from "../kit/worker-process.ts"
+import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 3, testTimeout: 60_000 })
 

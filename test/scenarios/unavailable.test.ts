@@ -14,11 +14,11 @@ import {
   waitingMessages,
   worker,
   workersApart
-} from "../engine.ts"
-import { disable, publishUntil } from "../live-endpoints.ts"
-import { about, patientRetry, reasons } from "../outcomes.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { disable, publishUntil } from "../kit/live-endpoints.ts"
+import { about, patientRetry, reasons } from "../kit/outcomes.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 

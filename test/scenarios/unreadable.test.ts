@@ -15,10 +15,10 @@ import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { newsOf } from "../../src/operations/status/status-news.ts"
-import { idsForgotten } from "../books.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/running.ts"
-import type { Installation } from "../engine.ts"
+import { idsForgotten } from "../kit/books.ts"
+import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
   endpoint,
@@ -28,10 +28,10 @@ import {
   publishMany,
   quickRetry,
   worker
-} from "../engine.ts"
-import { disable } from "../live-endpoints.ts"
-import { receiver } from "../receiver.ts"
-import { onServer } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { disable } from "../kit/live-endpoints.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 

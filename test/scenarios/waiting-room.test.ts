@@ -6,7 +6,7 @@ import type { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
 import type { Facts } from "../../src/history/facts.ts"
-import { closedBooks, isClean } from "../books.ts"
+import { closedBooks, isClean } from "../kit/books.ts"
 import {
   endpoint,
   eventually,
@@ -15,12 +15,12 @@ import {
   publish,
   waitingMessages,
   worker
-} from "../engine.ts"
-import { gate } from "../gate.ts"
-import { makeLog } from "../log.ts"
-import { startServer } from "../nats-server.ts"
-import { receiver } from "../receiver.ts"
-import { quiet } from "../scenario.ts"
+} from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { makeLog } from "../kit/log.ts"
+import { startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
+import { quiet } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 30_000 })
 

@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { clock, systemTimers, useTimers } from "../../src/time/timers.ts"
-import { isClean } from "../books.ts"
-import { endpoint, eventually, history, publishMany, worker } from "../engine.ts"
+import { isClean } from "../kit/books.ts"
+import { endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
 import { movedTime } from "../kit/moved-time.ts"
-import { receiver } from "../receiver.ts"
-import { outage } from "../scenario.ts"
+import { receiver } from "../kit/receiver.ts"
+import { outage } from "../kit/scenario.ts"
 
 const hour = 3_600_000
 

@@ -13,8 +13,8 @@ import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-de
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
-import { eventually } from "../../engine.ts"
-import { makeLog } from "../../log.ts"
+import { eventually } from "../../kit/engine.ts"
+import { makeLog } from "../../kit/log.ts"
 
 const key = "acme.hook"
 

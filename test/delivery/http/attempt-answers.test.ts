@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { receiver, tcpServer } from "../../receiver.ts"
+import { receiver, tcpServer } from "../../kit/receiver.ts"
 import { answered, attempt, client, post } from "./attempting.ts"
 
 describe("an answer", () => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { receiver, tcpServer } from "../../receiver.ts"
+import { receiver, tcpServer } from "../../kit/receiver.ts"
 import { attempt, client, errorOf, post } from "./attempting.ts"
 
 describe("the time-out", () => {

@@ -2,8 +2,8 @@ import { setDefaultCACertificates } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Names } from "../../../src/delivery/http/dns.ts"
-import { nameServer } from "../../name-server.ts"
-import { receiver, selfSigned, tcpServer } from "../../receiver.ts"
+import { nameServer } from "../../kit/name-server.ts"
+import { receiver, selfSigned, tcpServer } from "../../kit/receiver.ts"
 import { answered, attempt, client, errorOf, post } from "./attempting.ts"
 
 describe("no answer", () => {

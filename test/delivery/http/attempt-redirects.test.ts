@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { setDefaultCACertificates } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { receiver, selfSigned, tcpServer } from "../../receiver.ts"
+import { receiver, selfSigned, tcpServer } from "../../kit/receiver.ts"
 import { attempt, client, errorOf, post } from "./attempting.ts"
 
 describe("a redirect", () => {

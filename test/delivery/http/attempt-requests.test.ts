@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { receiver } from "../../receiver.ts"
+import { receiver } from "../../kit/receiver.ts"
 import { attempt, client, errorOf, post } from "./attempting.ts"
 
 describe("a request", () => {

@@ -5,7 +5,7 @@ import { Effect, Exit, Scope } from "effect"
 import type { Agent } from "undici"
 import { agent } from "../../../src/delivery/http/connector.ts"
 import type { Resolve } from "../../../src/delivery/http/dns.ts"
-import { receiver, selfSigned, tcpServer } from "../../receiver.ts"
+import { receiver, selfSigned, tcpServer } from "../../kit/receiver.ts"
 
 const onlyLocal = (ip: string) => (ip === "127.0.0.1" ? undefined : "address")
 

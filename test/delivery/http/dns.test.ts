@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Names, type NamesOptions, NameUnresolved } from "../../../src/delivery/http/dns.ts"
-import { nameServer } from "../../name-server.ts"
+import { nameServer } from "../../kit/name-server.ts"
 
 const noHosts = { hostsPath: "/nowhere/hosts" }
 

@@ -10,9 +10,9 @@ import { Names } from "../../../src/delivery/http/dns.ts"
 import { makeAgents } from "../../../src/delivery/http/egress.ts"
 import { ownAddresses } from "../../../src/delivery/http/own-addresses.ts"
 import type { Reach } from "../../../src/policy/address.ts"
-import { makeLog } from "../../log.ts"
-import { nameServer } from "../../name-server.ts"
-import { receiver, selfSigned } from "../../receiver.ts"
+import { makeLog } from "../../kit/log.ts"
+import { nameServer } from "../../kit/name-server.ts"
+import { receiver, selfSigned } from "../../kit/receiver.ts"
 import { attempt, client, errorOf, post } from "./attempting.ts"
 
 const nothing: Reach = { networks: [], ports: [] }
@@ -80,7 +80,7 @@ describe("an authority for the broker", () => {
       const to = yield* receiver({ certificate })
       const extra = join(mkdtempSync(join(tmpdir(), "petrel-extra-")), "ca.pem")
       writeFileSync(extra, certificate.cert)
-      const program = join(import.meta.dirname, "../../requesting.ts")
+      const program = join(import.meta.dirname, "../../kit/requesting.ts")
       const ended = yield* Effect.promise(() =>
         promisify(execFile)(process.execPath, [program, to.url], {
           env: { ...process.env, NODE_EXTRA_CA_CERTS: extra }

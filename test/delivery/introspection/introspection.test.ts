@@ -9,7 +9,7 @@ import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
 import type { LaneCounts } from "../../../src/delivery/scheduling/lane-scheduler.ts"
 import { untried } from "../../../src/domain/delivery.ts"
 import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
-import { onServer } from "../../scenario.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 

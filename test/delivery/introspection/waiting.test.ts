@@ -1,9 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { countWaiting } from "../../../src/delivery/introspection/waiting.ts"
-import { endpoint, eventually, history, publishMany, quickRetry, worker } from "../../engine.ts"
-import { receiver } from "../../receiver.ts"
-import { onServer } from "../../scenario.ts"
+import { endpoint, eventually, history, publishMany, quickRetry, worker } from "../../kit/engine.ts"
+import { receiver } from "../../kit/receiver.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 

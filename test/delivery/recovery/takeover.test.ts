@@ -10,10 +10,10 @@ import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../../src/domain/fact.ts"
 import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
-import { storedFloor } from "../../books.ts"
-import { endpoint, eventually, history, nth, publish, worker } from "../../engine.ts"
-import { receiver } from "../../receiver.ts"
-import { onServer } from "../../scenario.ts"
+import { storedFloor } from "../../kit/books.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../../kit/engine.ts"
+import { receiver } from "../../kit/receiver.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 

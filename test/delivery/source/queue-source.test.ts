@@ -13,7 +13,7 @@ import { deliveryHeaders } from "../../../src/domain/delivery.ts"
 import type { Place } from "../../../src/domain/fact.ts"
 import { placeName } from "../../../src/domain/fact.ts"
 import type { Facts } from "../../../src/history/facts.ts"
-import { makeLog } from "../../log.ts"
+import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
 import {
   deliveryOf,

@@ -8,8 +8,8 @@ import {
 import { planDiscard } from "../../../src/operations/dead-letters/discard-dead-letters.ts"
 import { planRedelivery } from "../../../src/operations/dead-letters/redeliver-dead-letters.ts"
 import { bury } from "../../cli/dead-letters.ts"
-import { endpoint } from "../../engine.ts"
-import { onServer } from "../../scenario.ts"
+import { endpoint } from "../../kit/engine.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -16,7 +16,7 @@ import {
 import { EndpointDetail, mask } from "../../../src/operations/endpoints/endpoint-view.ts"
 import { rotateSecret } from "../../../src/operations/endpoints/rotate-secret.ts"
 import { setEndpoint } from "../../../src/operations/endpoints/set-endpoint.ts"
-import { onServer } from "../../scenario.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 

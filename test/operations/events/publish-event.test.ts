@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { publishEvent } from "../../../src/operations/events/publish-event.ts"
-import { onServer } from "../../scenario.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 const body = Buffer.from("{}")

@@ -10,7 +10,6 @@ import { Facts } from "../../../src/history/facts.ts"
 import { planId } from "../../../src/history/plans.ts"
 import { planRepartition, repartition } from "../../../src/operations/repartition/repartition.ts"
 import { makePartialRoutings } from "../../../src/routing/partial-routing.ts"
-import { allFacts, idsForgotten } from "../../books.ts"
 import {
   delivery,
   endpoints,
@@ -23,8 +22,9 @@ import {
   put,
   tried
 } from "../../delivery/waiting-before.ts"
-import { deadLetters, nth } from "../../engine.ts"
-import { onServer } from "../../scenario.ts"
+import { allFacts, idsForgotten } from "../../kit/books.ts"
+import { deadLetters, nth } from "../../kit/engine.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 

@@ -4,8 +4,8 @@ import { disableEndpoint } from "../../../src/operations/endpoints/endpoint-stat
 import { previewReplay, startReplay } from "../../../src/operations/replays/replay-events.ts"
 import type { ReplayRequest } from "../../../src/operations/replays/replay-request.ts"
 import { replayProblems } from "../../../src/operations/replays/replay-request.ts"
-import { endpoint, publish } from "../../engine.ts"
-import { onServer } from "../../scenario.ts"
+import { endpoint, publish } from "../../kit/engine.ts"
+import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import type { PartitionSurvey } from "../../../src/delivery/introspection/survey.ts"
 import { newsOf } from "../../../src/operations/status/status-news.ts"
 import { Status, statusOf } from "../../../src/operations/status/status-report.ts"
-import { nth } from "../../engine.ts"
+import { nth } from "../../kit/engine.ts"
 import { busy, partition } from "./surveys.ts"
 
 const isStatus = Schema.is(Status)

@@ -1,7 +1,6 @@
 import { cpSync, existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
-import { Deferred, Effect } from "effect"
-import { Broker } from "../src/broker/broker.ts"
+import { crashBroker } from "./broker-crash.ts"
 import type { TestServer } from "./nats-server.ts"
 
 export interface PowerCutOptions {
@@ -10,29 +9,6 @@ export interface PowerCutOptions {
   /** How long the power is off, ms. (Default: 0) */
   readonly downFor?: number
 }
-
-export interface RestartOptions {
-  /** How long the broker is down, ms. (Default: 0) */
-  readonly downFor?: number
-  /** Called while the broker is down. (Default: nothing) */
-  readonly meanwhile?: () => void
-}
-
-/** Kills a broker, starts it again, and waits until the connection is re-established. */
-export const restarted = Effect.fnUntraced(function* (
-  server: TestServer,
-  { downFor = 0, meanwhile }: RestartOptions = {}
-) {
-  const { onReconnect } = yield* Broker
-  const back = yield* Deferred.make<void>()
-  const forget = onReconnect(() => Deferred.doneUnsafe(back, Effect.void))
-  yield* Effect.promise(server.kill9)
-  meanwhile?.()
-  yield* Effect.sleep(downFor)
-  yield* Effect.promise(server.restart)
-  yield* Deferred.await(back)
-  forget()
-})
 
 /**
  * Simulates a power failure of the broker's machine: what `streams` have stored since `remember`
@@ -48,7 +24,7 @@ export const powerCut = (
     copy: join(server.storeDir, "..", `remembered-${stream}`)
   }))
   const parts = keepsConsumers ? ["msgs"] : ["msgs", "obs"]
-  const restart = (meanwhile: () => void) => restarted(server, { downFor, meanwhile })
+  const restart = (meanwhile: () => void) => crashBroker(server, { downFor, meanwhile })
   return {
     remember: restart(() => {
       for (const { copy, directory } of places) cpSync(directory, copy, { recursive: true })

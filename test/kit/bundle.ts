@@ -11,7 +11,7 @@ declare module "vitest" {
   }
 }
 
-const root = join(import.meta.dirname, "..")
+const root = join(import.meta.dirname, "../..")
 /** A bundle looks for its compile cache two levels up, in node_modules/.cache. */
 const home = join(root, "node_modules/.cache/petrel-programs")
 /** How long bundles of earlier source states are kept, ms: another run may still start them. */
@@ -26,7 +26,7 @@ export default async ({ provide }: TestProject): Promise<void> => {
   const bundle = await rolldown({
     input: {
       petrel: join(root, "src/cli/main.ts"),
-      "crashing-worker": join(root, "test/crashing-worker.ts")
+      "crashing-worker": join(root, "test/kit/crashing-worker.ts")
     },
     platform: "node"
   })

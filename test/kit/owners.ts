@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { Broker } from "../src/broker/broker.ts"
-import { readValue } from "../src/broker/values.ts"
+import { Broker } from "../../src/broker/broker.ts"
+import { readValue } from "../../src/broker/values.ts"
 
 /** Endpoints of acme, one in each of 8 partitions, in the order of partitions. */
 export const eight = ["c", "h", "e", "b", "g", "d", "a", "f"]

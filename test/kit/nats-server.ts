@@ -11,7 +11,7 @@ import { setTimeout } from "node:timers/promises"
 import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { findNatsServer } from "../src/broker/embedded/binary.ts"
+import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 
 /**
  * A nats-server with JetStream on a free port of 127.0.0.1, with its store in a temporary
@@ -72,13 +72,19 @@ const end = async (child: ChildProcess, signal: NodeJS.Signals) => {
 }
 
 /**
+ * Several servers share the machine's cores with the tests: one thread each, and rarer collections,
+ * cost half of the CPU time that a server takes otherwise to set up its streams.
+ */
+const oneThread = { GOMAXPROCS: "1", GOGC: "400" }
+
+/**
  * Starts `binary` with a configuration file, in that file's directory, and waits until it is ready.
  */
 export const launch = async (binary: string, config: string, env: NodeJS.ProcessEnv = {}) => {
   const child = spawn(binary, ["-c", config], {
     cwd: dirname(config),
     stdio: ["ignore", "ignore", "pipe"],
-    env: { ...process.env, ...env }
+    env: { ...process.env, ...oneThread, ...env }
   })
   living.add(child)
   child.once("exit", () => living.delete(child))

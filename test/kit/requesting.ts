@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
-import { startAttempt } from "../src/delivery/http/attempt.ts"
-import { makeAgents } from "../src/delivery/http/egress.ts"
-import { targetOf } from "../src/endpoints/target.ts"
+import { startAttempt } from "../../src/delivery/http/attempt.ts"
+import { makeAgents } from "../../src/delivery/http/egress.ts"
+import { targetOf } from "../../src/endpoints/target.ts"
 
 /** Sends a request like a worker. Returns the status, or the class of the error. */
 const asWorker = (url: string) =>

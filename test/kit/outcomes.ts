@@ -1,5 +1,5 @@
 import { assert } from "@effect/vitest"
-import type { Fact } from "../src/domain/fact.ts"
+import type { Fact } from "../../src/domain/fact.ts"
 import { nth, quickRetry } from "./engine.ts"
 import type { Receiver } from "./receiver.ts"
 

@@ -1,7 +1,8 @@
+import { flushCompileCache } from "node:module"
 import { Effect, References, Schema } from "effect"
-import { connectTo } from "../src/broker/connection.ts"
-import { Failpoint } from "../src/broker/failpoint.ts"
-import { startWorker } from "../src/worker/worker.ts"
+import { connectTo } from "../../src/broker/connection.ts"
+import { Failpoint } from "../../src/broker/failpoint.ts"
+import { startWorker } from "../../src/worker/worker.ts"
 import { loopback } from "./engine.ts"
 
 /** The parameters of the process: its only argument, as JSON. */
@@ -55,6 +56,8 @@ const run = Effect.gen(function* () {
     })
     yield* worker.delivering
     process.stdout.write("delivering\n")
+    // Node writes its compile cache when a process exits, and these are killed.
+    flushCompileCache()
     return yield* worker.refused
   }).pipe(
     Effect.scoped,

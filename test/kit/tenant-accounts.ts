@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url"
 import type { TestServer } from "./nats-server.ts"
 import { startServer } from "./nats-server.ts"
 
-const natsConf = fileURLToPath(new URL("../nats.conf", import.meta.url))
+const natsConf = fileURLToPath(new URL("../../nats.conf", import.meta.url))
 
 /** Returns a part of nats.conf with its comment marks removed. */
 const part = (text: string, pattern: RegExp): string => {

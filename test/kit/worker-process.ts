@@ -3,14 +3,14 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { inject } from "vitest"
-import { natsClients } from "../src/broker/clients.ts"
-import type { FailpointName } from "../src/broker/failpoint.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { makeConditions } from "./conditions.ts"
 import type { Parameters } from "./crashing-worker.ts"
 import type { Installation } from "./engine.ts"
 
 const program = join(inject("programs"), "crashing-worker.js")
-const compiled = join(import.meta.dirname, "../node_modules/.cache/petrel-tests")
+const compiled = join(import.meta.dirname, "../../node_modules/.cache/petrel-tests")
 
 export interface WorkerProcess {
   readonly pid: number

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { natsClients } from "../src/broker/clients.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 
 /**
  * Recreates the consumers, so that the broker loses its delivery state as after a loss of memory.

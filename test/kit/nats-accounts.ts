@@ -5,11 +5,11 @@ import { fileURLToPath } from "node:url"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import { findNatsServer } from "../src/broker/embedded/binary.ts"
+import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 import { launch } from "./nats-server.ts"
 
 /** The configuration that is shipped with Petrel. */
-export const natsConf = fileURLToPath(new URL("../nats.conf", import.meta.url))
+export const natsConf = fileURLToPath(new URL("../../nats.conf", import.meta.url))
 
 /**
  * Uncomments the configuration. Lines of configuration begin with # without a single space after
