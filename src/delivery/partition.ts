@@ -324,7 +324,14 @@ export class Partition {
       ...{ memory, settlement, interpreter, worker, nextId, stopping },
       context: this.#context,
       lanes: this.#lanes,
-      spill: new Spill({ memory, interpreter, backlog, drainer: this.#drainer, health }),
+      spill: new Spill({
+        memory,
+        interpreter,
+        backlog,
+        drainer: this.#drainer,
+        health,
+        settlement
+      }),
       maxBytes: maxPrefetchBytes,
       isDoubtful: () => tail.isDoubtful() || history.isDoubtful(),
       mayAttempt

@@ -77,7 +77,7 @@ export type NextMove =
    * NAK the message; nothing is stored. `pause` because its attempts were not survived; `ours` for
    * a reason of this worker's own, which is no sign of poison.
    */
-  | { readonly _tag: "Redeliver"; readonly delayMs: number; readonly why: "pause" | "ours" | "new" }
+  | { readonly _tag: "Redeliver"; readonly delayMs: number; readonly why: "pause" | "ours" }
   /** Let it wait for its next attempt, whose fact was stored before it was queued. */
   | { readonly _tag: "Postpone"; readonly progress: Progress; readonly at: number }
   /** Dead-letter it without an attempt. */
@@ -104,7 +104,7 @@ const isDue = (stored: StoredDecision, now: number): boolean => {
 export const nakDelayMs = (at: number, decidedAt: number, now: number): number =>
   Math.min(at - now, at - decidedAt)
 
-const redeliver = (delayMs: number, why: "pause" | "ours" | "new"): NextMove => ({
+const redeliver = (delayMs: number, why: "pause" | "ours"): NextMove => ({
   _tag: "Redeliver",
   delayMs,
   why
@@ -151,7 +151,7 @@ const reach = (known: KnownDelivery, progress: Progress, trials: number): NextMo
   if (goal._tag === "Relocate") return { _tag: "Relocate", progress }
   if (goal._tag === "End") return { _tag: "End", progress, reason: goal.reason }
   // The endpoint was created just now.
-  if (!known.isEndpointKnown) return redeliver(unknownEndpointPauseMs, "new")
+  if (!known.isEndpointKnown) return redeliver(unknownEndpointPauseMs, "ours")
   const recorded = progress.attempts - known.progress.attempts
   const isMarked = trials > 0 || (!known.isCleared && isSuspect(known.deliveryCount, recorded))
   return { _tag: "Attempt", progress, trial: isMarked ? trials + 1 : undefined }

@@ -293,7 +293,7 @@ class FanOut implements TimedEvent {
   #progress(): RoutingProgress {
     const { began, planCommit } = this.#routed
     const { event, plan, stored } = planCommit
-    if (stored === undefined) return { known: undefined, began }
+    if (stored === undefined) return { known: undefined, began, asked: planCommit }
     const ids = plan.endpoints.slice(0, this.#next).map(({ id }) => id)
     const without = [...(this.#failures ?? [])]
     const sent = new Set(ids.filter((id) => this.#failures?.has(id) !== true))

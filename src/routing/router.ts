@@ -161,7 +161,9 @@ class Router {
     const prefetched = prefetch.take(message)
     const parts = prefetch.usualParts
     waitingRoom.routed(data.length, parts)
-    const ended = () => {
+    const ended = (finished: boolean) => {
+      // Cancelled by a stop: the next router continues from what was stored.
+      if (!finished) message.nak(giveBackPauseMs)
       if (this.#inFlight.get(seq) === storedAt) this.#inFlight.delete(seq)
       prefetch.release(prefetched)
     }

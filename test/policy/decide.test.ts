@@ -54,7 +54,7 @@ const end = (
   reason: Extract<NextMove, { _tag: "End" }>["reason"],
   progress = untried
 ): NextMove => ({ _tag: "End", progress, reason })
-const redeliver = (delayMs: number, why: "pause" | "ours" | "new"): NextMove => ({
+const redeliver = (delayMs: number, why: "pause" | "ours"): NextMove => ({
   _tag: "Redeliver",
   delayMs,
   why
@@ -85,7 +85,7 @@ describe("a delivery whose turn has come", () => {
     [
       "comes back soon where its endpoint was made just now",
       { isEndpointKnown: false },
-      redeliver(250, "new")
+      redeliver(250, "ours")
     ]
   ])
 })

@@ -7,6 +7,7 @@ import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Interpreter, Relocate } from "../execution/interpreter.ts"
+import type { Settlement } from "../execution/settlement.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { Backlog } from "./backlog.ts"
 import type { Drainer } from "./drainer.ts"
@@ -17,6 +18,7 @@ export interface SpillOptions {
   readonly backlog: Pick<Backlog, "store">
   readonly drainer: Pick<Drainer, "isFull" | "storing">
   readonly health: Pick<EndpointHealth, "refuses">
+  readonly settlement: Pick<Settlement, "moved">
 }
 
 /** Moves queued deliveries that cannot wait in memory to their endpoints' backlogs. */
@@ -46,10 +48,12 @@ export class Spill {
    * @param key of its endpoint.
    */
   move(key: string, handle: AckHandle): Effect.Effect<unknown, unknown, Broker | Facts> {
-    const { drainer, health, interpreter } = this.#options
-    const isMoving = this.hasBegun(handle.place)
-    if (!isMoving && health.refuses(key)) return interpreter.reject(handle, "circuit-open")
-    if (!isMoving && drainer.isFull(key)) return interpreter.reject(handle, "backlog-full")
+    const { drainer, health, interpreter, settlement } = this.#options
+    // It may be in the backlog already, and must not end here as well.
+    if (this.hasBegun(handle.place))
+      return settlement.moved(handle, this.#store(handle, handle.delivery.progress))
+    if (health.refuses(key)) return interpreter.reject(handle, "circuit-open")
+    if (drainer.isFull(key)) return interpreter.reject(handle, "backlog-full")
     return interpreter.relocate(handle, this.#store)
   }
 

@@ -137,19 +137,33 @@ export class Interpreter {
       let standing: Standing | undefined
       while (true) {
         const move = decide(this.#knownOf(handle, goal, recalled, standing))
-        if (move._tag === "AwaitStores") yield* settlement.ready
-        else if (move._tag === "AskEndpoint")
+        if (move._tag === "AwaitStores") {
+          yield* settlement.ready
+          // That may have taken minutes.
+          standing = undefined
+        } else if (move._tag === "AskEndpoint")
           standing = yield* this.#directory.standing(handle.delivery)
         else if (move._tag !== "Attempt")
           return yield* this.#carryOut(handle, move, recalled, store)
         else if (standing?._tag === "Live") {
-          if (move.trial !== undefined) yield* settlement.mark(handle, move.progress, move.trial)
           const attempt: Attempt = { endpoint: standing.endpoint, progress: move.progress }
-          return attempt
+          if (move.trial === undefined) return attempt
+          yield* settlement.mark(handle, move.progress, move.trial)
+          // That may have taken minutes, too.
+          if (this.#mayStillAttempt(handle)) return attempt
+          handle.nak(maxUnstoredDelayMs)
+          return undefined
         }
       }
     }
   )
+
+  #mayStillAttempt({ delivery }: AckHandle): boolean {
+    const { clock, mayAttempt, settlement } = this.#options
+    const isTime = clock.currentTimeMillisUnsafe() < delivery.deadline
+    const isLive = this.#directory.liveNow(delivery) !== undefined
+    return isTime && isLive && mayAttempt() && settlement.isOpen
+  }
 
   #knownOf(
     handle: AckHandle,

@@ -44,7 +44,7 @@ export interface SettlementOptions extends MovesOptions {
   readonly mayAwaitSpace?: boolean
   /** Stops a former owner: only the current owner decides. */
   readonly fence: OwnerFence
-  /** Makes an id for each request that is sent. */
+  /** Makes the message id of a fact. */
   readonly nextId: () => string
   /**
    * Called when a delivery has ended without success, with its progress and the time (ms since the
@@ -194,8 +194,8 @@ export class Settlement {
 
   /**
    * Runs `work`, and keeps the history watermark below its facts until it has released its message.
-   * Where a decision could not be applied, for instance because DEAD is full, the message is
-   * redelivered: the decision stays, and is applied then.
+   * Where a decision could not be applied, because the broker refuses a message or does not answer,
+   * the message is redelivered: the decision stays, and is applied then.
    */
   #patiently(handle: AckHandle, work: Applying): Effect.Effect<void> {
     const { completed } = this.#memory

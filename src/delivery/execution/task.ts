@@ -2,15 +2,15 @@
  * One delivery under way, whatever it came from.
  *
  *     waiting → sending → recording → released
- *        ↓         ↓          ↑
- *     deciding → deciding → recording → released
+ *        ↓  ↗       ↓         ↑
+ *     deciding   deciding ────┘
  *     any of them → cancelled
  *
  * Waiting: the task stands in its endpoint's lane. Its turn comes with `start`.
  * Deciding: it cannot be sent as memory alone tells, or its attempt failed. A fiber finds out what
  *   to do, stores the decision, and applies it (execution/interpreter.ts, execution/settlement.ts).
  * Sending: one request is in flight; no fiber waits for it, the task is called back.
- * Recording: the history is asked to store the success.
+ * Recording: the history is asked to store the outcome.
  * Released: the source gave the message or the event back to the broker; the lane begins the next.
  * Cancelled: the worker stops, or lost the partition. The message is redelivered.
  */

@@ -30,7 +30,7 @@ export interface EventSourceOptions {
   /** Settlement of the partition's queue, where a failed delivery continues. */
   readonly settlement: Pick<Settlement, "isOpen">
   readonly fence: OwnerFence
-  /** Makes an id for each request that is sent. */
+  /** Makes the message id of a fact about a request. */
   readonly nextId: () => string
   /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean

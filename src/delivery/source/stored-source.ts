@@ -16,7 +16,7 @@ export interface StoredSourceOptions {
   readonly settlement: Pick<Settlement, "conclude" | "failed">
   readonly interpreter: Pick<Interpreter, "afterDefect" | "attempt" | "readyFor">
   readonly worker: string
-  /** Makes an id for each request that is sent. */
+  /** Makes the message id of a fact about a request. */
   readonly nextId: () => string
 }
 

@@ -41,7 +41,8 @@ const usual: World = {
 
 /** An interpreter in such a world, and the steps by which it carries decisions out. */
 const makeInterpreter = (changes: Partial<World> = {}) => {
-  const world = { ...usual, ...changes }
+  const { holds: _, ...rest } = { ...usual, ...changes }
+  const world = { ...rest, holds: () => changes.holds ?? usual.holds }
   const steps: Array<string> = []
   const noted = (step: string) => Effect.sync(() => void steps.push(step))
   let { isOpen } = world
@@ -56,7 +57,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
     {
       memory: { poisonGuard },
       clock: fixedClock,
-      mayAttempt: () => world.holds,
+      mayAttempt: world.holds,
       isClockTrusted: () => world.isClockTrusted,
       settlement: {
         get isOpen() {
@@ -126,6 +127,29 @@ describe("a delivery whose turn it is", () => {
     Effect.gen(function* () {
       const recalled = storedAs({ _tag: "Nak", at: now })
       assertIs(yield* attempt({ recalled }), { attempts: 1 })
+    })
+  )
+
+  it.effect("is not attempted where the partition was lost while it was marked", () =>
+    Effect.gen(function* () {
+      const world = { ...usual, holds: true }
+      const { interpreter } = makeInterpreter({
+        ...world,
+        get holds() {
+          return world.holds
+        },
+        settlement: {
+          mark: (_handle, progress, times) =>
+            Effect.sync(() => {
+              world.holds = false
+              const record = recordOf({ _tag: "Trying", times }, { progress })
+              return { record, isOutcomeRecorded: true }
+            })
+        }
+      })
+      const handle = new NotedHandle(deliveryOf({}), placeOf(3), 100)
+      assert.isUndefined(yield* run(interpreter.attempt(handle)))
+      assert.deepStrictEqual(handle.answers, [1_000])
     })
   )
 
@@ -210,7 +234,7 @@ describe("a delivery whose turn it is", () => {
     Effect.gen(function* () {
       const result = yield* attempt({ isKnown: false })
       assertIs(result, { answers: [250] })
-      assert.isFalse(result.poisonGuard.isCleared(3))
+      assert.isTrue(result.poisonGuard.isCleared(3))
     })
   )
 
