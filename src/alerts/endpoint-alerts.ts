@@ -6,7 +6,7 @@ import type { LiveEndpoint } from "../endpoints/directory.ts"
 import { Directory } from "../endpoints/directory.ts"
 import type { AlertCounts } from "../policy/alert-window.ts"
 import { noAlertCounts } from "../policy/alert-window.ts"
-import type { AlertReading, EndpointState } from "../policy/alerts.ts"
+import type { AlertReading, EndpointAvailability } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import { SteadySince } from "../time/steady-since.ts"
 import type { AlertBook } from "./alert-book.ts"
@@ -170,7 +170,7 @@ export class EndpointJudge {
     return page?.generation === config.generation ? page.window.read(at) : noAlertCounts
   }
 
-  #stateOf(key: string, { config }: LiveEndpoint, now: number): EndpointState {
+  #stateOf(key: string, { config }: LiveEndpoint, now: number): EndpointAvailability {
     const known = this.#options.health(key)
     const isOpen = known?.generation === config.generation && known.circuit.state !== "closed"
     if (isOpen) this.#openAt.set(key, now)

@@ -37,13 +37,13 @@ const viewText = (view: ThresholdsView): string => {
   ].join("\n")
 }
 
-type Choice = "off" | SystemAlertSettings | TenantAlertSettings
+type ThresholdChange = "off" | SystemAlertSettings | TenantAlertSettings
 
 /** Parses the value of --set. */
 const readChoice = (
   set: string,
   tenant: string | undefined
-): Result.Result<Choice, ReadonlyArray<string>> =>
+): Result.Result<ThresholdChange, ReadonlyArray<string>> =>
   tenant === undefined
     ? readAlertChoice("set", set, SystemAlertSettings)
     : readAlertChoice("set", set, TenantAlertSettings)

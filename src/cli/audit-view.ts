@@ -1,5 +1,5 @@
 import type { Audit } from "../history/audit/audit.ts"
-import type { Problem } from "../history/audit/problem.ts"
+import type { AuditProblem } from "../history/audit/problem.ts"
 import { momentText, plainText } from "../history/line.ts"
 import { countText, plural } from "../operations/text/number-format.ts"
 
@@ -29,7 +29,7 @@ const fitted = (text: string): ReadonlyArray<string> => {
   return [...lines, line]
 }
 
-const whose = ({ endpoint, event, eventSeq, round, tenant }: Problem): string => {
+const whose = ({ endpoint, event, eventSeq, round, tenant }: AuditProblem): string => {
   const name = event ?? (eventSeq === undefined ? "" : `event ${eventSeq}`)
   const target = endpoint === undefined || tenant === undefined ? "" : ` → ${tenant}/${endpoint}`
   const again = round === undefined || round === "0" ? "" : ` (round ${round})`

@@ -1,8 +1,8 @@
 import { Option, Schema } from "effect"
 import { Configuration } from "../domain/configuration.ts"
+import type { SettingDifference } from "../domain/configuration-difference.ts"
 import { Disabled, Paused, RateLimit } from "../domain/endpoint.ts"
 import { plainText } from "../history/line.ts"
-import type { Difference } from "../operations/endpoints/endpoint-story.ts"
 import { moment } from "../operations/text/time.ts"
 import { sinceText } from "./endpoint-view.ts"
 import { settingName } from "./flag-problems.ts"
@@ -31,7 +31,7 @@ const valueText = (setting: string, value: unknown): string => {
   return typeof value === "string" ? value : JSON.stringify(value)
 }
 
-const secretsText = ({ from, to }: Difference, now: number): string => {
+const secretsText = ({ from, to }: SettingDifference, now: number): string => {
   const [before, after] = [from, to].map((it) => Option.getOrElse(decodeSecrets(it), () => []))
   const [old] = before ?? []
   const [newest, second] = after ?? []
@@ -44,7 +44,7 @@ const secretsText = ({ from, to }: Difference, now: number): string => {
     : "secret rotated, the old one dropped"
 }
 
-const urlText = ({ from, to }: Difference): string => {
+const urlText = ({ from, to }: SettingDifference): string => {
   if (from === undefined) return `url at ${to}`
   return from === to ? "url changed (same host)" : `url ${from} → ${to}`
 }
@@ -61,7 +61,7 @@ const disabledText = (value: unknown, now: number): string =>
     onSome: (disabled) => sinceText("disabled", disabled, now)
   })
 
-const differenceText = (difference: Difference, now: number): string => {
+const differenceText = (difference: SettingDifference, now: number): string => {
   const { from, setting, to } = difference
   if (setting === "generation") return "another endpoint of that name"
   if (setting === "url") return urlText(difference)
@@ -81,7 +81,7 @@ const nothingTold = "nothing but what the history does not tell: values of secre
  * @param now ms since the epoch: times on another day are shown with their date.
  */
 export const differenceTexts = (
-  differences: ReadonlyArray<Difference>,
+  differences: ReadonlyArray<SettingDifference>,
   now: number
 ): ReadonlyArray<string> =>
   differences.length === 0
@@ -90,7 +90,7 @@ export const differenceTexts = (
 
 /** Returns the settings of a new endpoint, a line for each that differs from its default. */
 export const additionTexts = (
-  differences: ReadonlyArray<Difference>,
+  differences: ReadonlyArray<SettingDifference>,
   now: number
 ): ReadonlyArray<string> =>
   differences

@@ -14,7 +14,7 @@ import type { TopologyOptions } from "../broker/topology.ts"
 import { bytesText } from "../operations/text/bytes.ts"
 
 /** The changes of the streams, and the sizes that were chosen, in words. */
-export interface Made {
+export interface InitChanges {
   readonly changes: ReadonlyArray<Change>
   readonly room: string | undefined
 }
@@ -66,7 +66,7 @@ export const makeWithRoom = Effect.fnUntraced(function* (
       return {
         changes: changes.map((change) => asCreated(change, fresh)),
         room: roomText(shares, first, left, options.replicas)
-      } satisfies Made
+      } satisfies InitChanges
   }
   return yield* Effect.die("the last size is made, or fails")
 })

@@ -16,7 +16,7 @@ import { windowOf } from "../endpoints/live-endpoint.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
 import { durationText } from "../operations/text/time.ts"
 import { durationExpected, readDuration } from "./duration.ts"
-import type { Made } from "./init-room.ts"
+import type { InitChanges } from "./init-room.ts"
 import { makeWithRoom } from "./init-room.ts"
 import { Refused } from "./refused.ts"
 import { connected, petrel } from "./root-command.ts"
@@ -272,7 +272,7 @@ export const init = Command.make(
       const make = Effect.gen(function* () {
         if (installed.partitions === undefined)
           return yield* makeWithRoom(topology, sizesIn(options), missingIn(installed, names))
-        return { changes: yield* makeTopology(topology), room: undefined } satisfies Made
+        return { changes: yield* makeTopology(topology), room: undefined } satisfies InitChanges
       })
       const { changes, room } = yield* make.pipe(
         Effect.mapError((error) => clustered(error.message, topology.replicas, server().cluster))

@@ -1,7 +1,7 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Emptied, RepartitionStep } from "../operations/repartition/repartition.ts"
-import type { Survey } from "../operations/repartition/survey.ts"
+import type { MoveCount } from "../operations/repartition/survey.ts"
 import type { Bar } from "./repartition-bar.ts"
 import { makeBar } from "./repartition-bar.ts"
 import { connected, petrel, report } from "./root-command.ts"
@@ -24,10 +24,10 @@ const partitions = Argument.String("N").pipe(
 const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`
 
-const sumOf = (all: ReadonlyArray<Survey>): number =>
+const sumOf = (all: ReadonlyArray<MoveCount>): number =>
   all.reduce((sum, { backlog, queue, schedules }) => sum + backlog + queue + schedules, 0)
 
-const placesText = ({ backlog, queue, schedules }: Survey): string =>
+const placesText = ({ backlog, queue, schedules }: MoveCount): string =>
   `${queue.toLocaleString("en")} in the queue, ${counted(schedules, "schedule")}, ${backlog.toLocaleString("en")} in backlogs`
 
 const emptiedText = (emptied: Emptied): string => {

@@ -3,7 +3,7 @@ import { makeBar } from "./repartition-bar.ts"
 import { visible } from "./visible.ts"
 
 /** Shows the progress of a long operation. */
-export interface Progress {
+export interface ProgressView {
   readonly total: (count: number) => void
   readonly advance: () => void
   /**
@@ -15,7 +15,7 @@ export interface Progress {
 }
 
 /** Returns a bar on a terminal. Otherwise, throttling is reported as a line. */
-export const makeProgress = (json: boolean): Progress => {
+export const makeProgress = (json: boolean): ProgressView => {
   const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
   const reported = new Set<string>()
   return {

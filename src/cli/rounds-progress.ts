@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { RoundCounts } from "../operations/rounds/round.ts"
-import type { Progress } from "./replay-progress.ts"
+import type { ProgressView } from "./replay-progress.ts"
 import { remark } from "./terminal.ts"
 
 const noRounds: RoundCounts = { begun: 0, finished: 0, before: 0, gone: 0 }
@@ -13,7 +13,7 @@ const noRounds: RoundCounts = { begun: 0, finished: 0, before: 0, gone: 0 }
 export const watchRounds = <A, E, R>(
   run: (progress: (counts: RoundCounts) => void) => Effect.Effect<A, E, R>,
   total: number,
-  progress: Progress,
+  progress: ProgressView,
   brokenOff: (counts: RoundCounts) => string
 ) =>
   Effect.suspend(() => {

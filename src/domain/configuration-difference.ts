@@ -1,16 +1,19 @@
 import { isDeepStrictEqual } from "node:util"
+import { Schema } from "effect"
 import { Configuration } from "./configuration.ts"
 
 /** A setting that differs between two configurations. Values are JSON, absent if not set. */
-export interface SettingDifference {
+export const SettingDifference = Schema.Struct({
   /**
    * The name in the configuration, such as `circuit.failures` for a part of a setting. Of `url`,
    * only scheme, host and port are shown: if these are equal, the path or the query differs.
    */
-  readonly setting: string
-  readonly from?: unknown
-  readonly to?: unknown
-}
+  setting: Schema.String,
+  /** JSON; absent if it is not set. */
+  from: Schema.optionalKey(Schema.Unknown),
+  to: Schema.optionalKey(Schema.Unknown)
+})
+export type SettingDifference = typeof SettingDifference.Type
 
 type ConfigurationParts = Readonly<Record<string, unknown>>
 

@@ -20,6 +20,12 @@ export type Progress = typeof Progress.Type
 
 export const untried: Progress = { attempts: 0 }
 
+/** An endpoint as subjects name it. */
+export interface Addressee {
+  readonly tenant: string
+  readonly endpoint: string
+}
+
 /** One event for one endpoint, as a message carries it in addition to the event's bytes. */
 export interface Delivery extends EventIdentity {
   readonly tenant: string

@@ -9,7 +9,7 @@ import { Recent } from "./recent.ts"
 import type { ShownValue } from "./watch-lag.ts"
 
 /** The part of an endpoint that routing needs. */
-export interface ListedEndpoint {
+export interface RoutableEndpoint {
   readonly id: string
   /** Key of its configuration in the bucket. */
   readonly key: string
@@ -23,7 +23,7 @@ export interface ListedEndpoint {
 /**
  * A row keeps the configuration as text: decoded and made ready, it takes several times the memory.
  */
-interface Row extends ListedEndpoint {
+interface Row extends RoutableEndpoint {
   /** Type filters, separated by spaces. */
   readonly types: string
   /** The configuration as the bucket holds it; it is known to decode. */
@@ -89,7 +89,7 @@ export class DirectoryTable {
     return this.#unreadable.get(tenant)?.has(id) === true
   }
 
-  match(tenant: string, type: string): ReadonlyArray<ListedEndpoint> {
+  match(tenant: string, type: string): ReadonlyArray<RoutableEndpoint> {
     const index = this.#indexes.get(tenant) ?? this.#makeIndex(tenant)
     if (index === undefined) return []
     return [...index.match(type)].sort((a, b) => (a.id < b.id ? -1 : 1))

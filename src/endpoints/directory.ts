@@ -4,7 +4,7 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import { readValue } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
-import type { ListedEndpoint } from "./directory-table.ts"
+import type { RoutableEndpoint } from "./directory-table.ts"
 import { DirectoryTable } from "./directory-table.ts"
 import { keepReading } from "./directory-watch.ts"
 import type { EndpointUnreadable } from "./endpoint-value.ts"
@@ -12,7 +12,7 @@ import { decodeEndpoint } from "./endpoint-value.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive } from "./live-endpoint.ts"
 
-export type { ListedEndpoint } from "./directory-table.ts"
+export type { RoutableEndpoint } from "./directory-table.ts"
 export type { LiveEndpoint } from "./live-endpoint.ts"
 
 /** State of an endpoint for a delivery that was routed to it. */
@@ -35,7 +35,7 @@ export class Directory extends Context.Service<
      * Returns the tenant's endpoints that want the type, disabled ones included, in the order of
      * their ids.
      */
-    readonly match: (tenant: string, type: string) => ReadonlyArray<ListedEndpoint>
+    readonly match: (tenant: string, type: string) => ReadonlyArray<RoutableEndpoint>
     /**
      * Returns ids of the tenant's endpoints without a readable configuration: they may want any
      * type.

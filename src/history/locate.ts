@@ -2,6 +2,7 @@ import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { scanQueue, seeStream, storedAt } from "../broker/scan.ts"
+import type { Addressee } from "../domain/delivery.ts"
 import { eventNameIn } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { GetHeader } from "../domain/event.ts"
@@ -18,13 +19,8 @@ import { decodeFact } from "./fact-at.ts"
  */
 export type Whereabouts = "queue" | "schedules" | "backlog" | "history"
 
-export interface EndpointName {
-  readonly tenant: string
-  readonly endpoint: string
-}
-
 /** One thing that was found of a delivery. */
-export type Sighting = EndpointName & {
+export type Sighting = Addressee & {
   /** {@link eventName} of its event. */
   readonly event: string
   readonly round: string
@@ -42,11 +38,11 @@ export const roundKeyOf = ({ event, round }: Pick<Sighting, "event" | "round">):
   `${event}.${round}`
 
 /** What to look for, and where. */
-export interface Search {
+export interface LocateQuery {
   /** The partition to look in, or the number of partitions, by which the endpoints have theirs. */
   readonly within: { readonly partition: number } | { readonly partitions: number }
   /** `all` only within one partition. */
-  readonly endpoints: ReadonlyArray<EndpointName> | "all"
+  readonly endpoints: ReadonlyArray<Addressee> | "all"
   /** Where to look, in this order. */
   readonly places: ReadonlyArray<Whereabouts>
   /** Where the backlog begins to be read, ms since the epoch. (Default: at its first message) */
@@ -71,7 +67,7 @@ const eventSeqPattern = /"eventSeq":(\d+)/
 const eventSeqIn = (text: string): number => Number(eventSeqPattern.exec(text)?.[1] ?? Number.NaN)
 
 /** Returns tenant and endpoint of a delivery's subject. */
-const addresseeIn = (subject: string): EndpointName => {
+const addresseeIn = (subject: string): Addressee => {
   const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
   return { tenant, endpoint }
 }
@@ -84,7 +80,7 @@ const addresseeIn = (subject: string): EndpointName => {
  * @param see called with each sighting; returns true to end the search.
  */
 export const locate = Effect.fnUntraced(function* (
-  search: Search,
+  search: LocateQuery,
   see: (sighting: Sighting) => boolean
 ) {
   const finder = new Finder(yield* Broker, search, see)
@@ -98,13 +94,17 @@ export const locate = Effect.fnUntraced(function* (
 class Finder {
   isDone = false
   readonly #broker: Broker["Service"]
-  readonly #search: Search
+  readonly #search: LocateQuery
   readonly #see: (sighting: Sighting) => boolean
   /** Keys of the endpoints; undefined for all. */
   readonly #keys: ReadonlySet<string> | undefined
-  readonly #byPartition: ReadonlyMap<number, ReadonlyArray<EndpointName>>
+  readonly #byPartition: ReadonlyMap<number, ReadonlyArray<Addressee>>
 
-  constructor(broker: Broker["Service"], search: Search, see: (sighting: Sighting) => boolean) {
+  constructor(
+    broker: Broker["Service"],
+    search: LocateQuery,
+    see: (sighting: Sighting) => boolean
+  ) {
     const { endpoints, within } = search
     this.#broker = broker
     this.#search = search
@@ -134,7 +134,7 @@ class Finder {
     )
   }
 
-  readonly #scanQueue = (partition: number, endpoints: ReadonlyArray<EndpointName>) => {
+  readonly #scanQueue = (partition: number, endpoints: ReadonlyArray<Addressee>) => {
     const { subjects } = this.#broker.names
     const each = endpoints.map(({ endpoint, tenant }) =>
       subjects.delivery(partition, tenant, endpoint)
@@ -162,7 +162,7 @@ class Finder {
     )
   }
 
-  readonly #readBacklog = (partition: number, endpoints: ReadonlyArray<EndpointName>) => {
+  readonly #readBacklog = (partition: number, endpoints: ReadonlyArray<Addressee>) => {
     const { subjects } = this.#broker.names
     const stream = this.#broker.names.backlog(partition)
     const isFew = this.#keys !== undefined && endpoints.length <= maxSingleLookups

@@ -11,7 +11,7 @@ import { afterCounting, beginningOf, countedKinds, noTotals } from "./fold/total
 const segment = 100_000
 
 /** Which facts to sum up. Times in ms since the epoch, of when the broker stored a fact; inclusive. */
-export interface TotalsQuery {
+export interface TotalsSelection {
   readonly tenant?: string | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined
@@ -19,7 +19,7 @@ export interface TotalsQuery {
 }
 
 /** The totals of a tenant within a period. */
-export interface PeriodTotals {
+export interface TenantTotals {
   readonly tenant: string
   /** ms since the epoch */
   readonly begins: number
@@ -52,8 +52,8 @@ const countableIn = (record: Loose): Countable | undefined => {
  * which the broker stored it.
  */
 export const readTotals = Effect.fnUntraced(function* <E, R>(
-  query: TotalsQuery,
-  give: (complete: ReadonlyArray<PeriodTotals>) => Effect.Effect<void, E, R>,
+  query: TotalsSelection,
+  give: (complete: ReadonlyArray<TenantTotals>) => Effect.Effect<void, E, R>,
   progress: (now: TotalsProgress) => void
 ) {
   const { names, streamInfo } = yield* Broker
@@ -69,7 +69,7 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
   let begins = 0
   let skipped = 0
   const now = new Map<string, Totals>()
-  const complete: Array<PeriodTotals> = []
+  const complete: Array<TenantTotals> = []
   const close = () => {
     for (const [tenant, totals] of [...now].sort(([a], [b]) => (a < b ? -1 : 1)))
       complete.push({ tenant, begins, totals })

@@ -76,7 +76,7 @@ export const bothReaches = (one: Reach, other: Reach): Reach => ({
 export const usualPorts: ReadonlyArray<number> = [443, 80]
 
 /** Why a request is refused: the address, or its port. */
-export type Refusal = "address" | "port"
+export type AddressRefusal = "address" | "port"
 
 const isPublic = (address: NetAddress.IpAddress, own: ReadonlySet<string>): boolean => {
   const within = (network: IpNetwork.IpNetwork) => IpNetwork.contains(network, address)
@@ -107,7 +107,7 @@ export const refusalOf = (
   port: number,
   { networks, ports }: Reach,
   own: ReadonlySet<string>
-): Refusal | undefined => {
+): AddressRefusal | undefined => {
   const parsed = NetAddress.ipFromString(ip.replace(/%.*$/, ""))
   if (Result.isFailure(parsed)) return "address"
   const address = NetAddress.toCanonical(parsed.success)

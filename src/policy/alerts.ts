@@ -104,7 +104,7 @@ export const successReadings = (
 }
 
 /** An endpoint's state, in addition to its counts. */
-export interface EndpointState {
+export interface EndpointAvailability {
   readonly isOpen: boolean
   /** How long its circuit is known to have been closed, ms. */
   readonly closedFor: number
@@ -131,7 +131,7 @@ const stateReading = (
  */
 export const isSimplyWell = (
   { attempts, dead, delivered, pending, refused, retried, times }: AlertCounts,
-  { isDisabled, isOpen }: EndpointState,
+  { isDisabled, isOpen }: EndpointAvailability,
   { medianTime = Number.POSITIVE_INFINITY, p99Time = Number.POSITIVE_INFINITY }: AlertThresholds
 ): boolean =>
   !isOpen &&
@@ -143,7 +143,7 @@ export const isSimplyWell = (
 /** Returns all readings of an endpoint. */
 export const endpointReadings = (
   counts: AlertCounts,
-  { closedFor, isDisabled, isOpen }: EndpointState,
+  { closedFor, isDisabled, isOpen }: EndpointAvailability,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => {
   const { attempts, dead, delivered, refused, retried, times, tried } = counts

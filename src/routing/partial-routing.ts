@@ -2,7 +2,7 @@ import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
-import type { Progress } from "../domain/delivery.ts"
+import type { Addressee, Progress } from "../domain/delivery.ts"
 import { firstRound } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
@@ -10,7 +10,7 @@ import { eventName, readEventName } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
 import { progressFrom } from "../history/direct-progress.ts"
 import { decodeFact } from "../history/fact-at.ts"
-import type { EndpointName, Sighting } from "../history/locate.ts"
+import type { Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
 import type { StoredPart } from "./plan.ts"
@@ -80,7 +80,7 @@ const beginningOf = Effect.fnUntraced(function* (events: Events) {
 const findSent = Effect.fnUntraced(function* (events: Events, partitions: number) {
   const { names } = yield* Broker
   const within = { partitions }
-  const wanted = new Map<string, EndpointName>()
+  const wanted = new Map<string, Addressee>()
   for (const { parts, tenant } of events.values())
     for (const { plan } of parts)
       for (const { id } of plan.endpoints)
@@ -109,7 +109,7 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   )
   // What failed directly may wait as a broker schedule, which may have fired since the queues were
   // read.
-  const endpoints: Array<EndpointName> = []
+  const endpoints: Array<Addressee> = []
   for (const { failed, sent, tenant } of events.values())
     for (const id of failed.keys()) if (!sent.has(id)) endpoints.push({ tenant, endpoint: id })
   if (endpoints.length > 0)
@@ -117,7 +117,7 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
 })
 
 /** Deliveries that are located together. */
-interface Search {
+interface LocatorBatch {
   readonly events: Map<string, PartialRouting>
   readonly done: Effect.Effect<void, BrokerError>
 }
@@ -129,7 +129,7 @@ interface Search {
 export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
   const context = yield* Effect.context<Broker>()
   const one = yield* Semaphore.make(1)
-  let next: Search | undefined
+  let next: LocatorBatch | undefined
 
   const begin = Effect.gen(function* () {
     const events = new Map<string, PartialRouting>()
@@ -138,7 +138,7 @@ export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
       return findSent(events, partitions)
     })
     const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
-    const search: Search = { events, done }
+    const search: LocatorBatch = { events, done }
     return search
   })
 

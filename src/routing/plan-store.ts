@@ -48,7 +48,7 @@ const identityOf = ({ at, seq }: Event): EventIdentity => ({ eventSeq: seq, even
 const nameOf = (event: Event): string => eventName(identityOf(event))
 
 /** Parts of plans, by event name. */
-type Found = ReadonlyMap<string, Array<StoredPart>>
+type FoundPlans = ReadonlyMap<string, Array<StoredPart>>
 
 /**
  * Makes the search for the plan of an event. Requests that arrive during a search are answered
@@ -58,7 +58,7 @@ const makeFind = Effect.gen(function* () {
   const context = yield* Effect.context<Broker>()
   const one = yield* Semaphore.make(1)
   let next:
-    | { readonly events: Map<string, Event>; readonly found: Effect.Effect<Found> }
+    | { readonly events: Map<string, Event>; readonly found: Effect.Effect<FoundPlans> }
     | undefined
 
   const begin = Effect.gen(function* () {

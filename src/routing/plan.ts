@@ -2,7 +2,7 @@ import { Effect, Option } from "effect"
 import type { Event } from "../domain/event.ts"
 import type { Fact, Plan, Planned } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
-import type { ListedEndpoint } from "../endpoints/directory.ts"
+import type { RoutableEndpoint } from "../endpoints/directory.ts"
 import { readFact } from "../history/fact-at.ts"
 
 /** Maximum endpoints in one part of a plan. */
@@ -27,7 +27,7 @@ export interface StoredPart {
 }
 
 /** All endpoints that an event may go to. */
-export interface Choice {
+export interface EndpointChoice {
   /** Sorted by id. */
   readonly all: ReadonlyArray<Candidate>
   /** Revision of the endpoints bucket from which they were taken. */
@@ -39,7 +39,7 @@ export interface Choice {
  */
 export interface Candidate {
   readonly id: string
-  readonly endpoint?: ListedEndpoint
+  readonly endpoint?: RoutableEndpoint
 }
 
 /**
@@ -49,7 +49,7 @@ export interface Candidate {
  * @param unreadable ids of endpoints whose configuration, and so whose subscription, is unreadable.
  */
 export const candidates = (
-  matching: ReadonlyArray<ListedEndpoint>,
+  matching: ReadonlyArray<RoutableEndpoint>,
   unreadable: ReadonlyArray<string>
 ): ReadonlyArray<Candidate> =>
   [
@@ -74,7 +74,7 @@ export interface Part {
  */
 export const nextPart = (
   event: Event,
-  { all, directory }: Choice,
+  { all, directory }: EndpointChoice,
   part: number,
   after: string,
   most: number

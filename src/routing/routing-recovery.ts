@@ -17,7 +17,7 @@ import type { RoutingProgress } from "./fan-out.ts"
 import { maxConcurrentStores } from "./fan-out.ts"
 import { deliveryOf, messageOf } from "./first-round.ts"
 import { makeLocator, nothingRouted } from "./partial-routing.ts"
-import type { Choice, StoredPart } from "./plan.ts"
+import type { EndpointChoice, StoredPart } from "./plan.ts"
 import { endOf, nextPart, partSize, readPart, routedFact } from "./plan.ts"
 import type { PlanCommit } from "./plan-commit.ts"
 import { factId } from "./plan-store.ts"
@@ -41,7 +41,7 @@ type Routing = Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, 
 /** One event on the recovery path. */
 interface Recovered {
   readonly event: Event
-  readonly choice: Choice
+  readonly choice: EndpointChoice
   readonly body: Uint8Array
   readonly progress: RoutingProgress
   /** When its routing began, ms of the monotonic clock. */

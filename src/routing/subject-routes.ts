@@ -3,11 +3,11 @@ import { parseEventSubject } from "../domain/event.ts"
 import type { Names } from "../domain/names.ts"
 import type { Directory } from "../endpoints/directory.ts"
 import { Recent } from "../endpoints/recent.ts"
-import type { Choice } from "./plan.ts"
+import type { EndpointChoice } from "./plan.ts"
 import { candidates } from "./plan.ts"
 
 /** Where events of one subject go. */
-export interface Route extends Choice {
+export interface Route extends EndpointChoice {
   readonly subject: EventSubject
 }
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { differenceTexts } from "../../src/cli/endpoint-difference.ts"
-import type { Difference } from "../../src/operations/endpoints/endpoint-story.ts"
+import type { SettingDifference } from "../../src/domain/configuration-difference.ts"
 
 const now = new Date(2026, 2, 4, 10, 30).getTime()
 const later = new Date(2026, 2, 4, 11, 30).getTime()
@@ -8,7 +8,7 @@ const old = { createdAt: 1 }
 const newer = { createdAt: 2 }
 
 describe("what differs between two configurations", () => {
-  it.each<readonly [Difference, said: string]>([
+  it.each<readonly [SettingDifference, said: string]>([
     [{ setting: "secrets", from: [], to: [newer] }, "secret made"],
     [
       { setting: "secrets", from: [old], to: [newer, { ...old, until: later }] },

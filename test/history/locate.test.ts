@@ -4,7 +4,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
-import type { Search, Sighting, Whereabouts } from "../../src/history/locate.ts"
+import type { LocateQuery, Sighting, Whereabouts } from "../../src/history/locate.ts"
 import { locate, roundKeyOf } from "../../src/history/locate.ts"
 import { delivery, hour, now, put, tried } from "../delivery/waiting-before.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -17,11 +17,11 @@ const named = (endpoint: string) => ({ tenant: "acme", endpoint })
 
 /** Where each of the endpoint's deliveries is found, by its event's sequence. */
 const whereabouts = Effect.fnUntraced(function* (
-  changes: Partial<Search> = {},
+  changes: Partial<LocateQuery> = {},
   isEnough: (sighting: Sighting) => boolean = () => false
 ) {
   const found: Array<string> = []
-  const search: Search = {
+  const search: LocateQuery = {
     within: { partitions },
     endpoints: [named(hook)],
     places: everywhere,

@@ -6,7 +6,7 @@ import { publishOnce } from "../../broker/publish-once.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { readBatch, scanQueue } from "../../broker/scan.ts"
-import type { Delivery, Progress } from "../../domain/delivery.ts"
+import type { Addressee, Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
@@ -16,12 +16,6 @@ import type { AckHandle } from "../execution/ack-handle.ts"
  * its successor will.
  */
 const leaderAnswerMs = 3_000
-
-/** An endpoint as subjects name it. */
-export interface Addressee {
-  readonly tenant: string
-  readonly endpoint: string
-}
 
 const cameFrom = (origin: string) => (message: StoredMsg) =>
   message.header.get("petrel-origin") === origin

@@ -7,7 +7,7 @@ import type { AttemptResult } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 
 /** An attempt and its result. */
-interface Made {
+interface MadeAttempt {
   /** Its number within the round, from 1. */
   readonly attempt: number
   readonly result: AttemptResult
@@ -24,7 +24,7 @@ export const deliveryFact = (
   kind: FactKind,
   at: number,
   worker: string,
-  made?: Made,
+  made?: MadeAttempt,
   plan?: Plan
 ): Fact => ({
   v: 1,

@@ -13,7 +13,7 @@ import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
 import type { Decisions, Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
-import type { Attempt } from "./task.ts"
+import type { AttemptToMake } from "./task.ts"
 
 /** What carries a decision out. */
 type Carrier = Pick<
@@ -143,10 +143,9 @@ export class Interpreter {
           standing = undefined
         } else if (move._tag === "AskEndpoint")
           standing = yield* this.#directory.standing(handle.delivery)
-        else if (move._tag !== "Attempt")
-          return yield* this.#carryOut(handle, move, recalled, store)
+        else if (move._tag !== "Attempt") return yield* this.#apply(handle, move, recalled, store)
         else if (standing?._tag === "Live") {
-          const attempt: Attempt = { endpoint: standing.endpoint, progress: move.progress }
+          const attempt: AttemptToMake = { endpoint: standing.endpoint, progress: move.progress }
           if (move.trial === undefined) return attempt
           yield* settlement.mark(handle, move.progress, move.trial)
           // That may have taken minutes, too.
@@ -199,7 +198,7 @@ export class Interpreter {
     }
   }
 
-  readonly #carryOut = Effect.fnUntraced(
+  readonly #apply = Effect.fnUntraced(
     { self: this },
     function* (
       handle: AckHandle,

@@ -36,7 +36,7 @@ import { disableWhereGone, judgeFailure } from "./failed-attempt.ts"
 import type { SuccessLog, SuccessRecord } from "./success-log.ts"
 
 /** An attempt that may be made now. */
-export interface Attempt {
+export interface AttemptToMake {
   readonly endpoint: LiveEndpoint
   /** The progress before the attempt. */
   readonly progress: Progress
@@ -55,7 +55,7 @@ export interface TaskSource<H extends PlacedDelivery> {
    */
   begin(handle: H): LiveEndpoint | undefined
   /** Decides about any other delivery. Returns the attempt to make, or undefined for none. */
-  decide(handle: H): Work<Attempt | undefined>
+  decide(handle: H): Work<AttemptToMake | undefined>
   /** Returns what the history is to store of a success. */
   successOf(handle: H, progress: Progress, sent: AttemptOutcome): SuccessRecord
   /** Releases a delivery whose success the history holds. Returns what remains to be done. */
@@ -144,7 +144,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     this.#source.giveBack(this.key, this.handle)
   }
 
-  #send(attempt: Attempt): void {
+  #send(attempt: AttemptToMake): void {
     const { sender } = this.#context
     const { endpoint, progress } = attempt
     this.step(() => {
@@ -154,7 +154,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     })
   }
 
-  #answered({ endpoint, progress }: Attempt, sent: AttemptOutcome): void {
+  #answered({ endpoint, progress }: AttemptToMake, sent: AttemptOutcome): void {
     const { answered, reached, successes } = this.#context
     reached("answered")
     answered(endpoint, this.handle.delivery, sent, progress)

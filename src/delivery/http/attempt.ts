@@ -68,7 +68,7 @@ const headerOf = (headers: Headers, name: string): string | undefined => {
 
 /** One request and its answer: the first of an attempt, or that of a redirect. */
 class Exchange implements Dispatcher.DispatchHandler {
-  readonly attempt: Attempt
+  readonly attempt: HttpAttempt
   readonly target: Target
   controller: Dispatcher.DispatchController | undefined
   status = 0
@@ -77,7 +77,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   snippet: Buffer | undefined
   over = false
 
-  constructor(attempt: Attempt, target: Target) {
+  constructor(attempt: HttpAttempt, target: Target) {
     this.attempt = attempt
     this.target = target
   }
@@ -152,7 +152,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-class Attempt implements Running {
+class HttpAttempt implements Running {
   readonly #agent: Agent
   readonly #request: AttemptRequest
   readonly #done: (result: AttemptResult) => void
@@ -266,7 +266,7 @@ class Attempt implements Running {
   }
 }
 
-const onTimeout = (attempt: Attempt): void => attempt.timedOut()
+const onTimeout = (attempt: HttpAttempt): void => attempt.timedOut()
 
 let parsed: Array<() => void> = []
 
@@ -307,4 +307,4 @@ export const startAttempt = (
   agent: Agent,
   request: AttemptRequest,
   done: (result: AttemptResult) => void
-): Running => new Attempt(agent, request, done)
+): Running => new HttpAttempt(agent, request, done)

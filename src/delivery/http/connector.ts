@@ -3,9 +3,9 @@ import { isIP, type LookupFunction } from "node:net"
 import type { SecureContext } from "node:tls"
 import { Effect } from "effect"
 import { Agent, buildConnector, type Dispatcher } from "undici"
-import type { Refusal } from "../../policy/address.ts"
+import type { AddressRefusal } from "../../policy/address.ts"
 import { timers } from "../../time/timers.ts"
-import { Names, NameUnresolved, type Resolve } from "./dns.ts"
+import { NameResolver, NameUnresolved, type Resolve } from "./dns.ts"
 
 /**
  * No connection was made or used, because the address or its port is not allowed. The message is
@@ -15,7 +15,7 @@ export class AddressRefused extends Error {
   readonly code = "PETREL_ADDRESS"
   override readonly name = "AddressRefused"
 
-  constructor(host: string, port: number, address: string, refusal: Refusal) {
+  constructor(host: string, port: number, address: string, refusal: AddressRefusal) {
     super(
       refusal === "port"
         ? `port ${port} is not allowed`
@@ -27,7 +27,7 @@ export class AddressRefused extends Error {
 }
 
 /** A refused connection, for the operator. */
-export interface Refused {
+export interface RefusedConnection {
   readonly tenant: string
   readonly host: string
   readonly address: string
@@ -39,9 +39,9 @@ export interface AgentOptions {
    * Returns why no request may go to this port of an IP address, in any text form; undefined where
    * it may.
    */
-  readonly refuses: (ip: string, port: number) => Refusal | undefined
+  readonly refuses: (ip: string, port: number) => AddressRefusal | undefined
   /** Called with each refused connection. */
-  readonly onRefused?: ((refused: Refused) => void) | undefined
+  readonly onRefused?: ((refused: RefusedConnection) => void) | undefined
   /** Time limit of name look-up, TCP and TLS together, ms. (Default: 10 000) */
   readonly connectTimeoutMs?: number
   /** (Default: the hosts file, and the system's name servers) */
@@ -86,12 +86,12 @@ export const dispatchFor = (
 }
 
 /** A connection that is about to be made. */
-type Wanted = Omit<Refused, "address">
+type WantedConnection = Omit<RefusedConnection, "address">
 
 /** Returns the addresses that may be connected to; if there is none, why. */
 const permitted = (
   { onRefused, refuses }: AgentOptions,
-  wanted: Wanted,
+  wanted: WantedConnection,
   addresses: ReadonlyArray<LookupAddress>
 ): ReadonlyArray<LookupAddress> | AddressRefused => {
   const refusals = addresses.map(({ address }) => refuses(address, wanted.port))
@@ -104,9 +104,9 @@ const permitted = (
 }
 
 const guardedConnector = (options: AgentOptions): buildConnector.connector => {
-  const { connectTimeoutMs = 10_000, resolve = new Names().resolve } = options
+  const { connectTimeoutMs = 10_000, resolve = new NameResolver().resolve } = options
   /** Set while a connection begins, which is when net looks up the addresses. */
-  let wanted: Wanted | undefined
+  let wanted: WantedConnection | undefined
   /** Passes on allowed addresses only, so that no connection to another one begins. */
   const lookup: LookupFunction = (hostname, { all }, callback) => {
     const asked = wanted ?? { tenant: "", host: hostname, port: 0 }

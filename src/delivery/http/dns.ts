@@ -16,12 +16,16 @@ export class NameUnresolved extends Error {
   }
 }
 
-type Found = ReadonlyArray<LookupAddress> | NameUnresolved
+type LookupResult = ReadonlyArray<LookupAddress> | NameUnresolved
 
 /** Finds all addresses of a host name. Calls `done` once, possibly before it returns. */
-export type Resolve = (hostname: string, tenant: string, done: (found: Found) => void) => void
+export type Resolve = (
+  hostname: string,
+  tenant: string,
+  done: (found: LookupResult) => void
+) => void
 
-export interface NamesOptions {
+export interface NameResolverOptions {
   /** (Default: /etc/hosts) */
   readonly hostsPath?: string
   /**
@@ -49,7 +53,7 @@ const otherFamilyMs = 500
 const patience = { timeout: 1_000, maxTimeout: 2_000, tries: 5 }
 
 interface Answer {
-  readonly found: Found
+  readonly found: LookupResult
   /** End of its time in the cache, ms of the monotonic clock. */
   readonly until: number
 }
@@ -57,7 +61,7 @@ interface Answer {
 interface Waiter {
   readonly name: string
   readonly tenant: string
-  readonly settle: (found: Found) => void
+  readonly settle: (found: LookupResult) => void
   readonly isOver: () => boolean
 }
 
@@ -75,8 +79,8 @@ interface Line {
  * Look-ups of one name share an answer. A caller that uses an address must ask the address guard
  * again: a cached address may not be allowed.
  */
-export class Names {
-  readonly #options: NamesOptions
+export class NameResolver {
+  readonly #options: NameResolverOptions
   readonly #hosts: HostNames
   readonly #timeoutMs: number
   readonly #answers = new Map<string, Answer>()
@@ -86,7 +90,7 @@ export class Names {
   readonly #resolvConf = new SystemFile("/etc/resolv.conf")
   #configured = ""
 
-  constructor(options: NamesOptions = {}) {
+  constructor(options: NameResolverOptions = {}) {
     this.#options = options
     this.#hosts = new HostNames(options.hostsPath)
     this.#timeoutMs = options.timeoutMs ?? 5_000
@@ -97,7 +101,7 @@ export class Names {
     const cached = this.#cached(name)
     if (cached !== undefined) return done(cached)
     let isOver = false
-    const settle = (found: Found): void => {
+    const settle = (found: LookupResult): void => {
       if (isOver) return
       isOver = true
       timers.cancel(timer)
@@ -107,7 +111,7 @@ export class Names {
     this.#begin({ name, tenant, settle, isOver: () => isOver })
   }
 
-  #cached(name: string): Found | undefined {
+  #cached(name: string): LookupResult | undefined {
     const listed = this.#hosts.find(name)
     if (listed !== undefined) return inOrder(listed)
     const answer = this.#answers.get(name)

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import type { Agent } from "undici"
 import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
 import { timers } from "../../time/timers.ts"
-import { agent, type Refused } from "./connector.ts"
-import { Names } from "./dns.ts"
+import { agent, type RefusedConnection } from "./connector.ts"
+import { NameResolver } from "./dns.ts"
 import { ownAddresses } from "./own-addresses.ts"
 
 /** Where a worker's requests may go, and which certificates are trusted for receivers. */
@@ -28,7 +28,7 @@ const maxLoggedRefusals = 1_000
 const makeRefusalLog = Effect.map(Effect.context<never>(), (context) => {
   const run = Effect.runForkWith(context)
   const logged = new Map<string, number>()
-  return ({ address, host, port, tenant }: Refused): void => {
+  return ({ address, host, port, tenant }: RefusedConnection): void => {
     const key = `${tenant} ${host} ${address} ${port}`
     const now = timers.monotonicMs()
     if (now - (logged.get(key) ?? Number.NEGATIVE_INFINITY) < quietMs) return
@@ -61,7 +61,7 @@ const trust = (receiverCa: string | undefined): SecureContext | undefined => {
 export const makeAgents = Effect.fnUntraced(function* ({ everyone, receiverCa, tenants }: Egress) {
   // Fails at the start, not at the first request, where the system does not list its addresses.
   ownAddresses()
-  const names = new Names()
+  const names = new NameResolver()
   const onRefused = yield* makeRefusalLog
   const secureContext = trust(receiverCa)
   const agentFor = (reach: Reach) =>

@@ -90,7 +90,7 @@ export const secretsOf = ({
 type Span = readonly [from: number, to: number]
 
 /** A text as it is, or unescaped: `places` then holds the original position of each character. */
-interface Reading {
+interface UnescapedText {
   readonly text: string
   readonly places?: ReadonlyArray<number>
 }
@@ -129,7 +129,7 @@ const meaning = (match: ReadonlyArray<string | undefined>): string => {
 }
 
 /** Returns the text unescaped; undefined where it has no escapes. */
-const unescaped = ({ places, text }: Reading): Reading | undefined => {
+const unescaped = ({ places, text }: UnescapedText): UnescapedText | undefined => {
   const whole = text.replace(broken, "")
   const placeOf = (index: number) => places?.[index] ?? index
   const made: Array<number> = []
@@ -154,7 +154,7 @@ const unescaped = ({ places, text }: Reading): Reading | undefined => {
   return { text: plain, places: made }
 }
 
-const spansIn = ({ places, text }: Reading, end: number, secrets: ReadonlyArray<string>) => {
+const spansIn = ({ places, text }: UnescapedText, end: number, secrets: ReadonlyArray<string>) => {
   const spans: Array<Span> = []
   const add = (from: number, to: number) =>
     spans.push([places?.[from] ?? from, to === text.length ? end : (places?.[to] ?? to)])

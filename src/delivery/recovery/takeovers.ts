@@ -15,7 +15,7 @@ export interface Taken {
   readonly health: ReadonlyArray<StoredHealth>
 }
 
-interface Wanted {
+interface TakeoverRequest {
   readonly index: number
   taken: Taken | undefined
 }
@@ -31,9 +31,9 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   const historyPosition = new HistoryPosition(0)
   const history = yield* watchHistory(historyPosition)
   const one = yield* Semaphore.make(1)
-  const waiting = new Set<Wanted>()
+  const waiting = new Set<TakeoverRequest>()
 
-  const read = Effect.fnUntraced(function* (wanted: Wanted) {
+  const read = Effect.fnUntraced(function* (wanted: TakeoverRequest) {
     if (wanted.taken !== undefined) return wanted.taken
     const all = [...waiting]
     waiting.clear()
@@ -58,7 +58,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   /** Never returns undefined: each read includes the partition that asks. */
   const takeOne = (index: number) =>
     Effect.suspend(() => {
-      const wanted: Wanted = { index, taken: undefined }
+      const wanted: TakeoverRequest = { index, taken: undefined }
       waiting.add(wanted)
       return Effect.ensuring(
         one.withPermit(

@@ -11,7 +11,7 @@ import type { Names } from "../../domain/names.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import { readFact } from "../../history/fact-at.ts"
-import type { Search } from "../../history/locate.ts"
+import type { LocateQuery } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
 import { appliedSince } from "../../policy/decide.ts"
 
@@ -58,7 +58,7 @@ export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record:
 })
 
 /** A read of an endpoint's dead letters that has not begun. */
-interface Reading {
+interface DeadLetterRead {
   /** Start of the read, ms since the epoch. */
   since: number
   /** Sequences in DEAD, by the place that each dead letter came from. */
@@ -74,7 +74,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
   const broker = yield* Broker
   const { names } = broker
   const one = yield* Semaphore.make(1)
-  const next = new Map<string, Reading>()
+  const next = new Map<string, DeadLetterRead>()
 
   const begin = Effect.fnUntraced(function* (subject: string, since: number) {
     const read = Effect.gen(function* () {
@@ -92,7 +92,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
       )
       return found
     }).pipe(Effect.provideService(Broker, broker))
-    const reading: Reading = { since, found: yield* Effect.cached(one.withPermit(read)) }
+    const reading: DeadLetterRead = { since, found: yield* Effect.cached(one.withPermit(read)) }
     return reading
   })
 
@@ -167,7 +167,7 @@ export const findMoved = Effect.fnUntraced(function* (
   const goesOn = ({ attempt = 0, kind }: Fact) => kind !== "attempt-failed" || attempt > attempts
   let isMoved = false
   const fromTime = yield* toldSince(held, record.decidedAt)
-  const search: Search = {
+  const search: LocateQuery = {
     within: { partition },
     endpoints: [{ tenant, endpoint }],
     places: ["queue", "backlog", "history"],

@@ -36,7 +36,7 @@ export const readDeadLetterUse = Effect.gen(function* () {
 })
 
 /** Why DEAD takes nothing for a while. */
-interface Refusal {
+interface StoreRefusal {
   readonly why: string
   /** Size of the refused dead letter, bytes. */
   readonly bytes: number
@@ -65,7 +65,7 @@ export class DeadLetterGate {
   /** Dead letters stored since the size of DEAD was read, by tenant, and their bytes in total. */
   #storedSince = new Map<string, number>()
   #bytesSince = 0
-  #refusal: Refusal | undefined
+  #refusal: StoreRefusal | undefined
   /** True while a delivery waits because of the refusal. */
   #isWaitedFor = false
   /** Tenants with deliveries that wait because the tenant's quota is used up. */

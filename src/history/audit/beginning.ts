@@ -1,4 +1,4 @@
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 
 /** Where a stream begins, and since when nothing may be gone from it. */
 export interface StreamBeginning {
@@ -45,7 +45,7 @@ export const takeRemoved = (marks: Array<Mark>, begins: StreamBeginning): number
 export const goneTooEarly = "neither age nor size has dropped what was there"
 
 /** The problem of facts that were read and are gone too early. */
-export const factsGone = (from: number, to: number): Problem => ({
+export const factsGone = (from: number, to: number): AuditProblem => ({
   kind: "history-gap",
   seq: from,
   to,

@@ -17,7 +17,7 @@ import { EventHeaders } from "./event-headers.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
 import { PlanCheck } from "./plan-check.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 import { eventsGone, StrayFacts } from "./strays.ts"
 import { StreamReading } from "./stream-reading.ts"
@@ -60,7 +60,7 @@ export class Books {
   readonly history: StreamReading
   /** Circuits according to the facts, by `<tenant>.<endpoint>`. */
   readonly endpoints = new Map<string, EndpointLife>()
-  readonly objections: Array<Problem> = []
+  readonly objections: Array<AuditProblem> = []
   readonly strays: StrayFacts
   readonly planCheck: PlanCheck
   /** True once it was checked that the history has all that it should at its beginning. */
@@ -227,7 +227,7 @@ export class Books {
   }
 }
 
-const gapInHistory = (seq: number, to: number): Problem => ({
+const gapInHistory = (seq: number, to: number): AuditProblem => ({
   kind: "history-gap",
   seq,
   to,

@@ -5,7 +5,7 @@ import { readStream } from "../../broker/scan.ts"
 import { factResult } from "../../domain/fact.ts"
 import { readRecord } from "../fact-record.ts"
 import type { PlanCheck } from "./plan-check.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 
 /**
  * Reads all changes of endpoints, from the copy of their facts that does not expire. Must run before
@@ -18,7 +18,7 @@ export const readConfiguration = Effect.fnUntraced(function* (
   const { names, streamInfo } = yield* Broker
   const stream = names.configuration
   const { state } = yield* streamInfo(`look at ${stream}`, stream)
-  const problems: Array<Problem> = []
+  const problems: Array<AuditProblem> = []
   const removed = state.first_seq - 1 + (state.num_deleted ?? 0)
   if (state.messages > 0 && removed > 0)
     problems.push({
@@ -67,7 +67,7 @@ export const compareConfiguration = Effect.fnUntraced(function* (
     }),
     ({ seq, subject }) => Effect.sync(() => revisions.set(subject.slice(prefix.length), seq))
   )
-  const problems: Array<Problem> = []
+  const problems: Array<AuditProblem> = []
   for (const { key, version } of check.latest()) {
     const { revision, state } = version
     const [owner = "", endpoint = ""] = key.split(".")

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { eventId, parseEventSubject } from "../../domain/event.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 
 /** Reads the ids of the events that problems name: the ledger does not keep them. */
 export const describeEvents = Effect.gen(function* () {
@@ -16,7 +16,7 @@ export const describeEvents = Effect.gen(function* () {
       ...(tenant === undefined ? {} : { tenant })
     }
   })
-  return Effect.fnUntraced(function* ({ eventSeq }: Problem) {
+  return Effect.fnUntraced(function* ({ eventSeq }: AuditProblem) {
     if (eventSeq === undefined) return {}
     const before = known.get(eventSeq)
     if (before !== undefined) return before

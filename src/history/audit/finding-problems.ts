@@ -4,7 +4,7 @@ import { isBegun, isContradicted, isOutOfTurn, isTooEarly } from "../fold/round.
 import type { Findings, Overdue } from "./findings.ts"
 import type { Ledger } from "./ledger.ts"
 import type { UnreadableMessage } from "./pending-scan.ts"
-import type { Problem, ProblemKind } from "./problem.ts"
+import type { AuditProblem, ProblemKind } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 
 const stateProblems: ReadonlyArray<
@@ -31,22 +31,22 @@ export const stateProblemsOf = (
   eventSeq: number,
   lane: number,
   state: number
-): ReadonlyArray<Problem> => {
+): ReadonlyArray<AuditProblem> => {
   let found = none
   for (const [kind, isSo, says] of stateProblems)
     if (isSo(state)) found = [...found, { kind, ...aboutOf(ledger, eventSeq, lane), says }]
   return found
 }
-const none: ReadonlyArray<Problem> = []
+const none: ReadonlyArray<AuditProblem> = []
 
-/** True if the round's event is to be handed out again: its next router continues the plan. */
+/** True if the round's event is to be delivered again: its next router continues the plan. */
 export const isRoutingUnfinished = (
   { eventSeq, round }: RoundAt,
   { routerFloor }: AuditReach
 ): boolean => round === firstRound && eventSeq > routerFloor
 
 /** A round that has not ended and was found nowhere. */
-export const lostProblem = (round: RoundAt, reach: AuditReach): Problem =>
+export const lostProblem = (round: RoundAt, reach: AuditReach): AuditProblem =>
   isRoutingUnfinished(round, reach)
     ? {
         kind: "overdue",
@@ -59,7 +59,7 @@ export const lostProblem = (round: RoundAt, reach: AuditReach): Problem =>
         says: "it was to be delivered, has not ended, and waits nowhere"
       }
 
-export const overdueProblems = (overdue: ReadonlyArray<Overdue>): ReadonlyArray<Problem> =>
+export const overdueProblems = (overdue: ReadonlyArray<Overdue>): ReadonlyArray<AuditProblem> =>
   overdue.map(({ deadline, endpoint, eventSeq, round, seq, stream, tenant }) => ({
     kind: "overdue",
     ...{ tenant, endpoint, eventSeq, round },
@@ -68,7 +68,7 @@ export const overdueProblems = (overdue: ReadonlyArray<Overdue>): ReadonlyArray<
 
 export const unreadableProblems = (
   unreadable: ReadonlyArray<UnreadableMessage>
-): ReadonlyArray<Problem> =>
+): ReadonlyArray<AuditProblem> =>
   unreadable.map(({ about, endpoint, seq, stream, tenant }) => ({
     kind: "unreadable-message",
     ...{ tenant, endpoint, stream, streamSeq: seq },
@@ -86,7 +86,7 @@ export const unreadableProblems = (
 export const planProblems = (
   ledger: Ledger,
   { lastDue, reach }: Findings
-): ReadonlyArray<Problem> =>
+): ReadonlyArray<AuditProblem> =>
   ledger.unplanned().flatMap(({ eventSeq, isBegun }) => {
     const isReached = eventSeq <= reach.routerFloor
     if (!isReached && eventSeq > lastDue) return []
@@ -97,9 +97,9 @@ export const planProblems = (
 export const deadLetterProblems = (
   ledger: Ledger,
   { deadLettersWithoutFact, missingDeadLetters }: Findings
-): ReadonlyArray<Problem> => [
+): ReadonlyArray<AuditProblem> => [
   ...missingDeadLetters.map(
-    ({ dead, eventSeq, lane }): Problem => ({
+    ({ dead, eventSeq, lane }): AuditProblem => ({
       kind: "dead-letter-missing",
       ...aboutOf(ledger, eventSeq, lane),
       dead,
@@ -107,7 +107,7 @@ export const deadLetterProblems = (
     })
   ),
   ...deadLettersWithoutFact.map(
-    ({ dead, endpoint, eventSeq, round, tenant }): Problem => ({
+    ({ dead, endpoint, eventSeq, round, tenant }): AuditProblem => ({
       kind: "dead-letter-without-fact",
       ...{ tenant, endpoint, eventSeq, round, dead },
       says: `dead letter ${dead} is there, and no fact says so`

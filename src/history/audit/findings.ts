@@ -1,7 +1,7 @@
 import type { RoundAt } from "../fact-record.ts"
 import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
 import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 
 /** A delivery that waits although its deadline has passed. */
@@ -13,7 +13,7 @@ export interface Overdue extends PendingMessage {
 export interface Findings {
   readonly reach: AuditReach
   /** Changes of endpoints that the history has and the bucket has not. */
-  readonly misconfigured: ReadonlyArray<Problem>
+  readonly misconfigured: ReadonlyArray<AuditProblem>
   readonly overdue: ReadonlyArray<Overdue>
   /** Waiting messages that this version cannot read. */
   readonly unreadable: ReadonlyArray<UnreadableMessage>

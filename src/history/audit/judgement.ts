@@ -13,7 +13,7 @@ import {
 } from "./finding-problems.ts"
 import type { Findings } from "./findings.ts"
 import { wronglyLeftOut } from "./left-out.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 import { ProblemList } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 
@@ -63,11 +63,11 @@ export interface Judgement {
 export const judge = Effect.fnUntraced(function* (
   books: Books,
   findings: Findings,
-  isWanted: (problem: Problem) => boolean = () => true
+  isWanted: (problem: AuditProblem) => boolean = () => true
 ) {
   const { ledger } = books
   const { reach } = findings
-  const found: Array<Problem> = [
+  const found: Array<AuditProblem> = [
     ...books.objections,
     ...findings.misconfigured,
     ...(yield* wronglyLeftOut(books))

@@ -4,7 +4,7 @@ import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
 import { readOrigin } from "../../domain/origin.ts"
 import type { Books } from "./books.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 
 /** Pairs of events that are compared concurrently. */
 const maxConcurrentReads = 16
@@ -38,7 +38,7 @@ export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: 
     { concurrency: maxConcurrentReads }
   )
   return wrong.map(
-    ([eventSeq, first]): Problem => ({
+    ([eventSeq, first]): AuditProblem => ({
       kind: "unrouted",
       eventSeq,
       says: `the router left it out as a repeat of event ${eventName(first)}, and it is none`

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { Seen } from "../../broker/bulk-read.ts"
 import { millisOf } from "../../broker/stream-message.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 
 /** The broker lost the end of a stream after it was read, as in a power cut. */
 export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
@@ -19,7 +19,7 @@ export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
     const what = this.from === this.to ? `${this.to}` : `${this.from} to ${this.to}`
     return `the broker lost the end of the ${stream} after it was read: what was ${what} is not there, or is another`
   }
-  get problem(): Problem {
+  get problem(): AuditProblem {
     return this.of === "events"
       ? { kind: "event-gap", eventSeq: this.from, says: this.says }
       : { kind: "history-gap", seq: this.from, to: this.to, says: this.says }

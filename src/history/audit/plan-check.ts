@@ -2,7 +2,7 @@ import type { Loose } from "../fact-record.ts"
 import { textIn } from "../fact-record.ts"
 import type { Version } from "./configuration-versions.ts"
 import { countUpTo, Versions, versionOf, wants } from "./configuration-versions.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 
 /** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000
@@ -157,7 +157,7 @@ export class PlanCheck {
   }
 
   /** Returns the problems of a plan's part. */
-  plan(record: Loose, event: PlannedEvent): ReadonlyArray<Problem> {
+  plan(record: Loose, event: PlannedEvent): ReadonlyArray<AuditProblem> {
     const part = partOf(record)
     if (part === undefined) {
       this.unknown++
@@ -166,7 +166,7 @@ export class PlanCheck {
     }
     this.recomputed++
     const tenant = this.#tenant(event.tenant)
-    const problems: Array<Problem> = []
+    const problems: Array<AuditProblem> = []
     const isIn = this.#range(part, event)
     const { directory, endpoints } = part
     for (const versions of this.#concerned(tenant, part, event.type))
@@ -239,7 +239,7 @@ const checkEndpoint = (
   versions: Versions,
   part: PlanPart,
   event: PlannedEvent
-): ReadonlyArray<Problem> => {
+): ReadonlyArray<AuditProblem> => {
   const { id } = versions
   const isPlanned = part.endpoints.has(id)
   const isSkipped = part.skipped.has(id)
@@ -272,7 +272,7 @@ const problemOf = (
   { directory }: PlanPart,
   { eventSeq, tenant }: PlannedEvent,
   why: string
-): Problem => ({
+): AuditProblem => ({
   kind,
   ...{ tenant, endpoint, eventSeq },
   says: `the event's plan, made from revision ${directory} of the endpoints, ${why}`

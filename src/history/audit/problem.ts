@@ -1,3 +1,4 @@
+import { Schema } from "effect"
 /** Problems that an audit may find. docs/audit.md explains each and what to do. */
 export const problemKinds = [
   "missing",
@@ -27,24 +28,25 @@ export const problemKinds = [
 export type ProblemKind = (typeof problemKinds)[number]
 
 /** A contradiction or a loss that an audit found. Times in ms since the epoch. */
-export interface Problem {
-  readonly kind: ProblemKind
-  readonly tenant?: string
-  readonly endpoint?: string
+export const AuditProblem = Schema.Struct({
+  kind: Schema.Literals(problemKinds),
+  tenant: Schema.optionalKey(Schema.String),
+  endpoint: Schema.optionalKey(Schema.String),
   /** The event's id, if the event is still stored. */
-  readonly event?: string
-  readonly eventSeq?: number
-  readonly round?: string
+  event: Schema.optionalKey(Schema.String),
+  eventSeq: Schema.optionalKey(Schema.Int),
+  round: Schema.optionalKey(Schema.String),
   /** Sequences in HISTORY: of the fact, or of the first and the last one. */
-  readonly seq?: number
-  readonly to?: number
+  seq: Schema.optionalKey(Schema.Int),
+  to: Schema.optionalKey(Schema.Int),
   /** Sequence in DEAD. */
-  readonly dead?: number
+  dead: Schema.optionalKey(Schema.Int),
   /** The waiting message: its stream, and its sequence there. */
-  readonly stream?: string
-  readonly streamSeq?: number
-  readonly says: string
-}
+  stream: Schema.optionalKey(Schema.String),
+  streamSeq: Schema.optionalKey(Schema.Int),
+  says: Schema.String
+})
+export type AuditProblem = typeof AuditProblem.Type
 
 /** Maximum number of listed problems. */
 const maxListedProblems = 10_000
@@ -52,15 +54,15 @@ const maxListedProblems = 10_000
 /** Counts all problems and lists the first wanted ones: there may be millions. */
 export class ProblemList {
   readonly counts = new Map<ProblemKind, number>()
-  readonly list: Array<Problem> = []
-  readonly #isWanted: (problem: Problem) => boolean
+  readonly list: Array<AuditProblem> = []
+  readonly #isWanted: (problem: AuditProblem) => boolean
 
-  constructor(isWanted: (problem: Problem) => boolean) {
+  constructor(isWanted: (problem: AuditProblem) => boolean) {
     this.#isWanted = isWanted
   }
 
   /** Counts a problem; returns true if it is to be listed. */
-  count(problem: Problem): boolean {
+  count(problem: AuditProblem): boolean {
     this.counts.set(problem.kind, (this.counts.get(problem.kind) ?? 0) + 1)
     return this.list.length < maxListedProblems && this.#isWanted(problem)
   }

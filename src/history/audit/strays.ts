@@ -2,11 +2,11 @@ import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, textIn } from "../fact-record.ts"
 import type { StreamBeginning } from "./beginning.ts"
 import { goneTooEarly } from "./beginning.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 import type { Scope } from "./scope.ts"
 
 /** Events that are not in the event stream any more. */
-export const eventsGone = (from: number, to: number, why: string): Problem => ({
+export const eventsGone = (from: number, to: number, why: string): AuditProblem => ({
   kind: "event-gap",
   eventSeq: from,
   says: `${from === to ? `event ${from} is` : `events ${from} to ${to} are`} not in the event stream any more: ${why}`
@@ -82,8 +82,8 @@ export class StrayFacts {
   }
 
   /** Returns the problems of the facts since the last call. */
-  problems(): ReadonlyArray<Problem> {
-    const found: Array<Problem> = []
+  problems(): ReadonlyArray<AuditProblem> {
+    const found: Array<AuditProblem> = []
     if (this.#goneFrom !== undefined) found.push(this.reportRemoved(this.#goneFrom))
     if (this.#lastPlanned > 0)
       found.push(
@@ -100,13 +100,18 @@ export class StrayFacts {
   }
 
   /** Reports that events from this one on are gone too early; later facts about them are ignored. */
-  reportRemoved(from: number): Problem {
+  reportRemoved(from: number): AuditProblem {
     this.#reportedTo = this.begins.first - 1
     return eventsGone(from, this.#reportedTo, goneTooEarly)
   }
 }
 
-const outcomeOfNothing = (record: Loose, eventSeq: number, seq: number, end: number): Problem => {
+const outcomeOfNothing = (
+  record: Loose,
+  eventSeq: number,
+  seq: number,
+  end: number
+): AuditProblem => {
   const [tenant, endpoint, event] = [record.tenant, record.endpoint, record.event].map(textIn)
   return {
     kind: "outcome-without-event",

@@ -8,7 +8,7 @@ import { Facts } from "../facts.ts"
 import { examine } from "./audit.ts"
 import { openBooks } from "./books.ts"
 import { judge } from "./judgement.ts"
-import type { Problem } from "./problem.ts"
+import type { AuditProblem } from "./problem.ts"
 import type { AuditRange } from "./reach.ts"
 import { readReach } from "./reach.ts"
 
@@ -36,14 +36,14 @@ export interface WatchListener<E, R> {
 
 const raisable: ReadonlySet<string> = new Set(["missing", "overdue", "unrouted", "plan-incomplete"])
 
-const aboutOf = ({ endpoint, eventSeq, round, tenant }: Problem): RoundAt => ({
+const aboutOf = ({ endpoint, eventSeq, round, tenant }: AuditProblem): RoundAt => ({
   tenant: tenant ?? nobody,
   endpoint: endpoint ?? nobody,
   eventSeq: eventSeq ?? 0,
   round: round ?? firstRound
 })
 
-const raisedOf = (problem: Problem): Raised => {
+const raisedOf = (problem: AuditProblem): Raised => {
   const { round: _, ...about } = aboutOf(problem)
   const { event = `evt_${about.eventSeq}`, round, says } = problem
   return { ...about, event, ...(round === undefined ? {} : { round }), reason: says }
@@ -77,7 +77,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
   Effect.gen(function* () {
     const facts = yield* Facts
     let books = yield* openBooks(yield* readReach(range))
-    const isNew = (problem: Problem) =>
+    const isNew = (problem: AuditProblem) =>
       raisable.has(problem.kind) && !books.ledger.raised.has(raisedName(aboutOf(problem)))
     // A look that fails keeps what it has read: the next one continues from there.
     const look = Effect.gen(function* () {
@@ -103,7 +103,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
         TopologyError: ({ message }) => Effect.as(listener.failed(message), undefined)
       })
     )
-    const raise = Effect.fnUntraced(function* (problem: Problem) {
+    const raise = Effect.fnUntraced(function* (problem: AuditProblem) {
       const raised = raisedOf(problem)
       const name = raisedName(aboutOf(problem))
       const at = yield* Clock.currentTimeMillis

@@ -2,7 +2,7 @@ import type { Health } from "../../domain/health.ts"
 import { healthy } from "../../domain/health.ts"
 
 /** A field of an endpoint's health whose stored value differs from the facts. */
-export interface Difference {
+export interface HealthDifference {
   readonly field: string
   readonly stored: unknown
   readonly folded: unknown
@@ -29,7 +29,7 @@ const flat = ({ circuit, ...rest }: Health): Readonly<Record<string, unknown>> =
 })
 
 /** The fields in which two states of health differ. */
-export const differencesOf = (stored: Health, folded: Health): ReadonlyArray<Difference> => {
+export const differencesOf = (stored: Health, folded: Health): ReadonlyArray<HealthDifference> => {
   const [before, after] = [flat(stored), flat(folded)]
   return [...new Set([...Object.keys(before), ...Object.keys(after)])]
     .filter((field) => before[field] !== after[field])

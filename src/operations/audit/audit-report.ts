@@ -1,31 +1,10 @@
 import { Effect, Schema } from "effect"
 import type { Audit, AuditOptions } from "../../history/audit/audit.ts"
 import { audit } from "../../history/audit/audit.ts"
-import { problemKinds } from "../../history/audit/problem.ts"
+import type { AuditProblem } from "../../history/audit/problem.ts"
 import { timers } from "../../time/timers.ts"
 
 const Counts = Schema.Record(Schema.String, Schema.Int)
-
-/** Something that should not be. docs/audit.md says what each kind means, and what to do. */
-export const AuditProblem = Schema.Struct({
-  kind: Schema.Literals(problemKinds),
-  tenant: Schema.optionalKey(Schema.String),
-  endpoint: Schema.optionalKey(Schema.String),
-  /** The event's id, if the event is still there. */
-  event: Schema.optionalKey(Schema.String),
-  eventSeq: Schema.optionalKey(Schema.Int),
-  round: Schema.optionalKey(Schema.String),
-  /** Sequences in the history. */
-  seq: Schema.optionalKey(Schema.Int),
-  to: Schema.optionalKey(Schema.Int),
-  /** Id of the dead letter. */
-  dead: Schema.optionalKey(Schema.Int),
-  /** The waiting message. */
-  stream: Schema.optionalKey(Schema.String),
-  streamSeq: Schema.optionalKey(Schema.Int),
-  says: Schema.String
-})
-export type AuditProblem = typeof AuditProblem.Type
 
 /** The scope of an audit and its result. Times in ms since the epoch. */
 export const AuditReport = Schema.Struct({

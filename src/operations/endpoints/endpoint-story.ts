@@ -1,20 +1,10 @@
 import { Effect, Schema } from "effect"
 import { Configuration } from "../../domain/configuration.ts"
-import { differencesOf } from "../../domain/configuration-difference.ts"
+import { differencesOf, SettingDifference } from "../../domain/configuration-difference.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { ConfigurationStep } from "../../history/configuration-story.ts"
 import { readStory } from "../../history/configuration-story.ts"
 import { EndpointName } from "./endpoint-settings.ts"
-
-/** A setting that differs between two configurations. */
-export const Difference = Schema.Struct({
-  /** The name in the configuration, such as `circuit.failures`. */
-  setting: Schema.String,
-  /** JSON; absent if it is not set. */
-  from: Schema.optionalKey(Schema.Unknown),
-  to: Schema.optionalKey(Schema.Unknown)
-})
-export type Difference = typeof Difference.Type
 
 /** A recorded change of an endpoint. */
 export const EndpointStep = Schema.Struct({
@@ -28,7 +18,7 @@ export const EndpointStep = Schema.Struct({
   /** The broker's user that recorded it, if known. */
   user: Schema.optionalKey(Schema.String),
   change: Schema.Literals(["added", "changed", "removed", "unreadable"]),
-  differences: Schema.Array(Difference),
+  differences: Schema.Array(SettingDifference),
   /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
   configuration: Schema.optionalKey(Schema.toEncoded(Configuration))
 })
@@ -46,7 +36,7 @@ export const Comparison = Schema.Struct({
   ...EndpointName.fields,
   from: Schema.optionalKey(Schema.Int),
   to: Schema.optionalKey(Schema.Int),
-  differences: Schema.Array(Difference),
+  differences: Schema.Array(SettingDifference),
   /** Why the revisions cannot be compared. */
   problem: Schema.optionalKey(Schema.String)
 })

@@ -1,6 +1,6 @@
 import { type Effect, Schema } from "effect"
 import { Token } from "../../domain/token.ts"
-import type { PeriodTotals as HistoryTotals, TotalsProgress } from "../../history/totals.ts"
+import type { TenantTotals, TotalsProgress } from "../../history/totals.ts"
 import { readTotals } from "../../history/totals.ts"
 import { shareOf } from "../text/number-format.ts"
 
@@ -45,7 +45,7 @@ export type PeriodTotals = typeof PeriodTotals.Type
 
 /** Returns the totals of a period with what is computed from them. */
 export const periodTotals = (
-  { begins, tenant, totals }: HistoryTotals,
+  { begins, tenant, totals }: TenantTotals,
   by: TotalsQuery["by"]
 ): PeriodTotals => {
   const { attemptsFailed, attemptsOfEnded, begun, delivered, events, ...rest } = totals

@@ -24,7 +24,7 @@ import { moveSubject } from "./move.ts"
 import { moveSchedules } from "./schedules.ts"
 import { settleDecisions } from "./settle.ts"
 import { existing, makeTargets, raiseNewFloors, removePartition } from "./streams.ts"
-import type { Survey } from "./survey.ts"
+import type { MoveCount } from "./survey.ts"
 import { listStrays, survey } from "./survey.ts"
 
 /** Endpoints whose deliveries are moved at the same time. */
@@ -36,7 +36,7 @@ const pollMs = 250
 const leaseTtl = 10_000
 
 /** How many messages were moved out of a partition, or removed because they had ended. */
-export interface Emptied extends Survey {
+export interface Emptied extends MoveCount {
   readonly ended: number
 }
 

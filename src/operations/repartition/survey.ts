@@ -47,7 +47,7 @@ export const listStrays = Effect.fnUntraced(function* (partition: number, partit
 })
 
 /** The number of messages that a change would move out of one partition. */
-export interface Survey {
+export interface MoveCount {
   readonly partition: number
   readonly queue: number
   readonly schedules: number
@@ -74,5 +74,5 @@ export const survey = Effect.fnUntraced(function* (partition: number, partitions
             Stream.runCount
           ),
     backlog: count("backlog")
-  } satisfies Survey
+  } satisfies MoveCount
 })

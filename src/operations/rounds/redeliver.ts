@@ -38,7 +38,7 @@ export interface EndpointRedelivery {
 }
 
 /** What is redelivered. */
-export interface RedeliveryOptions {
+export interface RoundsToRedeliver {
   readonly letters: ReadonlyArray<DeadLetter>
   /**
    * Earlier redeliveries without an end. If their claimant died, they are finished, too, even if
@@ -104,7 +104,7 @@ const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<Sen
  * Plans a redelivery. It skips dead letters that were redelivered before or resolved by a late
  * success, and dead letters of endpoints that accept nothing now.
  */
-export const planRedelivery = Effect.fnUntraced(function* (options: RedeliveryOptions) {
+export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRedeliver) {
   const { by, held, letters, pace, unended } = options
   const layout = yield* steadyLayout
   const byId = new Map(letters.map((letter) => [letter.id, letter]))

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import type { EndpointName, Sighting, Whereabouts } from "../../history/locate.ts"
+import type { Addressee } from "../../domain/delivery.ts"
+import type { Sighting, Whereabouts } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
 
 /**
@@ -9,7 +10,7 @@ import { locate, roundKeyOf } from "../../history/locate.ts"
  * @param from a sequence of HISTORY before all facts of these rounds.
  */
 export const findRounds = Effect.fnUntraced(function* (
-  endpoint: EndpointName,
+  endpoint: Addressee,
   partition: number,
   wanted: ReadonlySet<string>,
   from: number

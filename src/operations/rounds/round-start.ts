@@ -19,7 +19,7 @@ import { findRounds } from "./round-search.ts"
 /** Pause before a store that the broker did not accept is retried, ms. */
 const retryPauseMs = 500
 
-type Refusal = TopologyError | BrokerError | PublishError
+type StartRefusal = TopologyError | BrokerError | PublishError
 
 /** The endpoint whose rounds begin, and how they are stored. */
 export interface StartOptions {
@@ -30,7 +30,7 @@ export interface StartOptions {
   /** Who asked for it. */
   readonly by: string
   /** Passes while messages are stored where their owner looks; fails once they would not be. */
-  readonly safe: Effect.Effect<void, Refusal, Broker>
+  readonly safe: Effect.Effect<void, StartRefusal, Broker>
 }
 
 /** The options with what all rounds of one start share. */
@@ -46,7 +46,7 @@ interface Starting extends StartOptions {
   /** Repeats a store that the broker did not accept, within `safeRepublishMs`. */
   readonly insist: (
     store: Effect.Effect<PubAck, PublishError>
-  ) => Effect.Effect<PubAck, Refusal, Broker>
+  ) => Effect.Effect<PubAck, StartRefusal, Broker>
 }
 
 /** Returns whether a round has, or had, a message. */
@@ -202,7 +202,7 @@ export const makeStart = Effect.fnUntraced(function* (options: StartOptions) {
   return (
     round: Round,
     contents: Contents | undefined
-  ): Effect.Effect<StartedRound, Refusal, Broker> => {
+  ): Effect.Effect<StartedRound, StartRefusal, Broker> => {
     const claim = known.get(roundKey(round))
     if (contents !== undefined)
       return claim === undefined

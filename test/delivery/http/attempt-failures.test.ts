@@ -1,7 +1,7 @@
 import { setDefaultCACertificates } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Names } from "../../../src/delivery/http/dns.ts"
+import { NameResolver } from "../../../src/delivery/http/dns.ts"
 import { nameServer } from "../../kit/name-server.ts"
 import { receiver, selfSigned, tcpServer } from "../../kit/receiver.ts"
 import { answered, attempt, client, errorOf, post } from "./attempting.ts"
@@ -134,7 +134,7 @@ describe("no answer", () => {
   it.live("because the name does not resolve is a dns error", () =>
     Effect.gen(function* () {
       const { server } = yield* nameServer(() => "NXDOMAIN")
-      const { resolve } = new Names({ servers: [server] })
+      const { resolve } = new NameResolver({ servers: [server] })
       const http = yield* client({ resolve })
       assert.deepStrictEqual(errorOf(yield* attempt(http, post("http://gone.example.test/"))), {
         class: "dns",

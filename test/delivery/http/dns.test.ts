@@ -3,13 +3,17 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { Names, type NamesOptions, NameUnresolved } from "../../../src/delivery/http/dns.ts"
+import {
+  NameResolver,
+  type NameResolverOptions,
+  NameUnresolved
+} from "../../../src/delivery/http/dns.ts"
 import { nameServer } from "../../kit/name-server.ts"
 
 const noHosts = { hostsPath: "/nowhere/hosts" }
 
-const asking = (options: NamesOptions) => {
-  const names = new Names({ ...noHosts, ...options })
+const asking = (options: NameResolverOptions) => {
+  const names = new NameResolver({ ...noHosts, ...options })
   /** The addresses, or the sentence that says why there are none. */
   return (name: string, tenant = "acme") =>
     Effect.callback<ReadonlyArray<string> | string>((resume) => {

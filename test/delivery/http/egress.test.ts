@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { IpNetwork } from "effect/net"
-import { Names } from "../../../src/delivery/http/dns.ts"
+import { NameResolver } from "../../../src/delivery/http/dns.ts"
 import { makeAgents } from "../../../src/delivery/http/egress.ts"
 import { ownAddresses } from "../../../src/delivery/http/own-addresses.ts"
 import type { Reach } from "../../../src/policy/address.ts"
@@ -98,7 +98,7 @@ describe("names", () => {
       const { asked, heard, server } = yield* nameServer((name) =>
         name.endsWith(".silent.test") ? "silent" : { a: ["127.0.0.1"] }
       )
-      const http = yield* client({ resolve: new Names({ servers: [server] }).resolve })
+      const http = yield* client({ resolve: new NameResolver({ servers: [server] }).resolve })
       const silent = yield* Effect.forEach(
         Array.from({ length: 100 }, (_, n) => `http://h${n}.silent.test/`),
         (url) => Effect.forkChild(attempt(http, post(url, { tenant: "noisy" })))
@@ -117,7 +117,7 @@ describe("names", () => {
       const { asked, server } = yield* nameServer(() => ({ a: ["127.0.0.1"] }))
       let isAllowed = true
       const http = yield* client({
-        resolve: new Names({ servers: [server] }).resolve,
+        resolve: new NameResolver({ servers: [server] }).resolve,
         refuses: () => (isAllowed ? undefined : "address")
       })
       const request = post(`http://kept.example.test:${to.port}`)
