@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import { presetNames } from "../../src/policy/presets.ts"
 import { nth } from "../kit/engine.ts"
 import { program } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 describe("petrel", () => {
   it.live("says its version, and lists its commands in its help", () =>
