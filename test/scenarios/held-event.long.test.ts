@@ -12,7 +12,8 @@ import { receiver } from "../kit/receiver.ts"
 import { outage } from "../kit/scenario.ts"
 import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
-vi.setConfig({ testTimeout: 300_000 })
+// Alone it takes 54 s, nearly all of them CPU time: beside other long stories many times that.
+vi.setConfig({ testTimeout: 900_000 })
 
 /** The most memory that a process has had so far, MiB. */
 const peak = (pid: number): number =>
