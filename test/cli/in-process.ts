@@ -35,7 +35,7 @@ const platform = NodeChildProcessSpawner.layer.pipe(
 
 /**
  * Runs a `petrel` command to its end in this process, which takes a tenth of the CPU time of a
- * process of its own. It has no terminal, and shares nothing with the test but the machine.
+ * process of its own. It has no terminal and none of the test's services.
  *
  * @param input its standard input.
  */
