@@ -67,11 +67,15 @@ const none: Consequence["transitions"] = []
  */
 const clockError = 5
 
-const isLate = ({ circuit }: Health, { at, sentAt }: Outcome): boolean =>
+const isLate = ({ circuit }: Health, { at, sentAt }: Pick<Outcome, "at" | "sentAt">): boolean =>
   circuit.state === "open" ||
   (sentAt !== undefined &&
     sentAt + clockError < circuit.since &&
     !isFromWrongClock(circuit.since, at))
+
+/** True for an outcome of a probe: its request was sent while the circuit was half-open. */
+export const isProbe = (health: Health, outcome: Pick<Outcome, "at" | "sentAt">): boolean =>
+  health.circuit.state === "half-open" && !isLate(health, outcome)
 
 /** Returns the later of the current and the new Retry-After; nothing if both have passed. */
 const heldUntil = (
