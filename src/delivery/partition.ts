@@ -243,7 +243,7 @@ export class Partition {
     this.#options.alerts.book.answered(endpoint, delivery, sent, progress)
     this.#tallies.note(endpoint, sent.verdict === "delivered", durationMs, sent.at)
     this.#lanes.answered(endpoint.key, durationMs)
-    return this.#its.health.answered(endpoint, delivery, sent)
+    return this.#its.health.answered(endpoint, delivery, sent, progress)
   }
 
   /** Called when a task no longer takes up its position in its lane. */

@@ -125,7 +125,7 @@ export const Fact = Schema.Struct({
   round: Schema.optional(Schema.String),
   /** The number of the request in its round, from 1. */
   attempt: Schema.optional(Schema.Int),
-  /** True for a request that was sent while the circuit was half-open. */
+  /** True for a request that probed an endpoint whose circuit was half-open. */
   probe: Schema.optional(Schema.Boolean),
   /** The message that this fact settles, or whose attempt it records. */
   from: Schema.optional(Place),

@@ -1,6 +1,6 @@
 import { type Clock, Effect, Random } from "effect"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
-import type { Delivery } from "../domain/delivery.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import { circuitOf } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
@@ -172,11 +172,14 @@ export class EndpointHealth {
   /**
    * Judges an outcome. A success of a healthy endpoint leaves no health state behind. Returns when
    * the next request is allowed if the outcome is that of a probe.
+   *
+   * @param progress of the delivery before the attempt.
    */
   answered(
     endpoint: LiveEndpoint,
     delivery: Delivery,
-    sent: AttemptOutcome
+    sent: AttemptOutcome,
+    { lastAttemptAt }: Pick<Progress, "lastAttemptAt">
   ): AttemptOutcome["probe"] {
     const ok = sent.verdict === "delivered"
     // A late failure of a former endpoint of this name says nothing about the current one.
@@ -193,7 +196,7 @@ export class EndpointHealth {
     const permanent = verdict === "fail"
     const settings = circuitOf(endpoint.config)
     const sentAt = at - result.durationMs
-    const wasProbe = isProbe(state.health, { at, sentAt })
+    const wasProbe = isProbe(state.health, { at, sentAt }, lastAttemptAt)
     state.window.note(ok || permanent, at)
     if (!ok) state.lastFailure = timers.monotonicMs()
     const {
