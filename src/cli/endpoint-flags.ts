@@ -1,5 +1,6 @@
 import { Option } from "effect"
 import { Argument, Flag } from "effect/cli"
+import { usualHeaderNames, usualStripeHeader } from "../domain/header-names.ts"
 import { isToken } from "../domain/token.ts"
 
 const text = (name: string, metavar: string, description: string) =>
@@ -47,12 +48,24 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
   signatureHeader: text(
     "signature-header",
     "NAME",
-    `For --sign stripe${orElse("petrel-signature")}`
+    `For --sign stripe${orElse(usualStripeHeader)}`
+  ),
+  idHeader: text("id-header", "NAME", `The event's id${orElse(usualHeaderNames.id)}`),
+  typeHeader: text("type-header", "NAME", `The event's type${orElse(usualHeaderNames.type)}`),
+  timestampHeader: text(
+    "timestamp-header",
+    "NAME",
+    `When it is sent; libraries that verify want the usual name${orElse(usualHeaderNames.timestamp)}`
   ),
   retry: text(
     "retry",
     "PRESET-OR-JSON",
     `A name from \`petrel presets\`, or a policy${orElse("default")}`
+  ),
+  retryFor: repeated(
+    "retry-for",
+    "FILTER=PRESET-OR-JSON",
+    "The same for some event types, such as 'invoice.>=stripe'; may be repeated"
   ),
   circuit: text(
     "circuit",

@@ -108,7 +108,7 @@ for (const [what, happens] of clockEvents)
     })
 
     test("is not held longer than its cap by a Retry-After", (time) => {
-      const retry = { ...live.policy, retryAfterCap: Duration.minutes(10) }
+      const retry = { ...live.policyFor("paid").policy, retryAfterCap: Duration.minutes(10) }
       const { fails, health } = ownerOf({ circuit: patient, retry })
       fails({ retryAfter: "600" })
       assert.strictEqual(health.limit(key), 0)

@@ -16,6 +16,7 @@ import {
 
 const schemes = ["standard", "standard-ed25519", "stripe", "github"] as const
 const id = "evt_acme-17"
+const type = "invoice.paid"
 const text = JSON.stringify({ type: "invoice.paid", data: { name: "Zoë — 支払い", amount: 12 } })
 const body = Buffer.from(text)
 const binary = Buffer.from([0, 255, 0xc3, 0x28, 13, 10, 0x80, 0])
@@ -37,7 +38,7 @@ const headersOf = (list: ReadonlyArray<string>): Record<string, string> => {
 }
 
 const signed = (signing: Signing, what: Uint8Array = body, at = nowMs) =>
-  Effect.map(makeSigner(signing), (signer) => headersOf(signer.sign(id, seconds, what, at)))
+  Effect.map(makeSigner(signing), (signer) => headersOf(signer.sign(id, type, seconds, what, at)))
 
 /** As a receiver would, who has the `whpk_` text, the headers and the bytes. */
 const verifiesV1a = (publicKey: string, headers: Record<string, string>, what: Uint8Array) => {
@@ -104,8 +105,8 @@ describe("every scheme", () => {
   it.effect.each(schemes)("%s gives each attempt an array of its own", (scheme) =>
     Effect.gen(function* () {
       const signer = yield* makeSigner({ scheme, secrets: [secret(yield* generateSecret(scheme))] })
-      signer.sign(id, seconds, body, nowMs).push("x", "y")
-      assert.notInclude(signer.sign(id, seconds, body, nowMs), "x")
+      signer.sign(id, type, seconds, body, nowMs).push("x", "y")
+      assert.notInclude(signer.sign(id, type, seconds, body, nowMs), "x")
     })
   )
 })

@@ -27,9 +27,10 @@ export const judgeFailure = Effect.fnUntraced(function* (
   worker: string
 ) {
   const attempts = progress.attempts + 1
+  const { retryAfterCap, schedule } = endpoint.policyFor(handle.delivery.type)
   const step = yield* nextStep({
-    schedule: endpoint.schedule(),
-    retryAfterCap: endpoint.retryAfterCap,
+    schedule: schedule(),
+    retryAfterCap,
     verdict: verdict === "fail" ? "fail" : "retry",
     attempts,
     deadline: handle.delivery.deadline,
