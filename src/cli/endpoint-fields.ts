@@ -121,6 +121,9 @@ const readRetryFor = (texts: ReadonlyArray<string>): Read<Record<string, RetryCh
   return problems.length === 0 ? Result.succeed(Object.fromEntries(found)) : Result.fail(problems)
 }
 
+const ifAny = <A extends object>(found: A | undefined): A | undefined =>
+  found === undefined || Object.keys(found).length === 0 ? undefined : found
+
 /** Names that are not given are left out. */
 const readHeaderNames = (flags: EndpointFlags): Read<EndpointFields["headerNames"]> => {
   const names: { -readonly [Key in keyof HeaderNames]: HeaderNames[Key] } = {}
@@ -190,9 +193,9 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     signatureHeader: read(flags.signatureHeader, (text) =>
       readField("signatureHeader", fields.signatureHeader, text)
     ),
-    headerNames: taken(readHeaderNames(flags)),
+    headerNames: ifAny(taken(readHeaderNames(flags))),
     retry: read(flags.retry, readRetry),
-    retryFor: taken(readRetryFor(flags.retryFor ?? [])),
+    retryFor: ifAny(taken(readRetryFor(flags.retryFor ?? []))),
     circuit: read(flags.circuit, readCircuit),
     maxInFlight: read(flags.maxInFlight, readNumber("maxInFlight")),
     adapt: read(flags.adapt, readAdapt),

@@ -62,11 +62,11 @@ export const windowFor = ({ window, windows }: Windows, type: string): number =>
 /** Returns a choice among the policies of event types; undefined if there are none. */
 const choiceOf = <A>(
   policies: ReadonlyArray<EndpointPolicy>,
-  valueOf: (one: EndpointPolicy) => A,
+  read: (one: EndpointPolicy) => A,
   fallback: A
 ): TypeChoice<A> | undefined => {
   if (policies.length === 0) return undefined
-  const byFilter = policies.map((one) => [one.types ?? ">", valueOf(one)] as const)
+  const byFilter = policies.map((one) => [one.types ?? ">", read(one)] as const)
   return new TypeChoice(byFilter, fallback)
 }
 
