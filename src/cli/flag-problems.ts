@@ -27,7 +27,7 @@ const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingN
 /** Replaces fields in backticks by their flags. */
 export const withFlags = (message: string): string =>
   message
-    .replaceAll(/`([a-z]\w*)`/g, (_, field: string) => flagOf(field))
+    .replaceAll(/`([a-z][\w.]*)`/g, (_, field: string) => flagOf(field))
     .replaceAll(/\bfields\b/g, "flags")
 
 /**

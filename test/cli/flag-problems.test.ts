@@ -12,6 +12,9 @@ describe("problems of an operation's input, on the command line", () => {
         { field: "circuit", message: "must be ordered" },
         { field: "signatureHeader", message: "goes with `sign` stripe only" },
         { field: "headers.x-none", message: "names a header that is not set" },
+        { field: "headerNames.type", message: '"a" is also the name of `headerNames.id`' },
+        { field: "retryFor", message: '"a.>" and "a.*" win equally' },
+        { field: "retryFor.a.>", message: "names event types without a policy" },
         { field: "", message: "run `petrel init` first" }
       ]),
       [
@@ -21,6 +24,9 @@ describe("problems of an operation's input, on the command line", () => {
         "the secret does not fit: it is too short",
         "--signature-header goes with --sign stripe only",
         '--header "x-none" names a header that is not set',
+        '--type-header "a" is also the name of --id-header',
+        '--retry-for "a.>" and "a.*" win equally',
+        '--retry-for "a.>" names event types without a policy',
         "run `petrel init` first"
       ]
     )

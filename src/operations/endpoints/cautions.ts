@@ -80,11 +80,13 @@ const libraryHeaders = ["id", "timestamp"] as const
 const headerNameCautions = ({ headerNames = {}, sign }: Endpoint): ReadonlyArray<string> => {
   if (sign !== "standard" && sign !== "standard-ed25519") return []
   const moved = libraryHeaders.filter((name) => headerNames[name] !== undefined)
-  const names = moved.map((name) => `${usualHeaderNames[name]} is ${headerNames[name]}`)
+  const [sent, read] = [headerNames, usualHeaderNames].map((names) =>
+    moved.map((name) => names[name]).join(" and ")
+  )
   return moved.length === 0
     ? []
     : [
-        `${names.join(" and ")}: receivers' libraries for Standard Webhooks read the usual names only, and refuse these requests; such a receiver has to verify by itself, or rename the headers first`
+        `receivers' libraries for Standard Webhooks refuse requests without ${read}: a receiver with such a library has to rename ${sent} first`
       ]
 }
 
