@@ -119,6 +119,23 @@ for (const [what, happens] of clockEvents)
       )
     })
 
+    test("is held by the cap of the policy of the event's type, shorter or longer", (time) => {
+      const { policy } = live.policyFor("paid")
+      const capped = (minutes: number) => ({
+        ...{ ...policy, retryAfterCap: Duration.minutes(minutes) }
+      })
+      const heldMs = (changes: Partial<Endpoint>) => {
+        const { fails, health } = ownerOf({ circuit: patient, ...changes })
+        fails({ retryAfter: "600" })
+        return ticksUntil(time, health, () => health.limit(key) > 0)
+      }
+      const shorter = heldMs({ retry: capped(60), retryFor: { paid: capped(2) } })
+      assert.approximately(shorter, 2 * minute, second)
+      const longer = heldMs({ retry: capped(2), retryFor: { "*": capped(60) } })
+      assert.approximately(longer, 10 * minute, second)
+      happens(time)
+    })
+
     test("gets the requests that its rate allows, neither none nor a burst", (time) => {
       const { health } = ownerOf({ rate: { perSecond: 2, burst: 4 } })
       const taken = () => {

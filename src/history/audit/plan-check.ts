@@ -183,7 +183,7 @@ export class PlanCheck {
               ? `names revision ${revision} of it with another generation than that has`
               : undefined
       if (why !== undefined) problems.push(problemOf("plan-adds", id, part, event, why))
-      const late = version === undefined ? undefined : this.#deadline(version, planned, event)
+      const late = version === undefined ? undefined : deadlineProblem(version, planned, event)
       if (late !== undefined) problems.push(problemOf("plan-deadline", id, part, event, late))
     }
     const missed = this.#missed(tenant, directory, event)
@@ -229,21 +229,6 @@ export class PlanCheck {
     return change !== undefined && change.version.storedAt < before ? change : undefined
   }
 
-  /** Says how a deadline differs from that of the policy; undefined if it does not. */
-  #deadline(
-    version: Version,
-    { deadline, generation }: PlannedEndpoint,
-    { eventAt, storedAt, type }: PlannedEvent
-  ): string | undefined {
-    // A bucket that lost its end gives the revision again, to a configuration of after the plan.
-    const isAfter = version.storedAt > storedAt - this.#clocksApart
-    const window = roundWindow(version, type)
-    if (isAfter || version.generation !== generation || window === undefined) return undefined
-    if (deadline === eventAt + window) return undefined
-    const text = (ms: number) => `${ms / 1000} s`
-    return `gives it ${text(deadline - eventAt)} for ${type}, and its retry policy gave ${text(window)} (revision ${version.revision})`
-  }
-
   #tenant(name: string): Tenant {
     const known = this.#tenants.get(name)
     if (known !== undefined) return known
@@ -282,6 +267,20 @@ const checkEndpoint = (
     ? `skips it, and it was enabled${revision}`
     : `does not name it, and it wanted ${event.type}${revision}`
   return [problemOf("plan-omits", id, part, event, why)]
+}
+
+/** Says how a deadline differs from that of the policy; undefined if it does not. */
+const deadlineProblem = (
+  version: Version,
+  { deadline, generation }: PlannedEndpoint,
+  { eventAt, storedAt, type }: PlannedEvent
+): string | undefined => {
+  // A bucket that lost its end gives the revision again, to a configuration of after the plan.
+  if (version.storedAt > storedAt || version.generation !== generation) return undefined
+  const window = roundWindow(version, type)
+  if (window === undefined || deadline === eventAt + window) return undefined
+  const text = (ms: number) => `${ms / 1000} s`
+  return `gives it ${text(deadline - eventAt)} for ${type}, and its retry policy gave ${text(window)} (revision ${version.revision})`
 }
 
 const problemOf = (
