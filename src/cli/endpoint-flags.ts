@@ -27,13 +27,8 @@ export const isSet = (name: string, description: string) =>
     Flag.withoutNegation
   )
 
-const flagsWith = (orElse: (fallback: string) => string) => ({
-  url: text("url", "URL", "Where its events are sent"),
-  types: text(
-    "types",
-    "FILTERS",
-    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
-  ),
+/** How its requests are signed, and how their headers are named. */
+const signingFlags = (orElse: (fallback: string) => string) => ({
   secretFile: text(
     "secret-file",
     "FILE",
@@ -50,13 +45,31 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     "NAME",
     `For --sign stripe${orElse(usualStripeHeader)}`
   ),
-  idHeader: text("id-header", "NAME", `The event's id${orElse(usualHeaderNames.id)}`),
-  typeHeader: text("type-header", "NAME", `The event's type${orElse(usualHeaderNames.type)}`),
+  idHeader: text(
+    "id-header",
+    "NAME",
+    `The header with the event's id${orElse(usualHeaderNames.id)}`
+  ),
+  typeHeader: text(
+    "type-header",
+    "NAME",
+    `The header with the event's type${orElse(usualHeaderNames.type)}`
+  ),
   timestampHeader: text(
     "timestamp-header",
     "NAME",
-    `When it is sent; libraries that verify want the usual name${orElse(usualHeaderNames.timestamp)}`
+    `The header with the time of the attempt; libraries that verify look for the usual name${orElse(usualHeaderNames.timestamp)}`
+  )
+})
+
+const flagsWith = (orElse: (fallback: string) => string) => ({
+  url: text("url", "URL", "Where its events are sent"),
+  types: text(
+    "types",
+    "FILTERS",
+    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
   ),
+  ...signingFlags(orElse),
   retry: text(
     "retry",
     "PRESET-OR-JSON",

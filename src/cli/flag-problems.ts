@@ -34,7 +34,8 @@ export const withFlags = (message: string): string =>
  * Words problems of fields as problems of flags: `--max-in-flight 0 must be between 1 and 1000`.
  * All that is wrong within the JSON of one flag is one sentence.
  *
- * @param names of fields that are named otherwise in this command.
+ * @param names of fields that are named otherwise in this command; of a field whose flag is
+ *   repeated, where the problem is about one of its parts.
  */
 export const flagProblems = (
   problems: ReadonlyArray<Problem>,
@@ -44,9 +45,10 @@ export const flagProblems = (
   for (const { field, message } of problems) {
     const [first = "", ...rest] = field.split(".")
     const text = withFlags(message)
-    const isNamed = namedFields.has(first) && rest.length > 0
-    const whole = otherNames.get(field)
-    const flag = (isNamed ? names[first] : (whole ?? names[first])) ?? flagOf(first)
+    const isRepeated = namedFields.has(first)
+    const isNamed = isRepeated && rest.length > 0
+    const given = isNamed || !isRepeated ? names[first] : undefined
+    const flag = given ?? otherNames.get(field) ?? flagOf(first)
     if (first === "") sentences.set(text, [""])
     else if (jsonFields.has(first)) {
       const part = rest.length === 0 ? text : `${rest.join(".")} ${text}`

@@ -265,7 +265,7 @@ export class EndpointHealth {
     const elapsed = timers.monotonicMs()
     const isDue = elapsed - state.storedAt >= countingPause
     if (state.health !== state.stored && isDue) this.#store(state)
-    const health = heldAtMost(state.health, now, endpoint.retryAfterCap)
+    const health = heldAtMost(state.health, now, endpoint.longestRetryAfterCap)
     if (health !== state.health) this.#change(state, health)
     if (health.circuit.state === "open" && mayProbe(health, now)) {
       this.#change(state, toHalfOpen(health, now))

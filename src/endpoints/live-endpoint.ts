@@ -29,7 +29,7 @@ export interface LiveEndpoint {
   /** Returns the retry policy of an event type. */
   readonly policyFor: (type: string) => PreparedPolicy
   /** The longest of its policies' caps of a Retry-After, which holds for all its deliveries. */
-  readonly retryAfterCap: number
+  readonly longestRetryAfterCap: number
   readonly target: Target
   /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
@@ -87,7 +87,7 @@ export const makeLive = (key: string, config: Endpoint, revision: number): LiveE
     config,
     revision,
     policyFor: choice === undefined ? () => usual : (type) => choice.for(type),
-    retryAfterCap: Math.max(...policies.map(({ policy }) => retryAfterCapOf(policy))),
+    longestRetryAfterCap: Math.max(...policies.map(({ policy }) => retryAfterCapOf(policy))),
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
     signer: lazy(() =>

@@ -31,4 +31,12 @@ describe("problems of an operation's input, on the command line", () => {
       ]
     )
   })
+
+  it("are said of the flags of a command, of a repeated one where a part of it is named", () => {
+    const names = { type: "TYPE", retryFor: "--no-retry-for" }
+    const problems = ["type", "retryFor", "retryFor.a"].map((field) => ({ field, message: "is" }))
+    assert.deepStrictEqual(flagProblems(problems, names), [
+      ...["TYPE is", "--retry-for is", '--no-retry-for "a" is']
+    ])
+  })
 })
