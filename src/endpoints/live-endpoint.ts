@@ -4,21 +4,32 @@ import type { RetryPolicy } from "../domain/retry-policy.ts"
 import { attemptTimeoutMs } from "../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
-import { resolveRetry } from "../policy/presets.ts"
+import type { EndpointPolicy, RetryChoices } from "../policy/endpoint-policies.ts"
+import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
+import { TypeChoice } from "../policy/type-choice.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
 import type { Target } from "./target.ts"
 import { targetOf } from "./target.ts"
+
+/** A retry policy of an endpoint, prepared for use. Durations in ms. */
+export interface PreparedPolicy {
+  readonly policy: RetryPolicy
+  /** Of an attempt: the endpoint's own, else the policy's. */
+  readonly timeout: number
+  readonly retryAfterCap: number
+  readonly schedule: () => RetrySchedule
+}
 
 /** An endpoint's configuration, prepared for use. Durations in ms. */
 export interface LiveEndpoint {
   readonly key: string
   readonly config: Endpoint
   readonly revision: number
-  readonly policy: RetryPolicy
-  readonly window: number
-  readonly timeout: number
-  readonly retryAfterCap: number
+  /** Returns the retry policy of an event type. */
+  readonly policyFor: (type: string) => PreparedPolicy
+  /** The longest of its policies' caps of a Retry-After, which holds for all its deliveries. */
+  readonly longestRetryAfterCap: number
   readonly target: Target
   /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
@@ -27,15 +38,37 @@ export interface LiveEndpoint {
    * sign.
    */
   readonly signer: () => Signer
-  readonly schedule: () => RetrySchedule
 }
 
-/**
- * Returns the time from the start of a round of an endpoint's deliveries to its give-up deadline,
- * ms.
- */
-export const windowOf = ({ retry }: Pick<Endpoint, "retry">): number =>
-  Duration.toMillis(Result.getOrThrow(resolveRetry(retry)).window)
+/** From the start of a round of an endpoint's deliveries to its give-up deadline, ms. */
+export interface Windows {
+  /** For event types without a policy of their own. */
+  readonly window: number
+  /** By event type; undefined if no type has a policy of its own. */
+  readonly windows: TypeChoice<number> | undefined
+}
+
+/** Returns an endpoint's windows. Its policies must be known to resolve. */
+export const windowsOf = (endpoint: RetryChoices): Windows => {
+  const [first, ...others] = Result.getOrThrow(policiesOf(endpoint))
+  const window = windowMs(first.policy)
+  return { window, windows: choiceOf(others, ({ policy }) => windowMs(policy), window) }
+}
+
+/** Returns the time from the start of a round of an event type to its give-up deadline, ms. */
+export const windowFor = ({ window, windows }: Windows, type: string): number =>
+  windows === undefined ? window : windows.for(type)
+
+/** Returns a choice among the policies of event types; undefined if there are none. */
+const choiceOf = <A>(
+  policies: ReadonlyArray<EndpointPolicy>,
+  read: (one: EndpointPolicy) => A,
+  fallback: A
+): TypeChoice<A> | undefined => {
+  if (policies.length === 0) return undefined
+  const byFilter = policies.map((one) => [one.types ?? ">", read(one)] as const)
+  return new TypeChoice(byFilter, fallback)
+}
 
 /**
  * Prepares an endpoint for use.
@@ -44,29 +77,40 @@ export const windowOf = ({ retry }: Pick<Endpoint, "retry">): number =>
  * @param config from `decodeEndpoint`.
  */
 export const makeLive = (key: string, config: Endpoint, revision: number): LiveEndpoint => {
-  const policy = Result.getOrThrow(resolveRetry(config.retry))
+  const policies = Result.getOrThrow(policiesOf(config))
+  const prepare = ({ policy }: EndpointPolicy) => prepared(config, policy)
+  const [first, ...others] = policies
+  const usual = prepare(first)
+  const choice = choiceOf(others, prepare, usual)
   return {
     key,
     config,
     revision,
-    policy,
+    policyFor: choice === undefined ? () => usual : (type) => choice.for(type),
+    longestRetryAfterCap: Math.max(...policies.map(({ policy }) => retryAfterCapOf(policy))),
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
-    window: Duration.toMillis(policy.window),
-    timeout: attemptTimeoutMs(config, policy),
-    retryAfterCap: Duration.toMillis(policy.retryAfterCap),
     signer: lazy(() =>
       Effect.runSync(
         makeSigner({
           scheme: config.sign,
           secrets: config.secrets,
-          signatureHeader: config.signatureHeader
+          signatureHeader: config.signatureHeader,
+          headerNames: config.headerNames
         })
       )
-    ),
-    schedule: () => scheduleOf(policy)
+    )
   }
 }
+
+const retryAfterCapOf = ({ retryAfterCap }: RetryPolicy): number => Duration.toMillis(retryAfterCap)
+
+const prepared = (config: Endpoint, policy: RetryPolicy): PreparedPolicy => ({
+  policy,
+  timeout: attemptTimeoutMs(config, policy),
+  retryAfterCap: retryAfterCapOf(policy),
+  schedule: () => scheduleOf(policy)
+})
 
 const lazy = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined

@@ -1,12 +1,16 @@
 import { Effect } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
-import { maxTypes } from "../../domain/endpoint.ts"
+import { maxRetryFor, maxTypes } from "../../domain/endpoint.ts"
+import type { HeaderNames } from "../../domain/header-names.ts"
+import { identities, usualHeaderNames } from "../../domain/header-names.ts"
 import { alertType } from "../../domain/type-filter.ts"
 import { secretProblem } from "../../endpoints/signing.ts"
+import { equalFilters } from "../../policy/type-choice.ts"
 import type { Problem } from "../problem.ts"
 import { Invalid } from "../problem.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
+import { headerCollisions } from "./header-collisions.ts"
 
 /** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
@@ -64,7 +68,9 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     alerts: oldAlerts,
     circuit: oldCircuit,
     contact: oldContact,
+    headerNames: oldNames,
     rate: oldRate,
+    retryFor: oldRetryFor,
     signatureHeader: oldHeader,
     timeout: oldTimeout,
     ...rest
@@ -75,6 +81,8 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const contact = after(patch.contact, oldContact)
   const alerts = patch.alerts ?? oldAlerts ?? {}
   const circuit = patch.circuit ?? oldCircuit ?? {}
+  const retryFor = retryForAfter(oldRetryFor, patch)
+  const headerNames = headerNamesAfter(oldNames, patch)
   const endpoint: Endpoint = {
     ...rest,
     url: patch.url ?? before.url,
@@ -90,6 +98,8 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     ...(timeout === undefined ? {} : { timeout }),
     ...((patch.adapt ?? oldAdapt) ? { adapt: true } : {}),
     ...(rate === undefined ? {} : { rate }),
+    ...(Object.keys(retryFor).length === 0 ? {} : { retryFor }),
+    ...(Object.keys(headerNames).length === 0 ? {} : { headerNames }),
     ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
     ...(contact === undefined ? {} : { contact }),
     ...(Object.keys(alerts).length === 0 ? {} : { alerts })
@@ -119,6 +129,58 @@ const headersAfter = (
   return Object.fromEntries([...kept, ...given])
 }
 
+const retryForAfter = (
+  before: Endpoint["retryFor"],
+  { retryFor = {} }: EndpointPatch
+): NonNullable<Endpoint["retryFor"]> => {
+  const after = new Map(Object.entries(before ?? {}))
+  for (const [types, retry] of Object.entries(retryFor))
+    if (retry === null) after.delete(types)
+    else after.set(types, retry)
+  return Object.fromEntries(after)
+}
+
+/** A usual name is not stored. */
+const headerNamesAfter = (
+  before: HeaderNames | undefined,
+  { headerNames = {} }: EndpointPatch
+): HeaderNames => {
+  const after: { -readonly [Key in keyof HeaderNames]: HeaderNames[Key] } = {}
+  for (const identity of identities) {
+    const given = headerNames[identity]
+    const name = given === undefined ? before?.[identity] : (given ?? undefined)
+    if (name !== undefined && name.toLowerCase() !== usualHeaderNames[identity])
+      after[identity] = name
+  }
+  return after
+}
+
+/** Returns what of the policies for event types is wrong after a change. */
+const retryForProblems = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  for (const [types, retry] of Object.entries(patch.retryFor ?? {}))
+    if (retry === null && before.retryFor?.[types] === undefined)
+      problems.push({
+        field: `retryFor.${types}`,
+        message: "names event types that have no retry policy of their own"
+      })
+  const filters = Object.keys(retryForAfter(before.retryFor, patch))
+  if (filters.length > maxRetryFor)
+    problems.push({
+      field: "retryFor",
+      message: `would be ${filters.length}, and an endpoint takes at most ${maxRetryFor} retry policies for event types: use wildcards such as invoice.>, or a second endpoint`
+    })
+  const equal = equalFilters(filters)
+  if (equal !== undefined) {
+    const [one, other] = equal.filters.map((filter) => JSON.stringify(filter))
+    problems.push({
+      field: "retryFor",
+      message: `${one} and ${other} win equally for an event type such as ${equal.type}: leave one out, or name more tokens in it`
+    })
+  }
+  return problems
+}
+
 /** Returns what of the given settings does not go with each other or with the endpoint. */
 const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
@@ -142,5 +204,14 @@ const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Probl
   for (const [name, value] of Object.entries(patch.headers ?? {}))
     if (value === null && !current.includes(name.toLowerCase()))
       problems.push({ field: `headers.${name}`, message: "names a header that is not set" })
+  problems.push(
+    ...retryForProblems(before, patch),
+    ...headerCollisions({
+      sign,
+      signatureHeader: patch.signatureHeader ?? before.signatureHeader,
+      headerNames: headerNamesAfter(before.headerNames, patch),
+      headers: headersAfter(before.headers, patch.headers ?? {})
+    })
+  )
   return problems
 }
