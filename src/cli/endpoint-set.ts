@@ -8,6 +8,7 @@ import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { secretLines } from "./endpoint-view.ts"
 import { flagProblems, settingName } from "./flag-problems.ts"
+import { noForwardHeader } from "./forward-flags.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
@@ -29,6 +30,7 @@ export const set = Command.make(
     name: endpointArgument,
     ...changeFlags,
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
+    noForwardHeader,
     noContact: isSet("no-contact", "Its alerts name nobody"),
     noRate: isSet("no-rate", "As many requests as it takes"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out"),

@@ -5,6 +5,9 @@ import type { Problem } from "../operations/problem.ts"
 /** Fields whose flags take JSON: what is wrong inside follows a colon. */
 const jsonFields: ReadonlySet<string> = new Set(["retry", "circuit", "alerts", "set"])
 
+/** Fields whose flags take names: the name follows the flag. */
+const namedFields: ReadonlySet<string> = new Set(["headers", "forwardHeaders"])
+
 /** Returns the command line's form of a field's name: `max-in-flight` for `maxInFlight`. */
 export const settingName = (field: string): string =>
   field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
@@ -13,7 +16,8 @@ export const settingName = (field: string): string =>
 const otherNames: ReadonlyMap<string, string> = new Map([
   // It comes from a file, standard input or a flag.
   ["secret", "the secret"],
-  ["headers", "--header"]
+  ["headers", "--header"],
+  ["forwardHeaders", "--forward-header"]
 ])
 
 const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingName(field)}`
@@ -44,7 +48,8 @@ export const flagProblems = (
       const part = rest.length === 0 ? text : `${rest.join(".")} ${text}`
       sentences.set(`${flag}: `, [...(sentences.get(`${flag}: `) ?? []), part])
     } else {
-      const header = first === "headers" ? ` ${JSON.stringify(rest.join("."))}` : ""
+      const isHeader = namedFields.has(first) && rest.length > 0
+      const header = isHeader ? ` ${JSON.stringify(rest.join("."))}` : ""
       sentences.set(`${flag}${header} ${text}`, [""])
     }
   }

@@ -23,6 +23,7 @@ import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts
 import { makeEndpointEvents } from "./endpoint-events.ts"
 import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
+import type { HostLimits, HostPlace } from "./host-limits.ts"
 import { Throttles } from "./throttles.ts"
 
 /** Minimum time between stores of a change in counts only, ms. */
@@ -40,6 +41,8 @@ export interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly isOver: () => boolean
   /** Called for an endpoint that may take more than before. */
   readonly freed: (key: string) => void
+  /** Caps of hosts, for all partitions of the worker. */
+  readonly hosts: HostLimits
 }
 
 /** State of an endpoint that failed lately or is recovering. */
@@ -116,7 +119,10 @@ export class EndpointHealth {
   readonly limit = (key: string): number => {
     const endpoint = this.#directory.find(key)
     if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
-    const most = this.#throttles.limit(endpoint)
+    const own = this.#throttles.limit(endpoint)
+    const { sharedHost } = endpoint
+    const most =
+      sharedHost === undefined ? own : Math.min(own, this.#options.hosts.shareOf(sharedHost))
     if (endpoint.config.paused !== undefined) {
       this.#paused.add(key)
       return 0
@@ -150,17 +156,32 @@ export class EndpointHealth {
   }
 
   /**
-   * Counts a request against the endpoint's rate; returns false if the rate does not allow it now.
+   * Counts a request against the endpoint's rate and its host's cap. Returns false if one of them
+   * does not allow it now; the lane waits in line for its host then.
    */
-  readonly admit = (key: string): boolean => {
+  readonly admit = (key: string, place: HostPlace): boolean => {
     const endpoint = this.#directory.find(key)
-    return endpoint?.config.rate === undefined || this.#throttles.admit(endpoint)
+    if (endpoint === undefined) return true
+    const { config, sharedHost } = endpoint
+    if (sharedHost === undefined || config.disabled !== undefined)
+      return config.rate === undefined || this.#throttles.admit(endpoint)
+    const line = this.#options.hosts.lineFor(sharedHost, place.lane)
+    if (line === undefined || !this.#throttles.admit(endpoint)) return false
+    line.take(place.lane)
+    place.hostLine = line
+    return true
   }
 
-  /** Returns how many requests the endpoint's rate allows within a second. */
+  /** Returns how many requests the endpoint's rate, and its host's cap, allow within a second. */
   readonly soon = (key: string): number => {
     const endpoint = this.#directory.find(key)
-    return endpoint === undefined ? Number.POSITIVE_INFINITY : this.#throttles.soon(endpoint)
+    if (endpoint === undefined) return Number.POSITIVE_INFINITY
+    const { sharedHost } = endpoint
+    const soon = this.#throttles.soon(endpoint)
+    // One delivery takes its place in the host's line: more would only take up memory.
+    return sharedHost !== undefined && this.#options.hosts.isFull(sharedHost)
+      ? Math.min(1, soon)
+      : soon
   }
 
   /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */

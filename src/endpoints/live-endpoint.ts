@@ -5,6 +5,8 @@ import { attemptTimeoutMs } from "../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
 import { resolveRetry } from "../policy/presets.ts"
+import { hostOf } from "./host-index.ts"
+import type { SettingsInForce } from "./settings-table.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
 import type { Target } from "./target.ts"
@@ -22,6 +24,10 @@ export interface LiveEndpoint {
   readonly target: Target
   /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
+  /** Names of the publisher's headers that it gets, in lower case; undefined for none. */
+  readonly forwards: ReadonlySet<string> | undefined
+  /** What its requests share with those of others; undefined for nothing. */
+  readonly sharedHost: SharedHost | undefined
   /**
    * Made on first use: a secret that its scheme cannot sign with must not fail readers that do not
    * sign.
@@ -29,6 +35,48 @@ export interface LiveEndpoint {
   readonly signer: () => Signer
   readonly schedule: () => RetrySchedule
 }
+
+/** The host of an endpoint's URL, where requests to it are capped over several endpoints. */
+export interface SharedHost {
+  readonly host: string
+  readonly tenant: string
+  /** Concurrent requests to the host for the tenant's endpoints together. */
+  readonly tenantCap: number | undefined
+  /** The same for the endpoints of all tenants. */
+  readonly systemCap: number | undefined
+}
+
+const sharedHostOf = (
+  { tenant, url }: Endpoint,
+  settings: SettingsInForce | undefined
+): SharedHost | undefined => {
+  const tenantCap = settings?.tenant?.hostCap
+  const systemCap = settings?.system?.hostCap
+  if (tenantCap === undefined && systemCap === undefined) return undefined
+  return { host: hostOf(url), tenant, tenantCap, systemCap }
+}
+
+/**
+ * Returns the names of the publisher's headers that an endpoint gets, in lower case: those of its
+ * tenant, of the system, and its own. Headers that it sets itself keep their values.
+ */
+export const forwardedTo = (
+  { forwardHeaders = [], headers, signatureHeader }: Endpoint,
+  settings: SettingsInForce | undefined
+): ReadonlyArray<string> => {
+  const { system, tenant } = settings ?? {}
+  const names = [
+    ...(tenant?.forwardHeaders ?? []),
+    ...(system?.forwardHeaders ?? []),
+    ...forwardHeaders
+  ]
+  if (names.length === 0) return names
+  const own = new Set([...Object.keys(headers), signatureHeader].map((name) => name?.toLowerCase()))
+  return [...new Set(names)].filter((name) => !own.has(name))
+}
+
+const setOf = (names: ReadonlyArray<string>): ReadonlySet<string> | undefined =>
+  names.length === 0 ? undefined : new Set(names)
 
 /**
  * Returns the time from the start of a round of an endpoint's deliveries to its give-up deadline,
@@ -42,8 +90,14 @@ export const windowOf = ({ retry }: Pick<Endpoint, "retry">): number =>
  *
  * @param key from `endpointKey`.
  * @param config from `decodeEndpoint`.
+ * @param settings of its tenant and the system.
  */
-export const makeLive = (key: string, config: Endpoint, revision: number): LiveEndpoint => {
+export const makeLive = (
+  key: string,
+  config: Endpoint,
+  revision: number,
+  settings?: SettingsInForce
+): LiveEndpoint => {
   const policy = Result.getOrThrow(resolveRetry(config.retry))
   return {
     key,
@@ -52,6 +106,8 @@ export const makeLive = (key: string, config: Endpoint, revision: number): LiveE
     policy,
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
+    forwards: setOf(forwardedTo(config, settings)),
+    sharedHost: sharedHostOf(config, settings),
     window: Duration.toMillis(policy.window),
     timeout: attemptTimeoutMs(config, policy),
     retryAfterCap: Duration.toMillis(policy.retryAfterCap),

@@ -7,6 +7,7 @@ import type { Problem } from "../problem.ts"
 import { Invalid } from "../problem.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
+import { forwardHeadersAfter } from "./forward-headers.ts"
 
 /** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
@@ -64,6 +65,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     alerts: oldAlerts,
     circuit: oldCircuit,
     contact: oldContact,
+    forwardHeaders: oldForwards = [],
     rate: oldRate,
     signatureHeader: oldHeader,
     timeout: oldTimeout,
@@ -75,6 +77,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const contact = after(patch.contact, oldContact)
   const alerts = patch.alerts ?? oldAlerts ?? {}
   const circuit = patch.circuit ?? oldCircuit ?? {}
+  const { names: forwardHeaders } = forwardHeadersAfter(oldForwards, patch.forwardHeaders ?? {})
   const endpoint: Endpoint = {
     ...rest,
     url: patch.url ?? before.url,
@@ -92,6 +95,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     ...(rate === undefined ? {} : { rate }),
     ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
     ...(contact === undefined ? {} : { contact }),
+    ...(forwardHeaders.length === 0 ? {} : { forwardHeaders }),
     ...(Object.keys(alerts).length === 0 ? {} : { alerts })
   }
   return { endpoint, made } satisfies ChangedEndpoint
@@ -142,5 +146,29 @@ const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Probl
   for (const [name, value] of Object.entries(patch.headers ?? {}))
     if (value === null && !current.includes(name.toLowerCase()))
       problems.push({ field: `headers.${name}`, message: "names a header that is not set" })
-  return problems
+  return [...problems, ...forwardProblems(before, patch, sign)]
+}
+
+/** Returns what of the headers to forward is wrong, also beside headers that the endpoint sets. */
+const forwardProblems = (
+  before: Endpoint,
+  patch: EndpointPatch,
+  sign: Endpoint["sign"]
+): ReadonlyArray<Problem> => {
+  const { names, problems } = forwardHeadersAfter(
+    before.forwardHeaders ?? [],
+    patch.forwardHeaders ?? {}
+  )
+  const own = Object.keys(headersAfter(before.headers, patch.headers ?? {}))
+  const signature =
+    sign === "stripe" ? (patch.signatureHeader ?? before.signatureHeader) : undefined
+  const taken = new Set([...own, signature].map((name) => name?.toLowerCase()))
+  const collisions = names.filter((name) => taken.has(name))
+  return [
+    ...problems,
+    ...collisions.map((name) => ({
+      field: `forwardHeaders.${name}`,
+      message: "is a header that the endpoint sets itself: forward it or set it"
+    }))
+  ]
 }

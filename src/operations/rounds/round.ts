@@ -29,4 +29,6 @@ export interface RoundTarget {
   readonly revision: number
   /** From the start of a round to its deadline, ms. */
   readonly window: number
+  /** Names of the publisher's headers that it gets, in lower case: those of its tenant first. */
+  readonly forwards: ReadonlyArray<string>
 }

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import { windowOf } from "../../endpoints/live-endpoint.ts"
+import { forwardedTo, windowOf } from "../../endpoints/live-endpoint.ts"
+import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { RoundTarget } from "./round.ts"
 
 /** Why an endpoint accepts no further rounds. */
@@ -9,9 +10,12 @@ export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreada
 /** Reads the endpoint, and why it accepts nothing, if so. */
 export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
   const unfit = (why: Unfit) => ({
-    target: { tenant, endpoint, generation: "none", revision: 0, window: 0 } satisfies RoundTarget,
+    target: {
+      ...{ tenant, endpoint, generation: "none", revision: 0, window: 0, forwards: [] }
+    } satisfies RoundTarget,
     unfit: why
   })
+  const settings = yield* readSettingsInForce(tenant)
   return yield* getEndpoint(tenant, endpoint).pipe(
     Effect.map(({ endpoint: config, revision }) => ({
       target: {
@@ -19,7 +23,8 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
         endpoint,
         generation: config.generation,
         revision,
-        window: windowOf(config)
+        window: windowOf(config),
+        forwards: forwardedTo(config, settings)
       } satisfies RoundTarget,
       unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const)
     })),
