@@ -97,7 +97,9 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
     ...(endpoint.contact === undefined ? [] : [["contact", endpoint.contact] as const]),
     ["alerts", alertsText(endpoint)],
     ...headers.map(([name, value]) => ["header", `${name}: ${value}`] as const),
-    ...(endpoint.forwardHeaders ?? []).map((name) => ["forwards", name] as const),
+    ...(endpoint.forwardHeaders === undefined
+      ? []
+      : [["forwards", endpoint.forwardHeaders.join(", ")] as const]),
     ["created", moment(endpoint.createdAt, now)],
     ["changed", `${moment(endpoint.updatedAt, now)} (revision ${revision})`]
   ]

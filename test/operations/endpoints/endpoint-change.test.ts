@@ -39,6 +39,31 @@ describe("a change of an endpoint", () => {
     })
   )
 
+  it.effect("names headers to forward, but none that the endpoint sets itself", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ forwardHeaders: { "X-Request-Id": true, "x-b": true } })
+      assert.deepStrictEqual(endpoint.forwardHeaders, ["x-request-id", "x-b"])
+      const less = yield* change({ forwardHeaders: { "X-B": null } }, endpoint)
+      assert.deepStrictEqual(less.endpoint.forwardHeaders, ["x-request-id"])
+      const none = yield* change({ forwardHeaders: { "x-request-id": null } }, less.endpoint)
+      assert.notProperty(none.endpoint, "forwardHeaders")
+      const message = "is a header that the endpoint sets itself: forward it or set it"
+      assert.deepStrictEqual(yield* problems({ forwardHeaders: { "X-Env": true } }), [
+        { field: "forwardHeaders.x-env", message }
+      ])
+      assert.deepStrictEqual(yield* problems({ headers: { "X-B": "1" } }, endpoint), [
+        { field: "forwardHeaders.x-b", message }
+      ])
+      assert.deepStrictEqual(
+        yield* problems(
+          { sign: "stripe", signatureHeader: "x-b", secret: "s3cret-of-some-length" },
+          endpoint
+        ),
+        [{ field: "forwardHeaders.x-b", message }]
+      )
+    })
+  )
+
   it.effect(
     "makes an endpoint operational: of alerts only, where it is new and no types are named",
     () =>
