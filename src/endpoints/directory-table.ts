@@ -33,7 +33,6 @@ interface Row extends RoutableEndpoint {
   readonly types: string
   /** The configuration as the bucket holds it; it is known to decode. */
   readonly text: string
-  readonly tenant: string
   /** Headers of the publisher that it names itself; undefined for none. */
   readonly forwards: ReadonlyArray<string> | undefined
 }
@@ -155,7 +154,6 @@ export class DirectoryTable {
     const row: Row = {
       id,
       key,
-      tenant,
       forwards: config.forwardHeaders,
       generation,
       revision,
@@ -226,7 +224,7 @@ export class DirectoryTable {
     const row = this.#rows.get(key)
     if (row === undefined) return undefined
     const config = Result.getOrThrow(decodeEndpoint(key, row.text))
-    const live = makeLive(key, config, row.revision, this.#settings.of(row.tenant))
+    const live = makeLive(key, config, row.revision, this.#settings.of(config.tenant))
     this.#ready.add(key, live)
     return live
   }

@@ -2,7 +2,7 @@ import { endpointHash } from "../domain/names.ts"
 
 /** An endpoint as the index of hosts needs it. */
 export interface HostedEndpoint {
-  readonly tenant: string
+  /** `<tenant>.<endpoint>` */
   readonly key: string
   /** Its configuration as the bucket holds it; it is known to decode. */
   readonly text: string
@@ -79,10 +79,10 @@ export class HostIndex {
     for (const whose of owners) this.#removeFrom(whose, endpoint, host)
   }
 
-  #cappersOf({ tenant }: HostedEndpoint): ReadonlyArray<string | undefined> {
-    return this.#capped.size === 0
-      ? uncapped
-      : [undefined, tenant].filter((whose) => this.#capped.has(whose))
+  #cappersOf({ key }: HostedEndpoint): ReadonlyArray<string | undefined> {
+    if (this.#capped.size === 0) return uncapped
+    const tenant = key.slice(0, key.indexOf("."))
+    return [undefined, tenant].filter((whose) => this.#capped.has(whose))
   }
 
   #addTo(whose: string | undefined, { key }: HostedEndpoint, host: string | undefined): void {

@@ -3,7 +3,8 @@ import { endpointHash } from "../../src/domain/names.ts"
 import { HostIndex, hostOf } from "../../src/endpoints/host-index.ts"
 
 const hosted = (key: string, url: string, changes: object = {}) => ({
-  ...{ key, tenant: key.split(".")[0] ?? "", text: JSON.stringify({ url, ...changes }) }
+  key,
+  text: JSON.stringify({ url, ...changes })
 })
 
 const a = hosted("acme.a", "https://Hooks.Example:8443/a")
