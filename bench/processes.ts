@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import type { Posted, Posting } from "./programs/limit.ts"
+import type { NaivelySent, NaiveSending } from "./programs/naive.ts"
 import type { Published, Publishing } from "./programs/publisher.ts"
 import type { ReadAll, Reading } from "./programs/reader.ts"
 import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
@@ -116,6 +117,19 @@ export const startLimit = Effect.fnUntraced(function* (receiver: Receiver) {
   yield* Effect.promise(next)
   const limit: Limit = { pid, post: (what) => ask<Posted>(what) }
   return limit
+})
+
+/** A sender without any of Petrel's care. */
+export interface Naive {
+  readonly pid: number
+  readonly send: (what: NaiveSending) => Promise<NaivelySent>
+}
+
+export const startNaive = Effect.fnUntraced(function* (receiver: Receiver) {
+  const { ask, next, pid } = yield* startProgram("naive.ts", [receiver.url])
+  yield* Effect.promise(next)
+  const naive: Naive = { pid, send: (what) => ask<NaivelySent>(what) }
+  return naive
 })
 
 /** A program that reads streams and discards the messages. */

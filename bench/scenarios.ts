@@ -7,6 +7,7 @@ import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
 import { memory } from "./scenarios/memory.ts"
+import { outage } from "./scenarios/outage.ts"
 import { recovery } from "./scenarios/recovery.ts"
 import { scaleOut } from "./scenarios/scale-out.ts"
 import { throughput } from "./scenarios/throughput.ts"
@@ -23,5 +24,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   growth,
   memory,
   adaptive,
+  outage,
   audit
 ]

@@ -38,7 +38,7 @@ const withProgress = Effect.fnUntraced(function* <A, E, R>(
   by: string
 ) {
   const { json } = yield* petrel
-  const bar = makeProgress(json)
+  const bar = yield* makeProgress(json)
   let [done, total] = [0, 0]
   const brokenOff = Effect.suspend(() =>
     remark(

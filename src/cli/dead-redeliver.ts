@@ -88,7 +88,7 @@ export const redeliver = Command.make(
     if (problem !== undefined) return yield* problem
     const { json } = yield* petrel
     const started = yield* Clock.currentTimeMillis
-    const progress = makeProgress(json)
+    const progress = yield* makeProgress(json)
     yield* Effect.gen(function* () {
       const { planRedelivery } = yield* operation
       const { plan, run } = yield* planRedelivery(selection, { by, held: progress.held })

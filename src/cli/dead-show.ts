@@ -38,12 +38,18 @@ const attemptText = (fact: Fact, now: number): string => {
   const body = plainText(response?.body ?? "").trim()
   return [
     `#${attempt}`,
+    ...(fact.probe === true ? ["probe"] : []),
     moment(fact.at, now),
     ...(status === undefined ? [] : [String(status)]),
     ...(error === undefined ? [] : [plainText(`${error.class}: ${error.message}`)]),
     ...(durationMs === undefined ? [] : [spanText(durationMs)]),
     ...(body === "" ? [] : [body.length > snippet ? `${body.slice(0, snippet)}…` : body])
   ].join("  ")
+}
+
+const attemptsText = ({ attempts, probes = 0 }: DeadLetterDetail): string => {
+  if (attempts === 0) return "none was made"
+  return probes === 0 ? String(attempts) : `${attempts}, ${probes} of them probes`
 }
 
 const fateText = ({ deliveredLate, id, redelivered }: DeadLetterDetail, now: number): string => {
@@ -89,7 +95,7 @@ const screen = (
     ...row("round", `${round}, from ${moment(began, now)} to ${moment(deadline, now)} at most`),
     ...lateRow(letter, now).flatMap((text) => row("late", text)),
     ...row("sent again", fateText(letter, now)),
-    ...row("attempts", attempts === 0 ? "none was made" : String(attempts)),
+    ...row("attempts", attemptsText(letter)),
     ...under([...facts.map((fact) => attemptText(fact, now)), ...notKept]),
     ...row("headers", ""),
     ...under(Object.entries(headers).map(([name, value]) => plainText(`${name}: ${value}`))),

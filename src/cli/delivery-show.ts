@@ -24,9 +24,10 @@ const lateLine = (dead: number | undefined): string =>
   `  Delivered late: recorded by a worker that did not own the partition any more.${dead === undefined ? "" : ` It resolves dead letter ${dead}.`}`
 
 const attemptText = (attempt: RoundView["attempts"][number], now: number): string => {
-  const { durationMs, error, isSuccess, nextAttemptAt, number, status } = attempt
+  const { durationMs, error, isProbe, isSuccess, nextAttemptAt, number, status } = attempt
   return [
     `#${number}`,
+    ...(isProbe === true ? ["probe"] : []),
     ...(status === undefined ? [] : [String(status)]),
     ...(error === undefined ? [] : [`${error.class}: ${error.message}`]),
     ...(durationMs === undefined ? [] : [spanText(durationMs)]),
@@ -68,7 +69,7 @@ const roundLines = (round: RoundView, now: number): ReadonlyArray<string> => {
     ...(waitsIn === undefined || waitsIn === null
       ? []
       : [`  in       message ${waitsIn.seq} of ${waitsIn.stream}`]),
-    ...(state !== "open" || deadline === undefined ? [] : [`  given up at ${at(deadline)}`])
+    ...(state !== "open" || deadline === undefined ? [] : [`  expires  ${at(deadline)}`])
   ]
 }
 

@@ -83,22 +83,16 @@ const toPino = (log: Pino) =>
     log[level](fields, words)
   })
 
+/** Writes Effect's log through pino, one JSON object per line. */
+export const loggingTo = (stream: DestinationStream) =>
+  Logger.layer([toPino(pino({ level: "trace", timestamp: stdTimeFunctions.isoTime }, stream))])
+
 /**
  * Writes Effect's log to stderr through pino: formatted on a terminal, otherwise one JSON object
  * per line. Effect's minimum level (--log-level) applies.
  */
 export const logging = Layer.unwrap(
   Effect.map(process.stderr.isTTY ? Effect.promise(forPeople) : lines, (stream) =>
-    Logger.layer([
-      toPino(
-        pino(
-          {
-            level: "trace",
-            timestamp: stdTimeFunctions.isoTime
-          },
-          stream
-        )
-      )
-    ])
+    loggingTo(stream)
   )
 )

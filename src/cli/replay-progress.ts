@@ -1,4 +1,7 @@
+import type { Writable } from "node:stream"
+import { Effect } from "effect"
 import { countText } from "../operations/text/number-format.ts"
+import { Output } from "./output.ts"
 import { makeBar } from "./repartition-bar.ts"
 import { visible } from "./visible.ts"
 
@@ -15,7 +18,10 @@ export interface ProgressView {
 }
 
 /** Returns a bar on a terminal. Otherwise, throttling is reported as a line. */
-export const makeProgress = (json: boolean): ProgressView => {
+export const makeProgress = (json: boolean): Effect.Effect<ProgressView> =>
+  Effect.map(Output, ({ stderr }) => progressOn(stderr, json))
+
+const progressOn = (stderr: Writable, json: boolean): ProgressView => {
   const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
   const reported = new Set<string>()
   return {
@@ -27,7 +33,7 @@ export const makeProgress = (json: boolean): ProgressView => {
       if (bar !== undefined) return bar.label(waiting === 0 ? "" : `held: ${endpoint} is busy`)
       if (waiting === 0 || reported.has(endpoint)) return
       reported.add(endpoint)
-      process.stderr.write(
+      stderr.write(
         `${countText(waiting)} wait for ${visible(endpoint)}: the others are sent as these go out\n`
       )
     },

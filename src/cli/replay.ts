@@ -82,7 +82,7 @@ const send = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
   const { json } = yield* petrel
   const label = endpointLabel(request.to)
   const { startReplay } = yield* operation
-  const progress = makeProgress(json)
+  const progress = yield* makeProgress(json)
   const held = (waiting: number) => progress.held(label, waiting)
   const { count, id, run } = yield* startReplay(request, { by, held })
   const { done } = yield* watchRounds(run, count, progress, (counts) =>

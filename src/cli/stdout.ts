@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { Output } from "./output.ts"
 import { Refused } from "./refused.ts"
 import { coloured } from "./terminal.ts"
 import { visible, visibleInColours } from "./visible.ts"
@@ -7,9 +8,11 @@ import { visible, visibleInColours } from "./visible.ts"
 export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {}
 
 const write = (content: string | Uint8Array): Effect.Effect<void, OutputClosed | Refused> =>
-  Effect.callback((resume) => {
-    process.stdout.write(content, (error) => resume(written(error)))
-  })
+  Effect.flatMap(Output, ({ stdout }) =>
+    Effect.callback((resume) => {
+      stdout.write(content, (error) => resume(written(error)))
+    })
+  )
 
 const written = (error: (Error & { readonly code?: string }) | null | undefined) => {
   if (error === undefined || error === null) return Effect.void

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { Output } from "./output.ts"
 import { visible } from "./visible.ts"
 
 /** Returns true if stdout is a terminal that supports colours and NO_COLOR is not set. */
@@ -6,6 +7,6 @@ export const coloured = (): boolean => process.stdout.isTTY && process.stdout.ha
 
 /** Prints a remark about the results on stderr. */
 export const remark = (text: string): Effect.Effect<void> =>
-  Effect.sync(() => {
-    process.stderr.write(`${visible(text)}\n`)
+  Effect.map(Output, ({ stderr }) => {
+    stderr.write(`${visible(text)}\n`)
   })

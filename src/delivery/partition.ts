@@ -238,12 +238,12 @@ export class Partition {
     delivery: Delivery,
     sent: AttemptOutcome,
     progress: Progress
-  ): void {
+  ): AttemptOutcome["probe"] {
     const { durationMs } = sent.result
     this.#options.alerts.book.answered(endpoint, delivery, sent, progress)
     this.#tallies.note(endpoint, sent.verdict === "delivered", durationMs, sent.at)
     this.#lanes.answered(endpoint.key, durationMs)
-    this.#its.health.answered(endpoint, delivery, sent)
+    return this.#its.health.answered(endpoint, delivery, sent, progress)
   }
 
   /** Called when a task no longer takes up its position in its lane. */

@@ -11,4 +11,8 @@ export interface AttemptOutcome {
   /** The receiver is overloaded: it answered 429 or 503, or timed out. */
   readonly overloaded: boolean
   readonly at: number
+  /**
+   * Present if the request was a probe: see `isProbe` of policy/circuit.ts. `nextAt` is when the circuit allows the next request, ms since the epoch.
+   */
+  readonly probe?: { readonly nextAt: number }
 }

@@ -8,6 +8,8 @@ import { DeadReason, ErrorClass } from "./outcome.ts"
 export const Progress = Schema.Struct({
   /** Requests made in this round. */
   attempts: Schema.Int,
+  /** How many of them were probes: they leave its place in the policy's schedule as it is. */
+  probes: Schema.optionalKey(Schema.Int),
   firstAttemptAt: Schema.optionalKey(Schema.Number),
   lastAttemptAt: Schema.optionalKey(Schema.Number),
   nextAttemptAt: Schema.optionalKey(Schema.Number),

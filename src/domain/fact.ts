@@ -125,7 +125,10 @@ export const Fact = Schema.Struct({
   delivery: Schema.optional(Schema.String),
   /** In `redelivered` and `replayed` the new round, in `discarded` the round that had ended. */
   round: Schema.optional(Schema.String),
+  /** The number of the request in its round, from 1. */
   attempt: Schema.optional(Schema.Int),
+  /** True for a request that probed an endpoint whose circuit was half-open. */
+  probe: Schema.optional(Schema.Boolean),
   /** The message that this fact settles, or whose attempt it records. */
   from: Schema.optional(Place),
   /** The place that this message was moved from: a {@link placeName}. */

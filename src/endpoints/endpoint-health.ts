@@ -1,6 +1,6 @@
 import { type Clock, Effect, Random } from "effect"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
-import type { Delivery } from "../domain/delivery.ts"
+import type { Delivery, Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import { circuitOf } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
@@ -9,6 +9,7 @@ import {
   afterOutcome,
   heldAtMost,
   isHeld,
+  isProbe,
   isRamping,
   mayProbe,
   RateWindow,
@@ -30,6 +31,11 @@ import { Throttles } from "./throttles.ts"
 const countingPause = 5_000
 /** Pause between checks of ownership, ms. */
 const ownerPause = 250
+/**
+ * How long after its cool-down a circuit is certainly half-open, ms. A delivery that came for its
+ * probe before would be moved to the backlog.
+ */
+const halfOpenSlackMs = 250
 /** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
 
@@ -184,22 +190,34 @@ export class EndpointHealth {
       : soon
   }
 
-  /** Judges an outcome. A success of a healthy endpoint leaves no health state behind. */
-  answered(endpoint: LiveEndpoint, delivery: Delivery, sent: AttemptOutcome): void {
+  /**
+   * Judges an outcome. A success of a healthy endpoint leaves no health state behind. Returns when
+   * the next request is allowed if the outcome is that of a probe.
+   *
+   * @param progress of the delivery before the attempt.
+   */
+  answered(
+    endpoint: LiveEndpoint,
+    delivery: Delivery,
+    sent: AttemptOutcome,
+    { lastAttemptAt }: Pick<Progress, "lastAttemptAt">
+  ): AttemptOutcome["probe"] {
     const ok = sent.verdict === "delivered"
     // A late failure of a former endpoint of this name says nothing about the current one.
     if (!ok && this.#directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
-      return
+      return undefined
     this.#throttles.note(endpoint, sent)
     let state = this.#states.get(endpoint.key)
     if (state === undefined || !isOf(state, endpoint)) {
-      if (ok) return
+      if (ok) return undefined
       state = this.#stateOf(endpoint)
       this.#states.set(endpoint.key, state)
     }
     const { at, result, verdict } = sent
     const permanent = verdict === "fail"
     const settings = circuitOf(endpoint.config)
+    const sentAt = at - result.durationMs
+    const wasProbe = isProbe(state.health, { at, sentAt }, lastAttemptAt)
     state.window.note(ok || permanent, at)
     if (!ok) state.lastFailure = timers.monotonicMs()
     const {
@@ -213,7 +231,7 @@ export class EndpointHealth {
         permanent,
         at,
         delivery: deliveryId(delivery),
-        sentAt: at - result.durationMs,
+        sentAt,
         ...(result.status === undefined ? {} : { status: result.status }),
         ...(result.error === undefined ? {} : { error: result.error.message }),
         ...retryAt(endpoint, sent)
@@ -240,6 +258,8 @@ export class EndpointHealth {
       state.limit = next < maxInFlight ? next : undefined
     }
     if (why !== undefined && this.#options.isClockTrusted()) this.#events.giveUp(endpoint, why)
+    if (!wasProbe) return undefined
+    return { nextAt: circuit.until === undefined ? at : circuit.until + halfOpenSlackMs }
   }
 
   /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */

@@ -12,9 +12,10 @@ const isDeadReason = Schema.is(DeadReason)
  */
 export const progressFrom = (fact: Fact, events: string): Progress | undefined => {
   if (fact.kind !== "attempt-failed" || fact.from?.stream !== events) return undefined
-  const { at, attempt = 1, error, nextAttemptAt, reason, status } = fact
+  const { at, attempt = 1, error, nextAttemptAt, probe, reason, status } = fact
   return {
     attempts: attempt,
+    ...(probe === true ? { probes: attempt } : {}),
     firstAttemptAt: at,
     lastAttemptAt: at,
     ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),

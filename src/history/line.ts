@@ -50,6 +50,7 @@ const answerOf = ({ error, status }: Fact): ReadonlyArray<string> => [
 
 const attemptOf = (fact: Fact): ReadonlyArray<string> => [
   ...(fact.attempt === undefined ? [] : [`#${fact.attempt}`]),
+  ...(fact.probe === true ? ["probe"] : []),
   ...answerOf(fact),
   ...(fact.durationMs === undefined ? [] : [spanText(fact.durationMs).padStart(durationWidth)])
 ]

@@ -67,11 +67,29 @@ const none: Consequence["transitions"] = []
  */
 const clockError = 5
 
-const isLate = ({ circuit }: Health, { at, sentAt }: Outcome): boolean =>
+const isLate = ({ circuit }: Health, { at, sentAt }: Pick<Outcome, "at" | "sentAt">): boolean =>
   circuit.state === "open" ||
   (sentAt !== undefined &&
     sentAt + clockError < circuit.since &&
     !isFromWrongClock(circuit.since, at))
+
+/**
+ * True for an outcome of a probe: its request was sent while the circuit was half-open, and the
+ * endpoint has only failed since the delivery's previous attempt. Where others succeeded meanwhile,
+ * the delivery itself may be what fails, so its request is an attempt like any other.
+ *
+ * @param health before the outcome.
+ * @param lastAttemptAt the delivery's previous attempt, ms since the epoch; undefined for its first.
+ */
+export const isProbe = (
+  health: Health,
+  outcome: Pick<Outcome, "at" | "sentAt">,
+  lastAttemptAt: number = Number.POSITIVE_INFINITY
+): boolean => {
+  const { circuit, failingSince = Number.POSITIVE_INFINITY } = health
+  const hasOnlyFailed = failingSince < outcome.at && failingSince <= lastAttemptAt
+  return circuit.state === "half-open" && hasOnlyFailed && !isLate(health, outcome)
+}
 
 /** Returns the later of the current and the new Retry-After; nothing if both have passed. */
 const heldUntil = (

@@ -22,14 +22,22 @@ const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
  * the attempts.
  *
  * A Retry-After lengthens the delay and never shortens it.
+ *
+ * A failed probe says nothing new about the delivery: only its deadline ends it, and the circuit
+ * decides when it is its turn again. So an outage uses up no attempts, however long it lasts.
  */
 export const nextStep = Effect.fnUntraced(function* (attempt: {
   readonly schedule: RetrySchedule
   /** Upper bound of a Retry-After, ms. */
   readonly retryAfterCap: number
   readonly verdict: "retry" | "fail"
-  /** Attempts made so far in this round, including this one. */
+  /** Attempts made so far in this round, including this one, without probes. */
   readonly attempts: number
+  /**
+   * Set after a probe: when the endpoint's circuit allows the next request, ms since the epoch. The
+   * delivery then waits for the circuit instead of its schedule.
+   */
+  readonly nextProbeAt?: number | undefined
   /** Give-up deadline, ms since the epoch. */
   readonly deadline: number
   /** When the attempt ended, ms since the epoch. */
@@ -37,9 +45,12 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
-  const { attempts, deadline, now } = attempt
+  const { attempts, deadline, nextProbeAt, now } = attempt
   if (attempt.verdict === "fail") return dead("permanent")
-  const backoff = yield* delayAfter(attempt.schedule, { attempts, began: now, now })
+  const backoff =
+    nextProbeAt === undefined
+      ? yield* delayAfter(attempt.schedule, { attempts, began: now, now })
+      : Math.max(1, Math.ceil(nextProbeAt - now))
   if (backoff === undefined) return dead("attempts")
   const asked = parseRetryAfter(attempt.retryAfter, now) ?? 0
   const delay = Math.max(backoff, Math.min(asked, Math.floor(attempt.retryAfterCap)))

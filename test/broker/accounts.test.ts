@@ -9,7 +9,7 @@ import { afterAll, beforeAll } from "vitest"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { parse } from "../cli/command-line.ts"
-import { run } from "../cli/running.ts"
+import { run } from "../cli/in-process.ts"
 import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
 

@@ -16,7 +16,8 @@ import {
   testTopology
 } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { start } from "./running.ts"
 
 const place = installations()
 

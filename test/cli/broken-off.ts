@@ -9,7 +9,8 @@ import { allFacts } from "../kit/books.ts"
 import { endpoint, history } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import type { installations } from "./command-line.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { start } from "./running.ts"
 
 export interface BrokenOff {
   readonly install: ReturnType<typeof installations>

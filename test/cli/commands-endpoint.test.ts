@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { writeHealth } from "../../src/endpoints/health-store.ts"
 import { endpoint, history, nth } from "../kit/engine.ts"
 import { installations, parse, program } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { endpoint, nth, publish, quickRetry } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

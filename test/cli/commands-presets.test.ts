@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { nth } from "../kit/engine.ts"
 import { parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 describe("petrel presets", () => {
   it.live("shows each policy, as JSON one that --retry takes", () =>

@@ -5,7 +5,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { nth } from "../kit/engine.ts"
 import { installations, parse, program } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run, runWith } from "./in-process.ts"
 
 const place = installations()
 
@@ -49,14 +49,13 @@ describe("petrel publish", () => {
     return installed(
       Effect.gen(function* () {
         const { names } = yield* Broker
-        const { status, stderr } = spawnSync(
-          process.execPath,
-          [program, "publish", "acme", "report.ready", "-", ...flags],
-          { input: Buffer.alloc(1_000_000), encoding: "utf8" }
+        const { code, err } = yield* runWith(
+          Buffer.alloc(1_000_000),
+          ...["publish", "acme", "report.ready", "-", ...flags]
         )
-        assert.strictEqual(status, 1)
+        assert.strictEqual(code, 1)
         assert.include(
-          stderr,
+          nth(err, 0),
           `976.6 KiB and its headers are more than the 960 KiB that ${names.events}`
         )
         const wrong = yield* run("publish", "a.b", "invoice.*", "{}", "--id", "x y", ...flags)

@@ -6,7 +6,8 @@ import { partitionOf } from "../../src/domain/names.ts"
 import { endpoint, nth, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { start } from "./running.ts"
 
 const place = installations()
 

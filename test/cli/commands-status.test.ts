@@ -19,7 +19,8 @@ import {
 import { gate } from "../kit/gate.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { start } from "./running.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 

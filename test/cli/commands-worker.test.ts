@@ -7,7 +7,8 @@ import { listWorkers } from "../../src/operations/status/workers.ts"
 import { endpoint, eventually, history, nth } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse, program } from "./command-line.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { start } from "./running.ts"
 
 const place = installations()
 

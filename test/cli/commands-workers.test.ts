@@ -7,7 +7,7 @@ import { listWorkers } from "../../src/operations/status/workers.ts"
 import { endpoint, eventually, nth, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

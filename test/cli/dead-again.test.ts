@@ -11,7 +11,7 @@ import { deadLetters, endpoint, nth, worker } from "../kit/engine.ts"
 import { sendsAllOnce } from "./broken-off.ts"
 import { installations, parse } from "./command-line.ts"
 import { buriedAt, bury } from "./dead-letters.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const install = installations()
 

@@ -7,7 +7,7 @@ import { endpoint, eventAt, history, nth, publish, worker } from "../kit/engine.
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
 import { buriedAt, bury } from "./dead-letters.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const install = installations()
 

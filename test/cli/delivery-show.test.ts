@@ -5,7 +5,7 @@ import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engi
 import { patientRetry } from "../kit/outcomes.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

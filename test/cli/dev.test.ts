@@ -10,7 +10,8 @@ import type { NatsConnection } from "@nats-io/transport-node"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import { nth } from "../kit/engine.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { runProcess, start } from "./running.ts"
 
 const exec = promisify(execFile)
 const MiB = 1024 ** 2
@@ -211,7 +212,7 @@ describe("petrel dev", () => {
       assert.deepStrictEqual(yield* bounds("--store", "256MiB"), [256, 128, 128, "new", "yes"])
       assert.deepStrictEqual(yield* bounds(), [256, 128, 128, "new", "yes"])
       assert.deepStrictEqual(yield* bounds("--store", "400MiB"), [400, 200, 200, "new", "no"])
-      const less = yield* run("dev", "--nats-port", "0", "--data", data, "--store", "64MiB")
+      const less = yield* runProcess("dev", "--nats-port", "0", "--data", data, "--store", "64MiB")
       assert.match(
         nth(less.err, 0),
         /^petrel: --store 64 MiB is less than the 400 MiB of the last /
@@ -227,13 +228,19 @@ describe("petrel dev", () => {
       yield* first.until((out) => out.some((line) => line.includes("petrel publish")))
       const { port } = new URL(natsUrl(first.out))
 
-      const sameData = yield* run("dev", "--nats-port", "0", "--data", data)
+      const sameData = yield* runProcess("dev", "--nats-port", "0", "--data", data)
       assert.strictEqual(sameData.code, 1)
       assert.deepStrictEqual(sameData.err, [
         `petrel: another \`petrel dev\` is using ${data}: stop that one, or choose another directory with --data`
       ])
 
-      const samePort = yield* run("dev", "--nats-port", port, "--data", join(directory, "other"))
+      const samePort = yield* runProcess(
+        "dev",
+        "--nats-port",
+        port,
+        "--data",
+        join(directory, "other")
+      )
       assert.strictEqual(samePort.code, 1)
       assert.deepStrictEqual(samePort.err, [
         `petrel: port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port (--nats-port 4300)`

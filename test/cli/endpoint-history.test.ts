@@ -6,7 +6,7 @@ import { readStory } from "../../src/history/configuration-story.ts"
 import { erasableHistory, eventually, nth, worker } from "../kit/engine.ts"
 import { readByHand, writeByHand } from "../kit/live-endpoints.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -7,7 +6,8 @@ import { Effect } from "effect"
 import { afterAll } from "vitest"
 import { getEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { endpoint, secret } from "../kit/engine.ts"
-import { installations, program } from "./command-line.ts"
+import { installations } from "./command-line.ts"
+import { run, runWith } from "./in-process.ts"
 
 const place = installations()
 const directory = mkdtempSync(join(tmpdir(), "petrel-secrets-"))
@@ -25,19 +25,13 @@ const third = `whsec_${Buffer.alloc(32, 11).toString("base64")}`
 describe("secrets of an endpoint", () => {
   it.live("come from files and standard input, and warn where they are arguments", () => {
     const { flags, run: inside } = place()
-    const petrel = (input: string, ...args: ReadonlyArray<string>) => {
-      const { status, stderr } = spawnSync(
-        process.execPath,
-        [program, "endpoint", ...args, ...flags],
-        { input, encoding: "utf8" }
-      )
-      return { code: status, err: stderr.trim() === "" ? [] : stderr.trim().split("\n") }
-    }
+    const petrel = (input: string, ...args: ReadonlyArray<string>) =>
+      Effect.map(runWith(input, "endpoint", ...args, ...flags), ({ code, err }) => ({ code, err }))
     const stored = Effect.map(getEndpoint("acme", "hook"), (found) => found.endpoint)
     return inside(
       Effect.gen(function* () {
         const headers = file("headers", "# for the gateway\nX-Key: one: two\r\n\nX-Other:three\n")
-        const added = petrel(
+        const added = yield* petrel(
           "",
           ...["add", "acme/hook", "--url", "https://example.com/h"],
           ...["--secret-file", file("secret", `${secret}\n`), "--header-file", headers]
@@ -50,16 +44,27 @@ describe("secrets of an endpoint", () => {
           [secret]
         )
 
-        assert.deepStrictEqual(petrel(`${other}\n`, "rotate", "acme/hook", "--secret", "-"), {
-          code: 0,
-          err: []
-        })
+        assert.deepStrictEqual(
+          yield* petrel(`${other}\n`, "rotate", "acme/hook", "--secret", "-"),
+          {
+            code: 0,
+            err: []
+          }
+        )
         assert.deepStrictEqual(
           (yield* stored).secrets.map(({ value }) => value),
           [other, secret]
         )
 
-        const open = petrel("", "set", "acme/hook", "--secret", third, "--header", "X-Key: four")
+        const open = yield* petrel(
+          "",
+          "set",
+          "acme/hook",
+          "--secret",
+          third,
+          "--header",
+          "X-Key: four"
+        )
         assert.strictEqual(open.code, 0)
         assert.lengthOf(open.err, 1)
         assert.include(
@@ -106,13 +111,9 @@ describe("secrets of an endpoint", () => {
       Effect.gen(function* () {
         yield* endpoint()
         for (const [args, said] of wrong) {
-          const { status, stderr } = spawnSync(
-            process.execPath,
-            [program, "endpoint", "set", "acme/hook", ...args, ...flags],
-            { input: "", encoding: "utf8" }
-          )
-          assert.strictEqual(stderr, `petrel: ${said}\n`)
-          assert.strictEqual(status, 1)
+          const { code, err } = yield* run("endpoint", "set", "acme/hook", ...args, ...flags)
+          assert.deepStrictEqual(err, [`petrel: ${said}`])
+          assert.strictEqual(code, 1)
         }
       })
     )

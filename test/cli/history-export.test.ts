@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Facts } from "../../src/history/facts.ts"
 import { nth } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

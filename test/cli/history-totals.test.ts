@@ -5,7 +5,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { eventually, nth } from "../kit/engine.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

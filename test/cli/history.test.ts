@@ -7,7 +7,8 @@ import { Facts } from "../../src/history/facts.ts"
 import { installation } from "../kit/engine.ts"
 import type { TestServer } from "../kit/nats-server.ts"
 import { startServer } from "../kit/nats-server.ts"
-import { run, start } from "./running.ts"
+import { run } from "./in-process.ts"
+import { start } from "./running.ts"
 
 let server: TestServer
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { nth } from "../kit/engine.ts"
 import { addressFor, startTenantServer } from "../kit/tenant-accounts.ts"
 import { parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const tenantServer = Effect.acquireRelease(
   Effect.promise(() => startTenantServer(["acme", "globex"])),

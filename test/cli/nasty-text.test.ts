@@ -6,7 +6,7 @@ import { readDeadLetters } from "../../src/history/dead-letters.ts"
 import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const place = installations()
 

@@ -6,7 +6,7 @@ import { endpoint, history, nth, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { sendsAllOnce } from "./broken-off.ts"
 import { installations, parse } from "./command-line.ts"
-import { run } from "./running.ts"
+import { run } from "./in-process.ts"
 
 const install = installations()
 

@@ -70,8 +70,8 @@ export const start = (...args: ReadonlyArray<string>) =>
     ({ running }) => running
   )
 
-/** Runs a command to its end. */
-export const run = (...args: ReadonlyArray<string>) =>
+/** Runs a command to its end in a process of its own. */
+export const runProcess = (...args: ReadonlyArray<string>) =>
   Effect.scoped(
     Effect.gen(function* () {
       const { ended, err, out } = yield* start(...args)

@@ -52,7 +52,8 @@ const ownerOf = (config: Partial<Endpoint> = {}) => {
       outcomeOf(verdict, {
         ...{ at: timers.wallMs(), overloaded: verdict !== "delivered" },
         result: { status: verdict === "delivered" ? 200 : 503, durationMs: 1, ...result }
-      })
+      }),
+      {}
     )
   return {
     ...{ answers, health, noted },

@@ -63,7 +63,8 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
               gone: false,
               overloaded: false,
               at: clock.currentTimeMillisUnsafe()
-            }
+            },
+            {}
           )
         }
         const failuresOf = (id: string) =>

@@ -1,5 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { NatsConnection } from "@nats-io/transport-node"
@@ -7,6 +6,7 @@ import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { findNatsServer } from "../../src/broker/embedded/binary.ts"
 import { launch } from "./nats-server.ts"
+import { storeDirectory } from "./store-directory.ts"
 
 /** The configuration that is shipped with Petrel. */
 export const natsConf = fileURLToPath(new URL("../../nats.conf", import.meta.url))
@@ -43,7 +43,7 @@ export interface AccountsServer {
 export const startWithAccounts = async (
   changed: (configuration: string) => string = (text) => text
 ): Promise<AccountsServer> => {
-  const directory = await mkdtemp(join(tmpdir(), "petrel-test-accounts-"))
+  const directory = await storeDirectory("petrel-test-accounts-")
   // The configuration after the block is about further accounts.
   const [before, accounts] = (await readFile(natsConf, "utf8")).split(
     /^(?=#accounts \{$)|^#\}\n(?=\n# Tenants)/m

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
+import { readFileSync, rmSync } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -12,6 +12,7 @@ import { jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { findNatsServer } from "../../src/broker/embedded/binary.ts"
+import { storeDirectory } from "./store-directory.ts"
 
 /**
  * A nats-server with JetStream on a free port of 127.0.0.1, with its store in a temporary
@@ -51,14 +52,16 @@ export interface TestServerOptions {
   readonly config?: string
   /** Its JetStream domain. (Default: none) */
   readonly domain?: string
-  /** Size limit of its store, in bytes. (Default: the server's, most of the disk) */
+  /** Size limit of its store, in bytes. (Default: more than tests reserve) */
   readonly maxStore?: number
   readonly env?: NodeJS.ProcessEnv
 }
 
-const living = new Set<ChildProcess>()
+const living = new Map<ChildProcess, string>()
 process.once("exit", () => {
-  for (const child of living) child.kill("SIGKILL")
+  for (const child of living.keys()) child.kill("SIGKILL")
+  // A run that is broken off would leave its stores in memory.
+  for (const directory of living.values()) rmSync(directory, { recursive: true, force: true })
 })
 
 const isOver = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
@@ -86,7 +89,7 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, ...oneThread, ...env }
   })
-  living.add(child)
+  living.set(child, dirname(config))
   child.once("exit", () => living.delete(child))
   const said: Array<string> = []
   const violations: Array<string> = []
@@ -115,18 +118,29 @@ export const launch = async (binary: string, config: string, env: NodeJS.Process
   }
 }
 
+/** Each search starts the binary, to ask for its version. */
+let binary: ReturnType<typeof search> | undefined
+const search = () => Effect.runPromise(findNatsServer())
+const found = () => {
+  binary ??= search()
+  return binary
+}
+
+/** Streams reserve space, far more than tests fill. Left alone, a server offers what is free. */
+const plenty = 256 * 1024 ** 3
+
 /** Starts a server for tests. The caller stops it. */
 export const startServer = async (options: TestServerOptions = {}): Promise<TestServer> => {
-  const binary = await Effect.runPromise(findNatsServer())
-  const directory = await mkdtemp(join(tmpdir(), "petrel-test-nats-"))
+  const binary = await found()
+  const directory = await storeDirectory("petrel-test-nats-")
   const storeDir = join(directory, "store")
   const file = join(directory, "nats.conf")
   const domain = options.domain === undefined ? "" : `, domain: ${options.domain}`
-  const maxStore = options.maxStore === undefined ? "" : `, max_file_store: ${options.maxStore}`
+  const maxStore = `, max_file_store: ${options.maxStore ?? plenty}`
   const start = async (port: number, config = "") => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
-      `jetstream { store_dir: ${JSON.stringify(storeDir)}${domain}${maxStore} }`,
+      `jetstream { store_dir: ${JSON.stringify(storeDir)}${maxStore}${domain} }`,
       config,
       ""
     ]
@@ -217,7 +231,7 @@ const clusterDomain = "hub"
 
 /** Starts a leaf node and waits until it forwards JetStream requests. */
 const startLeaf = async (hub: number): Promise<TestLeaf> => {
-  const binary = await Effect.runPromise(findNatsServer())
+  const binary = await found()
   const directory = await mkdtemp(join(tmpdir(), "petrel-test-leaf-"))
   const file = join(directory, "nats.conf")
   const lines = [

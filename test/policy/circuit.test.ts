@@ -1,7 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { CircuitSettings } from "../../src/domain/circuit.ts"
 import { isHealthy } from "../../src/domain/health.ts"
-import { isHeld, isOpen, isRamping, mayProbe, ramp, toHalfOpen } from "../../src/policy/circuit.ts"
+import {
+  isHeld,
+  isOpen,
+  isProbe,
+  isRamping,
+  mayProbe,
+  ramp,
+  toHalfOpen
+} from "../../src/policy/circuit.ts"
 
 import { endpointWith, well } from "./judged-endpoint.ts"
 
@@ -199,6 +207,31 @@ describe("a half-open circuit", () => {
     const half = probed().now()
     assert.strictEqual(toHalfOpen(half, 50_000), half)
     assert.strictEqual(toHalfOpen(well, 50_000), well)
+  })
+})
+
+describe("a probe", () => {
+  // Its failures began at 1,000, and it became half-open at 40,000.
+  const half = probed({ successes: 2 }).now()
+  const sent = (sentAt: number) => ({ at: sentAt + 100, sentAt })
+
+  for (const [is, name, health, outcome, lastAttemptAt] of [
+    [true, "of a delivery that failed when the outage began", half, sent(40_500), 1_000],
+    [true, "of a delivery that was never attempted", half, sent(40_500), undefined],
+    [false, "not where the endpoint began to fail after that", half, sent(40_500), 999],
+    [false, "not where it was sent before the circuit became half-open", half, sent(39_000), 1_000],
+    [false, "not of an endpoint whose circuit is closed", well, sent(40_500), 1_000],
+    [false, "not of one whose circuit is open", opened().now(), sent(40_500), 1_000]
+  ] as const)
+    it(`is a request ${name}`, () => {
+      assert.strictEqual(isProbe(health, outcome, lastAttemptAt), is)
+    })
+
+  it("is no request after another one succeeded: the delivery itself may be what fails", () => {
+    const endpoint = probed({ successes: 2 })
+    endpoint.succeeds(41_000)
+    assert.strictEqual(endpoint.now().circuit.state, "half-open")
+    assert.isFalse(isProbe(endpoint.now(), sent(42_000), 30_000))
   })
 })
 

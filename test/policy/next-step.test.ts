@@ -74,6 +74,50 @@ describe("the next step", () => {
     })
   )
 
+  it.effect(
+    "after a probe is an attempt when the circuit allows it, whatever was made before",
+    () =>
+      Effect.gen(function* () {
+        const nextProbeAt = began + 15 * minute
+        for (const attempts of [0, 3, 5, 100])
+          assert.deepStrictEqual(yield* step({ attempts, nextProbeAt }), {
+            _tag: "Retry",
+            at: nextProbeAt,
+            delay: 15 * minute
+          })
+      })
+  )
+
+  it.effect("after a probe is never before now, and not before its Retry-After", () =>
+    Effect.gen(function* () {
+      const [past, soon] = [began - minute, began + minute]
+      assert.deepStrictEqual(yield* step({ nextProbeAt: past }), {
+        _tag: "Retry",
+        at: began + 1,
+        delay: 1
+      })
+      assert.deepStrictEqual(yield* step({ nextProbeAt: soon, retryAfter: "120" }), {
+        _tag: "Retry",
+        at: began + 2 * minute,
+        delay: 2 * minute
+      })
+    })
+  )
+
+  it.effect("after a probe is the end at the deadline, and where the answer is final", () =>
+    Effect.gen(function* () {
+      const nextProbeAt = began + 15 * minute
+      assert.deepStrictEqual(yield* step({ nextProbeAt, deadline: nextProbeAt - 1 }), {
+        _tag: "Dead",
+        reason: "deadline"
+      })
+      assert.deepStrictEqual(yield* step({ nextProbeAt, verdict: "fail" }), {
+        _tag: "Dead",
+        reason: "permanent"
+      })
+    })
+  )
+
   it.effect("names the attempts where both ends are reached", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* step({ attempts: 5, now: began + 73 * hour }), {

@@ -10,7 +10,8 @@ import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
-import { run, start } from "../cli/running.ts"
+import { run } from "../cli/in-process.ts"
+import { start } from "../cli/running.ts"
 import {
   backlogged,
   endpoint,

@@ -9,7 +9,7 @@ import { Fact as FactSchema, factResult } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { run } from "../cli/running.ts"
+import { run } from "../cli/in-process.ts"
 import {
   endpoint,
   erasableHistory,

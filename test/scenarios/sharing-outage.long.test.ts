@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -24,19 +24,6 @@ const workerApart = (place: Installation, id: string, ttl = leaseTtl) =>
   Effect.gen(function* () {
     const options = { id, leaseTtl: ttl }
     return yield* Effect.provideService(worker(options), Broker, yield* place.connection)
-  })
-
-/** Kills the broker, and starts it again after a time (ms); waits until this process is connected. */
-const absence = (server: TestServer, time: number) =>
-  Effect.gen(function* () {
-    const { onReconnect } = yield* Broker
-    const back = yield* Deferred.make<void>()
-    const forget = onReconnect(() => Deferred.doneUnsafe(back, Effect.void))
-    yield* Effect.promise(server.kill9)
-    yield* Effect.sleep(time)
-    yield* Effect.promise(server.restart)
-    yield* Deferred.await(back)
-    forget()
   })
 
 /** Waits until both have half of the partitions. */
@@ -75,7 +62,7 @@ const publishing = Effect.gen(function* () {
 
 describe.concurrent("an outage that is longer than every lease", () => {
   const away = {
-    "is killed": (server: TestServer) => absence(server, 2 * leaseTtl),
+    "is killed": (server: TestServer) => crashBroker(server, { downFor: 2 * leaseTtl }),
     "is frozen": (server: TestServer) =>
       Effect.gen(function* () {
         server.pause()
@@ -135,7 +122,7 @@ describe.concurrent("a worker that is back before another", () => {
         const before = yield* owners(8)
         yield* publish("a")
         yield* facts.count("delivered", 8)
-        yield* absence(server, 1.5 * ttl)
+        yield* crashBroker(server, { downFor: 1.5 * ttl })
         yield* eventually(owners(8), (all) => own(all) === 4 && others(all) === 0)
         const until = performance.now() + ttl / 2
         yield* eventually(owners(8), (all) => {
@@ -161,7 +148,7 @@ describe.concurrent("a worker that is back before another", () => {
         const late = yield* workerProcess(place, { id: "w2", leaseTtl })
         yield* halves
         yield* late.kill9
-        yield* absence(server, 1.5 * leaseTtl)
+        yield* crashBroker(server, { downFor: 1.5 * leaseTtl })
         yield* eventually(owners(8), (all) => all.every((owner) => owner === "w1"))
       }),
     inEight

@@ -16,7 +16,7 @@ import { audit } from "../../src/history/audit/audit.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { newsOf } from "../../src/operations/status/status-news.ts"
 import { parse } from "../cli/command-line.ts"
-import { run } from "../cli/running.ts"
+import { run } from "../cli/in-process.ts"
 import { idsForgotten } from "../kit/books.ts"
 import type { Installation } from "../kit/engine.ts"
 import {

@@ -11,6 +11,7 @@ import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 interface MadeAttempt {
   /** Its number within the round, from 1. */
   readonly attempt: number
+  readonly probe: AttemptOutcome["probe"]
   readonly result: AttemptResult
 }
 
@@ -46,6 +47,7 @@ export const deliveryFact = (
   trace: delivery.content.traceparent,
   correlation: correlationOf(delivery.content.forwarded),
   attempt: made?.attempt,
+  probe: made?.probe === undefined ? undefined : true,
   durationMs: made?.result.durationMs,
   status: made?.result.status,
   error: made?.result.error,
@@ -59,11 +61,13 @@ export const deliveryFact = (
 export const deliveredFact = (
   handle: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
-  { at, result }: AttemptOutcome,
+  { at, probe, result }: AttemptOutcome,
   worker: string,
   plan?: Plan
-): Fact =>
-  deliveryFact(handle, "delivered", at, worker, { attempt: progress.attempts + 1, result }, plan)
+): Fact => {
+  const made = { attempt: progress.attempts + 1, probe, result }
+  return deliveryFact(handle, "delivered", at, worker, made, plan)
+}
 
 /**
  * Logs one line per outcome, with neither bodies nor headers. A success is logged at debug level
@@ -76,6 +80,7 @@ export const logFact = (fact: Fact) =>
     event: fact.event,
     type: fact.type,
     attempt: fact.attempt,
+    ...(fact.probe === undefined ? {} : { probe: fact.probe }),
     ...(fact.status === undefined ? {} : { status: fact.status }),
     ...(fact.error === undefined ? {} : { error: fact.error.class, why: fact.error.message }),
     ...(fact.durationMs === undefined ? {} : { ms: fact.durationMs }),

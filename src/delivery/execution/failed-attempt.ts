@@ -22,16 +22,18 @@ export interface FailedAttempt {
 export const judgeFailure = Effect.fnUntraced(function* (
   handle: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
-  { at, result, verdict }: AttemptOutcome,
+  { at, probe, result, verdict }: AttemptOutcome,
   endpoint: LiveEndpoint,
   worker: string
 ) {
   const attempts = progress.attempts + 1
+  const probes = (progress.probes ?? 0) + (probe === undefined ? 0 : 1)
   const step = yield* nextStep({
     schedule: endpoint.schedule(),
     retryAfterCap: endpoint.retryAfterCap,
     verdict: verdict === "fail" ? "fail" : "retry",
-    attempts,
+    attempts: attempts - probes,
+    nextProbeAt: probe?.nextAt,
     deadline: handle.delivery.deadline,
     now: at,
     retryAfter: result.retryAfter
@@ -40,11 +42,12 @@ export const judgeFailure = Effect.fnUntraced(function* (
   const failed: FailedAttempt = {
     step,
     fact: {
-      ...deliveryFact(handle, "attempt-failed", at, worker, { attempt: attempts, result }),
+      ...deliveryFact(handle, "attempt-failed", at, worker, { attempt: attempts, probe, result }),
       ...next
     },
     progress: {
       attempts,
+      ...(probes === 0 ? {} : { probes }),
       firstAttemptAt: progress.firstAttemptAt ?? at,
       lastAttemptAt: at,
       ...next,

@@ -85,13 +85,16 @@ export interface TaskContext {
   readonly reached: (step: FailpointName) => void
   /** True where each success is logged. */
   readonly logsDeliveries: boolean
-  /** Called with each attempt's outcome and the progress before it, before it is recorded. */
+  /**
+   * Called with each attempt's outcome and the progress before it, before it is recorded. Returns
+   * what a probe's outcome is told with.
+   */
   readonly answered: (
     endpoint: LiveEndpoint,
     delivery: Delivery,
     sent: AttemptOutcome,
     progress: Progress
-  ) => void
+  ) => AttemptOutcome["probe"]
   /** Called when a task no longer takes up its position in its lane. */
   readonly freed: (position: LanePosition<DeliveryTask>) => void
 }
@@ -154,10 +157,11 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     })
   }
 
-  #answered({ endpoint, progress }: AttemptToMake, sent: AttemptOutcome): void {
+  #answered({ endpoint, progress }: AttemptToMake, outcome: AttemptOutcome): void {
     const { answered, reached, successes } = this.#context
     reached("answered")
-    answered(endpoint, this.handle.delivery, sent, progress)
+    const probe = answered(endpoint, this.handle.delivery, outcome, progress)
+    const sent = probe === undefined ? outcome : { ...outcome, probe }
     if (sent.verdict === "delivered")
       successes.record(this, this.#source.successOf(this.handle, progress, sent))
     else this.continueInFiber(this.#failed(endpoint, progress, sent))

@@ -9,6 +9,8 @@ export interface RecordedAttempt {
   readonly number: number
   readonly at: number
   readonly isSuccess: boolean
+  /** Set for a request that was sent while the circuit was half-open. */
+  readonly isProbe?: true
   readonly status?: number
   readonly error?: Fact["error"]
   readonly durationMs?: number
@@ -64,6 +66,7 @@ const attemptIn = (fact: Fact): RecordedAttempt => ({
   number: fact.attempt ?? 0,
   at: fact.at,
   isSuccess: isSuccess(fact.kind),
+  ...(fact.probe === true ? { isProbe: true } : {}),
   ...(fact.status === undefined ? {} : { status: fact.status }),
   ...(fact.error === undefined ? {} : { error: fact.error }),
   ...(fact.durationMs === undefined ? {} : { durationMs: fact.durationMs }),

@@ -20,6 +20,8 @@ const AttemptView = Schema.Struct({
   number: Schema.Int,
   at: Schema.Number,
   isSuccess: Schema.Boolean,
+  /** Sent while the circuit was half-open: it used up none of the policy's attempts. */
+  isProbe: Schema.optionalKey(Schema.Literal(true)),
   status: Schema.optionalKey(Schema.Int),
   error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.optionalKey(Schema.Number),

@@ -1,0 +1,68 @@
+import { Clock, Effect, type Exit, Layer, Stdio } from "effect"
+import { Command } from "effect/cli"
+import packageJson from "../../package.json" with { type: "json" }
+import { clock } from "../time/timers.ts"
+import { exitOf } from "./exit.ts"
+import { named } from "./named.ts"
+import type { OutputStreams } from "./output.ts"
+import { petrel } from "./root-command.ts"
+import { usage } from "./usage.ts"
+import { visible } from "./visible.ts"
+
+/**
+ * In the order of the help. Each command is imported separately, since each loads many modules that
+ * the others do not need.
+ */
+const commands = {
+  dev: async () => (await import("./dev.ts")).dev,
+  init: async () => (await import("./init.ts")).init,
+  status: async () => (await import("./status.ts")).status,
+  worker: async () => (await import("./worker.ts")).worker,
+  workers: async () => (await import("./workers.ts")).workers,
+  repartition: async () => (await import("./repartition.ts")).repartition,
+  endpoint: async () => (await import("./endpoint.ts")).endpoint,
+  tenant: async () => (await import("./tenant.ts")).tenant,
+  publish: async () => (await import("./publish.ts")).publish,
+  history: async () => (await import("./history.ts")).history,
+  dead: async () => (await import("./dead.ts")).dead,
+  replay: async () => (await import("./replay.ts")).replay,
+  audit: async () => (await import("./audit.ts")).audit,
+  delivery: async () => (await import("./delivery.ts")).delivery,
+  rebuild: async () => (await import("./rebuild.ts")).rebuild,
+  alerts: async () => (await import("./alerts.ts")).alerts,
+  presets: async () => (await import("./presets.ts")).presets
+}
+
+/** Loads the named command. Without one, loads all commands, for the help and for suggestions. */
+const wanted = (args: ReadonlyArray<string>) => {
+  if (args.includes("--version") || args.includes("-v")) return Promise.resolve([])
+  const name = named(args)
+  const all = Object.entries(commands)
+  const one = all.filter(([known]) => known === name)
+  return Promise.all((one.length > 0 ? one : all).map(([, load]) => load()))
+}
+
+/** The command line, as the arguments in `Stdio` say. */
+export const program = Stdio.Stdio.pipe(
+  Effect.flatMap(({ args }) => args),
+  Effect.flatMap((args) => Effect.promise(() => wanted(args))),
+  Effect.flatMap((subcommands) =>
+    petrel.pipe(Command.withSubcommands(subcommands), Command.run({ version: packageJson.version }))
+  ),
+  Effect.provide(Layer.merge(usage, Layer.succeed(Clock.Clock, clock)))
+)
+
+/**
+ * Prints why the program failed. Returns the exit code.
+ *
+ * @param signal the exit code if a signal interrupted it.
+ */
+export const reportExit = (
+  exit: Exit.Exit<unknown, unknown>,
+  signal: number,
+  { stderr }: OutputStreams
+): number => {
+  const { code, message } = exitOf(exit, signal)
+  if (message !== undefined) stderr.write(`petrel: ${visible(message)}\n`)
+  return code
+}
