@@ -98,7 +98,7 @@ export class EndpointHealth {
   readonly #records = new Map<string, HealthRecord>()
   /** Endpoints that were seen paused. */
   readonly #paused = new Set<string>()
-  readonly #throttles = new Throttles()
+  readonly #throttles: Throttles
 
   constructor(
     options: EndpointHealthOptions,
@@ -110,6 +110,7 @@ export class EndpointHealth {
     this.#directory = directory
     this.#events = events
     this.#random = random
+    this.#throttles = new Throttles(options.hosts)
   }
 
   /** Loads the health that former owners stored. */
@@ -125,10 +126,7 @@ export class EndpointHealth {
   readonly limit = (key: string): number => {
     const endpoint = this.#directory.find(key)
     if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
-    const own = this.#throttles.limit(endpoint)
-    const { sharedHost } = endpoint
-    const most =
-      sharedHost === undefined ? own : Math.min(own, this.#options.hosts.shareOf(sharedHost))
+    const most = this.#throttles.limit(endpoint)
     if (endpoint.config.paused !== undefined) {
       this.#paused.add(key)
       return 0
@@ -167,27 +165,13 @@ export class EndpointHealth {
    */
   readonly admit = (key: string, place: HostPlace): boolean => {
     const endpoint = this.#directory.find(key)
-    if (endpoint === undefined) return true
-    const { config, sharedHost } = endpoint
-    if (sharedHost === undefined || config.disabled !== undefined)
-      return config.rate === undefined || this.#throttles.admit(endpoint)
-    const line = this.#options.hosts.lineFor(sharedHost, place.lane)
-    if (line === undefined || !this.#throttles.admit(endpoint)) return false
-    line.take(place.lane)
-    place.hostLine = line
-    return true
+    return endpoint === undefined || this.#throttles.admit(endpoint, place)
   }
 
   /** Returns how many requests the endpoint's rate, and its host's cap, allow within a second. */
   readonly soon = (key: string): number => {
     const endpoint = this.#directory.find(key)
-    if (endpoint === undefined) return Number.POSITIVE_INFINITY
-    const { sharedHost } = endpoint
-    const soon = this.#throttles.soon(endpoint)
-    // One delivery takes its place in the host's line: more would only take up memory.
-    return sharedHost !== undefined && this.#options.hosts.isFull(sharedHost)
-      ? Math.min(1, soon)
-      : soon
+    return endpoint === undefined ? Number.POSITIVE_INFINITY : this.#throttles.soon(endpoint)
   }
 
   /**

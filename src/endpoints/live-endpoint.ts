@@ -46,7 +46,8 @@ export interface SharedHost {
   readonly systemCap: number | undefined
 }
 
-const sharedHostOf = (
+/** Returns what an endpoint's requests share with those of others; undefined for nothing. */
+export const sharedHostOf = (
   { tenant, url }: Endpoint,
   settings: SettingsInForce | undefined
 ): SharedHost | undefined => {

@@ -26,6 +26,25 @@ describe("petrel tenant", () => {
           "                    and 100 at the same time to one host, over all endpoints of all tenants",
           "  forwards headers  x-correlation-id"
         ])
+        yield* run(
+          ...["endpoint", "add", "acme/hook", "--url", "https://H.example:8443/x", ...flags],
+          ...["--forward-header", "X-Own"]
+        )
+        const hook = yield* run("endpoint", "show", "acme/hook", ...flags)
+        for (const row of [
+          "  host cap    20 at the same time to h.example, of all endpoints of acme",
+          "  host cap    100 at the same time to h.example, of all endpoints of all tenants",
+          "  forwards    x-correlation-id, x-own"
+        ])
+          assert.include(hook.out, row)
+        const detail = parse(
+          nth((yield* run("endpoint", "show", "acme/hook", "--json", ...flags)).out, 0)
+        )
+        assert.deepInclude(detail, {
+          forwardHeaders: ["x-own"],
+          forwards: ["x-correlation-id", "x-own"],
+          sharedHost: { host: "h.example", tenantCap: 20, systemCap: 100 }
+        })
         const json = parse(nth((yield* petrel("show", "--system", "--json")).out, 0))
         assert.deepInclude(json, { hostCap: 100, forwardHeaders: [] })
         yield* petrel("set", "acme", "--no-host-cap", "--no-forward-header", "x-correlation-id")
