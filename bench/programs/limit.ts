@@ -47,6 +47,7 @@ const postOne = async (number: number, endpoints: number, body: Buffer) => {
     headers: {
       "content-type": "application/json",
       "webhook-id": id,
+      "webhook-event-type": "invoice.paid",
       "webhook-timestamp": timestamp,
       "webhook-signature": `v1,${signature}`
     }

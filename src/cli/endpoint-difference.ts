@@ -21,8 +21,17 @@ const unset: Readonly<Record<string, string>> = {
   contact: "nobody"
 }
 
+const retryForPart = "retryFor."
+
+/** Returns the flag's name of a setting, without dashes; with the event types of a policy. */
+const nameText = (setting: string): string =>
+  setting.startsWith(retryForPart)
+    ? `${settingName("retryFor")} ${setting.slice(retryForPart.length)}`
+    : settingName(setting)
+
 const valueText = (setting: string, value: unknown): string => {
-  if (value === undefined) return unset[setting] ?? "default"
+  if (value === undefined)
+    return setting.startsWith(retryForPart) ? "none" : (unset[setting] ?? "default")
   if (setting === "rate")
     return Option.match(decodeRate(value), { onNone: String, onSome: rateText })
   if (typeof value === "boolean") return value ? "on" : "off"
@@ -68,7 +77,7 @@ const differenceText = (difference: SettingDifference, now: number): string => {
   if (setting === "secrets") return secretsText(difference, now)
   if (setting === "disabled") return disabledText(to, now)
   if (setting === "paused") return pausedText(to, now)
-  return `${settingName(setting)} ${valueText(setting, from)} → ${valueText(setting, to)}`
+  return `${nameText(setting)} ${valueText(setting, from)} → ${valueText(setting, to)}`
 }
 
 /** The text if only settings have changed that the history does not record. */
@@ -99,9 +108,7 @@ export const additionTexts = (
       const { setting, to } = difference
       const isValue = !["url", "secrets", "disabled", "paused"].includes(setting)
       return plainText(
-        isValue
-          ? `${settingName(setting)} ${valueText(setting, to)}`
-          : differenceText(difference, now)
+        isValue ? `${nameText(setting)} ${valueText(setting, to)}` : differenceText(difference, now)
       )
     })
 

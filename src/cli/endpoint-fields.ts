@@ -1,9 +1,12 @@
 import { Duration, Result } from "effect"
 import { AlertSettings, Contact } from "../domain/alert.ts"
-import { Endpoint, headerNameProblem, type RateLimit } from "../domain/endpoint.ts"
+import { Endpoint, type RateLimit } from "../domain/endpoint.ts"
+import type { HeaderNames } from "../domain/header-names.ts"
+import { headerNameProblem, IdentityHeaderName, identities } from "../domain/header-names.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
+import { typeFilterProblem } from "../domain/type-filter.ts"
 import type { NewEndpoint } from "../operations/endpoints/endpoint-settings.ts"
-import { EndpointPatch } from "../operations/endpoints/endpoint-settings.ts"
+import { EndpointPatch, RetryChoice } from "../operations/endpoints/endpoint-settings.ts"
 import { readInput } from "../operations/input.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationExpected, readDuration } from "./duration.ts"
@@ -19,7 +22,12 @@ export interface EndpointFlags {
   readonly secret: string | undefined
   readonly sign: string | undefined
   readonly signatureHeader: string | undefined
+  readonly idHeader?: string | undefined
+  readonly typeHeader?: string | undefined
+  readonly timestampHeader?: string | undefined
   readonly retry: string | undefined
+  /** `filter=policy` each. */
+  readonly retryFor?: ReadonlyArray<string>
   readonly circuit: string | undefined
   readonly maxInFlight: string | undefined
   readonly adapt: string | undefined
@@ -86,13 +94,54 @@ const readCircuit = (text: string): Read<EndpointFields["circuit"]> =>
     readField("circuit", fields.circuit, json)
   )
 
-const readRetry = (text: string): Read<EndpointFields["retry"]> =>
+const readRetry = (text: string): Read<RetryChoice> =>
   /^\s*[[{]/.test(text)
     ? Result.flatMap(
         readJson("--retry", text, "the name of a preset or a policy as JSON"),
         (json) => readField("retry", RetryPolicy, json)
       )
-    : readField("retry", fields.retry, text.trim())
+    : readField("retry", RetryChoice, text.trim())
+
+const readRetryFor = (texts: ReadonlyArray<string>): Read<Record<string, RetryChoice>> => {
+  const found = new Map<string, RetryChoice>()
+  const problems: Array<string> = []
+  for (const text of texts) {
+    const equals = text.indexOf("=")
+    const filter = text.slice(0, equals).trim()
+    const problem = typeFilterProblem(filter)
+    const flag = `--retry-for ${shown(filter)}`
+    if (equals < 1)
+      problems.push(
+        `--retry-for ${shown(text)} must be event types and their policy such as 'invoice.>=stripe'`
+      )
+    else if (problem !== undefined) problems.push(`${flag} ${problem}`)
+    else if (found.has(filter)) problems.push(`${flag} was given twice`)
+    else
+      Result.match(readRetry(text.slice(equals + 1)), {
+        onSuccess: (retry) => found.set(filter, retry),
+        onFailure: (reasons) =>
+          problems.push(...reasons.map((reason) => reason.replace("--retry", flag)))
+      })
+  }
+  return problems.length === 0 ? Result.succeed(Object.fromEntries(found)) : Result.fail(problems)
+}
+
+const ifAny = <A extends object>(found: A | undefined): A | undefined =>
+  found === undefined || Object.keys(found).length === 0 ? undefined : found
+
+/** Names that are not given are left out. */
+const readHeaderNames = (flags: EndpointFlags): Read<EndpointFields["headerNames"]> => {
+  const names: { -readonly [Key in keyof HeaderNames]: HeaderNames[Key] } = {}
+  const problems: Array<string> = []
+  for (const identity of identities) {
+    const text = flags[`${identity}Header`]
+    if (text === undefined) continue
+    const read = readField(`headerNames.${identity}`, IdentityHeaderName, text.trim())
+    if (Result.isFailure(read)) problems.push(...read.failure)
+    else names[identity] = read.success
+  }
+  return problems.length === 0 ? Result.succeed(names) : Result.fail(problems)
+}
 
 const headerFlag = "--header"
 const headerFileFlag = "--header-file"
@@ -149,7 +198,9 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     signatureHeader: read(flags.signatureHeader, (text) =>
       readField("signatureHeader", fields.signatureHeader, text)
     ),
+    headerNames: ifAny(taken(readHeaderNames(flags))),
     retry: read(flags.retry, readRetry),
+    retryFor: ifAny(taken(readRetryFor(flags.retryFor ?? []))),
     circuit: read(flags.circuit, readCircuit),
     maxInFlight: read(flags.maxInFlight, readNumber("maxInFlight")),
     adapt: read(flags.adapt, readAdapt),

@@ -1,5 +1,6 @@
 import { Option } from "effect"
 import { Argument, Flag } from "effect/cli"
+import { usualHeaderNames, usualStripeHeader } from "../domain/header-names.ts"
 import { isToken } from "../domain/token.ts"
 
 const text = (name: string, metavar: string, description: string) =>
@@ -26,13 +27,8 @@ export const isSet = (name: string, description: string) =>
     Flag.withoutNegation
   )
 
-const flagsWith = (orElse: (fallback: string) => string) => ({
-  url: text("url", "URL", "Where its events are sent"),
-  types: text(
-    "types",
-    "FILTERS",
-    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
-  ),
+/** How its requests are signed, and how their headers are named. */
+const signingFlags = (orElse: (fallback: string) => string) => ({
   secretFile: text(
     "secret-file",
     "FILE",
@@ -47,12 +43,42 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
   signatureHeader: text(
     "signature-header",
     "NAME",
-    `For --sign stripe${orElse("petrel-signature")}`
+    `For --sign stripe${orElse(usualStripeHeader)}`
   ),
+  idHeader: text(
+    "id-header",
+    "NAME",
+    `The header with the event's id${orElse(usualHeaderNames.id)}`
+  ),
+  typeHeader: text(
+    "type-header",
+    "NAME",
+    `The header with the event's type${orElse(usualHeaderNames.type)}`
+  ),
+  timestampHeader: text(
+    "timestamp-header",
+    "NAME",
+    `The header with the time of the attempt; libraries that verify look for the usual name${orElse(usualHeaderNames.timestamp)}`
+  )
+})
+
+const flagsWith = (orElse: (fallback: string) => string) => ({
+  url: text("url", "URL", "Where its events are sent"),
+  types: text(
+    "types",
+    "FILTERS",
+    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
+  ),
+  ...signingFlags(orElse),
   retry: text(
     "retry",
     "PRESET-OR-JSON",
     `A name from \`petrel presets\`, or a policy${orElse("default")}`
+  ),
+  retryFor: repeated(
+    "retry-for",
+    "FILTER=PRESET-OR-JSON",
+    "The same for some event types, such as 'invoice.>=stripe'; may be repeated"
   ),
   circuit: text(
     "circuit",

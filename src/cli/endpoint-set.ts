@@ -3,12 +3,13 @@ import { Command } from "effect/cli"
 import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
 import { ChangedEndpointView, setEndpoint } from "../operations/endpoints/set-endpoint.ts"
 import { byFlag } from "./asked-by.ts"
-import { readFields } from "./endpoint-fields.ts"
+import { type EndpointFields, readFields } from "./endpoint-fields.ts"
 import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags.ts"
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { secretLines } from "./endpoint-view.ts"
 import { flagProblems, settingName } from "./flag-problems.ts"
 import { noForwardHeader } from "./forward-flags.ts"
+import { shown } from "./json-text.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
@@ -24,6 +25,17 @@ const contradictions = (
     .filter((name) => removed[name] && given[name] !== undefined)
     .map((name) => `--${name} and --no-${name} exclude each other`)
 
+const givenAndRemoved = (
+  removed: ReadonlyArray<string>,
+  given: EndpointFields["retryFor"] = {}
+): ReadonlyArray<string> =>
+  removed
+    .filter((filter) => Object.hasOwn(given, filter))
+    .map((filter) => `--retry-for and --no-retry-for of ${shown(filter)} exclude each other`)
+
+const allNull = (names: ReadonlyArray<string>): Readonly<Record<string, null>> =>
+  Object.fromEntries(names.map((name) => [name, null]))
+
 export const set = Command.make(
   "set",
   {
@@ -31,37 +43,54 @@ export const set = Command.make(
     ...changeFlags,
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
     noForwardHeader,
+    noRetryFor: repeated(
+      "no-retry-for",
+      "FILTER",
+      "These event types have no policy of their own any more; may be repeated"
+    ),
     noContact: isSet("no-contact", "Its alerts name nobody"),
     noRate: isSet("no-rate", "As many requests as it takes"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out"),
     by: byFlag
   },
-  Effect.fnUntraced(function* ({ by, name, noContact, noHeader, noRate, noTimeout, ...flags }) {
+  Effect.fnUntraced(function* ({
+    by,
+    name,
+    noContact,
+    noHeader,
+    noRate,
+    noRetryFor,
+    noTimeout,
+    ...flags
+  }) {
     const given = Object.values(flags).some((value) =>
       Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
     )
-    if (!given && !noContact && !noRate && !noTimeout && noHeader.length === 0)
+    const removed = noContact || noRate || noTimeout || [...noHeader, ...noRetryFor].length > 0
+    if (!given && !removed)
       return yield* new Refused({
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
     const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
     const problems = [
       ...(Result.isFailure(read) ? read.failure : []),
-      ...contradictions({ timeout: noTimeout, rate: noRate, contact: noContact }, flags)
+      ...contradictions({ timeout: noTimeout, rate: noRate, contact: noContact }, flags),
+      ...givenAndRemoved(noRetryFor, Result.getOrUndefined(read)?.retryFor)
     ]
     if (Result.isFailure(read) || problems.length > 0) return yield* refusal(problems)
-    const { headers, ...settings } = read.success
+    const { headers, retryFor, ...settings } = read.success
     const patch = {
       ...settings,
       ...(noTimeout ? { timeout: null } : {}),
       ...(noRate ? { rate: null } : {}),
       ...(noContact ? { contact: null } : {}),
-      headers: { ...Object.fromEntries(noHeader.map((header) => [header, null])), ...headers }
+      retryFor: { ...allNull(noRetryFor), ...retryFor },
+      headers: { ...allNull(noHeader), ...headers }
     }
     const { cautions, ...set } = yield* setEndpoint(name, patch, by).pipe(
-      // What is wrong with a header that is given was found before.
+      // What is wrong with a header or a policy that is given was found before.
       Effect.catchTag("Invalid", ({ problems }) =>
-        refusal(flagProblems(problems, { headers: "--no-header" }))
+        refusal(flagProblems(problems, { headers: "--no-header", retryFor: "--no-retry-for" }))
       ),
       Effect.provide(connected)
     )

@@ -1,6 +1,9 @@
 import { Result } from "effect"
 import type { Alert } from "../domain/alert.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
+import type { HeaderNames } from "../domain/header-names.ts"
+import { identities } from "../domain/header-names.ts"
+import { signatureHeaderOf } from "../endpoints/signing.ts"
 import { alertDetails, alertText } from "../history/alert-text.ts"
 import { plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
@@ -48,18 +51,33 @@ const retryText = (retry: Endpoint["retry"]): string => {
     : `${name} (at most ${policy.maxAttempts} attempts within ${durationText(policy.window)})`
 }
 
-const timeoutText = ({ retry, timeout }: EndpointView): string => {
-  if (timeout !== undefined) return durationText(timeout)
+const policyTimeoutText = (retry: Endpoint["retry"]): string => {
   const policy = Result.getOrUndefined(resolveRetry(retry))
   return policy?.timeout === undefined
     ? "30 s (the default)"
     : `${durationText(policy.timeout)} (the retry policy's)`
 }
 
-const signText = (endpoint: EndpointView): string =>
-  endpoint.sign === "stripe"
-    ? `stripe, in ${endpoint.signatureHeader ?? "petrel-signature"}`
-    : endpoint.sign
+const timeoutText = ({ retry, retryFor = {}, timeout }: EndpointView): string => {
+  if (timeout !== undefined) return durationText(timeout)
+  const usual = policyTimeoutText(retry)
+  const others = Object.entries(retryFor)
+    .map(([types, retry]) => [types, policyTimeoutText(retry)] as const)
+    .filter(([, text]) => text !== usual)
+  return [usual, ...others.map(([types, text]) => `${text} for ${types}`)].join(", ")
+}
+
+const signText = ({ sign, signatureHeader }: EndpointView): string =>
+  sign === "stripe" ? `stripe, in ${signatureHeaderOf({ scheme: sign, signatureHeader })}` : sign
+
+/** The names of headers that the endpoint has otherwise. */
+const headerNamesText = (headerNames: HeaderNames): string =>
+  identities
+    .flatMap((identity) => {
+      const name = headerNames[identity]
+      return name === undefined ? [] : [`the ${identity} in ${name}`]
+    })
+    .join(", ")
 
 /** How an endpoint is displayed. */
 export interface TextOptions {
@@ -89,7 +107,13 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
         ] as const
     ),
     ...(publicKey === undefined ? [] : [["public key", publicKey] as const]),
+    ...(endpoint.headerNames === undefined
+      ? []
+      : [["sent with", headerNamesText(endpoint.headerNames)] as const]),
     ["retry", retryText(endpoint.retry)],
+    ...Object.entries(endpoint.retryFor ?? {}).map(
+      ([types, retry]) => ["retry for", `${types}: ${retryText(retry)}`] as const
+    ),
     ["cap", capText(endpoint)],
     ...hostRows(endpoint),
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],

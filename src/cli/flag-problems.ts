@@ -5,8 +5,8 @@ import type { Problem } from "../operations/problem.ts"
 /** Fields whose flags take JSON: what is wrong inside follows a colon. */
 const jsonFields: ReadonlySet<string> = new Set(["retry", "circuit", "alerts", "set"])
 
-/** Fields whose flags take names: the name follows the flag. */
-const namedFields: ReadonlySet<string> = new Set(["headers", "forwardHeaders"])
+/** Fields whose flags are repeated, with a name that is a part of the field's. */
+const namedFields: ReadonlySet<string> = new Set(["headers", "forwardHeaders", "retryFor"])
 
 /** Returns the command line's form of a field's name: `max-in-flight` for `maxInFlight`. */
 export const settingName = (field: string): string =>
@@ -17,7 +17,10 @@ const otherNames: ReadonlyMap<string, string> = new Map([
   // It comes from a file, standard input or a flag.
   ["secret", "the secret"],
   ["headers", "--header"],
-  ["forwardHeaders", "--forward-header"]
+  ["forwardHeaders", "--forward-header"],
+  ["headerNames.id", "--id-header"],
+  ["headerNames.type", "--type-header"],
+  ["headerNames.timestamp", "--timestamp-header"]
 ])
 
 const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingName(field)}`
@@ -25,14 +28,15 @@ const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingN
 /** Replaces fields in backticks by their flags. */
 export const withFlags = (message: string): string =>
   message
-    .replaceAll(/`([a-z]\w*)`/g, (_, field: string) => flagOf(field))
+    .replaceAll(/`([a-z][\w.]*)`/g, (_, field: string) => flagOf(field))
     .replaceAll(/\bfields\b/g, "flags")
 
 /**
  * Words problems of fields as problems of flags: `--max-in-flight 0 must be between 1 and 1000`.
  * All that is wrong within the JSON of one flag is one sentence.
  *
- * @param names of fields that are named otherwise in this command.
+ * @param names of fields that are named otherwise in this command; of a field whose flag is
+ *   repeated, where the problem is about one of its parts.
  */
 export const flagProblems = (
   problems: ReadonlyArray<Problem>,
@@ -42,15 +46,17 @@ export const flagProblems = (
   for (const { field, message } of problems) {
     const [first = "", ...rest] = field.split(".")
     const text = withFlags(message)
-    const flag = names[first] ?? flagOf(first)
+    const isRepeated = namedFields.has(first)
+    const isNamed = isRepeated && rest.length > 0
+    const given = isNamed || !isRepeated ? names[first] : undefined
+    const flag = given ?? otherNames.get(field) ?? flagOf(first)
     if (first === "") sentences.set(text, [""])
     else if (jsonFields.has(first)) {
       const part = rest.length === 0 ? text : `${rest.join(".")} ${text}`
       sentences.set(`${flag}: `, [...(sentences.get(`${flag}: `) ?? []), part])
     } else {
-      const isHeader = namedFields.has(first) && rest.length > 0
-      const header = isHeader ? ` ${JSON.stringify(rest.join("."))}` : ""
-      sentences.set(`${flag}${header} ${text}`, [""])
+      const name = isNamed ? ` ${JSON.stringify(rest.join("."))}` : ""
+      sentences.set(`${flag}${name} ${text}`, [""])
     }
   }
   return [...sentences].map(([subject, parts]) => `${subject}${parts.join(", ")}`)

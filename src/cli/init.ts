@@ -1,4 +1,4 @@
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Broker } from "../broker/broker.ts"
 import type { Change } from "../broker/init.ts"
@@ -12,9 +12,9 @@ import { defaultTopology } from "../broker/topology.ts"
 import type { Names } from "../domain/names.ts"
 import { isToken } from "../domain/token.ts"
 import { listEndpoints } from "../endpoints/endpoint-store.ts"
-import { windowOf } from "../endpoints/live-endpoint.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
 import { durationText } from "../operations/text/time.ts"
+import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import type { InitChanges } from "./init-room.ts"
 import { makeWithRoom } from "./init-room.ts"
@@ -200,7 +200,8 @@ const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, byt
 const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: TopologyOptions) {
   let longest: { readonly label: string; readonly window: number } | undefined
   for (const { endpoint } of yield* listEndpoints()) {
-    const window = windowOf(endpoint)
+    const policies = Result.getOrThrow(policiesOf(endpoint))
+    const window = Math.max(...policies.map(({ policy }) => windowMs(policy)))
     if (window > (longest?.window ?? 0))
       longest = { label: `${endpoint.tenant}/${endpoint.id}`, window }
   }

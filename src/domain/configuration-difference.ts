@@ -22,7 +22,9 @@ const isParts = (value: unknown): value is ConfigurationParts =>
 
 /** Settings that are compared part by part, with the value that replaces an unset one. */
 const divided: ReadonlyMap<string, unknown> = new Map<string, unknown>([
+  ["headerNames", {}],
   ["retry", undefined],
+  ["retryFor", {}],
   ["circuit", {}],
   ["alerts", {}]
 ])

@@ -18,11 +18,13 @@ export const Configuration = Schema.Struct({
   types: fields.types,
   sign: fields.sign,
   signatureHeader: fields.signatureHeader,
+  headerNames: fields.headerNames,
   /** When each secret was created and until when it is valid, ms since the epoch; newest first. */
   secrets: Schema.Array(
     Schema.Struct({ createdAt: Schema.Number, until: Schema.optionalKey(Schema.Number) })
   ),
   retry: fields.retry,
+  retryFor: fields.retryFor,
   maxInFlight: fields.maxInFlight,
   adapt: fields.adapt,
   rate: fields.rate,

@@ -3,10 +3,11 @@ import { AlertChoice, Contact } from "./alert.ts"
 import { Circuit, type CircuitSettings, circuitSettings } from "./circuit.ts"
 import { PositiveDuration } from "./duration.ts"
 import { ForwardHeaders } from "./forwarded-headers.ts"
+import { HeaderNames, headerNameProblem, OwnHeaderName } from "./header-names.ts"
 import { everyKey } from "./record.ts"
 import { RetryPolicy } from "./retry-policy.ts"
 import { Token } from "./token.ts"
-import { isOwnType, TypeFilter } from "./type-filter.ts"
+import { isOwnType, TypeFilter, typeFilterProblem } from "./type-filter.ts"
 
 const isHttpUrl = (text: string): string | undefined => {
   if (!URL.canParse(text)) return "must be a URL such as https://example.com/hooks"
@@ -18,17 +19,6 @@ const isHttpUrl = (text: string): string | undefined => {
   return undefined
 }
 
-/** Headers that Petrel or HTTP sets. An endpoint's own headers may not use them. */
-const reserved =
-  /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|user-agent|traceparent|tracestate|webhook-.*|petrel-.*|x-hub-signature-256)$/
-
-/** Returns why an endpoint may not have a header of this name, or undefined. */
-export const headerNameProblem = (name: string): string | undefined => {
-  if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)) return "must be a valid header name"
-  if (reserved.test(name.toLowerCase())) return "is a header that Petrel or HTTP sets itself"
-  return undefined
-}
-const HeaderName = Schema.String.check(Schema.makeFilter(headerNameProblem))
 const HeaderValue = Schema.String.check(
   Schema.makeFilter((value: string) =>
     /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : "must be a valid header value"
@@ -86,6 +76,13 @@ export const maxTypes = 200
 const tooManyTypes = ({ length }: ReadonlyArray<string>): string | undefined =>
   length <= maxTypes ? undefined : `must be at most ${maxTypes} event types, not ${length}`
 
+const Retry = Schema.Union([Schema.String, RetryPolicy])
+
+/** Upper bound of an endpoint's policies for event types: its configuration is one message. */
+export const maxRetryFor = 20
+
+const RetryFor = Schema.Record(Schema.String, Retry).check(everyKey(typeFilterProblem))
+
 /** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
 export const Endpoint = Schema.Struct({
   v: Schema.Literal(1),
@@ -101,11 +98,17 @@ export const Endpoint = Schema.Struct({
   types: Schema.NonEmptyArray(TypeFilter).check(Schema.makeFilter(tooManyTypes)),
   sign: Scheme,
   /** Name of the signature header in Stripe style. (Default: petrel-signature) */
-  signatureHeader: Schema.optionalKey(HeaderName),
+  signatureHeader: Schema.optionalKey(OwnHeaderName),
+  headerNames: Schema.optionalKey(HeaderNames),
   /** Newest first. Empty only for `sign: none`. */
   secrets: Schema.Array(Secret),
   /** The name of a preset, or an inline policy. (Default: "default") */
-  retry: Schema.Union([Schema.String, RetryPolicy]),
+  retry: Retry,
+  /**
+   * Policies of some event types, by type filter. Of the filters that match a type, the most exact
+   * one wins (`TypeChoice`). (Default: `retry` is the policy of all types)
+   */
+  retryFor: Schema.optionalKey(RetryFor),
   /** Concurrent requests. (Default: 10) */
   maxInFlight: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   /** Lowers the concurrency while the endpoint answers 429 or slows down. (Default: false) */

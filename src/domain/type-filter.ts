@@ -6,6 +6,31 @@ const typeToken = /^[A-Za-z0-9_-]{1,64}$/
 /** The first token of the types of Petrel's own events. */
 const ownToken = "petrel"
 
+const isWildcard = (token: string | undefined): boolean => token === "*" || token === ">"
+
+/**
+ * Returns an event type that both filters match, with `x` for tokens that neither of them names;
+ * undefined if there is none.
+ */
+export const commonType = (one: string, other: string): string | undefined => {
+  const [a, b] = [one.split("."), other.split(".")]
+  const tokens: Array<string> = []
+  for (let at = 0; at < Math.max(a.length, b.length); at++) {
+    const [first, second] = [a[at] ?? restOf(a), b[at] ?? restOf(b)]
+    if (first === undefined || second === undefined) return undefined
+    if (!isWildcard(first) && !isWildcard(second) && first !== second) return undefined
+    const named = [first, second].find((token) => !isWildcard(token))
+    // Only filters that name Petrel's own events match them.
+    if (at === 0 && named === ownToken && first !== second) return undefined
+    tokens.push(named ?? "x")
+  }
+  return tokens.join(".")
+}
+
+/** Returns the wildcard for the tokens after a filter's last one; undefined if it matches none. */
+const restOf = (tokens: ReadonlyArray<string>): string | undefined =>
+  tokens.at(-1) === ">" ? ">" : undefined
+
 /** Returns the type of the events of an alert. With `>`, a filter for all alerts. */
 export const alertType = (name: string): string => `${ownToken}.alert.${name}`
 
@@ -34,19 +59,20 @@ const typeTextProblem = (type: string): string | undefined => {
   return `the type's token ${JSON.stringify(odd.slice(0, 80))} must be 1 to 64 letters, digits, - or _`
 }
 
+/** Returns why a text is no {@link TypeFilter}, or undefined. */
+export const typeFilterProblem = (filter: string): string | undefined => {
+  const tokens = filter.split(".")
+  const last = tokens.at(-1)
+  const body = last === ">" ? tokens.slice(0, -1) : tokens
+  return body.every((token) => filterToken.test(token)) && filter.length <= 200
+    ? undefined
+    : "must be event types such as invoice.paid, invoice.> or *.created"
+}
+
 /**
  * Event types as a NATS wildcard: dot-separated tokens, `*` for one token, a last `>` for the rest.
  */
-export const TypeFilter = Schema.String.check(
-  Schema.makeFilter((filter: string) => {
-    const tokens = filter.split(".")
-    const last = tokens.at(-1)
-    const body = last === ">" ? tokens.slice(0, -1) : tokens
-    return body.every((token) => filterToken.test(token)) && filter.length <= 200
-      ? undefined
-      : "must be event types such as invoice.paid, invoice.> or *.created"
-  })
-)
+export const TypeFilter = Schema.String.check(Schema.makeFilter(typeFilterProblem))
 
 /**
  * One value or several. Most filters belong to one endpoint, and a Set for one value takes 230

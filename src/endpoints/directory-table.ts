@@ -7,22 +7,20 @@ import { TypeIndex } from "../domain/type-filter.ts"
 import { decodeEndpoint } from "./endpoint-value.ts"
 import { HostIndex } from "./host-index.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
-import { makeLive, windowOf } from "./live-endpoint.ts"
+import { makeLive, type Windows, windowsOf } from "./live-endpoint.ts"
 import { Recent } from "./recent.ts"
 import type { SettingsInForce } from "./settings-table.ts"
 import { SettingsTable } from "./settings-table.ts"
 import type { ShownValue } from "./watch-lag.ts"
 
 /** The part of an endpoint that routing needs. */
-export interface RoutableEndpoint {
+export interface RoutableEndpoint extends Windows {
   readonly id: string
   /** Key of its configuration in the bucket. */
   readonly key: string
   readonly generation: string
   readonly revision: number
   readonly isDisabled: boolean
-  /** Time from the start of a round to its give-up deadline, ms. */
-  readonly window: number
 }
 
 /**
@@ -158,7 +156,7 @@ export class DirectoryTable {
       generation,
       revision,
       isDisabled: config.disabled !== undefined,
-      window: windowOf(config),
+      ...windowsOf(config),
       types: config.types.join(" "),
       text
     }

@@ -25,6 +25,7 @@ import { makeEndpointEvents } from "./endpoint-events.ts"
 import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
 import type { HostLimits, HostPlace } from "./host-limits.ts"
+import type { PreparedPolicy } from "./live-endpoint.ts"
 import { Throttles } from "./throttles.ts"
 
 /** Minimum time between stores of a change in counts only, ms. */
@@ -69,12 +70,12 @@ const isOf = (state: HealthState, { config }: LiveEndpoint) =>
   state.health.generation === config.generation
 
 /**
- * When the receiver's Retry-After, capped by the endpoint's policy, allows the next request, ms
+ * When the receiver's Retry-After, capped by the policy of the delivery, allows the next request, ms
  * since the epoch.
  */
-const retryAt = (endpoint: LiveEndpoint, { at, result, verdict }: AttemptOutcome) => {
+const retryAt = ({ retryAfterCap }: PreparedPolicy, { at, result, verdict }: AttemptOutcome) => {
   const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
-  return wait === undefined ? {} : { retryAt: at + Math.min(wait, endpoint.retryAfterCap) }
+  return wait === undefined ? {} : { retryAt: at + Math.min(wait, retryAfterCap) }
 }
 
 export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
@@ -218,7 +219,7 @@ export class EndpointHealth {
         sentAt,
         ...(result.status === undefined ? {} : { status: result.status }),
         ...(result.error === undefined ? {} : { error: result.error.message }),
-        ...retryAt(endpoint, sent)
+        ...retryAt(endpoint.policyFor(delivery.type), sent)
       },
       settings,
       {
@@ -289,7 +290,7 @@ export class EndpointHealth {
     const elapsed = timers.monotonicMs()
     const isDue = elapsed - state.storedAt >= countingPause
     if (state.health !== state.stored && isDue) this.#store(state)
-    const health = heldAtMost(state.health, now, endpoint.retryAfterCap)
+    const health = heldAtMost(state.health, now, endpoint.longestRetryAfterCap)
     if (health !== state.health) this.#change(state, health)
     if (health.circuit.state === "open" && mayProbe(health, now)) {
       this.#change(state, toHalfOpen(health, now))

@@ -1,6 +1,6 @@
 import { Result, Schema } from "effect"
 import { Endpoint, endpointKey } from "../domain/endpoint.ts"
-import { resolveRetry } from "../policy/presets.ts"
+import { policiesOf } from "../policy/endpoint-policies.ts"
 
 /** A stored configuration that does not parse: something other than Petrel wrote it. */
 export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()(
@@ -16,7 +16,7 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
 /** Encodes an endpoint for JSON. */
 export const encodeEndpoint = Schema.encodeSync(Endpoint)
 
-/** Decodes a value of the endpoints bucket. The retry policy of the result is known to resolve. */
+/** Decodes a value of the endpoints bucket. The retry policies of the result are known to resolve. */
 export const decodeEndpoint = (
   key: string,
   value: string
@@ -28,6 +28,8 @@ export const decodeEndpoint = (
   const endpoint = decoded.success
   const own = endpointKey(endpoint.tenant, endpoint.id)
   if (own !== key) return unreadable(`it is that of ${own}`)
-  const policy = resolveRetry(endpoint.retry)
-  return Result.isFailure(policy) ? unreadable(policy.failure.message) : Result.succeed(endpoint)
+  const policies = policiesOf(endpoint)
+  return Result.isFailure(policies)
+    ? unreadable(policies.failure.message)
+    : Result.succeed(endpoint)
 }

@@ -1,6 +1,6 @@
 import { hostShare, mayTakeMore } from "../policy/host-share.ts"
 import type { HostEndpoints, HostIndex } from "./host-index.ts"
-import type { SharedHost } from "./live-endpoint.ts"
+import type { SharedHost } from "./inherited-settings.ts"
 
 /** An endpoint's lane, as the line for a host knows it. */
 export interface HostWaiter {

@@ -4,23 +4,35 @@ import type { RetryPolicy } from "../domain/retry-policy.ts"
 import { attemptTimeoutMs } from "../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
-import { resolveRetry } from "../policy/presets.ts"
-import { hostOf } from "./host-index.ts"
+import type { EndpointPolicy, RetryChoices } from "../policy/endpoint-policies.ts"
+import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
+import { TypeChoice } from "../policy/type-choice.ts"
+import type { SharedHost } from "./inherited-settings.ts"
+import { forwardedTo, sharedHostOf } from "./inherited-settings.ts"
 import type { SettingsInForce } from "./settings-table.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
 import type { Target } from "./target.ts"
 import { targetOf } from "./target.ts"
 
+/** A retry policy of an endpoint, prepared for use. Durations in ms. */
+export interface PreparedPolicy {
+  readonly policy: RetryPolicy
+  /** Of an attempt: the endpoint's own, else the policy's. */
+  readonly timeout: number
+  readonly retryAfterCap: number
+  readonly schedule: () => RetrySchedule
+}
+
 /** An endpoint's configuration, prepared for use. Durations in ms. */
 export interface LiveEndpoint {
   readonly key: string
   readonly config: Endpoint
   readonly revision: number
-  readonly policy: RetryPolicy
-  readonly window: number
-  readonly timeout: number
-  readonly retryAfterCap: number
+  /** Returns the retry policy of an event type. */
+  readonly policyFor: (type: string) => PreparedPolicy
+  /** The longest of its policies' caps of a Retry-After, which holds for all its deliveries. */
+  readonly longestRetryAfterCap: number
   readonly target: Target
   /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
@@ -33,58 +45,40 @@ export interface LiveEndpoint {
    * sign.
    */
   readonly signer: () => Signer
-  readonly schedule: () => RetrySchedule
 }
 
-/** The host of an endpoint's URL, where requests to it are capped over several endpoints. */
-export interface SharedHost {
-  readonly host: string
-  readonly tenant: string
-  /** Concurrent requests to the host for the tenant's endpoints together. */
-  readonly tenantCap: number | undefined
-  /** The same for the endpoints of all tenants. */
-  readonly systemCap: number | undefined
+/** From the start of a round of an endpoint's deliveries to its give-up deadline, ms. */
+export interface Windows {
+  /** For event types without a policy of their own. */
+  readonly window: number
+  /** By event type; undefined if no type has a policy of its own. */
+  readonly windows: TypeChoice<number> | undefined
 }
 
-/** Returns what an endpoint's requests share with those of others; undefined for nothing. */
-export const sharedHostOf = (
-  { tenant, url }: Endpoint,
-  settings: SettingsInForce | undefined
-): SharedHost | undefined => {
-  const tenantCap = settings?.tenant?.hostCap
-  const systemCap = settings?.system?.hostCap
-  if (tenantCap === undefined && systemCap === undefined) return undefined
-  return { host: hostOf(url), tenant, tenantCap, systemCap }
+/** Returns an endpoint's windows. Its policies must be known to resolve. */
+export const windowsOf = (endpoint: RetryChoices): Windows => {
+  const [first, ...others] = Result.getOrThrow(policiesOf(endpoint))
+  const window = windowMs(first.policy)
+  return { window, windows: choiceOf(others, ({ policy }) => windowMs(policy), window) }
 }
 
-/**
- * Returns the names of the publisher's headers that an endpoint gets, in lower case: those of its
- * tenant, of the system, and its own. Headers that it sets itself keep their values.
- */
-export const forwardedTo = (
-  { forwardHeaders = [], headers, signatureHeader }: Endpoint,
-  settings: SettingsInForce | undefined
-): ReadonlyArray<string> => {
-  const { system, tenant } = settings ?? {}
-  const names = [
-    ...(tenant?.forwardHeaders ?? []),
-    ...(system?.forwardHeaders ?? []),
-    ...forwardHeaders
-  ]
-  if (names.length === 0) return names
-  const own = new Set([...Object.keys(headers), signatureHeader].map((name) => name?.toLowerCase()))
-  return [...new Set(names)].filter((name) => !own.has(name))
+/** Returns the time from the start of a round of an event type to its give-up deadline, ms. */
+export const windowFor = ({ window, windows }: Windows, type: string): number =>
+  windows === undefined ? window : windows.for(type)
+
+/** Returns a choice among the policies of event types; undefined if there are none. */
+const choiceOf = <A>(
+  policies: ReadonlyArray<EndpointPolicy>,
+  read: (one: EndpointPolicy) => A,
+  fallback: A
+): TypeChoice<A> | undefined => {
+  if (policies.length === 0) return undefined
+  const byFilter = policies.map((one) => [one.types ?? ">", read(one)] as const)
+  return new TypeChoice(byFilter, fallback)
 }
 
 const setOf = (names: ReadonlyArray<string>): ReadonlySet<string> | undefined =>
   names.length === 0 ? undefined : new Set(names)
-
-/**
- * Returns the time from the start of a round of an endpoint's deliveries to its give-up deadline,
- * ms.
- */
-export const windowOf = ({ retry }: Pick<Endpoint, "retry">): number =>
-  Duration.toMillis(Result.getOrThrow(resolveRetry(retry)).window)
 
 /**
  * Prepares an endpoint for use.
@@ -99,31 +93,42 @@ export const makeLive = (
   revision: number,
   settings?: SettingsInForce
 ): LiveEndpoint => {
-  const policy = Result.getOrThrow(resolveRetry(config.retry))
+  const policies = Result.getOrThrow(policiesOf(config))
+  const prepare = ({ policy }: EndpointPolicy) => prepared(config, policy)
+  const [first, ...others] = policies
+  const usual = prepare(first)
+  const choice = choiceOf(others, prepare, usual)
   return {
     key,
     config,
     revision,
-    policy,
+    policyFor: choice === undefined ? () => usual : (type) => choice.for(type),
+    longestRetryAfterCap: Math.max(...policies.map(({ policy }) => retryAfterCapOf(policy))),
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
     forwards: setOf(forwardedTo(config, settings)),
     sharedHost: sharedHostOf(config, settings),
-    window: Duration.toMillis(policy.window),
-    timeout: attemptTimeoutMs(config, policy),
-    retryAfterCap: Duration.toMillis(policy.retryAfterCap),
     signer: lazy(() =>
       Effect.runSync(
         makeSigner({
           scheme: config.sign,
           secrets: config.secrets,
-          signatureHeader: config.signatureHeader
+          signatureHeader: config.signatureHeader,
+          headerNames: config.headerNames
         })
       )
-    ),
-    schedule: () => scheduleOf(policy)
+    )
   }
 }
+
+const retryAfterCapOf = ({ retryAfterCap }: RetryPolicy): number => Duration.toMillis(retryAfterCap)
+
+const prepared = (config: Endpoint, policy: RetryPolicy): PreparedPolicy => ({
+  policy,
+  timeout: attemptTimeoutMs(config, policy),
+  retryAfterCap: retryAfterCapOf(policy),
+  schedule: () => scheduleOf(policy)
+})
 
 const lazy = <A>(make: () => A): (() => A) => {
   let made: { readonly value: A } | undefined

@@ -9,6 +9,8 @@ import {
 } from "node:crypto"
 import { Effect, Schema } from "effect"
 import type { Scheme, Secret } from "../domain/endpoint.ts"
+import type { HeaderNames } from "../domain/header-names.ts"
+import { githubHeaderNames, usualHeaderNames, usualStripeHeader } from "../domain/header-names.ts"
 
 /** A secret is invalid for its scheme. The message says why and never shows the secret. */
 export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidSecret", {
@@ -26,6 +28,8 @@ export interface Signing {
   readonly secrets: ReadonlyArray<Secret>
   /** Name of the signature header in Stripe style. (Default: petrel-signature) */
   readonly signatureHeader?: string | undefined
+  /** Names of the headers that identify the request, if not the usual ones. */
+  readonly headerNames?: HeaderNames | undefined
 }
 
 export interface Signer {
@@ -34,23 +38,24 @@ export interface Signer {
    * array.
    *
    * @param id the event's id: ASCII, the same at each attempt.
+   * @param type the event's type: ASCII.
    * @param timestampSeconds time of the attempt, s since the epoch.
    * @param body the bytes that are sent.
    * @param nowMs ms since the epoch: secrets whose `until` is not after it do not sign.
    */
   readonly sign: (
     id: string,
+    type: string,
     timestampSeconds: number,
     body: Uint8Array,
     nowMs: number
   ) => Array<string>
+  /**
+   * Where the value of the signature header is in what `sign` has made. Nothing is there if the
+   * request is not signed.
+   */
+  readonly signatureAt: number
 }
-
-/**
- * Returns the value of the signature header in headers that `sign` has made; undefined if there is
- * none.
- */
-export const signatureIn = (signed: ReadonlyArray<string>): string | undefined => signed[5]
 
 interface Key {
   readonly key: KeyObject
@@ -171,76 +176,88 @@ const joined = (
   return text
 }
 
-const signerFor = (scheme: Scheme, keys: ReadonlyArray<Key>, headerName: string): Signer => {
-  const identity = (id: string, seconds: number) => [
-    "webhook-id",
-    id,
-    "webhook-timestamp",
-    String(seconds)
-  ]
-  const signed = (headers: Array<string>, name: string, signature: string): Array<string> => {
-    if (signature !== "") headers.push(name, signature)
-    return headers
-  }
+/** Returns the name of the header that a request's signature is in; undefined without one. */
+export const signatureHeaderOf = ({
+  scheme,
+  signatureHeader = usualStripeHeader
+}: Pick<Signing, "scheme" | "signatureHeader">): string | undefined => {
   switch (scheme) {
     case "standard":
-      return {
-        sign: (id, seconds, body, nowMs) => {
-          const prefix = `${id}.${seconds}.`
-          const signature = joined(
-            keys,
-            nowMs,
-            " ",
-            (key) => `v1,${hmac(key, prefix, body, "base64")}`
-          )
-          return signed(identity(id, seconds), "webhook-signature", signature)
-        }
+    case "standard-ed25519":
+      return "webhook-signature"
+    case "stripe":
+      return signatureHeader
+    case "github":
+      return "x-hub-signature-256"
+    case "none":
+      return undefined
+  }
+}
+
+/** Returns the value of the signature header; empty if no key is valid. */
+type Sign = (id: string, seconds: number, body: Uint8Array, nowMs: number) => string
+
+const signatureOf = (scheme: Exclude<Scheme, "none">, keys: ReadonlyArray<Key>): Sign => {
+  switch (scheme) {
+    case "standard":
+      return (id, seconds, body, nowMs) => {
+        const prefix = `${id}.${seconds}.`
+        return joined(keys, nowMs, " ", (key) => `v1,${hmac(key, prefix, body, "base64")}`)
       }
     case "standard-ed25519":
-      return {
-        sign: (id, seconds, body, nowMs) => {
-          // Ed25519 reads its message twice, so it must be contiguous: this is the one scheme that
-          // copies the body.
-          const message = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])
-          const signature = joined(
-            keys,
-            nowMs,
-            " ",
-            (key) => `v1a,${signWith(null, message, key).toString("base64")}`
-          )
-          return signed(identity(id, seconds), "webhook-signature", signature)
-        }
+      return (id, seconds, body, nowMs) => {
+        // Ed25519 reads its message twice, so it must be contiguous: this is the one scheme that
+        // copies the body.
+        const message = Buffer.concat([Buffer.from(`${id}.${seconds}.`), body])
+        return joined(
+          keys,
+          nowMs,
+          " ",
+          (key) => `v1a,${signWith(null, message, key).toString("base64")}`
+        )
       }
     case "stripe":
-      return {
-        sign: (id, seconds, body, nowMs) => {
-          const prefix = `${seconds}.`
-          const signature = joined(
-            keys,
-            nowMs,
-            ",",
-            (key) => `v1=${hmac(key, prefix, body, "hex")}`
-          )
-          return signed(
-            identity(id, seconds),
-            headerName,
-            signature === "" ? "" : `t=${seconds},${signature}`
-          )
-        }
+      return (_, seconds, body, nowMs) => {
+        const prefix = `${seconds}.`
+        const signature = joined(keys, nowMs, ",", (key) => `v1=${hmac(key, prefix, body, "hex")}`)
+        return signature === "" ? "" : `t=${seconds},${signature}`
       }
     case "github":
-      return {
-        sign: (id, seconds, body, nowMs) => {
-          const newest = keys.find(({ until }) => until > nowMs)
-          const signature =
-            newest === undefined
-              ? ""
-              : `sha256=${createHmac("sha256", newest.key).update(body).digest("hex")}`
-          return signed(identity(id, seconds), "x-hub-signature-256", signature)
-        }
+      return (_, __, body, nowMs) => {
+        const newest = keys.find(({ until }) => until > nowMs)
+        return newest === undefined
+          ? ""
+          : `sha256=${createHmac("sha256", newest.key).update(body).digest("hex")}`
       }
-    case "none":
-      return { sign: identity }
+  }
+}
+
+const signerFor = (signing: Signing, keys: ReadonlyArray<Key>): Signer => {
+  const { headerNames, scheme } = signing
+  const names = { ...usualHeaderNames, ...headerNames }
+  const identity = (id: string, type: string, seconds: number) => [
+    names.id,
+    id,
+    names.type,
+    type,
+    names.timestamp,
+    String(seconds)
+  ]
+  // Names and values of three headers, or five in GitHub style, and the signature's name.
+  const signatureAt = scheme === "github" ? 11 : 7
+  const signatureName = signatureHeaderOf(signing)
+  if (scheme === "none" || signatureName === undefined) return { sign: identity, signatureAt }
+  const signature = signatureOf(scheme, keys)
+  const { id: githubId, type: githubType } = githubHeaderNames
+  return {
+    sign: (id, type, seconds, body, nowMs) => {
+      const headers = identity(id, type, seconds)
+      const value = signature(id, seconds, body, nowMs)
+      if (scheme === "github") headers.push(githubType, type, githubId, id)
+      if (value !== "") headers.push(signatureName, value)
+      return headers
+    },
+    signatureAt
   }
 }
 
@@ -255,7 +272,7 @@ const signerFor = (scheme: Scheme, keys: ReadonlyArray<Key>, headerName: string)
  * Fails with `InvalidSecret` if `secretProblem` returns a sentence.
  */
 export const makeSigner = Effect.fnUntraced(function* (signing: Signing) {
-  const { scheme, secrets, signatureHeader = "petrel-signature" } = signing
+  const { scheme, secrets } = signing
   const keys: Array<Key> = []
   for (const secret of scheme === "none" ? [] : secrets) {
     const problem = secretProblem(scheme, secret.value)
@@ -265,5 +282,5 @@ export const makeSigner = Effect.fnUntraced(function* (signing: Signing) {
       until: secret.until ?? Number.POSITIVE_INFINITY
     })
   }
-  return signerFor(scheme, keys, signatureHeader)
+  return signerFor(signing, keys)
 })

@@ -4,6 +4,7 @@ import type { Fact, Plan, Planned } from "../domain/fact.ts"
 import { correlationOf } from "../domain/forwarded-headers.ts"
 import { nobody } from "../domain/token.ts"
 import type { RoutableEndpoint } from "../endpoints/directory.ts"
+import { windowFor } from "../endpoints/live-endpoint.ts"
 import { readFact } from "../history/fact-at.ts"
 
 /** Maximum endpoints in one part of a plan. */
@@ -89,8 +90,9 @@ export const nextPart = (
     if (endpoint === undefined) skipped.push({ id, reason: "endpoint-unreadable" })
     else if (endpoint.isDisabled) skipped.push({ id, reason: "endpoint-disabled" })
     else {
-      const { generation, key, revision, window } = endpoint
-      endpoints.push({ id, generation, revision, deadline: event.at + window })
+      const { generation, key, revision } = endpoint
+      const deadline = event.at + windowFor(endpoint, event.type)
+      endpoints.push({ id, generation, revision, deadline })
       keys.push(key)
     }
   }

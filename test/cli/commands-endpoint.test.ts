@@ -183,6 +183,69 @@ describe("petrel endpoint", () => {
     )
   })
 
+  it.live("sets retry policies for event types, and names of headers", () => {
+    const { flags, run: installed } = place()
+    const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        const inline =
+          '{"backoff":{"kind":"fixed","delay":"1 second"},"jitter":"none","maxAttempts":2}'
+        const wrong = yield* petrel(
+          ...["add", "acme/hook", "--url", "https://example.com/h"],
+          ...["--retry-for", `a=${inline}`, "--id-header", "host"]
+        )
+        assert.strictEqual(
+          nth(wrong.err, 0),
+          'petrel: --id-header "host" is a header that Petrel or HTTP sets itself; --retry-for "a": window is missing'
+        )
+        const added = yield* petrel(
+          ...["add", "acme/hook", "--url", "https://example.com/h", "--id-header", "x-id"],
+          ...["--retry-for", "invoice.>=stripe", "--retry-for", "*.created=mailgun"]
+        )
+        assert.match(nth(added.err, 0), /libraries for Standard Webhooks refuse .* webhook-id/)
+        const equal = yield* petrel("set", "acme/hook", "--retry-for", "invoice.*=github")
+        assert.strictEqual(
+          nth(equal.err, 0),
+          'petrel: --retry-for "invoice.>" and "invoice.*" win equally for an event type such as invoice.x: leave one out, or name more tokens in it'
+        )
+        const none = yield* petrel("set", "acme/hook", "--no-retry-for", "order.>")
+        assert.strictEqual(
+          nth(none.err, 0),
+          'petrel: --no-retry-for "order.>" names event types that have no retry policy of their own'
+        )
+        const both = yield* petrel(
+          ...["set", "acme/hook", "--no-retry-for", "a", "--retry-for", "a=stripe"]
+        )
+        assert.strictEqual(
+          nth(both.err, 0),
+          'petrel: --retry-for and --no-retry-for of "a" exclude each other'
+        )
+        const same = yield* petrel("set", "acme/hook", "--type-header", "X-Id")
+        assert.strictEqual(
+          nth(same.err, 0),
+          'petrel: --type-header "X-Id" is also the name of the header of the id: choose another one'
+        )
+        const shown = (yield* petrel("show", "acme/hook")).out.join("\n")
+        assert.match(shown, /sent with +the id in x-id\n/)
+        assert.match(shown, /retry for +invoice\.>: stripe \(at most 16 attempts within 3 d\)\n/)
+        assert.match(shown, /retry for +\*\.created: mailgun \(at most 5 attempts within 8 h\)\n/)
+
+        const set = yield* petrel(
+          ...["set", "acme/hook", "--no-retry-for", "invoice.>", "--id-header", "webhook-id"]
+        )
+        assert.deepStrictEqual(set.out, ["acme/hook is changed: header-names, retry-for"])
+        const json = parse(nth((yield* petrel("show", "acme/hook", "--json")).out, 0))
+        assert.deepStrictEqual(json.retryFor, { "*.created": "mailgun" })
+        assert.notProperty(json, "headerNames")
+        const { out } = yield* petrel("diff", "acme/hook")
+        assert.includeMembers(
+          out.map((line) => line.trim()),
+          ["header-names.id x-id → default", "retry-for invoice.> stripe → none"]
+        )
+      })
+    )
+  })
+
   it.live("shows the public key where receivers verify with one", () => {
     const { flags, run: installed } = place()
     return installed(

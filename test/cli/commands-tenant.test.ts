@@ -70,7 +70,7 @@ describe("petrel tenant", () => {
     ],
     [
       ["set", "acme", "--forward-header", "webhook-id", "--forward-header", "a b"],
-      '--forward-header "webhook-id" is a header that Petrel, HTTP, a signature or NATS sets itself: it cannot be forwarded; --forward-header "a b" must be a valid header name'
+      '--forward-header "webhook-id" is a header that Petrel or HTTP sets itself; --forward-header "a b" must be a valid header name'
     ],
     [
       ["set", "acme", "--forward-header", "X-A", "--no-forward-header", "x-a"],

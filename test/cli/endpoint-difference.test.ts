@@ -22,6 +22,8 @@ describe("what differs between two configurations", () => {
     [{ setting: "adapt", to: true }, "adapt off → on"],
     [{ setting: "contact", from: "ana", to: "bo\u001b[2J" }, "contact ana → bo [2J"],
     [{ setting: "signatureHeader", to: "x-sign" }, "signature-header default → x-sign"],
+    [{ setting: "headerNames.id", to: "x-id" }, "header-names.id default → x-id"],
+    [{ setting: "retryFor.Invoice.>", to: "stripe" }, "retry-for Invoice.> none → stripe"],
     [{ setting: "circuit.coolDown", from: "1 minute" }, "circuit.cool-down 1 minute → default"],
     [
       { setting: "circuit.rate", from: "none", to: { percent: 5, of: 9, over: "1 minute" } },

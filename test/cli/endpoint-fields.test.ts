@@ -74,6 +74,27 @@ describe("what is said of an endpoint on the command line", () => {
     assert.isTrue(typeof retry === "object" && retry.maxAttempts === 16)
   })
 
+  it("takes policies for event types, each by a preset's name or as JSON", () => {
+    const { retryFor } = fieldsOf({
+      retryFor: ["invoice.> = stripe", `*.paid=${JSON.stringify(policy)}`]
+    })
+    assert.strictEqual(retryFor?.["invoice.>"], "stripe")
+    assert.deepInclude(retryFor?.["*.paid"], { maxAttempts: 16 })
+    const [said = ""] = problemsOf({ retryFor: ["a=strip"] })
+    assert.match(said, /^--retry-for "a": there is no retry preset "strip"; did you mean "stripe"/)
+  })
+
+  it("says of which event types the policy is no JSON", () => {
+    const [said = "", ...others] = problemsOf({ retryFor: ['a={"jitter"'] })
+    assert.match(said, /^--retry-for "a" "\{\\"jitter\\"" must be .* or a policy as JSON: /)
+    assert.deepStrictEqual(others, [])
+  })
+
+  it("takes the names of headers that are given", () => {
+    const { headerNames } = fieldsOf({ idHeader: "x-id", timestampHeader: "x-at" })
+    assert.deepStrictEqual(headerNames, { id: "x-id", timestamp: "x-at" })
+  })
+
   it.each<[flag: Partial<EndpointFlags>, said: string]>([
     [
       { url: "ftp://x" },
@@ -90,6 +111,25 @@ describe("what is said of an endpoint on the command line", () => {
       '--sign "hmac" must be one of standard, standard-ed25519, stripe, github, none'
     ],
     [{ signatureHeader: "a b" }, '--signature-header "a b" must be a valid header name'],
+    [{ typeHeader: "a b" }, '--type-header "a b" must be a valid header name'],
+    [{ idHeader: "Host" }, '--id-header "Host" is a header that Petrel or HTTP sets itself'],
+    [
+      { retryFor: ["stripe"] },
+      `--retry-for "stripe" must be event types and their policy such as 'invoice.>=stripe'`
+    ],
+    [
+      { retryFor: ["=stripe"] },
+      `--retry-for "=stripe" must be event types and their policy such as 'invoice.>=stripe'`
+    ],
+    [
+      { retryFor: ["a,b=stripe"] },
+      '--retry-for "a,b" must be event types such as invoice.paid, invoice.> or *.created'
+    ],
+    [{ retryFor: ["a.*=slack", "a.* = github"] }, '--retry-for "a.*" was given twice'],
+    [
+      { retryFor: [`a=${JSON.stringify({ ...policy, maxAttempts: 0 })}`] },
+      '--retry-for "a": maxAttempts 0 must be between 1 and 1000'
+    ],
     [{ adapt: "yes" }, '--adapt "yes" must be on or off'],
     [{ maxInFlight: "ten" }, '--max-in-flight "ten" must be a whole number'],
     [{ maxInFlight: "0" }, "--max-in-flight 0 must be between 1 and 1000"],

@@ -12,6 +12,9 @@ describe("problems of an operation's input, on the command line", () => {
         { field: "circuit", message: "must be ordered" },
         { field: "signatureHeader", message: "goes with `sign` stripe only" },
         { field: "headers.x-none", message: "names a header that is not set" },
+        { field: "headerNames.type", message: '"a" is also the name of `headerNames.id`' },
+        { field: "retryFor", message: '"a.>" and "a.*" win equally' },
+        { field: "retryFor.a.>", message: "names event types without a policy" },
         { field: "", message: "run `petrel init` first" }
       ]),
       [
@@ -21,8 +24,19 @@ describe("problems of an operation's input, on the command line", () => {
         "the secret does not fit: it is too short",
         "--signature-header goes with --sign stripe only",
         '--header "x-none" names a header that is not set',
+        '--type-header "a" is also the name of --id-header',
+        '--retry-for "a.>" and "a.*" win equally',
+        '--retry-for "a.>" names event types without a policy',
         "run `petrel init` first"
       ]
     )
+  })
+
+  it("are said of the flags of a command, of a repeated one where a part of it is named", () => {
+    const names = { type: "TYPE", retryFor: "--no-retry-for" }
+    const problems = ["type", "retryFor", "retryFor.a"].map((field) => ({ field, message: "is" }))
+    assert.deepStrictEqual(flagProblems(problems, names), [
+      ...["TYPE is", "--retry-for is", '--no-retry-for "a" is']
+    ])
   })
 })

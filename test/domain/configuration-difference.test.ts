@@ -98,6 +98,16 @@ describe("the difference of two configurations", () => {
       found: [{ setting: "retry.maxAttempts", from: 5, to: 8 }]
     },
     {
+      name: "has retry policies by event types, and names of headers one by one",
+      before: { retryFor: { "invoice.>": "stripe", a: "slack" }, headerNames: { id: "x-id" } },
+      after: { retryFor: { "invoice.>": policy, a: "slack" }, headerNames: { type: "x-type" } },
+      found: [
+        { setting: "headerNames.id", from: "x-id" },
+        { setting: "headerNames.type", to: "x-type" },
+        { setting: "retryFor.invoice.>", from: "stripe", to: policy }
+      ]
+    },
+    {
       name: "has the name of a preset",
       after: { retry: policy },
       found: [{ setting: "retry", from: "default", to: policy }]

@@ -33,9 +33,20 @@ describe("an endpoint's configuration", () => {
   it("refuses header names that are not its own to set, instead of leaving them out", () => {
     assert.include(problem({ headers: { host: "x" } }), "sets itself")
     assert.include(problem({ headers: { "Webhook-Id": "x" } }), "sets itself")
+    assert.include(problem({ headers: { "x-github-event": "push" } }), "sets itself")
     assert.include(problem({ headers: { "a b": "x" } }), "valid header name")
     assert.include(problem({ headers: { "x-key": "line\nbreak" } }), "valid header value")
     assert.strictEqual(problem({ headers: { "x-key": "value" } }), "")
+  })
+
+  it("refuses names of headers that HTTP or Petrel needs, and event types that are none", () => {
+    for (const name of ["host", "Content-Type", "traceparent", "petrel-attempt"])
+      assert.include(problem({ headerNames: { id: name } }), "sets itself", name)
+    assert.include(problem({ headerNames: { type: "a b" } }), "valid header name")
+    assert.strictEqual(problem({ headerNames: { id: "x-id", type: "webhook-topic" } }), "")
+    assert.include(problem({ retryFor: { "a..b": "stripe" } }), "must be event types")
+    assert.include(problem({ retryFor: { a: { jitter: "none" } } }), "backoff")
+    assert.strictEqual(problem({ retryFor: { a: "stripe", "b.>": quickRetry() } }), "")
   })
 
   it("refuses URLs that are none, other schemes, and passwords in them", () => {

@@ -23,7 +23,7 @@ describe("a header to forward", () => {
     ...["content-type", "Host", "traceparent", "webhook-id", "petrel-attempt", "User-Agent"],
     ...["x-hub-signature-256", "X-GitHub-Event", "Nats-Msg-Id", "nats-rollup"]
   ])("is not %s, which is set by others", (name) => {
-    assert.include(forwardNameProblem(name) ?? "", "it cannot be forwarded")
+    assert.match(forwardNameProblem(name) ?? "", /sets itself$|is a header of NATS/)
   })
 
   it.each(["", "a b", "a:b", "ä"])("is not %j", (name) => {

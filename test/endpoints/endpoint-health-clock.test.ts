@@ -114,7 +114,7 @@ for (const [what, happens] of clockEvents)
     })
 
     test("is not held longer than its cap by a Retry-After", (time) => {
-      const retry = { ...live.policy, retryAfterCap: Duration.minutes(10) }
+      const retry = { ...live.policyFor("paid").policy, retryAfterCap: Duration.minutes(10) }
       const { fails, health } = ownerOf({ circuit: patient, retry })
       fails({ retryAfter: "600" })
       assert.strictEqual(health.limit(key), 0)
@@ -123,6 +123,23 @@ for (const [what, happens] of clockEvents)
         ticksUntil(time, health, () => health.limit(key) > 0),
         10 * minute + second
       )
+    })
+
+    test("is held by the cap of the policy of the event's type, shorter or longer", (time) => {
+      const { policy } = live.policyFor("paid")
+      const capped = (minutes: number) => ({
+        ...{ ...policy, retryAfterCap: Duration.minutes(minutes) }
+      })
+      const heldMs = (changes: Partial<Endpoint>) => {
+        const { fails, health } = ownerOf({ circuit: patient, ...changes })
+        fails({ retryAfter: "600" })
+        return ticksUntil(time, health, () => health.limit(key) > 0)
+      }
+      const shorter = heldMs({ retry: capped(60), retryFor: { paid: capped(2) } })
+      assert.approximately(shorter, 2 * minute, second)
+      const longer = heldMs({ retry: capped(2), retryFor: { "*": capped(60) } })
+      assert.approximately(longer, 10 * minute, second)
+      happens(time)
     })
 
     test("gets the requests that its rate allows, neither none nor a burst", (time) => {

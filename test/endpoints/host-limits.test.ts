@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { HostPlace } from "../../src/endpoints/host-limits.ts"
 import { HostLimits } from "../../src/endpoints/host-limits.ts"
-import type { SharedHost } from "../../src/endpoints/live-endpoint.ts"
+import type { SharedHost } from "../../src/endpoints/inherited-settings.ts"
 
 const shared = (changes: Partial<SharedHost> = {}): SharedHost => ({
   ...{ host: "h.example", tenant: "acme", tenantCap: undefined, systemCap: undefined },

@@ -5,17 +5,21 @@ import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
 import type { Scheme } from "../../src/domain/endpoint.ts"
+import type { HeaderNames } from "../../src/domain/header-names.ts"
 import {
   generateSecret,
   InvalidSecret,
   makeSigner,
   publicKeyOf,
   type Signing,
-  secretProblem
+  secretProblem,
+  signatureHeaderOf
 } from "../../src/endpoints/signing.ts"
 
 const schemes = ["standard", "standard-ed25519", "stripe", "github"] as const
 const id = "evt_acme-17"
+const type = "invoice.paid"
+const identity = ["webhook-id", "webhook-event-type", "webhook-timestamp"]
 const text = JSON.stringify({ type: "invoice.paid", data: { name: "Zoë — 支払い", amount: 12 } })
 const body = Buffer.from(text)
 const binary = Buffer.from([0, 255, 0xc3, 0x28, 13, 10, 0x80, 0])
@@ -37,7 +41,7 @@ const headersOf = (list: ReadonlyArray<string>): Record<string, string> => {
 }
 
 const signed = (signing: Signing, what: Uint8Array = body, at = nowMs) =>
-  Effect.map(makeSigner(signing), (signer) => headersOf(signer.sign(id, seconds, what, at)))
+  Effect.map(makeSigner(signing), (signer) => headersOf(signer.sign(id, type, seconds, what, at)))
 
 /** As a receiver would, who has the `whpk_` text, the headers and the bytes. */
 const verifiesV1a = (publicKey: string, headers: Record<string, string>, what: Uint8Array) => {
@@ -63,19 +67,54 @@ const verifiesV1a = (publicKey: string, headers: Record<string, string>, what: U
 }
 
 describe("every scheme", () => {
-  it.effect.each([...schemes, "none"] as const)("%s sends id and timestamp", (scheme) =>
+  it.effect.each([...schemes, "none"] as const)("%s sends id, type and timestamp", (scheme) =>
     Effect.gen(function* () {
       const secrets = scheme === "none" ? [] : [secret(yield* generateSecret(scheme))]
       const headers = yield* signed({ scheme, secrets })
       assert.strictEqual(headers["webhook-id"], id)
+      assert.strictEqual(headers["webhook-event-type"], type)
       assert.strictEqual(headers["webhook-timestamp"], String(seconds))
+    })
+  )
+
+  it.effect.each([...schemes, "none"] as const)(
+    "%s sends them by names of the endpoint",
+    (scheme) =>
+      Effect.gen(function* () {
+        const secrets = scheme === "none" ? [] : [secret(yield* generateSecret(scheme))]
+        const usual = yield* signed({ scheme, secrets })
+        const headerNames = { id: "X-Event-Id", type: "x-topic" }
+        const headers = yield* signed({ scheme, secrets, headerNames })
+        const { "X-Event-Id": sentId, "x-topic": sentType, ...others } = headers
+        const { "webhook-id": usualId, "webhook-event-type": usualType, ...same } = usual
+        assert.deepStrictEqual([sentId, sentType], [usualId, usualType])
+        assert.deepStrictEqual(others, same)
+        const when = yield* signed({ scheme, secrets, headerNames: { timestamp: "x-sent-at" } })
+        assert.strictEqual(when["x-sent-at"], String(seconds))
+        assert.notProperty(when, "webhook-timestamp")
+      })
+  )
+
+  it.effect.each([...schemes, "none"] as const)("%s says where its signature is", (scheme) =>
+    Effect.gen(function* () {
+      const secrets = scheme === "none" ? [] : [secret(yield* generateSecret(scheme))]
+      const of = (all: Signing["secrets"]) =>
+        Effect.map(makeSigner({ scheme, secrets: all }), (signer) => {
+          const headers = signer.sign(id, type, seconds, body, nowMs)
+          return headers[signer.signatureAt]
+        })
+      const name = signatureHeaderOf({ scheme })
+      const headers = yield* signed({ scheme, secrets })
+      assert.strictEqual(name === undefined, scheme === "none")
+      assert.strictEqual(yield* of(secrets), name === undefined ? undefined : headers[name])
+      assert.isUndefined(yield* of(secrets.map((one) => ({ ...one, until: nowMs }))))
     })
   )
 
   it.effect("none sends nothing else, even where old secrets are still configured", () =>
     Effect.gen(function* () {
       const headers = yield* signed({ scheme: "none", secrets: [secret("left over")] })
-      assert.deepStrictEqual(Object.keys(headers), ["webhook-id", "webhook-timestamp"])
+      assert.deepStrictEqual(Object.keys(headers), identity)
     })
   )
 
@@ -97,15 +136,16 @@ describe("every scheme", () => {
         yield* signed({ scheme, secrets: [secret(recent)] })
       )
       const gone = yield* signed({ scheme, secrets: [secret(old, nowMs)] })
-      assert.deepStrictEqual(Object.keys(gone), ["webhook-id", "webhook-timestamp"])
+      const github = scheme === "github" ? ["x-github-event", "x-github-delivery"] : []
+      assert.deepStrictEqual(Object.keys(gone), [...identity, ...github])
     })
   )
 
   it.effect.each(schemes)("%s gives each attempt an array of its own", (scheme) =>
     Effect.gen(function* () {
       const signer = yield* makeSigner({ scheme, secrets: [secret(yield* generateSecret(scheme))] })
-      signer.sign(id, seconds, body, nowMs).push("x", "y")
-      assert.notInclude(signer.sign(id, seconds, body, nowMs), "x")
+      signer.sign(id, type, seconds, body, nowMs).push("x", "y")
+      assert.notInclude(signer.sign(id, type, seconds, body, nowMs), "x")
     })
   )
 })
@@ -117,6 +157,18 @@ describe("standard", () => {
       const headers = yield* signed({ scheme: "standard", secrets: [secret(value)] })
       assert.deepStrictEqual(new Webhook(value).verify(text, headers), JSON.parse(text))
       assert.throws(() => new Webhook(value).verify(`${text} `, headers))
+    })
+  )
+
+  it.effect("is verified by the library where only the type has another name", () =>
+    Effect.gen(function* () {
+      const value = yield* generateSecret("standard")
+      const of = (headerNames: HeaderNames) =>
+        signed({ scheme: "standard", secrets: [secret(value)], headerNames })
+      new Webhook(value).verify(text, yield* of({ type: "x-topic" }))
+      const renamed = yield* of({ id: "x-event-id" })
+      assert.throws(() => new Webhook(value).verify(text, renamed), /Missing required headers/)
+      new Webhook(value).verify(text, { ...renamed, "webhook-id": renamed["x-event-id"] ?? "" })
     })
   )
 
@@ -234,6 +286,13 @@ describe("stripe", () => {
       )
       assert.throws(() => verified(`${value}x`, headers["petrel-signature"]))
       assert.throws(() => verified(value, headers["petrel-signature"], `${text} `))
+      const names = { id: "x-id", type: "x-type", timestamp: "x-at" }
+      const renamed = yield* signed({
+        scheme: "stripe",
+        secrets: [secret(value)],
+        headerNames: names
+      })
+      verified(value, renamed["petrel-signature"])
     })
   )
 
@@ -271,6 +330,18 @@ describe("github", () => {
       const signature = headers["x-hub-signature-256"] ?? ""
       assert.isTrue(yield* Effect.promise(() => verifyGithub(value, text, signature)))
       assert.isFalse(yield* Effect.promise(() => verifyGithub(value, `${text} `, signature)))
+    })
+  )
+
+  it.effect("names event and delivery as GitHub does, whatever the endpoint calls them", () =>
+    Effect.gen(function* () {
+      const secrets = [secret(yield* generateSecret("github"))]
+      for (const headerNames of [{}, { id: "x-id", type: "x-type", timestamp: "x-at" }]) {
+        const headers = yield* signed({ scheme: "github", secrets, headerNames })
+        assert.deepInclude(headers, { "x-github-event": type, "x-github-delivery": id })
+      }
+      const other = yield* signed({ scheme: "none", secrets })
+      assert.notProperty(other, "x-github-event")
     })
   )
 

@@ -176,6 +176,62 @@ describe("a plan that is made again from the facts", () => {
     assert.deepStrictEqual(plan(lost, { at: [6, 100], type: "b", to: { x: 3 } }), [])
   })
 
+  describe("with deadlines", () => {
+    const retry = { backoff: { kind: "fixed", delay: "1 second" }, window: "10 minutes" }
+    const retryFor = { "a.>": "stripe", "a.b": "github", "a.*.c": { window: "1 minute" } }
+    const minute = 60_000
+    const found = (
+      now: object,
+      deadline: number,
+      { type = "a.b", storedAt = 100_000, revision = 3, generation = "g" } = {}
+    ) => {
+      const made = new PlanCheck(0)
+      const change = { revision: 3, storedAt: 50_000, now: { generation: "g", ...all, ...now } }
+      made.change({ tenant: "acme", endpoint: "x", change })
+      const endpoints = [{ id: "x", revision, generation, deadline: 100_000 + deadline }]
+      return made
+        .plan(
+          { plan: { part: 0, last: true, directory: 3, endpoints, skipped: [] } },
+          { tenant: "acme", type, eventSeq: 1, eventAt: 100_000, storedAt }
+        )
+        .map(({ kind, says }) => `${kind}: ${says}`)
+    }
+
+    it("is right where each comes after the event by the window of the type's policy", () => {
+      assert.deepStrictEqual(found({ retry }, 10 * minute), [])
+      assert.deepStrictEqual(found({ retry: "stripe" }, 72 * 60 * minute), [])
+      const both = { retry, retryFor }
+      assert.deepStrictEqual(found(both, 10 * minute, { type: "b" }), [])
+      assert.deepStrictEqual(found(both, 4 * 60 * minute), [])
+      assert.deepStrictEqual(found(both, 72 * 60 * minute, { type: "a.d" }), [])
+      assert.deepStrictEqual(found(both, minute, { type: "a.d.c" }), [])
+    })
+
+    it("is wrong where one comes sooner or later", () => {
+      const [said = "", ...others] = found({ retry, retryFor }, 10 * minute)
+      assert.strictEqual(
+        said,
+        "plan-deadline: the event's plan, made from revision 3 of the endpoints, gives it 600 s for a.b, and its retry policy gave 14400 s (revision 3)"
+      )
+      assert.deepStrictEqual(others, [])
+      assert.lengthOf(found({ retry }, 10 * minute + 1), 1)
+      assert.lengthOf(found({ retry }, 0), 1)
+    })
+
+    it("is not judged by a policy that this version does not know", () => {
+      for (const now of [{}, { retry: "of-later" }, { retry: { window: "long" } }])
+        assert.deepStrictEqual(found(now, 1), [])
+      assert.deepStrictEqual(found({ retry, retryFor: { "a.b": "of-later" } }, 1), [])
+    })
+
+    it("is not judged by a configuration that may have come after it", () => {
+      assert.deepStrictEqual(found({ retry }, 1, { storedAt: 49_000 }), [])
+      // What is wrong with its revision or generation is said by itself.
+      assert.notInclude(found({ retry }, 1, { revision: 2 }).join(), "plan-deadline")
+      assert.notInclude(found({ retry }, 1, { generation: "other" }).join(), "plan-deadline")
+    })
+  })
+
   it("is not judged where it names no revision", () => {
     const some = usual()
     const event = { tenant: "acme", type: "a", eventSeq: 1, eventAt: 5_000, storedAt: 5_000 }

@@ -86,7 +86,12 @@ describe.concurrent("an audit that makes the plans again", () => {
       assert(other?.now !== undefined)
       const { generation } = other.now
       const { revision } = other
-      yield* replan(all, 1, (plan) => ({ ...plan, endpoints: plan.endpoints.slice(0, 1) }))
+      yield* replan(all, 1, (plan) => ({
+        ...plan,
+        endpoints: plan.endpoints
+          .slice(0, 1)
+          .map((each) => ({ ...each, deadline: each.deadline - 1 }))
+      }))
       yield* replan(all, 2, (plan) => ({
         ...plan,
         endpoints: [...plan.endpoints, { id: "other", generation, revision, deadline: 0 }]
@@ -104,6 +109,8 @@ describe.concurrent("an audit that makes the plans again", () => {
         "plan-adds 3 paid",
         "plan-adds 4 all",
         "plan-adds 4 paid",
+        "plan-deadline 1 all",
+        "plan-deadline 2 other",
         "plan-omits 1 paid"
       ])
     })

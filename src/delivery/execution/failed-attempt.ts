@@ -28,9 +28,10 @@ export const judgeFailure = Effect.fnUntraced(function* (
 ) {
   const attempts = progress.attempts + 1
   const probes = (progress.probes ?? 0) + (probe === undefined ? 0 : 1)
+  const { retryAfterCap, schedule } = endpoint.policyFor(handle.delivery.type)
   const step = yield* nextStep({
-    schedule: endpoint.schedule(),
-    retryAfterCap: endpoint.retryAfterCap,
+    schedule: schedule(),
+    retryAfterCap,
     verdict: verdict === "fail" ? "fail" : "retry",
     attempts: attempts - probes,
     nextProbeAt: probe?.nextAt,

@@ -3,7 +3,6 @@ import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { withForwarded } from "../../domain/forwarded-headers.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
-import { signatureIn } from "../../endpoints/signing.ts"
 import { classify } from "../../policy/classify.ts"
 import type { Running } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
@@ -45,19 +44,22 @@ export const startSending = (
   done: (sent: AttemptOutcome) => void
 ): Running => {
   const now = clock.currentTimeMillisUnsafe()
-  const headers = endpoint.signer().sign(delivery.event, Math.floor(now / 1000), body, now)
-  const signature = signatureIn(headers)
+  const signer = endpoint.signer()
+  const seconds = Math.floor(now / 1000)
+  const headers = signer.sign(delivery.event, delivery.type, seconds, body, now)
+  const signature = headers[signer.signatureAt]
   const { contentType, traceparent, tracestate } = delivery.content
   headers.push("content-type", contentType ?? defaultContentType)
   headers.push("user-agent", userAgent, "petrel-attempt", String(number))
   if (traceparent !== undefined) headers.push("traceparent", traceparent)
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
-  const { target, timeout: timeoutMs, ownHeaders } = endpoint
+  const { target, ownHeaders } = endpoint
+  const { policy, timeout: timeoutMs } = endpoint.policyFor(delivery.type)
   const { redirects, tenant } = endpoint.config
   const sent = sentBeside(delivery, endpoint)
   const request = { tenant, target, headers, ownHeaders: sent, body, timeoutMs, redirects }
   return transport.start(request, (result) => {
-    const { gone, verdict } = classify(result, endpoint.policy.statuses)
+    const { gone, verdict } = classify(result, policy.statuses)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
     const kept = keptResult(result, answers(delivery.tenant), () =>
       secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })

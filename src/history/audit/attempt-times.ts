@@ -3,7 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { readValue } from "../../broker/values.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
 import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout.ts"
-import { resolveRetry } from "../../policy/presets.ts"
+import { policiesOf } from "../../policy/endpoint-policies.ts"
 import type { RoundAt } from "../fact-record.ts"
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
@@ -11,8 +11,11 @@ const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
 const timeoutIn = (text: string): number => {
   const endpoint = Result.getOrUndefined(decode(text))
   if (endpoint === undefined) return defaultTimeoutMs
-  const policy = Result.getOrUndefined(resolveRetry(endpoint.retry))
-  return policy === undefined ? defaultTimeoutMs : attemptTimeoutMs(endpoint, policy)
+  return Result.match(policiesOf(endpoint), {
+    onFailure: () => defaultTimeoutMs,
+    onSuccess: (policies) =>
+      Math.max(...policies.map(({ policy }) => attemptTimeoutMs(endpoint, policy)))
+  })
 }
 
 type Whose = Pick<RoundAt, "tenant" | "endpoint">
@@ -23,8 +26,8 @@ const keyOf = ({ endpoint, tenant }: Whose): string => `${tenant}.${endpoint}`
 const maxConcurrentReads = 16
 
 /**
- * How long an attempt at an endpoint may take, by its present configuration. For so long a delivery
- * may be in an attempt, and appear in no stream.
+ * How long an attempt at an endpoint may take, by the longest time-out in its present configuration.
+ * For so long a delivery may be in an attempt, and appear in no stream.
  */
 export const makeAttemptTimes = Effect.gen(function* () {
   const { names } = yield* Broker

@@ -1,6 +1,8 @@
 import { isOwnType } from "../../domain/type-filter.ts"
 import type { Loose } from "../fact-record.ts"
 import { numberIn, textIn } from "../fact-record.ts"
+import type { RoundWindows } from "./round-windows.ts"
+import { roundWindows, windowOfType } from "./round-windows.ts"
 
 /** The fields of an endpoint's configuration that plans depend on, as of a revision. */
 export interface Version {
@@ -12,6 +14,8 @@ export interface Version {
   readonly generation: string | undefined
   /** Tokens of each type filter. */
   readonly filters: Filters
+  /** Undefined if it has no configuration. */
+  readonly windows: RoundWindows | undefined
 }
 
 export type Filters = ReadonlyArray<ReadonlyArray<string>>
@@ -39,15 +43,20 @@ export const versionOf = ({ change }: Loose): Version | undefined => {
   const at = numberIn(storedAt)
   const number = numberIn(revision)
   if (at === undefined || number === undefined) return undefined
-  const version = { revision: number, storedAt: at, generation: undefined, filters: noFilters }
+  const version = {
+    ...{ revision: number, storedAt: at, generation: undefined },
+    ...{ filters: noFilters, windows: undefined }
+  }
   if (isUnreadable === true) return { ...version, state: "unknown" }
   if (now === undefined) return { ...version, state: at === 0 ? "unknown" : "removed" }
   if (typeof now !== "object" || now === null) return undefined
-  const { disabled, generation, types }: Record<string, unknown> = { ...now }
+  const configuration: Record<string, unknown> = { ...now }
+  const { disabled, generation, types } = configuration
   const filters = Array.isArray(types) ? filtersOf(types) : undefined
   if (filters === undefined) return undefined
   const state = disabled === undefined ? "enabled" : "disabled"
-  return { ...version, state, generation: textIn(generation), filters }
+  const windows = roundWindows(configuration)
+  return { ...version, state, generation: textIn(generation), filters, windows }
 }
 
 const matches = (filter: ReadonlyArray<string>, type: ReadonlyArray<string>): boolean => {
@@ -62,11 +71,23 @@ const matches = (filter: ReadonlyArray<string>, type: ReadonlyArray<string>): bo
  * Whether a version wants events of a type. Does not use the engine's index: a check must not share
  * the code that it checks.
  */
-export const wants = ({ filters }: Version, type: string): boolean => {
+export const wants = ({ filters }: Version, type: string): boolean => filters.some(selecting(type))
+
+/** Returns which filters select a type. */
+const selecting = (type: string): ((filter: ReadonlyArray<string>) => boolean) => {
   const tokens = type.split(".")
   // Only filters that name Petrel's own events match them.
   const isOwn = isOwnType(type)
-  return filters.some((filter) => (!isOwn || filter[0] === tokens[0]) && matches(filter, tokens))
+  return (filter) => (!isOwn || filter[0] === tokens[0]) && matches(filter, tokens)
+}
+
+/**
+ * Returns how long after its event a delivery's deadline comes, by a version, ms; undefined if it is
+ * not known.
+ */
+export const roundWindow = ({ windows }: Version, type: string): number | undefined => {
+  if (windows === undefined || windows.byFilter.length === 0) return windows?.usual
+  return windowOfType(windows, selecting(type))
 }
 
 /**

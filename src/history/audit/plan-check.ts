@@ -1,7 +1,8 @@
+import type { Planned } from "../../domain/fact.ts"
 import type { Loose } from "../fact-record.ts"
 import { textIn } from "../fact-record.ts"
 import type { Version } from "./configuration-versions.ts"
-import { countUpTo, Versions, versionOf, wants } from "./configuration-versions.ts"
+import { countUpTo, roundWindow, Versions, versionOf, wants } from "./configuration-versions.ts"
 import type { AuditProblem } from "./problem.ts"
 
 /** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
@@ -9,16 +10,15 @@ const maxDirectoryAgeMs = 10_000
 /** Event types per tenant whose endpoints are cached. */
 const maxCachedTypes = 1_000
 
+type PlannedEndpoint = Omit<Planned, "id">
+
 /** The fields of a plan's part that are checked. */
 interface PlanPart {
   readonly part: number
   readonly last: boolean
   readonly directory: number
-  /** By id, the revision and the generation that the router saw. */
-  readonly endpoints: ReadonlyMap<
-    string,
-    { readonly revision: number; readonly generation: string }
-  >
+  /** By id, what the router saw, and the deadline that it set, ms since the epoch. */
+  readonly endpoints: ReadonlyMap<string, PlannedEndpoint>
   readonly skipped: ReadonlySet<string>
 }
 
@@ -171,7 +171,8 @@ export class PlanCheck {
     const { directory, endpoints } = part
     for (const versions of this.#concerned(tenant, part, event.type))
       if (isIn(versions.id)) problems.push(...checkEndpoint(versions, part, event))
-    for (const [id, { generation, revision }] of endpoints) {
+    for (const [id, planned] of endpoints) {
+      const { generation, revision } = planned
       const version = tenant.endpoints.get(id)?.of(revision)
       const why =
         version === undefined
@@ -182,6 +183,8 @@ export class PlanCheck {
               ? `names revision ${revision} of it with another generation than that has`
               : undefined
       if (why !== undefined) problems.push(problemOf("plan-adds", id, part, event, why))
+      const late = version === undefined ? undefined : deadlineProblem(version, planned, event)
+      if (late !== undefined) problems.push(problemOf("plan-deadline", id, part, event, late))
     }
     const missed = this.#missed(tenant, directory, event)
     if (missed !== undefined)
@@ -266,8 +269,22 @@ const checkEndpoint = (
   return [problemOf("plan-omits", id, part, event, why)]
 }
 
+/** Says how a deadline differs from that of the policy; undefined if it does not. */
+const deadlineProblem = (
+  version: Version,
+  { deadline, generation }: PlannedEndpoint,
+  { eventAt, storedAt, type }: PlannedEvent
+): string | undefined => {
+  // A bucket that lost its end gives the revision again, to a configuration of after the plan.
+  if (version.storedAt > storedAt || version.generation !== generation) return undefined
+  const window = roundWindow(version, type)
+  if (window === undefined || deadline === eventAt + window) return undefined
+  const text = (ms: number) => `${ms / 1000} s`
+  return `gives it ${text(deadline - eventAt)} for ${type}, and its retry policy gave ${text(window)} (revision ${version.revision})`
+}
+
 const problemOf = (
-  kind: "plan-adds" | "plan-omits",
+  kind: "plan-adds" | "plan-deadline" | "plan-omits",
   endpoint: string,
   { directory }: PlanPart,
   { eventSeq, tenant }: PlannedEvent,
@@ -290,7 +307,11 @@ const partOf = ({ plan }: Loose): PlanPart | undefined => {
     endpoints: new Map(
       endpoints.map((each) => [
         String(each?.id),
-        { revision: Number(each?.revision), generation: String(each?.generation) }
+        {
+          revision: Number(each?.revision),
+          generation: String(each?.generation),
+          deadline: Number(each?.deadline)
+        }
       ])
     ),
     skipped: new Set(skipped.map((each) => String(each?.id)))

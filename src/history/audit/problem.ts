@@ -7,6 +7,7 @@ export const problemKinds = [
   "plan-incomplete",
   "plan-omits",
   "plan-adds",
+  "plan-deadline",
   "plan-stale",
   "plans-differ",
   "contradiction",

@@ -1,5 +1,6 @@
 import { Effect, Schema, Stream } from "effect"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
+import { usualHeaderNames } from "../../domain/header-names.ts"
 import { readFates } from "../../history/dead-fates.ts"
 import type { WholeDeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetter, readDeadLetters } from "../../history/dead-letters.ts"
@@ -16,8 +17,8 @@ export const DeadLetterDetail = Schema.Struct({
   /** When its round began, ms since the epoch. */
   began: Schema.Number,
   /**
-   * The headers that every receiver gets, without the signature and those of the endpoint's
-   * configuration.
+   * The headers that every receiver gets, by their usual names, without the signature and those of
+   * the endpoint's configuration.
    */
   headers: Schema.Record(Schema.String, Schema.String),
   /** Size of the body. */
@@ -61,8 +62,9 @@ const attemptsOf = ({ delivery, storedAt }: WholeDeadLetter) =>
     Stream.runCollect
   )
 
-const headersOf = ({ delivery: { content, event } }: WholeDeadLetter) => ({
-  "webhook-id": event,
+const headersOf = ({ delivery: { content, event, type } }: WholeDeadLetter) => ({
+  [usualHeaderNames.id]: event,
+  [usualHeaderNames.type]: type,
   "content-type": content.contentType ?? "application/json",
   ...(content.traceparent === undefined ? {} : { traceparent: content.traceparent }),
   ...(content.tracestate === undefined ? {} : { tracestate: content.tracestate })

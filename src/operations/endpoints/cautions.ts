@@ -1,7 +1,9 @@
 import { Duration, Result } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
+import { usualHeaderNames } from "../../domain/header-names.ts"
+import { commonType } from "../../domain/type-filter.ts"
 import { refusalOf, usualPorts } from "../../policy/address.ts"
-import { resolveRetry } from "../../policy/presets.ts"
+import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { durationText } from "../text/time.ts"
 
 const shortTimeout = 10_000
@@ -45,18 +47,58 @@ const plainTextCaution = ({ headers, url }: Endpoint): string | undefined => {
     : `the URL is http: whoever is on the way can read ${exposed.join(" and ")}; use https where that is a credential`
 }
 
+const shortTimeoutCaution = (timeout: Duration.Duration | undefined, whose: string) =>
+  timeout !== undefined && Duration.toMillis(timeout) < shortTimeout
+    ? [
+        `${whose} of ${durationText(timeout)} is short: a slow answer counts as a failure, and the receiver sees the event again; 10 s or more is usual`
+      ]
+    : []
+
+/** The endpoint's own time-out counts in place of those of its policies. */
+const timeoutCautions = (endpoint: Endpoint): ReadonlyArray<string> => {
+  if (endpoint.timeout !== undefined) return shortTimeoutCaution(endpoint.timeout, "the time-out")
+  return Result.getOrElse(policiesOf(endpoint), () => []).flatMap(({ policy, types }) =>
+    shortTimeoutCaution(
+      policy.timeout,
+      `the retry policy's time-out${types === undefined ? "" : ` for ${types}`}`
+    )
+  )
+}
+
+/** Policies for event types that the endpoint never gets. */
+const unusedCautions = ({ retryFor = {}, types }: Endpoint): ReadonlyArray<string> =>
+  Object.keys(retryFor)
+    .filter((filter) => !types.some((wanted) => commonType(wanted, filter) !== undefined))
+    .map(
+      (filter) =>
+        `the retry policy for ${filter} is for none of the endpoint's event types, ${types.join(", ")}`
+    )
+
+/** Where receivers' libraries for Standard Webhooks read what is signed. */
+const libraryHeaders = ["id", "timestamp"] as const
+
+const headerNameCautions = ({ headerNames = {}, sign }: Endpoint): ReadonlyArray<string> => {
+  if (sign !== "standard" && sign !== "standard-ed25519") return []
+  const moved = libraryHeaders.filter((name) => headerNames[name] !== undefined)
+  const [sent, read] = [headerNames, usualHeaderNames].map((names) =>
+    moved.map((name) => names[name]).join(" and ")
+  )
+  return moved.length === 0
+    ? []
+    : [
+        `receivers' libraries for Standard Webhooks refuse requests without ${read}: a receiver with such a library has to rename ${sent} first`
+      ]
+}
+
 /** Returns warnings about settings that are valid but seldom intended. */
 export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   const found: Array<string> = []
   for (const caution of [addressCaution(new URL(endpoint.url)), plainTextCaution(endpoint)])
     if (caution !== undefined) found.push(caution)
-  const policy = Result.getOrUndefined(resolveRetry(endpoint.retry))
-  const timeout = endpoint.timeout ?? policy?.timeout
-  if (timeout !== undefined && Duration.toMillis(timeout) < shortTimeout) {
-    const whose = endpoint.timeout === undefined ? "the retry policy's time-out" : "the time-out"
-    found.push(
-      `${whose} of ${durationText(timeout)} is short: a slow answer counts as a failure, and the receiver sees the event again; 10 s or more is usual`
-    )
-  }
-  return found
+  return [
+    ...found,
+    ...timeoutCautions(endpoint),
+    ...unusedCautions(endpoint),
+    ...headerNameCautions(endpoint)
+  ]
 }

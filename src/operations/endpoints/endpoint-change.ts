@@ -1,13 +1,17 @@
 import { Effect } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
-import { maxTypes } from "../../domain/endpoint.ts"
+import { maxRetryFor, maxTypes } from "../../domain/endpoint.ts"
+import type { HeaderNames } from "../../domain/header-names.ts"
+import { identities, usualHeaderNames } from "../../domain/header-names.ts"
 import { alertType } from "../../domain/type-filter.ts"
 import { secretProblem } from "../../endpoints/signing.ts"
+import { equalFilters } from "../../policy/type-choice.ts"
 import type { Problem } from "../problem.ts"
 import { Invalid } from "../problem.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
 import { forwardHeadersAfter } from "./forward-headers.ts"
+import { headerCollisions } from "./header-collisions.ts"
 
 /** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
@@ -66,7 +70,9 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     circuit: oldCircuit,
     contact: oldContact,
     forwardHeaders: oldForwards = [],
+    headerNames: oldNames,
     rate: oldRate,
+    retryFor: oldRetryFor,
     signatureHeader: oldHeader,
     timeout: oldTimeout,
     ...rest
@@ -78,6 +84,8 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const alerts = patch.alerts ?? oldAlerts ?? {}
   const circuit = patch.circuit ?? oldCircuit ?? {}
   const { names: forwardHeaders } = forwardHeadersAfter(oldForwards, patch.forwardHeaders ?? {})
+  const retryFor = retryForAfter(oldRetryFor, patch)
+  const headerNames = headerNamesAfter(oldNames, patch)
   const endpoint: Endpoint = {
     ...rest,
     url: patch.url ?? before.url,
@@ -93,6 +101,8 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     ...(timeout === undefined ? {} : { timeout }),
     ...((patch.adapt ?? oldAdapt) ? { adapt: true } : {}),
     ...(rate === undefined ? {} : { rate }),
+    ...(Object.keys(retryFor).length === 0 ? {} : { retryFor }),
+    ...(Object.keys(headerNames).length === 0 ? {} : { headerNames }),
     ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
     ...(contact === undefined ? {} : { contact }),
     ...(forwardHeaders.length === 0 ? {} : { forwardHeaders }),
@@ -123,6 +133,58 @@ const headersAfter = (
   return Object.fromEntries([...kept, ...given])
 }
 
+const retryForAfter = (
+  before: Endpoint["retryFor"],
+  { retryFor = {} }: EndpointPatch
+): NonNullable<Endpoint["retryFor"]> => {
+  const after = new Map(Object.entries(before ?? {}))
+  for (const [types, retry] of Object.entries(retryFor))
+    if (retry === null) after.delete(types)
+    else after.set(types, retry)
+  return Object.fromEntries(after)
+}
+
+/** A usual name is not stored. */
+const headerNamesAfter = (
+  before: HeaderNames | undefined,
+  { headerNames = {} }: EndpointPatch
+): HeaderNames => {
+  const after: { -readonly [Key in keyof HeaderNames]: HeaderNames[Key] } = {}
+  for (const identity of identities) {
+    const given = headerNames[identity]
+    const name = given === undefined ? before?.[identity] : (given ?? undefined)
+    if (name !== undefined && name.toLowerCase() !== usualHeaderNames[identity])
+      after[identity] = name
+  }
+  return after
+}
+
+/** Returns what of the policies for event types is wrong after a change. */
+const retryForProblems = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  for (const [types, retry] of Object.entries(patch.retryFor ?? {}))
+    if (retry === null && !Object.hasOwn(before.retryFor ?? {}, types))
+      problems.push({
+        field: `retryFor.${types}`,
+        message: "names event types that have no retry policy of their own"
+      })
+  const filters = Object.keys(retryForAfter(before.retryFor, patch))
+  if (filters.length > maxRetryFor)
+    problems.push({
+      field: "retryFor",
+      message: `would be ${filters.length}, and an endpoint takes at most ${maxRetryFor} retry policies for event types: use wildcards such as invoice.>, or a second endpoint`
+    })
+  const equal = equalFilters(filters)
+  if (equal !== undefined) {
+    const [one, other] = equal.filters.map((filter) => JSON.stringify(filter))
+    problems.push({
+      field: "retryFor",
+      message: `${one} and ${other} win equally for an event type such as ${equal.type}: leave one out, or name more tokens in it`
+    })
+  }
+  return problems
+}
+
 /** Returns what of the given settings does not go with each other or with the endpoint. */
 const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
@@ -146,29 +208,17 @@ const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Probl
   for (const [name, value] of Object.entries(patch.headers ?? {}))
     if (value === null && !current.includes(name.toLowerCase()))
       problems.push({ field: `headers.${name}`, message: "names a header that is not set" })
-  return [...problems, ...forwardProblems(before, patch, sign)]
-}
-
-/** Returns what of the headers to forward is wrong, also beside headers that the endpoint sets. */
-const forwardProblems = (
-  before: Endpoint,
-  patch: EndpointPatch,
-  sign: Endpoint["sign"]
-): ReadonlyArray<Problem> => {
-  const { names, problems } = forwardHeadersAfter(
-    before.forwardHeaders ?? [],
-    patch.forwardHeaders ?? {}
+  const forwards = forwardHeadersAfter(before.forwardHeaders ?? [], patch.forwardHeaders ?? {})
+  problems.push(
+    ...retryForProblems(before, patch),
+    ...forwards.problems,
+    ...headerCollisions({
+      sign,
+      signatureHeader: patch.signatureHeader ?? before.signatureHeader,
+      headerNames: headerNamesAfter(before.headerNames, patch),
+      headers: headersAfter(before.headers, patch.headers ?? {}),
+      forwardHeaders: forwards.names
+    })
   )
-  const own = Object.keys(headersAfter(before.headers, patch.headers ?? {}))
-  const signature =
-    sign === "stripe" ? (patch.signatureHeader ?? before.signatureHeader) : undefined
-  const taken = new Set([...own, signature].map((name) => name?.toLowerCase()))
-  const collisions = names.filter((name) => taken.has(name))
-  return [
-    ...problems,
-    ...collisions.map((name) => ({
-      field: `forwardHeaders.${name}`,
-      message: "is a header that the endpoint sets itself: forward it or set it"
-    }))
-  ]
+  return problems
 }

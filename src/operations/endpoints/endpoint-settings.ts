@@ -2,11 +2,13 @@ import { Result, Schema } from "effect"
 import { AlertChoice, Contact } from "../../domain/alert.ts"
 import { Circuit } from "../../domain/circuit.ts"
 import { PositiveDuration } from "../../domain/duration.ts"
-import { Endpoint, headerNameProblem, RateLimit } from "../../domain/endpoint.ts"
+import { Endpoint, RateLimit } from "../../domain/endpoint.ts"
 import { forwardNameProblem } from "../../domain/forwarded-headers.ts"
+import { HeaderNames, headerNameProblem, IdentityHeaderName } from "../../domain/header-names.ts"
 import { everyKey } from "../../domain/record.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import { Token } from "../../domain/token.ts"
+import { typeFilterProblem } from "../../domain/type-filter.ts"
 import { resolveRetry } from "../../policy/presets.ts"
 
 /** The name of an endpoint: `<tenant>/<id>`. */
@@ -25,6 +27,10 @@ const PresetName = Schema.String.check(
   )
 )
 
+/** The name of a preset, or an inline policy. */
+export const RetryChoice = Schema.Union([PresetName, RetryPolicy])
+export type RetryChoice = typeof RetryChoice.Type
+
 const { headers, maxInFlight, redirects, sign, signatureHeader, types, url } = Endpoint.fields
 
 /** Settings that a change may replace. What resets one of them is a value of its own. */
@@ -37,7 +43,7 @@ const settings = {
   /** Replaces all secrets. (Default: a new one if the endpoint has none that fits) */
   secret: Schema.optional(Schema.String),
   signatureHeader: Schema.optional(signatureHeader.schema),
-  retry: Schema.optional(Schema.Union([PresetName, RetryPolicy])),
+  retry: Schema.optional(RetryChoice),
   /** `{}`: as in the default circuit. */
   circuit: Schema.optional(Circuit),
   maxInFlight: Schema.optional(maxInFlight),
@@ -65,9 +71,15 @@ export const NewEndpoint = Schema.Struct({
   timeout: Schema.optional(PositiveDuration),
   contact: Schema.optional(Contact),
   headers: Schema.optional(headers),
-  forwardHeaders: Schema.optional(ForwardHeadersPatch)
+  forwardHeaders: Schema.optional(ForwardHeadersPatch),
+  retryFor: Schema.optional(
+    Schema.Record(Schema.String, RetryChoice).check(everyKey(typeFilterProblem))
+  ),
+  headerNames: Schema.optional(HeaderNames)
 })
 export type NewEndpoint = typeof NewEndpoint.Type
+
+const changedName = Schema.optional(Schema.NullOr(IdentityHeaderName))
 
 /** A change of an endpoint. What is left out stays as it is; null removes a setting. */
 export const EndpointPatch = Schema.Struct({
@@ -79,6 +91,14 @@ export const EndpointPatch = Schema.Struct({
   /** Values by name. Names are compared without case; null removes a header. */
   headers: Schema.optional(
     Schema.Record(Schema.String, Schema.NullOr(headers.value)).check(everyKey(headerNameProblem))
+  ),
+  /** Policies by type filter; null removes one. */
+  retryFor: Schema.optional(
+    Schema.Record(Schema.String, Schema.NullOr(RetryChoice)).check(everyKey(typeFilterProblem))
+  ),
+  /** Null goes back to the usual name. */
+  headerNames: Schema.optional(
+    Schema.Struct({ id: changedName, type: changedName, timestamp: changedName })
   )
 })
 export type EndpointPatch = typeof EndpointPatch.Type

@@ -12,6 +12,7 @@ import { deliveryHeaders, deliveryId, roundKey, untried } from "../../domain/del
 import type { Fact } from "../../domain/fact.ts"
 import { factResult } from "../../domain/fact.ts"
 import { correlationOf } from "../../domain/forwarded-headers.ts"
+import { windowFor } from "../../endpoints/live-endpoint.ts"
 import type { Claim, Claims } from "../../history/claims.ts"
 import { elapsedMs } from "../../time/elapsed.ts"
 import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
@@ -132,7 +133,8 @@ const beginRound = Effect.fnUntraced(function* (
   const { by, claims, clock, reached, safe, safeRepublishMs, target } = starting
   yield* safe
   const began = clock.currentTimeMillisUnsafe()
-  const delivery = deliveryOf(target, round, contents, began, began + target.window)
+  const deadline = began + windowFor(target, contents.type)
+  const delivery = deliveryOf(target, round, contents, began, deadline)
   const since = elapsedMs()
   const claimed = yield* claims.claim(claimOf(delivery, round.dead, by), delivery)
   if (claimed === "taken") return "before"

@@ -1,4 +1,5 @@
 import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
+import type { Windows } from "../../endpoints/live-endpoint.ts"
 
 /** A further round of one of an endpoint's deliveries. */
 export interface Round extends RoundIdentity {
@@ -22,13 +23,11 @@ export type StartedRound = "begun" | "finished" | "before" | "gone"
 export type RoundCounts = Readonly<Record<StartedRound, number>>
 
 /** The endpoint of the rounds, as configured now. */
-export interface RoundTarget {
+export interface RoundTarget extends Windows {
   readonly tenant: string
   readonly endpoint: string
   readonly generation: string
   readonly revision: number
-  /** From the start of a round to its deadline, ms. */
-  readonly window: number
   /** Names of the publisher's headers that it gets, in lower case: those of its tenant first. */
   readonly forwards: ReadonlyArray<string>
 }

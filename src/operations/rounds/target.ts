@@ -1,17 +1,21 @@
 import { Effect } from "effect"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import { forwardedTo, windowOf } from "../../endpoints/live-endpoint.ts"
+import { forwardedTo } from "../../endpoints/inherited-settings.ts"
+import { windowsOf } from "../../endpoints/live-endpoint.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { RoundTarget } from "./round.ts"
 
 /** Why an endpoint accepts no further rounds. */
 export type Unfit = "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
 
+const noWindows = { window: 0, windows: undefined }
+
 /** Reads the endpoint, and why it accepts nothing, if so. */
 export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint: string) {
   const unfit = (why: Unfit) => ({
     target: {
-      ...{ tenant, endpoint, generation: "none", revision: 0, window: 0, forwards: [] }
+      ...{ tenant, endpoint, generation: "none", revision: 0, forwards: [] },
+      ...noWindows
     } satisfies RoundTarget,
     unfit: why
   })
@@ -23,7 +27,7 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
         endpoint,
         generation: config.generation,
         revision,
-        window: windowOf(config),
+        ...windowsOf(config),
         forwards: forwardedTo(config, settings)
       } satisfies RoundTarget,
       unfit: config.disabled === undefined ? undefined : ("endpoint-disabled" as const)

@@ -1,8 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import type { AttemptRequest } from "../../../src/delivery/http/attempt.ts"
 import { startSending } from "../../../src/delivery/http/sender.ts"
 import type { HttpTransport } from "../../../src/delivery/http/transport.ts"
 import type { AttemptOutcome } from "../../../src/domain/attempt-outcome.ts"
+import type { EndpointJson } from "../../../src/domain/endpoint.ts"
+import { Endpoint } from "../../../src/domain/endpoint.ts"
+import type { LiveEndpoint } from "../../../src/endpoints/live-endpoint.ts"
+import { makeLive } from "../../../src/endpoints/live-endpoint.ts"
 import { clock, timers } from "../../../src/time/timers.ts"
+import { quickRetry } from "../../kit/engine.ts"
 import { clockEvents, withVirtualTime } from "../../kit/moved-time.ts"
 import { deliveryOf, live } from "../made-deliveries.ts"
 
@@ -35,4 +42,58 @@ describe("an attempt", () => {
           [250]
         )
       }))
+})
+
+describe("a request", () => {
+  const encoded = Schema.encodeSync(Endpoint)(live.config)
+  const endpointOf = (changes: Partial<EndpointJson>) =>
+    makeLive(live.key, Schema.decodeUnknownSync(Endpoint)({ ...encoded, ...changes }), 2)
+
+  /** Sends one event of a type. Returns the request, and the verdict on a status. */
+  const send = (endpoint: LiveEndpoint, type: string, status = 500) => {
+    const requests: Array<AttemptRequest> = []
+    const verdicts: Array<string> = []
+    const transport: HttpTransport = {
+      start: (request, done) => {
+        requests.push(request)
+        done({ status, durationMs: 1 })
+        return { interrupt: () => undefined }
+      }
+    }
+    startSending(
+      { transport, clock, answers: () => "none" },
+      { body: new Uint8Array(2), delivery: deliveryOf({ type }) },
+      endpoint,
+      1,
+      ({ verdict }) => verdicts.push(verdict)
+    )
+    assert.lengthOf(requests, 1)
+    return { request: requests[0], verdict: verdicts[0] }
+  }
+
+  it("says the event's type where a redirect takes it along, unlike the endpoint's own headers", () => {
+    const endpoint = endpointOf({ headerNames: { type: "x-topic" }, headers: { "x-key": "hush" } })
+    const { request } = send(endpoint, "invoice.paid")
+    const at = request?.headers.indexOf("x-topic") ?? -1
+    assert.strictEqual(request?.headers[at + 1], "invoice.paid")
+    assert.deepStrictEqual(request?.ownHeaders, ["x-key", "hush"])
+    assert.notInclude(request?.headers ?? [], "x-key")
+  })
+
+  it("has the time-out of its type's policy, and its answer is judged by that policy", () => {
+    const retryFor = {
+      "invoice.>": quickRetry({ timeout: "7 seconds", statuses: { "500": "fail" } }),
+      "*.paid": "slack"
+    }
+    const endpoint = endpointOf({ retryFor })
+    const of = (type: string) => {
+      const { request, verdict } = send(endpoint, type)
+      return [request?.timeoutMs, verdict]
+    }
+    assert.deepStrictEqual(of("invoice.paid"), [7_000, "fail"])
+    assert.deepStrictEqual(of("order.paid"), [5_000, "retry"])
+    assert.deepStrictEqual(of("order.sent"), [30_000, "retry"])
+    const patient = endpointOf({ retryFor, timeout: "1 minute" })
+    assert.strictEqual(send(patient, "invoice.paid").request?.timeoutMs, 60_000)
+  })
 })

@@ -58,5 +58,28 @@ describe("cautions", () => {
     assert.match(of({ retry: "shopify" })[0] ?? "", /^the retry policy's time-out of 5 s is short/)
     assert.deepStrictEqual(of({ timeout: Duration.seconds(10) }), [])
     assert.deepStrictEqual(of({ retry: "shopify", timeout: Duration.seconds(10) }), [])
+    const retryFor = { "invoice.>": "slack", "order.>": "stripe" }
+    const [said = "", ...others] = of({ retryFor })
+    assert.match(said, /^the retry policy's time-out for invoice\.> of 5 s is short/)
+    assert.deepStrictEqual(others, [])
+    assert.deepStrictEqual(of({ retryFor, timeout: Duration.seconds(10) }), [])
+  })
+
+  it("name a policy for event types that the endpoint does not want", () => {
+    const retryFor = { "*.paid": "default", "order.>": "default" }
+    assert.deepStrictEqual(of({ types: ["invoice.>", "mail"], retryFor }), [
+      "the retry policy for order.> is for none of the endpoint's event types, invoice.>, mail"
+    ])
+  })
+
+  it("say that libraries of Standard Webhooks do not find headers of other names", () => {
+    const headerNames = { id: "x-id", type: "x-type", timestamp: "x-at" }
+    for (const sign of ["standard", "standard-ed25519"] as const)
+      assert.deepStrictEqual(of({ sign, headerNames }), [
+        "receivers' libraries for Standard Webhooks refuse requests without webhook-id and webhook-timestamp: a receiver with such a library has to rename x-id and x-at first"
+      ])
+    assert.deepStrictEqual(of({ headerNames: { type: "x-type" } }), [])
+    for (const sign of ["stripe", "github", "none"] as const)
+      assert.deepStrictEqual(of({ sign, headerNames }), [])
   })
 })

@@ -47,19 +47,21 @@ describe("a change of an endpoint", () => {
       assert.deepStrictEqual(less.endpoint.forwardHeaders, ["x-request-id"])
       const none = yield* change({ forwardHeaders: { "x-request-id": null } }, less.endpoint)
       assert.notProperty(none.endpoint, "forwardHeaders")
-      const message = "is a header that the endpoint sets itself: forward it or set it"
-      assert.deepStrictEqual(yield* problems({ forwardHeaders: { "X-Env": true } }), [
-        { field: "forwardHeaders.x-env", message }
-      ])
-      assert.deepStrictEqual(yield* problems({ headers: { "X-B": "1" } }, endpoint), [
-        { field: "forwardHeaders.x-b", message }
-      ])
+      const field = "forwardHeaders"
+      const taken = (name: string, what: string) => [
+        { field, message: `"${name}" is also the name of ${what}: choose another one` }
+      ]
       assert.deepStrictEqual(
-        yield* problems(
-          { sign: "stripe", signatureHeader: "x-b", secret: "s3cret-of-some-length" },
-          endpoint
-        ),
-        [{ field: "forwardHeaders.x-b", message }]
+        yield* problems({ forwardHeaders: { "X-Env": true } }),
+        taken("x-env", "one of its own headers")
+      )
+      assert.deepStrictEqual(
+        yield* problems({ headers: { "X-B": "1" } }, endpoint),
+        taken("x-b", "one of its own headers")
+      )
+      assert.deepStrictEqual(
+        yield* problems({ headerNames: { id: "x-b" } }, endpoint),
+        taken("x-b", "the header of the id")
       )
     })
   )
@@ -142,6 +144,114 @@ describe("a change of an endpoint", () => {
       assert.deepStrictEqual(replaced.endpoint.circuit, { successes: 1 })
       const back = yield* change({ circuit: {}, rate: null }, endpoint)
       assert.deepStrictEqual(back.endpoint, { ...before, updatedAt: now })
+    })
+  )
+
+  it.effect("sets retry policies for event types one by one, and removes them", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ retryFor: { "invoice.>": "stripe", "a.*": "slack" } })
+      assert.deepStrictEqual(endpoint.retryFor, { "invoice.>": "stripe", "a.*": "slack" })
+      const other = yield* change({ retryFor: { "a.*": "github", b: "slack" } }, endpoint)
+      assert.deepStrictEqual(other.endpoint.retryFor, {
+        ...{ "invoice.>": "stripe", "a.*": "github", b: "slack" }
+      })
+      const fewer = yield* change({ retryFor: { "a.*": null, b: null } }, other.endpoint)
+      assert.deepStrictEqual(fewer.endpoint.retryFor, { "invoice.>": "stripe" })
+      const none = yield* change({ retryFor: { "invoice.>": null } }, fewer.endpoint)
+      assert.deepStrictEqual(none.endpoint, { ...before, updatedAt: now })
+    })
+  )
+
+  it.effect("is refused for event types of which two policies win equally, or of none", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ retryFor: { "invoice.>": "stripe" } })
+      assert.deepStrictEqual(
+        yield* problems({ retryFor: { "invoice.*": "slack", "order.>": null } }, endpoint),
+        [
+          {
+            field: "retryFor.order.>",
+            message: "names event types that have no retry policy of their own"
+          },
+          {
+            field: "retryFor",
+            message:
+              '"invoice.>" and "invoice.*" win equally for an event type such as invoice.x: leave one out, or name more tokens in it'
+          }
+        ]
+      )
+      yield* change({ retryFor: { "invoice.*": "slack", "invoice.>": null } }, endpoint)
+      const many = Array.from({ length: 21 }, (_, n) => [`a${n}`, "slack"])
+      assert.deepStrictEqual(yield* problems({ retryFor: Object.fromEntries(many) }), [
+        {
+          field: "retryFor",
+          message:
+            "would be 21, and an endpoint takes at most 20 retry policies for event types: use wildcards such as invoice.>, or a second endpoint"
+        }
+      ])
+    })
+  )
+
+  it.effect("names headers one by one, and goes back to the usual names", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ headerNames: { id: "X-Id", type: "x-topic" } })
+      assert.deepStrictEqual(endpoint.headerNames, { id: "X-Id", type: "x-topic" })
+      const other = yield* change({ headerNames: { timestamp: "x-at", id: null } }, endpoint)
+      assert.deepStrictEqual(other.endpoint.headerNames, { type: "x-topic", timestamp: "x-at" })
+      const usual = { type: "Webhook-Event-Type", timestamp: "webhook-timestamp" }
+      const back = yield* change({ headerNames: usual }, other.endpoint)
+      assert.deepStrictEqual(back.endpoint, { ...before, updatedAt: now })
+      const swapped = { id: "webhook-event-type", type: "webhook-id" }
+      assert.deepStrictEqual(
+        (yield* change({ headerNames: swapped })).endpoint.headerNames,
+        swapped
+      )
+    })
+  )
+
+  it.effect.each<[patch: EndpointPatch, field: string, message: string]>([
+    [
+      { headerNames: { type: "Webhook-Id" } },
+      "headerNames.type",
+      '"Webhook-Id" is also the name of the header of the id: choose another one'
+    ],
+    [
+      { headerNames: { id: "webhook-timestamp" } },
+      "headerNames.id",
+      '"webhook-timestamp" is also the name of the header of the timestamp: choose another one'
+    ],
+    [
+      { headerNames: { id: "x-one", timestamp: "X-One" } },
+      "headerNames.timestamp",
+      '"X-One" is also the name of the header of the id: choose another one'
+    ],
+    [
+      { headerNames: { id: "x-env" } },
+      "headerNames.id",
+      '"x-env" is also the name of one of its own headers: choose another one'
+    ],
+    [
+      { headerNames: { id: "webhook-signature" } },
+      "headerNames.id",
+      '"webhook-signature" is also the name of the signature header: choose another one'
+    ],
+    [
+      { sign: "stripe", signatureHeader: "x-sig", headerNames: { type: "x-sig" } },
+      "signatureHeader",
+      '"x-sig" is also the name of the header of the type: choose another one'
+    ],
+    [
+      { sign: "stripe", signatureHeader: "x-team" },
+      "signatureHeader",
+      '"x-team" is also the name of one of its own headers: choose another one'
+    ],
+    [
+      { sign: "github", headerNames: { type: "x-github-event" } },
+      "headerNames.type",
+      '"x-github-event" is also the name of a header of GitHub style: choose another one'
+    ]
+  ])("is refused for two headers of one name: %j", ([patch, field, message]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* problems(patch), [{ field, message }])
     })
   )
 

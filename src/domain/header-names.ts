@@ -1,0 +1,63 @@
+import { Schema } from "effect"
+
+/** Headers that HTTP or Petrel sets in each request, under names that cannot be changed. */
+const fixed =
+  /^(host|content-length|content-type|transfer-encoding|connection|keep-alive|te|trailer|upgrade|expect|user-agent|traceparent|tracestate|petrel-.*)$/
+
+/** Headers that Petrel sets in some requests: names by default, and those of a signature. */
+const standard = /^(webhook-.*|x-hub-signature-256|x-github-event|x-github-delivery)$/
+
+const isHeaderName = (name: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)
+
+const invalid = "must be a valid header name"
+const taken = "is a header that Petrel or HTTP sets itself"
+
+/** Returns why an endpoint may not have a header of this name, or undefined. */
+export const headerNameProblem = (name: string): string | undefined => {
+  if (!isHeaderName(name)) return invalid
+  const text = name.toLowerCase()
+  return fixed.test(text) || standard.test(text) ? taken : undefined
+}
+
+/** Returns why a header that identifies a request may not have this name, or undefined. */
+const identityNameProblem = (name: string): string | undefined => {
+  if (!isHeaderName(name)) return invalid
+  return fixed.test(name.toLowerCase()) ? taken : undefined
+}
+
+/** The name of a header that only the endpoint has. */
+export const OwnHeaderName = Schema.String.check(Schema.makeFilter(headerNameProblem))
+
+/** The name of a header that identifies a request. */
+export const IdentityHeaderName = Schema.String.check(Schema.makeFilter(identityNameProblem))
+
+/** What the headers that identify each request hold. */
+export const identities = ["id", "type", "timestamp"] as const
+export type Identity = (typeof identities)[number]
+
+/** Names of the headers that identify each request. What is left out has its usual name. */
+export const HeaderNames = Schema.Struct({
+  /** The event's id. (Default: webhook-id) */
+  id: Schema.optionalKey(IdentityHeaderName),
+  /** The event's type. (Default: webhook-event-type) */
+  type: Schema.optionalKey(IdentityHeaderName),
+  /** Time of the attempt, s since the epoch. (Default: webhook-timestamp) */
+  timestamp: Schema.optionalKey(IdentityHeaderName)
+})
+export type HeaderNames = typeof HeaderNames.Type
+
+/** The names that Standard Webhooks gives to id and timestamp, and one like them for the type. */
+export const usualHeaderNames: Readonly<Record<Identity, string>> = {
+  id: "webhook-id",
+  type: "webhook-event-type",
+  timestamp: "webhook-timestamp"
+}
+
+/** Headers that GitHub style sends in addition, as GitHub does. */
+export const githubHeaderNames: Readonly<Record<"id" | "type", string>> = {
+  id: "x-github-delivery",
+  type: "x-github-event"
+}
+
+/** Name of the signature header in Stripe style, unless an endpoint has another one. */
+export const usualStripeHeader = "petrel-signature"
