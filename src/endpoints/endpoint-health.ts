@@ -24,6 +24,7 @@ import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts
 import { makeEndpointEvents } from "./endpoint-events.ts"
 import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
+import type { HostLimits, HostPlace } from "./host-limits.ts"
 import type { PreparedPolicy } from "./live-endpoint.ts"
 import { Throttles } from "./throttles.ts"
 
@@ -47,6 +48,8 @@ export interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly isOver: () => boolean
   /** Called for an endpoint that may take more than before. */
   readonly freed: (key: string) => void
+  /** Caps of hosts, for all partitions of the worker. */
+  readonly hosts: HostLimits
 }
 
 /** State of an endpoint that failed lately or is recovering. */
@@ -96,7 +99,7 @@ export class EndpointHealth {
   readonly #records = new Map<string, HealthRecord>()
   /** Endpoints that were seen paused or suspended. */
   readonly #paused = new Set<string>()
-  readonly #throttles = new Throttles()
+  readonly #throttles: Throttles
 
   constructor(
     options: EndpointHealthOptions,
@@ -108,6 +111,7 @@ export class EndpointHealth {
     this.#directory = directory
     this.#events = events
     this.#random = random
+    this.#throttles = new Throttles(options.hosts)
   }
 
   /** Loads the health that former owners stored. */
@@ -157,14 +161,15 @@ export class EndpointHealth {
   }
 
   /**
-   * Counts a request against the endpoint's rate; returns false if the rate does not allow it now.
+   * Counts a request against the endpoint's rate and its host's cap. Returns false if one of them
+   * does not allow it now; the lane waits in line for its host then.
    */
-  readonly admit = (key: string): boolean => {
+  readonly admit = (key: string, place: HostPlace): boolean => {
     const endpoint = this.#directory.find(key)
-    return endpoint?.config.rate === undefined || this.#throttles.admit(endpoint)
+    return endpoint === undefined || this.#throttles.admit(endpoint, place)
   }
 
-  /** Returns how many requests the endpoint's rate allows within a second. */
+  /** Returns how many requests the endpoint's rate, and its host's cap, allow within a second. */
   readonly soon = (key: string): number => {
     const endpoint = this.#directory.find(key)
     return endpoint === undefined ? Number.POSITIVE_INFINITY : this.#throttles.soon(endpoint)

@@ -7,6 +7,9 @@ import { toSchedule } from "../policy/backoff.ts"
 import type { EndpointPolicy, RetryChoices } from "../policy/endpoint-policies.ts"
 import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
 import { TypeChoice } from "../policy/type-choice.ts"
+import type { SharedHost } from "./inherited-settings.ts"
+import { forwardedTo, sharedHostOf } from "./inherited-settings.ts"
+import type { SettingsInForce } from "./settings-table.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
 import type { Target } from "./target.ts"
@@ -33,6 +36,10 @@ export interface LiveEndpoint {
   readonly target: Target
   /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
+  /** Names of the publisher's headers that it gets, in lower case; undefined for none. */
+  readonly forwards: ReadonlySet<string> | undefined
+  /** What its requests share with those of others; undefined for nothing. */
+  readonly sharedHost: SharedHost | undefined
   /**
    * Made on first use: a secret that its scheme cannot sign with must not fail readers that do not
    * sign.
@@ -70,13 +77,22 @@ const choiceOf = <A>(
   return new TypeChoice(byFilter, fallback)
 }
 
+const setOf = (names: ReadonlyArray<string>): ReadonlySet<string> | undefined =>
+  names.length === 0 ? undefined : new Set(names)
+
 /**
  * Prepares an endpoint for use.
  *
  * @param key from `endpointKey`.
  * @param config from `decodeEndpoint`.
+ * @param settings of its tenant and the system.
  */
-export const makeLive = (key: string, config: Endpoint, revision: number): LiveEndpoint => {
+export const makeLive = (
+  key: string,
+  config: Endpoint,
+  revision: number,
+  settings?: SettingsInForce
+): LiveEndpoint => {
   const policies = Result.getOrThrow(policiesOf(config))
   const prepare = ({ policy }: EndpointPolicy) => prepared(config, policy)
   const [first, ...others] = policies
@@ -90,6 +106,8 @@ export const makeLive = (key: string, config: Endpoint, revision: number): LiveE
     longestRetryAfterCap: Math.max(...policies.map(({ policy }) => retryAfterCapOf(policy))),
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
+    forwards: setOf(forwardedTo(config, settings)),
+    sharedHost: sharedHostOf(config, settings),
     signer: lazy(() =>
       Effect.runSync(
         makeSigner({

@@ -86,12 +86,12 @@ export class RoutingRecovery {
   }
 
   #begin(message: StreamMessage, header: GetHeader, progress: RoutingProgress) {
-    const { origins, routes } = this.#services
+    const { dropped, origins, routes } = this.#services
     const choice = routes.of(message.subject)
     const subject = subjectWithId(choice.subject, header)
     if ("problem" in subject)
       return this.#unroutable(message, header, subject.tenant, subject.problem)
-    const event = eventOf(message, header, subject)
+    const event = eventOf(message, header, subject, choice.forwards, dropped)
     const body = message.data
     const { began = elapsedMs() } = progress
     return Effect.flatMap(this.#asPlanned(event, progress), (progress) => {
