@@ -95,6 +95,7 @@ const thresholds = {
   deadLetters: orOff(count),
   circuitOpened: toggle,
   endpointDisabled: toggle,
+  endpointSuspended: toggle,
   /** The window over which all values are counted. */
   window: Schema.optionalKey(Window),
   /** With fewer deliveries than this, shares and times are not evaluated. */

@@ -105,12 +105,17 @@ export class EndpointHealth {
     return (this.#states.get(key)?.health.circuit.state ?? "closed") === "closed"
   }
 
-  /** True if the circuit is open and deliveries are dead-lettered instead of waiting. */
+  /**
+   * True if the circuit is open and deliveries are dead-lettered instead of waiting. Those of a
+   * suspended endpoint wait, also while its circuit is still open.
+   */
   refuses(key: string): boolean {
     const endpoint = this.#directory.find(key)
     const state = this.#states.get(key)
     if (endpoint === undefined || state?.health.circuit.state !== "open") return false
-    return state.isOf(endpoint) && circuitOf(endpoint.config).onOpen === "dead-letter"
+    const { config } = endpoint
+    if (config.suspended !== undefined || !state.isOf(endpoint)) return false
+    return circuitOf(config).onOpen === "dead-letter"
   }
 
   /**
