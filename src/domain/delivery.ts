@@ -12,6 +12,8 @@ export const Progress = Schema.Struct({
   firstAttemptAt: Schema.optionalKey(Schema.Number),
   lastAttemptAt: Schema.optionalKey(Schema.Number),
   nextAttemptAt: Schema.optionalKey(Schema.Number),
+  /** The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it. */
+  delayMs: Schema.optionalKey(Schema.Number),
   lastStatus: Schema.optionalKey(Schema.Int),
   lastErrorClass: Schema.optionalKey(ErrorClass),
   lastError: Schema.optionalKey(Schema.String),

@@ -23,7 +23,8 @@ export const Backoff = Schema.Union([
     delays: Schema.NonEmptyArray(PositiveDuration)
   }),
   /**
-   * Random between base and three times the previous delay, at most cap. Needs no further jitter.
+   * Random between base and three times the delay drawn before, at most cap; the first between base
+   * and three times base. Needs no further jitter.
    */
   Schema.Struct({
     kind: Schema.Literal("decorrelated"),

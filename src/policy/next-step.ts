@@ -5,10 +5,15 @@ import { parseRetryAfter } from "./retry-after.ts"
 
 /**
  * The next step of a delivery after a failed attempt. Times in ms since the epoch, `delay` in whole
- * ms.
+ * ms. `drawn` is the delay that the policy's backoff gave; absent where the circuit decided.
  */
 export type NextStep =
-  | { readonly _tag: "Retry"; readonly at: number; readonly delay: number }
+  | {
+      readonly _tag: "Retry"
+      readonly at: number
+      readonly delay: number
+      readonly drawn?: number
+    }
   | { readonly _tag: "Dead"; readonly reason: DeadReason }
 
 const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
@@ -21,7 +26,7 @@ const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
  * had just begun, so that only the attempts can end it. If both limits are reached, the reason is
  * the attempts.
  *
- * A Retry-After lengthens the delay and never shortens it.
+ * A Retry-After lengthens the delay and never shortens it. It is not a draw.
  *
  * A failed probe says nothing new about the delivery: only its deadline ends it, and the circuit
  * decides when it is its turn again. So an outage uses up no attempts, however long it lasts.
@@ -33,6 +38,8 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   readonly verdict: "retry" | "fail"
   /** Attempts made so far in this round, including this one, without probes. */
   readonly attempts: number
+  /** The delay drawn after the attempt before, ms; undefined if there is none. */
+  readonly previousDelay?: number | undefined
   /**
    * Set after a probe: when the endpoint's circuit allows the next request, ms since the epoch. The
    * delivery then waits for the circuit instead of its schedule.
@@ -45,17 +52,23 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
-  const { attempts, deadline, nextProbeAt, now } = attempt
+  const { attempts, deadline, nextProbeAt, now, previousDelay: previous } = attempt
   if (attempt.verdict === "fail") return dead("permanent")
-  const backoff =
+  const drawn =
     nextProbeAt === undefined
-      ? yield* delayAfter(attempt.schedule, { attempts, began: now, now })
-      : Math.max(1, Math.ceil(nextProbeAt - now))
+      ? yield* delayAfter(attempt.schedule, { attempts, began: now, now, previous })
+      : undefined
+  const backoff = nextProbeAt === undefined ? drawn : Math.max(1, Math.ceil(nextProbeAt - now))
   if (backoff === undefined) return dead("attempts")
   const asked = parseRetryAfter(attempt.retryAfter, now) ?? 0
   const delay = Math.max(backoff, Math.min(asked, Math.floor(attempt.retryAfterCap)))
   const at = now + delay
   if (at > deadline) return dead("deadline")
-  const retry: NextStep = { _tag: "Retry", at, delay }
+  const retry: NextStep = {
+    _tag: "Retry",
+    at,
+    delay,
+    ...(drawn === undefined ? {} : { drawn })
+  }
   return retry
 })

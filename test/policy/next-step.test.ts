@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Random, Schema } from "effect"
 import type { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { toSchedule } from "../../src/policy/backoff.ts"
 import { nextStep } from "../../src/policy/next-step.ts"
@@ -41,7 +41,8 @@ describe("the next step", () => {
       assert.deepStrictEqual(yield* step({ attempts: 3, now }), {
         _tag: "Retry",
         at: now + 4 * minute,
-        delay: 4 * minute
+        delay: 4 * minute,
+        drawn: 4 * minute
       })
     })
   )
@@ -66,7 +67,12 @@ describe("the next step", () => {
     Effect.gen(function* () {
       const now = began + 10 * minute
       const just = yield* step({ attempts: 2, now, deadline: now + 2 * minute })
-      assert.deepStrictEqual(just, { _tag: "Retry", at: now + 2 * minute, delay: 2 * minute })
+      assert.deepStrictEqual(just, {
+        _tag: "Retry",
+        at: now + 2 * minute,
+        delay: 2 * minute,
+        drawn: 2 * minute
+      })
       assert.deepStrictEqual(yield* step({ attempts: 2, now, deadline: now + 2 * minute - 1 }), {
         _tag: "Dead",
         reason: "deadline"
@@ -146,18 +152,27 @@ describe("the next step", () => {
 })
 
 describe("a Retry-After", () => {
+  const retryIn = (delay: number, drawn = delay) => ({
+    _tag: "Retry",
+    at: began + delay,
+    delay,
+    drawn
+  })
+
   it.effect("lengthens the delay", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* step({ retryAfter: "300" }), {
         _tag: "Retry",
         at: began + 5 * minute,
-        delay: 5 * minute
+        delay: 5 * minute,
+        drawn: minute
       })
       const date = new Date(began + hour).toUTCString()
       assert.deepStrictEqual(yield* step({ retryAfter: date }), {
         _tag: "Retry",
         at: began + hour,
-        delay: hour
+        delay: hour,
+        drawn: minute
       })
     })
   )
@@ -166,7 +181,7 @@ describe("a Retry-After", () => {
     Effect.gen(function* () {
       for (const retryAfter of ["1", "0", "-5", "soon", new Date(began - hour).toUTCString()]) {
         const next = yield* step({ attempts: 4, retryAfter })
-        assert.deepStrictEqual(next, { _tag: "Retry", at: began + 8 * minute, delay: 8 * minute })
+        assert.deepStrictEqual(next, retryIn(8 * minute))
       }
     })
   )
@@ -174,9 +189,24 @@ describe("a Retry-After", () => {
   it.effect("is obeyed up to the policy's cap only, which does not hold back the backoff", () =>
     Effect.gen(function* () {
       const capped = yield* step({ retryAfter: "9".repeat(40), retryAfterCap: 2 * minute })
-      assert.deepStrictEqual(capped, { _tag: "Retry", at: began + 2 * minute, delay: 2 * minute })
+      assert.deepStrictEqual(capped, retryIn(2 * minute, minute))
       const longer = yield* step({ attempts: 4, retryAfter: "9999", retryAfterCap: minute })
-      assert.deepStrictEqual(longer, { _tag: "Retry", at: began + 8 * minute, delay: 8 * minute })
+      assert.deepStrictEqual(longer, retryIn(8 * minute))
+    })
+  )
+
+  it.effect("is no draw: decorrelated backoff goes on from the delay that was drawn", () =>
+    Effect.gen(function* () {
+      const decorrelated: RetryPolicy = {
+        ...policy,
+        backoff: { kind: "decorrelated", base: Duration.minutes(1), cap: Duration.hours(1) }
+      }
+      const most = { nextDoubleUnsafe: () => 1 - 2 ** -53, nextIntUnsafe: () => 0 }
+      const draws = { policy: decorrelated, previousDelay: 2 * minute }
+      const next = yield* step({ ...draws, retryAfter: "1800" }).pipe(
+        Effect.provideService(Random.Random, most)
+      )
+      assert.deepStrictEqual(next, retryIn(30 * minute, 6 * minute))
     })
   )
 

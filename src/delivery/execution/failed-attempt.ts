@@ -28,18 +28,23 @@ export const judgeFailure = Effect.fnUntraced(function* (
 ) {
   const attempts = progress.attempts + 1
   const probes = (progress.probes ?? 0) + (probe === undefined ? 0 : 1)
-  const { retryAfterCap, schedule } = endpoint.policyFor(handle.delivery.type)
+  const { policy, retryAfterCap, schedule } = endpoint.policyFor(handle.delivery.type)
   const step = yield* nextStep({
     schedule: schedule(),
     retryAfterCap,
     verdict: verdict === "fail" ? "fail" : "retry",
     attempts: attempts - probes,
+    previousDelay: progress.delayMs,
     nextProbeAt: probe?.nextAt,
     deadline: handle.delivery.deadline,
     now: at,
     retryAfter: result.retryAfter
   })
   const next = step._tag === "Dead" ? {} : { nextAttemptAt: step.at }
+  const delayMs =
+    policy.backoff.kind === "decorrelated" && step._tag === "Retry"
+      ? (step.drawn ?? progress.delayMs)
+      : undefined
   const failed: FailedAttempt = {
     step,
     fact: {
@@ -52,6 +57,7 @@ export const judgeFailure = Effect.fnUntraced(function* (
       firstAttemptAt: progress.firstAttemptAt ?? at,
       lastAttemptAt: at,
       ...next,
+      ...(delayMs === undefined ? {} : { delayMs }),
       ...(result.status === undefined ? {} : { lastStatus: result.status }),
       ...(result.error === undefined
         ? {}
