@@ -22,11 +22,14 @@ const presetJson = ({ name, policy, source }: Preset): object => ({
 
 const presetText = ({ name, policy, source }: Preset): string => {
   const timeout = policy.timeout === undefined ? "30 s, Petrel's own" : durationText(policy.timeout)
+  const { connectTimeout } = policy
+  const connecting =
+    connectTimeout === undefined ? "" : `, ${durationText(connectTimeout)} of them to connect`
   return [
     name,
     `  source    ${source}`,
     `  attempts  at most ${policy.maxAttempts} within ${durationText(policy.window)}`,
-    `  time-out  ${timeout}`,
+    `  time-out  ${timeout}${connecting}`,
     `  waits     ${ladder(policy).map(spanText).join(", ")} (jitter: ${policy.jitter})`,
     `  in all    ${spanText(totalTime(policy))}`
   ].join("\n")

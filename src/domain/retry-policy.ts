@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { PositiveDuration } from "./duration.ts"
+import { ErrorClass, errorFamilies } from "./outcome.ts"
 import { everyKey } from "./record.ts"
 
 const Factor = Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
@@ -42,8 +43,20 @@ export type Jitter = typeof Jitter.Type
 export const Verdict = Schema.Literals(["delivered", "retry", "fail"])
 export type Verdict = typeof Verdict.Type
 
+/** What an attempt without a usable answer means for the delivery. */
+export const ErrorVerdict = Schema.Literals(["retry", "fail"])
+export type ErrorVerdict = typeof ErrorVerdict.Type
+
 const statusKeyProblem = (key: string): string | undefined =>
   /^([1-5]\d\d|[1-5]xx)$/.test(key) ? undefined : 'must be a status ("404") or a class ("4xx")'
+
+const errorKeys: ReadonlySet<string> = new Set([
+  ...ErrorClass.literals,
+  ...Object.keys(errorFamilies)
+])
+
+const errorKeyProblem = (key: string): string | undefined =>
+  errorKeys.has(key) ? undefined : `must be one of ${[...errorKeys].join(", ")}`
 
 /** When to retry and when to stop, as a value in an endpoint's configuration. */
 export const RetryPolicy = Schema.Struct({
@@ -57,9 +70,18 @@ export const RetryPolicy = Schema.Struct({
   retryAfterCap: PositiveDuration.pipe(Schema.withDecodingDefaultKey(Effect.succeed("24 hours"))),
   /** Time-out of a whole attempt. Used if the endpoint sets none. */
   timeout: Schema.optionalKey(PositiveDuration),
+  /** Time limit of name look-up, TCP and TLS. Used if the endpoint sets none. */
+  connectTimeout: Schema.optionalKey(PositiveDuration),
   /** Overrides of the classification, by status or class: `{"404":"fail","5xx":"retry"}`. */
   statuses: Schema.optionalKey(
     Schema.Record(Schema.String, Verdict).check(everyKey(statusKeyProblem))
+  ),
+  /**
+   * The same by error class or family: `{"certificate":"fail","connection":"retry"}`. `connection`
+   * stands for its whole family, as `4xx` does for statuses.
+   */
+  errors: Schema.optionalKey(
+    Schema.Record(Schema.String, ErrorVerdict).check(everyKey(errorKeyProblem))
   )
 })
 export type RetryPolicy = typeof RetryPolicy.Type

@@ -1,7 +1,7 @@
 import { Duration, Effect, Result } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
 import type { RetryPolicy } from "../domain/retry-policy.ts"
-import { attemptTimeoutMs } from "../policy/attempt-timeout.ts"
+import { attemptTimeoutMs, connectTimeoutMs } from "../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
 import type { EndpointPolicy, RetryChoices } from "../policy/endpoint-policies.ts"
@@ -17,6 +17,8 @@ export interface PreparedPolicy {
   readonly policy: RetryPolicy
   /** Of an attempt: the endpoint's own, else the policy's. */
   readonly timeout: number
+  /** Of a connection: the endpoint's own, else the policy's. */
+  readonly connectTimeout: number
   readonly retryAfterCap: number
   readonly schedule: () => RetrySchedule
 }
@@ -108,6 +110,7 @@ const retryAfterCapOf = ({ retryAfterCap }: RetryPolicy): number => Duration.toM
 const prepared = (config: Endpoint, policy: RetryPolicy): PreparedPolicy => ({
   policy,
   timeout: attemptTimeoutMs(config, policy),
+  connectTimeout: connectTimeoutMs(config, policy),
   retryAfterCap: retryAfterCapOf(policy),
   schedule: () => scheduleOf(policy)
 })

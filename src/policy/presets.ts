@@ -154,7 +154,7 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   },
   formspring: {
     source:
-      "guide 4: 8 attempts, its 7 delays (9 h), 24 h, jitter 0.5 to 1.5, only 5xx and network errors; 30 s + 30 s as one time-out is ours",
+      "guide 4: 8 attempts, its 7 delays (9 h), 24 h, jitter 0.5 to 1.5, only 5xx and network errors, 30 s to connect + 30 s to read (ours: 60 s in all)",
     backoff: {
       kind: "list",
       delays: [
@@ -171,6 +171,7 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     maxAttempts: 8,
     window: "24 hours",
     timeout: "60 seconds",
+    connectTimeout: "30 seconds",
     statuses: no4xx
   }
 }

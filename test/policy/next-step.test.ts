@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Random, Schema } from "effect"
 import type { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { toSchedule } from "../../src/policy/backoff.ts"
-import { nextStep } from "../../src/policy/next-step.ts"
+import { type NextStep, nextStep } from "../../src/policy/next-step.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -152,7 +152,7 @@ describe("the next step", () => {
 })
 
 describe("a Retry-After", () => {
-  const retryIn = (delay: number, drawn = delay) => ({
+  const retryIn = (delay: number, drawn = delay): NextStep => ({
     _tag: "Retry",
     at: began + delay,
     delay,

@@ -152,6 +152,14 @@ describe("the delays that guides spell out", () => {
     assert.strictEqual(policyOf("formspring").jitter, "scaled")
   })
 
+  it("are Formspring's 30 s to connect and 30 s to read: 60 s in all", () => {
+    const { connectTimeout, timeout } = policyOf("formspring")
+    assert.deepStrictEqual(
+      [connectTimeout, timeout].map((given) => given && Duration.toMillis(given)),
+      [30 * second, 60 * second]
+    )
+  })
+
   it("are the caps of 12 hours for Stripe and Shopify", () => {
     for (const name of ["stripe", "shopify"])
       assert.strictEqual(Math.max(...ladder(policyOf(name))), 12 * hour, name)
@@ -171,9 +179,8 @@ describe("classification by preset", () => {
   it("follows the guide", () => {
     for (const [name, verdicts] of cases)
       for (const [status, verdict] of Object.entries(verdicts)) {
-        const { statuses } = policyOf(name)
         assert.strictEqual(
-          classify({ status: Number(status) }, statuses).verdict,
+          classify({ status: Number(status) }, policyOf(name)).verdict,
           verdict,
           `${name} ${status}`
         )

@@ -44,11 +44,21 @@ export const startSending = (
   if (traceparent !== undefined) headers.push("traceparent", traceparent)
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
   const { target, ownHeaders } = endpoint
-  const { policy, timeout: timeoutMs } = endpoint.policyFor(delivery.type)
+  const prepared = endpoint.policyFor(delivery.type)
+  const { connectTimeout: connectTimeoutMs, policy, timeout: timeoutMs } = prepared
   const { redirects, tenant } = endpoint.config
-  const request = { tenant, target, headers, ownHeaders, body, timeoutMs, redirects }
+  const request = {
+    tenant,
+    target,
+    headers,
+    ownHeaders,
+    body,
+    connectTimeoutMs,
+    timeoutMs,
+    redirects
+  }
   return transport.start(request, (result) => {
-    const { gone, verdict } = classify(result, policy.statuses)
+    const { gone, verdict } = classify(result, policy)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
     const kept = keptResult(result, answers(delivery.tenant), () =>
       secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })

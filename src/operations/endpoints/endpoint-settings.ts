@@ -58,6 +58,7 @@ export const NewEndpoint = Schema.Struct({
   url,
   rate: Schema.optional(RateLimit),
   timeout: Schema.optional(PositiveDuration),
+  connectTimeout: Schema.optional(PositiveDuration),
   contact: Schema.optional(Contact),
   headers: Schema.optional(headers),
   retryFor: Schema.optional(
@@ -74,6 +75,7 @@ export const EndpointPatch = Schema.Struct({
   ...settings,
   rate: Schema.optional(Schema.NullOr(RateLimit)),
   timeout: Schema.optional(Schema.NullOr(PositiveDuration)),
+  connectTimeout: Schema.optional(Schema.NullOr(PositiveDuration)),
   contact: Schema.optional(Schema.NullOr(Contact)),
   /** Values by name. Names are compared without case; null removes a header. */
   headers: Schema.optional(

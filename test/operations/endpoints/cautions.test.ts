@@ -65,6 +65,16 @@ describe("cautions", () => {
     assert.deepStrictEqual(of({ retryFor, timeout: Duration.seconds(10) }), [])
   })
 
+  it("warn of a connect time-out that the whole attempt's does not let come", () => {
+    const never = "the connect time-out of 40 s never comes, since a whole attempt has 30 s"
+    assert.deepStrictEqual(of({ connectTimeout: Duration.seconds(40) }), [never])
+    const timeout = Duration.seconds(60)
+    assert.deepStrictEqual(of({ connectTimeout: Duration.seconds(40), timeout }), [])
+    assert.deepStrictEqual(of({ timeout: Duration.seconds(10) }), [])
+    const [said = ""] = of({ retry: "formspring", timeout: Duration.seconds(20) })
+    assert.match(said, /^the connect time-out of 30 s never comes/)
+  })
+
   it("name a policy for event types that the endpoint does not want", () => {
     const retryFor = { "*.paid": "default", "order.>": "default" }
     assert.deepStrictEqual(of({ types: ["invoice.>", "mail"], retryFor }), [
