@@ -64,7 +64,7 @@ const factsOf = (
   at: number
 ) => {
   const event = `bench.event-${seq}`
-  const deadline = at + 72 * hour
+  const deadline = eventAt + 72 * hour
   const about = {
     v: 1,
     at,

@@ -87,7 +87,7 @@ export class EndpointJudge {
 
   readonly load = Effect.gen({ self: this }, function* () {
     yield* this.#register.load
-    for (const key of this.#directory.disabled()) {
+    for (const key of this.#directory.givenUp()) {
       const [tenant = "", endpoint = ""] = key.split(".")
       this.onUnavailable({ tenant, endpoint })
     }
@@ -177,7 +177,8 @@ export class EndpointJudge {
     return {
       isOpen,
       closedFor: now - (this.#openAt.get(key) ?? this.#began),
-      isDisabled: config.disabled !== undefined
+      isDisabled: config.disabled !== undefined,
+      isSuspended: config.suspended !== undefined
     }
   }
 

@@ -1,7 +1,7 @@
 import { Option, Schema } from "effect"
 import { Configuration } from "../domain/configuration.ts"
 import type { SettingDifference } from "../domain/configuration-difference.ts"
-import { Disabled, Paused, RateLimit } from "../domain/endpoint.ts"
+import { Paused, RateLimit, Stopped } from "../domain/endpoint.ts"
 import { plainText } from "../history/line.ts"
 import { moment } from "../operations/text/time.ts"
 import { sinceText } from "./endpoint-view.ts"
@@ -9,7 +9,7 @@ import { settingName } from "./flag-problems.ts"
 import { rateText } from "./rate.ts"
 
 const decodeRate = Schema.decodeUnknownOption(RateLimit)
-const decodeDisabled = Schema.decodeUnknownOption(Disabled)
+const decodeStopped = Schema.decodeUnknownOption(Stopped)
 const decodePaused = Schema.decodeUnknownOption(Paused)
 const decodeSecrets = Schema.decodeUnknownOption(Configuration.fields.secrets)
 
@@ -66,9 +66,15 @@ const pausedText = (value: unknown, now: number): string =>
   })
 
 const disabledText = (value: unknown, now: number): string =>
-  Option.match(decodeDisabled(value), {
+  Option.match(decodeStopped(value), {
     onNone: () => "enabled",
     onSome: (disabled) => sinceText("disabled", disabled, now)
+  })
+
+const suspendedText = (value: unknown, now: number): string =>
+  Option.match(decodeStopped(value), {
+    onNone: () => "resumed",
+    onSome: (suspended) => sinceText("suspended", suspended, now)
   })
 
 const differenceText = (difference: SettingDifference, now: number): string => {
@@ -77,6 +83,7 @@ const differenceText = (difference: SettingDifference, now: number): string => {
   if (setting === "url") return urlText(difference)
   if (setting === "secrets") return secretsText(difference, now)
   if (setting === "disabled") return disabledText(to, now)
+  if (setting === "suspended") return suspendedText(to, now)
   if (setting === "paused") return pausedText(to, now)
   return `${nameText(setting)} ${valueText(setting, from)} → ${valueText(setting, to)}`
 }
@@ -107,7 +114,7 @@ export const additionTexts = (
     .filter(({ setting, to }) => setting !== "generation" && !isEmpty(to))
     .map((difference) => {
       const { setting, to } = difference
-      const isValue = !["url", "secrets", "disabled", "paused"].includes(setting)
+      const isValue = !["url", "secrets", "disabled", "suspended", "paused"].includes(setting)
       return plainText(
         isValue ? `${nameText(setting)} ${valueText(setting, to)}` : differenceText(difference, now)
       )

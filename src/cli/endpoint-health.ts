@@ -44,7 +44,7 @@ export const healthRows = (
     ["opens", opensText(circuit)],
     [
       "gives up",
-      `after ${durationText(circuit.giveUpAfter)} of failures, or ${circuit.permanentFailures} permanent ones in a row`
+      `after ${durationText(circuit.giveUpAfter)} of failures, or ${circuit.permanentFailures} permanent ones in a row${circuit.onGiveUp === "suspend" ? ": then suspended" : ""}`
     ],
     ...(failing === undefined ? [] : [["failing", failing] as const]),
     ...(notBefore > now

@@ -34,7 +34,7 @@ const givenAndRemoved = (
   given: EndpointFields["retryFor"] = {}
 ): ReadonlyArray<string> =>
   removed
-    .filter((filter) => given[filter] !== undefined)
+    .filter((filter) => Object.hasOwn(given, filter))
     .map((filter) => `--retry-for and --no-retry-for of ${shown(filter)} exclude each other`)
 
 const allNull = (names: ReadonlyArray<string>): Readonly<Record<string, null>> =>

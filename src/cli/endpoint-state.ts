@@ -60,10 +60,10 @@ export const resume = Command.make(
     yield* reportState(
       after,
       (state) => `is resumed: ${state}`,
-      (state) => `is not paused: ${state}`
+      (state) => `is neither paused nor suspended: ${state}`
     )
   })
-).pipe(Command.withDescription("Let a paused endpoint's events go on"))
+).pipe(Command.withDescription("Let the events of a paused or suspended endpoint go on"))
 
 export const enable = Command.make(
   "enable",
@@ -73,7 +73,10 @@ export const enable = Command.make(
     yield* reportState(
       after,
       () => "is enabled",
-      () => "is enabled already"
+      () =>
+        after.suspended === undefined
+          ? "is enabled already"
+          : `is suspended, not disabled: \`petrel endpoint resume ${endpointLabel(name)}\` lets its events go on`
     )
   })
 ).pipe(Command.withDescription("Put a disabled endpoint back to work"))

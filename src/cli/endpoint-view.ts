@@ -31,12 +31,13 @@ export const sinceText = (
   return `${state} since ${moment(at, now)} by ${plainText(by)}${why}`
 }
 
-/** Returns `enabled`, or since when and why the endpoint is disabled or paused. */
+/** Returns `enabled`, or since when and why the endpoint is disabled, suspended or paused. */
 export const stateText = (
-  { disabled, paused }: Pick<Endpoint, "disabled" | "paused">,
+  { disabled, paused, suspended }: Pick<Endpoint, "disabled" | "paused" | "suspended">,
   now: number
 ): string => {
   if (disabled !== undefined) return sinceText("disabled", disabled, now)
+  if (suspended !== undefined) return sinceText("suspended", suspended, now)
   return paused === undefined ? "enabled" : sinceText("paused", paused, now)
 }
 
@@ -166,8 +167,9 @@ export const listHeadings = (width: number | undefined): ReadonlyArray<string> =
   ...(width === undefined || width >= minWidthForUrls ? ["url"] : [])
 ]
 
-const stateWord = ({ circuit, disabled, paused }: ListedEndpoint): string => {
+const stateWord = ({ circuit, disabled, paused, suspended }: ListedEndpoint): string => {
   if (disabled !== undefined) return "disabled"
+  if (suspended !== undefined) return "suspended"
   if (paused !== undefined) return "paused"
   return circuit.state === undefined || circuit.state === "closed" ? "enabled" : circuit.state
 }

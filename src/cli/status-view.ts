@@ -94,10 +94,10 @@ const oldestText = ({ at, oldestWaiting }: Status): string => {
 
 const endpointsText = ({ endpoints }: Status): string => {
   if (endpoints === null) return unknown
-  const { closed, disabled, halfOpen, open, paused, total } = endpoints
+  const { closed, disabled, halfOpen, open, paused, suspended, total } = endpoints
   return total === 0
     ? "none: `petrel endpoint add` adds one"
-    : `${countText(total)}: ${countText(closed)} closed, ${countText(open)} open, ${countText(halfOpen)} half-open, ${countText(paused)} paused, ${countText(disabled)} disabled`
+    : `${countText(total)}: ${countText(closed)} closed, ${countText(open)} open, ${countText(halfOpen)} half-open, ${countText(paused)} paused, ${suspended === 0 ? "" : `${countText(suspended)} suspended, `}${countText(disabled)} disabled`
 }
 
 const lastHourText = ({ at, lastHour }: Status): string => {

@@ -5,6 +5,7 @@ import { PositiveDuration } from "./duration.ts"
 export const endpointAlerts = [
   "circuit-opened",
   "endpoint-disabled",
+  "endpoint-suspended",
   "dead-letters",
   "success-low",
   "success-critical",

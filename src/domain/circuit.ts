@@ -36,6 +36,8 @@ export const Circuit = Schema.Struct({
   successes: Schema.optionalKey(count(100)),
   onOpen: Schema.optionalKey(Schema.Literals(["backlog", "dead-letter"])),
   giveUpAfter: Schema.optionalKey(PositiveDuration),
+  onGiveUp: Schema.optionalKey(Schema.Literals(["disable", "suspend"])),
+  onGone: Schema.optionalKey(Schema.Literals(["disable", "suspend"])),
   permanentFailures: Schema.optionalKey(count(1_000_000))
 }).check(Schema.makeFilter(isOrdered))
 export type Circuit = typeof Circuit.Type
@@ -57,9 +59,13 @@ export interface CircuitSettings {
   readonly successes: number
   /** Where deliveries go while the circuit is open. */
   readonly onOpen: "backlog" | "dead-letter"
-  /** An endpoint that only fails for this long is disabled, ms. */
+  /** An endpoint that only fails for this long is given up, ms. */
   readonly giveUpAfter: number
-  /** Consecutive permanent failures that disable the endpoint. */
+  /** What happens to an endpoint that is given up. */
+  readonly onGiveUp: "disable" | "suspend"
+  /** What happens to an endpoint that answers 410 Gone. */
+  readonly onGone: "disable" | "suspend"
+  /** Consecutive permanent failures after which the endpoint is given up. */
   readonly permanentFailures: number
 }
 
@@ -82,6 +88,8 @@ export const defaultCircuit: CircuitSettings = {
   successes: 2,
   onOpen: "backlog",
   giveUpAfter: 5 * day,
+  onGiveUp: "disable",
+  onGone: "disable",
   permanentFailures: 100
 }
 

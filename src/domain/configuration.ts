@@ -37,6 +37,7 @@ export const Configuration = Schema.Struct({
   contact: fields.contact,
   alerts: fields.alerts,
   disabled: fields.disabled,
+  suspended: fields.suspended,
   paused: fields.paused
 })
 /** As JSON: durations are strings. */

@@ -40,13 +40,13 @@ export const Secret = Schema.Struct({
 })
 export type Secret = typeof Secret.Type
 
-/** Why and since when (ms since the epoch) an endpoint accepts no deliveries. */
-export const Disabled = Schema.Struct({
+/** Why and since when (ms since the epoch) an endpoint is disabled or suspended. */
+export const Stopped = Schema.Struct({
   at: Schema.Number,
   reason: Schema.String,
   by: Schema.String
 })
-export type Disabled = typeof Disabled.Type
+export type Stopped = typeof Stopped.Type
 
 /**
  * Since when (ms since the epoch) an operator holds back an endpoint's deliveries, to be sent
@@ -130,7 +130,10 @@ export const Endpoint = Schema.Struct({
   contact: Schema.optionalKey(Contact),
   /** When alerts about the endpoint are raised. (Default: as set for its tenant) */
   alerts: Schema.optionalKey(AlertChoice),
-  disabled: Schema.optionalKey(Disabled),
+  /** It gets no events, and its waiting deliveries are dead-lettered. */
+  disabled: Schema.optionalKey(Stopped),
+  /** It was given up, and its deliveries wait until it is resumed or their deadlines pass. */
+  suspended: Schema.optionalKey(Stopped),
   paused: Schema.optionalKey(Paused),
   createdAt: Schema.Number,
   updatedAt: Schema.Number
@@ -147,6 +150,13 @@ export const isOperational = ({ types }: Pick<Endpoint, "types">): boolean => ty
 /** Returns when the endpoint's circuit opens and closes, and when the endpoint is disabled. */
 export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettings =>
   circuitSettings(circuit)
+
+/** Returns true for an endpoint whose deliveries wait until it is resumed. */
+export const isHeldBack = ({
+  paused,
+  suspended
+}: Pick<Endpoint, "paused" | "suspended">): boolean =>
+  paused !== undefined || suspended !== undefined
 
 /** Returns the endpoint's key in its bucket, `<tenant>.<endpoint>`. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`

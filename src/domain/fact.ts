@@ -25,6 +25,7 @@ export const failureKinds = [
   "dead-lettered",
   "circuit-opened",
   "endpoint-disabled",
+  "endpoint-suspended",
   "unroutable",
   "missing",
   "alert-raised"

@@ -28,7 +28,7 @@ export interface DirectoryReadingOptions {
   readonly table: DirectoryTable
   readonly recorder: ChangeRecorder
   readonly currentness: CurrentnessSwitch
-  /** Called with the keys of endpoints that are disabled, removed or replaced. */
+  /** Called with the keys of endpoints that are disabled, suspended, removed or replaced. */
   readonly unavailable: (key: string) => void
 }
 
@@ -186,7 +186,8 @@ class DirectoryReading {
     const before = table.generationOf(key)
     table.put(key, config, text, revision)
     const isReplaced = before !== undefined && before !== config.generation
-    if (isReplaced || config.disabled !== undefined) unavailable(key)
+    const isGivenUp = config.disabled !== undefined || config.suspended !== undefined
+    if (isReplaced || isGivenUp) unavailable(key)
   }
 
   readonly #readAll = Effect.gen({ self: this }, function* () {

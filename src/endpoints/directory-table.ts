@@ -44,10 +44,10 @@ export class DirectoryTable {
   readonly #rows = new Map<string, Row>()
   readonly #tenants = new Map<string, Set<Row>>()
   /**
-   * Keys of disabled endpoints: each partition asks for them, and a search through all rows takes
+   * Keys of disabled and suspended endpoints: each partition asks for them, and a search through all rows takes
    * long.
    */
-  readonly #disabled = new Set<string>()
+  readonly #givenUp = new Set<string>()
   readonly #removed = new Map<string, number>()
   /** Ids of endpoints without any readable configuration so far, by tenant. */
   readonly #unreadable = new Map<string, Set<string>>()
@@ -93,8 +93,8 @@ export class DirectoryTable {
     return [...index.match(type)].sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
-  disabled(): ReadonlyArray<string> {
-    return [...this.#disabled]
+  givenUp(): ReadonlyArray<string> {
+    return [...this.#givenUp]
   }
 
   unreadable(tenant: string): ReadonlyArray<string> {
@@ -125,7 +125,7 @@ export class DirectoryTable {
       text
     }
     this.#rows.set(key, row)
-    if (row.isDisabled) this.#disabled.add(key)
+    if (row.isDisabled || config.suspended !== undefined) this.#givenUp.add(key)
     this.#removed.delete(key)
     const rows = this.#tenants.get(tenant)
     if (rows === undefined) this.#tenants.set(tenant, new Set([row]))
@@ -153,7 +153,7 @@ export class DirectoryTable {
     const row = this.#rows.get(key)
     if (row === undefined) return
     this.#rows.delete(key)
-    this.#disabled.delete(key)
+    this.#givenUp.delete(key)
     this.#ready.delete(key)
     this.#indexes.get(tenant)?.remove(filtersOf(row), row)
     const rows = this.#tenants.get(tenant)

@@ -21,7 +21,7 @@ export type Standing =
   | { readonly _tag: "Disabled"; readonly endpoint: LiveEndpoint }
   | { readonly _tag: "Removed" }
 
-/** Called when an endpoint is disabled, removed, or replaced by another of its name. */
+/** Called when an endpoint is disabled, suspended, removed, or replaced by another of its name. */
 export type UnavailableListener = (tenant: string, endpoint: string) => void
 
 /**
@@ -62,8 +62,8 @@ export class Directory extends Context.Service<
     /** Returns the endpoint if memory alone tells that it accepts the delivery. */
     readonly liveNow: (delivery: Delivery, key?: string) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
-    /** Keys of disabled endpoints. */
-    readonly disabled: () => ReadonlyArray<string>
+    /** Keys of disabled and suspended endpoints. */
+    readonly givenUp: () => ReadonlyArray<string>
     /** Calls the listener until the returned function is called. */
     readonly onUnavailable: (listener: UnavailableListener) => () => void
   }
@@ -113,7 +113,7 @@ const open = Effect.fnUntraced(function* () {
     revision,
     version: () => table.version,
     find: (key) => table.find(key),
-    disabled: () => table.disabled(),
+    givenUp: () => table.givenUp(),
     liveNow,
     standing,
     onUnavailable: (listener) => {

@@ -1,9 +1,10 @@
 import { Effect } from "effect"
 import type { Broker } from "../broker/broker.ts"
+import { circuitOf } from "../domain/endpoint.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import type { LiveEndpoint } from "./directory.ts"
-import { disableEndpoint } from "./endpoint-state.ts"
+import { giveUpEndpoint } from "./endpoint-state.ts"
 
 export interface EndpointEventsOptions {
   readonly worker: string
@@ -18,7 +19,7 @@ export interface EndpointEventsOptions {
   readonly run: (work: Effect.Effect<void, never, Broker | Facts>) => void
 }
 
-/** Records events of endpoints as facts, and disables an endpoint that is given up. */
+/** Records events of endpoints as facts, and gives endpoints up. */
 export const makeEndpointEvents = Effect.fnUntraced(function* (options: EndpointEventsOptions) {
   const { holds, nextId, run, worker } = options
   const facts = yield* Facts
@@ -50,22 +51,12 @@ export const makeEndpointEvents = Effect.fnUntraced(function* (options: Endpoint
       waiting.push({ v: 1, kind, at, tenant, endpoint: id, worker, ...more })
       appendWaiting()
     },
-    /** Disables an endpoint that only fails. */
+    /** Disables or suspends an endpoint that only fails. */
     giveUp: (endpoint: LiveEndpoint, reason: string) => {
       if (!holds()) return
       const { generation, id, tenant } = endpoint.config
       const named = { tenant, endpoint: id, generation }
-      run(
-        disableEndpoint(named, reason, worker, worker).pipe(
-          Effect.asVoid,
-          Effect.catch((error) =>
-            Effect.logWarning("an endpoint that only fails could not be disabled", {
-              endpoint: endpoint.key,
-              why: error.message
-            })
-          )
-        )
-      )
+      run(giveUpEndpoint(named, circuitOf(endpoint.config).onGiveUp, reason, worker))
     }
   }
 })

@@ -2,7 +2,7 @@ import { type Clock, Effect, Random } from "effect"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
-import { circuitOf } from "../domain/endpoint.ts"
+import { circuitOf, isHeldBack } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { healthy, isHealthy } from "../domain/health.ts"
 import {
@@ -94,7 +94,7 @@ export class EndpointHealth {
   readonly #random: typeof Random.Random.Service
   readonly #states = new Map<string, HealthState>()
   readonly #records = new Map<string, HealthRecord>()
-  /** Endpoints that were seen paused. */
+  /** Endpoints that were seen paused or suspended. */
   readonly #paused = new Set<string>()
   readonly #throttles = new Throttles()
 
@@ -124,7 +124,7 @@ export class EndpointHealth {
     const endpoint = this.#directory.find(key)
     if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
     const most = this.#throttles.limit(endpoint)
-    if (endpoint.config.paused !== undefined) {
+    if (isHeldBack(endpoint.config)) {
       this.#paused.add(key)
       return 0
     }
@@ -256,11 +256,11 @@ export class EndpointHealth {
     for (const [key, state] of this.#states) this.#revise(key, state, now)
   }
 
-  /** Lets endpoints that are no longer paused start gradually. */
+  /** Lets endpoints that were resumed start gradually. */
   #endPauses(): void {
     for (const key of this.#paused) {
       const endpoint = this.#directory.find(key)
-      if (endpoint?.config.paused !== undefined) continue
+      if (endpoint !== undefined && isHeldBack(endpoint.config)) continue
       this.#paused.delete(key)
       if (endpoint !== undefined) {
         const state = this.#states.get(key) ?? this.#stateOf(endpoint)
@@ -274,9 +274,10 @@ export class EndpointHealth {
   /** Applies to an endpoint's state what time has changed. */
   #revise(key: string, state: HealthState, now: number): void {
     const endpoint = this.#directory.find(key)
-    // An endpoint that is enabled again starts anew: the failures it was disabled for are over.
-    const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
-    if (isGone || !isOf(state, endpoint)) {
+    // An endpoint that is enabled or resumed starts anew: the failures it was given up for are over.
+    const { disabled, suspended } = endpoint?.config ?? {}
+    const isGivenUp = disabled !== undefined || suspended !== undefined
+    if (endpoint === undefined || isGivenUp || !isOf(state, endpoint)) {
       this.#states.delete(key)
       this.#throttles.forget(key)
       this.#options.run(state.record.write(undefined))

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { readUser } from "../broker/user.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
-import { endpointKey } from "../domain/endpoint.ts"
+import { endpointKey, isHeldBack } from "../domain/endpoint.ts"
 import type { Fact } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import { changeEndpoint } from "./endpoint-store.ts"
@@ -18,7 +18,12 @@ interface StateTarget {
 
 /** A change of an endpoint's state, and how its fact records it. */
 interface StateChange extends Pick<Fact, "by" | "worker" | "reason"> {
-  readonly kind: "endpoint-disabled" | "endpoint-enabled" | "endpoint-paused" | "endpoint-resumed"
+  readonly kind:
+    | "endpoint-disabled"
+    | "endpoint-enabled"
+    | "endpoint-paused"
+    | "endpoint-resumed"
+    | "endpoint-suspended"
   /**
    * Returns the changed endpoint; undefined if it has that state already. `at` is now, ms since the
    * epoch.
@@ -72,6 +77,47 @@ export const disableEndpoint = (target: StateTarget, reason: string, by: string,
   })
 
 /**
+ * Suspends an endpoint that is given up: its deliveries wait in its backlog until it is resumed, or
+ * their deadlines pass.
+ *
+ * @param worker the worker that decided.
+ */
+export const suspendEndpoint = (target: StateTarget, reason: string, worker: string) =>
+  changeState(target, {
+    ...{ kind: "endpoint-suspended", by: worker, worker, reason },
+    apply: (endpoint, at) =>
+      endpoint.disabled === undefined && endpoint.suspended === undefined
+        ? { ...endpoint, suspended: { at, reason, by: worker } }
+        : undefined
+  })
+
+/**
+ * Gives an endpoint up: disables or suspends it. A failure is logged.
+ *
+ * @param how what its circuit's settings say.
+ * @param worker the worker that decided.
+ */
+export const giveUpEndpoint = (
+  target: StateTarget,
+  how: "disable" | "suspend",
+  reason: string,
+  worker: string
+) =>
+  (how === "disable"
+    ? disableEndpoint(target, reason, worker, worker)
+    : suspendEndpoint(target, reason, worker)
+  ).pipe(
+    Effect.asVoid,
+    Effect.catch((error) =>
+      Effect.logWarning("an endpoint could not be given up", {
+        endpoint: endpointKey(target.tenant, target.endpoint),
+        reason,
+        why: error.message
+      })
+    )
+  )
+
+/**
  * Enables a disabled endpoint.
  *
  * @param by who asked for it.
@@ -97,12 +143,15 @@ export const pauseEndpoint = (target: StateTarget, reason: string | undefined, b
   })
 
 /**
- * Resumes the deliveries of a paused endpoint.
+ * Resumes the deliveries of a paused or suspended endpoint.
  *
  * @param by who asked for it.
  */
 export const resumeEndpoint = (target: StateTarget, by: string) =>
   changeState(target, {
     ...{ kind: "endpoint-resumed", by, worker: cli },
-    apply: ({ paused, ...resumed }) => (paused === undefined ? undefined : resumed)
+    apply: (endpoint) => {
+      const { paused: _, suspended: __, ...resumed } = endpoint
+      return isHeldBack(endpoint) ? resumed : undefined
+    }
   })

@@ -12,6 +12,8 @@ export const alertText = ({ name, threshold, value = 0, windowMs }: Alert): stri
       return "its circuit has opened"
     case "endpoint-disabled":
       return "it is disabled"
+    case "endpoint-suspended":
+      return "it is suspended"
     case "dead-letters":
       return `${number(value)} dead ${value === 1 ? "letter" : "letters"} ${over}`
     case "success-low":

@@ -146,6 +146,8 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[askedBy("resumed", fact)], "green"]
     case "endpoint-enabled":
       return [[askedBy("enabled", fact)], "green"]
+    case "endpoint-suspended":
+      return [[askedFor("suspended", fact)], "red"]
     case "endpoint-disabled":
       return [[askedFor("disabled", fact)], "red"]
     case "redelivered":

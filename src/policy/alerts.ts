@@ -109,6 +109,7 @@ export interface EndpointAvailability {
   /** How long its circuit is known to have been closed, ms. */
   readonly closedFor: number
   readonly isDisabled: boolean
+  readonly isSuspended: boolean
 }
 
 const stateReading = (
@@ -131,11 +132,12 @@ const stateReading = (
  */
 export const isSimplyWell = (
   { attempts, dead, delivered, pending, refused, retried, times }: AlertCounts,
-  { isDisabled, isOpen }: EndpointAvailability,
+  { isDisabled, isOpen, isSuspended }: EndpointAvailability,
   { medianTime = Number.POSITIVE_INFINITY, p99Time = Number.POSITIVE_INFINITY }: AlertThresholds
 ): boolean =>
   !isOpen &&
   !isDisabled &&
+  !isSuspended &&
   dead + pending + refused + retried === 0 &&
   attempts === delivered &&
   times.length <= stepOf(Math.min(medianTime, p99Time))
@@ -143,7 +145,7 @@ export const isSimplyWell = (
 /** Returns all readings of an endpoint. */
 export const endpointReadings = (
   counts: AlertCounts,
-  { closedFor, isDisabled, isOpen }: EndpointAvailability,
+  { closedFor, isDisabled, isOpen, isSuspended }: EndpointAvailability,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => {
   const { attempts, dead, delivered, refused, retried, times, tried } = counts
@@ -163,6 +165,13 @@ export const endpointReadings = (
       "critical",
       thresholds.endpointDisabled,
       { bad: isDisabled, good: !isDisabled },
+      "endpoints"
+    ),
+    stateReading(
+      "endpoint-suspended",
+      "critical",
+      thresholds.endpointDisabled,
+      { bad: isSuspended, good: !isSuspended },
       "endpoints"
     ),
     // A count of 0 is not good: dead letters counted by the previous owner are unknown.

@@ -165,7 +165,7 @@ describe("petrel endpoint", () => {
         const resumed = yield* petrel("resume", "acme/hook")
         assert.deepStrictEqual(resumed.out, ["acme/hook is resumed: enabled"])
         const twice = yield* petrel("resume", "acme/hook")
-        assert.deepStrictEqual(twice.out, ["acme/hook is not paused: enabled"])
+        assert.deepStrictEqual(twice.out, ["acme/hook is neither paused nor suspended: enabled"])
         const { facts } = yield* Effect.tap(history, ({ until }) =>
           until((all) => all.some(({ kind }) => kind === "endpoint-resumed"))
         )

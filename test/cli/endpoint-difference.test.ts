@@ -37,7 +37,8 @@ describe("what differs between two configurations", () => {
       { setting: "disabled", to: { at: now, by: "w1", reason: "410" } },
       "disabled since 10:30:00 by w1: 410"
     ],
-    [{ setting: "paused", from: { at: now, by: "ana" } }, "resumed"]
+    [{ setting: "paused", from: { at: now, by: "ana" } }, "resumed"],
+    [{ setting: "suspended", from: { at: now, by: "w1", reason: "it failed" } }, "resumed"]
   ])("is said in a few words: %o", (difference, said) => {
     assert.deepStrictEqual(differenceTexts([difference], now), [said])
   })

@@ -104,10 +104,13 @@ describe("how an endpoint fares, for people", () => {
     const word = (health: Health, changes: Partial<Endpoint> = {}) =>
       listRow({ ...viewOf(health, changes), ...idle })[1]
     const paused = { paused: { at: 0, by: "cli" } }
+    const suspended = { suspended: { at: 0, by: "w1", reason: "only failures" } }
     const disabled = { disabled: { at: 0, by: "cli", reason: "gone" } }
+    const all = { ...paused, ...suspended, ...disabled }
     assert.deepStrictEqual(
-      [word(healthy("g")), word(open), word(open, paused), word(open, { ...paused, ...disabled })],
-      ["enabled", "open", "paused", "disabled"]
+      [{}, paused, { ...paused, ...suspended }, all].map((changes) => word(open, changes)),
+      ["open", "paused", "suspended", "disabled"]
     )
+    assert.strictEqual(word(healthy("g")), "enabled")
   })
 })

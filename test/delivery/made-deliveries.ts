@@ -47,7 +47,7 @@ export const live = makeLive(
 export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
   Directory.of({
     ...{ match: () => [], unreadable: () => [], isCurrent: () => true, current: Effect.void },
-    ...{ revision: () => 1, version: () => 1, disabled: () => [], onUnavailable: () => () => {} },
+    ...{ revision: () => 1, version: () => 1, givenUp: () => [], onUnavailable: () => () => {} },
     standing: () => Effect.succeed({ _tag: "Live", endpoint: live }),
     ...{ liveNow: () => live, find: () => live },
     ...changes

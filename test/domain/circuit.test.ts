@@ -18,6 +18,8 @@ describe("the settings of a circuit", () => {
       successes: 2,
       onOpen: "backlog" as const,
       giveUpAfter: 5 * 24 * 60 * minute,
+      onGiveUp: "disable" as const,
+      onGone: "disable" as const,
       permanentFailures: 100
     }
     assert.deepStrictEqual(circuitOf({}), defaults)

@@ -195,6 +195,7 @@ describe("the line of a fact", () => {
     assert.strictEqual(of({ kind: "circuit-half-opened" }), "circuit half-open")
     assert.strictEqual(of({ kind: "circuit-closed" }), "circuit closed")
     assert.strictEqual(of({ kind: "endpoint-paused" }), "paused")
+    assert.strictEqual(of({ kind: "endpoint-suspended", reason: "410" }), "suspended: 410")
     assert.strictEqual(of({ kind: "endpoint-paused", reason: "moving" }), "paused: moving")
     assert.strictEqual(of({ kind: "endpoint-paused", user: "ops" }), "paused (user ops)")
     assert.strictEqual(

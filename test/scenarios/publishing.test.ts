@@ -174,19 +174,21 @@ describe.concurrent("what is published", () => {
         "petrel-round": "9",
         "petrel-attempt": "77",
         "webhook-id": "forged",
+        "webhook-event-type": "forged",
         authorization: "Bearer 1",
         cookie: "a=b",
         "x-mine": "1"
       })
       yield* facts.count("dead-lettered", 1)
       const allowed =
-        /^(host|connection|content-(length|type)|user-agent|petrel-attempt|webhook-(id|timestamp|signature))$/
+        /^(host|connection|content-(length|type)|user-agent|petrel-attempt|webhook-(id|event-type|timestamp|signature))$/
       for (const { headers } of requests) {
         assert.deepStrictEqual(
           Object.keys(headers).filter((name) => !allowed.test(name)),
           []
         )
         assert.strictEqual(headers["webhook-id"], "e1")
+        assert.strictEqual(headers["webhook-event-type"], "a")
       }
       assert.deepStrictEqual(
         requests.map(({ headers }) => headers["petrel-attempt"]),

@@ -1,10 +1,11 @@
 import { Effect } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
+import { circuitOf } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
-import { disableEndpoint } from "../../endpoints/endpoint-state.ts"
+import { giveUpEndpoint } from "../../endpoints/endpoint-state.ts"
 import type { NextStep } from "../../policy/next-step.ts"
 import { nextStep } from "../../policy/next-step.ts"
 import { deliveryFact } from "./delivery-fact.ts"
@@ -22,17 +23,19 @@ export interface FailedAttempt {
 export const judgeFailure = Effect.fnUntraced(function* (
   handle: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
-  { at, probe, result, verdict }: AttemptOutcome,
+  { at, gone, probe, result, verdict }: AttemptOutcome,
   endpoint: LiveEndpoint,
   worker: string
 ) {
   const attempts = progress.attempts + 1
+  // A suspended endpoint loses nothing, nor what told of its end.
+  const isKept = gone && circuitOf(endpoint.config).onGone === "suspend"
   const probes = (progress.probes ?? 0) + (probe === undefined ? 0 : 1)
   const { policy, retryAfterCap, schedule } = endpoint.policyFor(handle.delivery.type)
   const step = yield* nextStep({
     schedule: schedule(),
     retryAfterCap,
-    verdict: verdict === "fail" ? "fail" : "retry",
+    verdict: verdict === "fail" && !isKept ? "fail" : "retry",
     attempts: attempts - probes,
     previousDelay: progress.delayMs,
     nextProbeAt: probe?.nextAt,
@@ -67,20 +70,17 @@ export const judgeFailure = Effect.fnUntraced(function* (
   return failed
 })
 
-/** Disables an endpoint whose receiver answered 410 Gone. */
-export const disableWhereGone = (
+/**
+ * Disables or suspends an endpoint whose receiver answered 410 Gone.
+ *
+ * @param worker this worker's id.
+ */
+export const giveUpWhereGone = (
   { delivery }: Pick<PlacedDelivery, "delivery">,
-  endpoint: LiveEndpoint,
-  sent: AttemptOutcome,
+  { config }: LiveEndpoint,
+  { gone }: AttemptOutcome,
   worker: string
 ) =>
-  sent.gone
-    ? disableEndpoint(delivery, "the receiver answered 410 Gone", worker, worker).pipe(
-        Effect.catch((error) =>
-          Effect.logWarning("an endpoint that answered 410 could not be disabled", {
-            endpoint: endpoint.key,
-            why: error.message
-          })
-        )
-      )
+  gone
+    ? giveUpEndpoint(delivery, circuitOf(config).onGone, "the receiver answered 410 Gone", worker)
     : Effect.void

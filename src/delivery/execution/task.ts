@@ -32,7 +32,7 @@ import { startSending } from "../http/sender.ts"
 import type { LanePosition } from "../scheduling/lane.ts"
 import { logFact } from "./delivery-fact.ts"
 import type { FailedAttempt } from "./failed-attempt.ts"
-import { disableWhereGone, judgeFailure } from "./failed-attempt.ts"
+import { giveUpWhereGone, judgeFailure } from "./failed-attempt.ts"
 import type { SuccessLog, SuccessRecord } from "./success-log.ts"
 
 /** An attempt that may be made now. */
@@ -184,7 +184,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
       yield* failed.step._tag === "Dead"
         ? source.deadLetter(handle, failed, failed.step.reason)
         : source.retry(handle, failed)
-      yield* disableWhereGone(handle, endpoint, sent, worker)
+      yield* giveUpWhereGone(handle, endpoint, sent, worker)
     })
     return Effect.catchCauseIf(
       settle,

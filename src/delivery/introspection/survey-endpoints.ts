@@ -14,7 +14,8 @@ export interface Troubled {
 }
 
 /**
- * The number of endpoints in each state. A disabled or paused endpoint counts in no other state.
+ * The number of endpoints in each state. A disabled, suspended or paused endpoint counts in no other
+ * state.
  */
 export interface EndpointsSurvey {
   readonly total: number
@@ -22,6 +23,7 @@ export interface EndpointsSurvey {
   readonly open: number
   readonly halfOpen: number
   readonly paused: number
+  readonly suspended: number
   readonly disabled: number
   /** Endpoints whose configuration this version cannot read. */
   readonly unreadable: number
@@ -35,6 +37,7 @@ const named = 3
 const Standing = Schema.Struct({
   generation: Schema.String,
   disabled: Schema.optionalKey(Schema.Unknown),
+  suspended: Schema.optionalKey(Schema.Unknown),
   paused: Schema.optionalKey(Schema.Unknown)
 })
 const Fare = Schema.Struct({
@@ -62,7 +65,10 @@ export const surveyEndpoints = Effect.gen(function* () {
     const fare = Option.getOrUndefined(decodeFare(text))
     if (fare !== undefined && fare.circuit.state !== "closed") fares.set(key, fare)
   })
-  const counts = { closed: 0, open: 0, halfOpen: 0, paused: 0, disabled: 0, unreadable: 0 }
+  const counts = {
+    ...{ closed: 0, open: 0, halfOpen: 0 },
+    ...{ paused: 0, suspended: 0, disabled: 0, unreadable: 0 }
+  }
   const open: Array<Troubled> = []
   let total = 0
   yield* forEachValue(names.buckets.endpoints, ({ key, text }) => {
@@ -70,6 +76,7 @@ export const surveyEndpoints = Effect.gen(function* () {
     const standing = Option.getOrUndefined(decodeStanding(text))
     if (standing === undefined) counts.unreadable++
     else if (standing.disabled !== undefined) counts.disabled++
+    else if (standing.suspended !== undefined) counts.suspended++
     else if (standing.paused !== undefined) counts.paused++
     else {
       const fare = fares.get(key)

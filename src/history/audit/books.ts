@@ -27,6 +27,7 @@ const circuitKinds: ReadonlySet<unknown> = new Set([
   "circuit-half-opened",
   "circuit-closed",
   "endpoint-disabled",
+  "endpoint-suspended",
   "endpoint-enabled"
 ])
 

@@ -18,6 +18,7 @@ export interface EndpointLife {
   readonly lastStatus?: number
   readonly lastError?: string
   readonly disabled?: { readonly at: number; readonly reason?: string }
+  readonly suspended?: { readonly at: number; readonly reason?: string }
   readonly paused?: { readonly at: number; readonly reason?: string }
   /**
    * Last attempts, by delivery and round. Only the end of the round tells whether the answer was
@@ -143,10 +144,12 @@ export const afterEndpointFact = (life: EndpointLife, fact: Fact): EndpointLife 
       return { ...newEndpoint, disabled: said(fact) }
     case "endpoint-enabled":
       return newEndpoint
+    case "endpoint-suspended":
+      return { ...newEndpoint, suspended: said(fact) }
     case "endpoint-paused":
       return { ...life, paused: said(fact) }
     case "endpoint-resumed": {
-      const { paused: _, ...rest } = life
+      const { paused: _, suspended: __, ...rest } = life
       return rest
     }
     default:

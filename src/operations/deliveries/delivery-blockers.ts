@@ -38,6 +38,7 @@ export const Blocker = Schema.Struct({
     "no-worker",
     "time",
     "paused",
+    "suspended",
     "circuit",
     "retry-after",
     "cap",
@@ -90,7 +91,7 @@ const endpointBlockers = (
   { answer, waiting }: EndpointNow,
   now: number
 ): ReadonlyArray<Blocker> => {
-  const { disabled, maxInFlight, paused, rate } = endpoint
+  const { disabled, maxInFlight, paused, rate, suspended } = endpoint
   const name = `${endpoint.tenant}/${endpoint.id}`
   if (disabled !== undefined)
     return [
@@ -109,6 +110,15 @@ const endpointBlockers = (
           {
             by: "paused" as const,
             says: "for its endpoint to be resumed: somebody paused it",
+            freedBy: `petrel endpoint resume ${name}`
+          }
+        ]),
+    ...(suspended === undefined
+      ? []
+      : [
+          {
+            by: "suspended" as const,
+            says: `for its endpoint to be resumed: it was suspended ${moment(suspended.at, now)}, ${suspended.reason}`,
             freedBy: `petrel endpoint resume ${name}`
           }
         ]),

@@ -32,6 +32,8 @@ export const CircuitView = Schema.Struct({
   successes: settings.successes.schema,
   onOpen: settings.onOpen.schema,
   giveUpAfter: PositiveDuration,
+  onGiveUp: settings.onGiveUp.schema,
+  onGone: settings.onGone.schema,
   permanentFailures: settings.permanentFailures.schema
 })
 export type CircuitView = typeof CircuitView.Type

@@ -162,7 +162,7 @@ const headerNamesAfter = (
 const retryForProblems = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   for (const [types, retry] of Object.entries(patch.retryFor ?? {}))
-    if (retry === null && before.retryFor?.[types] === undefined)
+    if (retry === null && !Object.hasOwn(before.retryFor ?? {}, types))
       problems.push({
         field: `retryFor.${types}`,
         message: "names event types that have no retry policy of their own"

@@ -42,7 +42,8 @@ const kinds: ReadonlySet<unknown> = new Set<FactKind>([
   "attempt-failed",
   "dead-lettered",
   "circuit-opened",
-  "endpoint-disabled"
+  "endpoint-disabled",
+  "endpoint-suspended"
 ])
 
 /** Computes the health of each existing endpoint from the history. */

@@ -85,13 +85,14 @@ const OldestState = Schema.Struct({
   since: Schema.Number
 })
 
-/** Endpoints by state. A disabled or paused endpoint counts in no other state. */
+/** Endpoints by state. A disabled, suspended or paused endpoint counts in no other state. */
 const EndpointCounts = Schema.Struct({
   total: Schema.Int,
   closed: Schema.Int,
   open: Schema.Int,
   halfOpen: Schema.Int,
   paused: Schema.Int,
+  suspended: Schema.Int,
   disabled: Schema.Int,
   unreadable: Schema.Int,
   withBacklog: Schema.Int

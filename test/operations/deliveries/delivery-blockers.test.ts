@@ -46,6 +46,11 @@ describe("what blocks a delivery", () => {
       ["endpoint-disabled"]
     ],
     [
+      "its endpoint is suspended",
+      { endpoint: { ...endpoint, suspended: { at: now, by: "x", reason: "410" } } },
+      ["suspended"]
+    ],
+    [
       "its next attempt is not due, its endpoint is paused and its circuit open",
       {
         round: { ...round, waits: { until: now + 1_000 } },

@@ -30,6 +30,8 @@ describe("a circuit as JSON", () => {
     successes: 2,
     onOpen: "backlog" as const,
     giveUpAfter: "5 days",
+    onGiveUp: "disable" as const,
+    onGone: "disable" as const,
     permanentFailures: 100
   }
 

@@ -57,6 +57,7 @@ export const endpoints: EndpointsSurvey = {
   open: 0,
   halfOpen: 3,
   paused: 7,
+  suspended: 0,
   disabled: 990,
   unreadable: 0,
   longestOpen: []
