@@ -6,6 +6,7 @@ import { durationText } from "../operations/text/time.ts"
 import { ladder, totalTime } from "../policy/ladder.ts"
 import type { Preset } from "../policy/presets.ts"
 import { presets as all, findPreset, UnknownPreset } from "../policy/presets.ts"
+import { statusLadder, statusLimits } from "../policy/status-limit.ts"
 import { petrel } from "./root-command.ts"
 import { print } from "./stdout.ts"
 
@@ -17,8 +18,24 @@ const presetJson = ({ name, policy, source }: Preset): object => ({
   source,
   policy: encode(policy),
   ladderMs: ladder(policy),
+  statusLaddersMs: Object.fromEntries(
+    [...statusLimits(policy)].map(([status, limit]) => [status, statusLadder(policy, limit)])
+  ),
   totalMs: totalTime(policy)
 })
+
+/** One line for each status with limits of its own. */
+const statusTexts = (policy: RetryPolicy): ReadonlyArray<string> =>
+  [...statusLimits(policy)].map(([status, limit]) => {
+    const rule = policy.statuses?.[status]
+    const alert = typeof rule === "object" ? rule.alert : undefined
+    const waits = statusLadder(policy, limit).map(spanText).join(", ")
+    return [
+      `  ${status.padEnd(8)}  at most ${limit.attempts} attempts within ${spanText(limit.windowMs)}`,
+      ...(waits === "" ? [] : [`waits ${waits}`]),
+      ...(alert === undefined ? [] : [`alert at ${alert} in a row`])
+    ].join("; ")
+  })
 
 const presetText = ({ name, policy, source }: Preset): string => {
   const timeout = policy.timeout === undefined ? "30 s, Petrel's own" : durationText(policy.timeout)
@@ -31,7 +48,8 @@ const presetText = ({ name, policy, source }: Preset): string => {
     `  attempts  at most ${policy.maxAttempts} within ${durationText(policy.window)}`,
     `  time-out  ${timeout}${connecting}`,
     `  waits     ${ladder(policy).map(spanText).join(", ")} (jitter: ${policy.jitter})`,
-    `  in all    ${spanText(totalTime(policy))}`
+    `  in all    ${spanText(totalTime(policy))}`,
+    ...statusTexts(policy)
   ].join("\n")
 }
 

@@ -64,6 +64,8 @@ export const DeadReason = Schema.Literals([
   "permanent",
   /** The policy's attempts are used up. */
   "attempts",
+  /** The limit that the policy sets for the answered status alone is reached. */
+  "status-limit",
   /** The give-up deadline has passed, or would pass before the next attempt. */
   "deadline",
   "endpoint-disabled",

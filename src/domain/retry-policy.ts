@@ -47,6 +47,22 @@ export type Verdict = typeof Verdict.Type
 export const ErrorVerdict = Schema.Literals(["retry", "fail"])
 export type ErrorVerdict = typeof ErrorVerdict.Type
 
+/**
+ * Retries of a status with limits of their own, shorter than the policy's: an answer that may pass,
+ * but seldom does. Both count the answers with the status that follow each other in a round.
+ */
+export const StatusRule = Schema.Struct({
+  retry: Schema.Struct({
+    /** Requests that are answered so, including the first. Probes of a circuit do not count. */
+    attempts: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
+    /** From the first such answer to the last attempt. The delays are stretched to fill it. */
+    window: PositiveDuration
+  }),
+  /** Raises an alert at so many such answers of the endpoint in a row. (Default: none) */
+  alert: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })))
+})
+export type StatusRule = typeof StatusRule.Type
+
 const statusKeyProblem = (key: string): string | undefined =>
   /^([1-5]\d\d|[1-5]xx)$/.test(key) ? undefined : 'must be a status ("404") or a class ("4xx")'
 
@@ -72,9 +88,14 @@ export const RetryPolicy = Schema.Struct({
   timeout: Schema.optionalKey(PositiveDuration),
   /** Time limit of name look-up, TCP and TLS. Used if the endpoint sets none. */
   connectTimeout: Schema.optionalKey(PositiveDuration),
-  /** Overrides of the classification, by status or class: `{"404":"fail","5xx":"retry"}`. */
+  /**
+   * Overrides of the classification, by status or class: `{"404":"fail","5xx":"retry"}`, or
+   * `{"404":{"retry":{"attempts":5,"window":"6 hours"},"alert":3}}`.
+   */
   statuses: Schema.optionalKey(
-    Schema.Record(Schema.String, Verdict).check(everyKey(statusKeyProblem))
+    Schema.Record(Schema.String, Schema.Union([Verdict, StatusRule])).check(
+      everyKey(statusKeyProblem)
+    )
   ),
   /**
    * The same by error class or family: `{"certificate":"fail","connection":"retry"}`. `connection`

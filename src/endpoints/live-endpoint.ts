@@ -6,6 +6,8 @@ import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
 import type { EndpointPolicy, RetryChoices } from "../policy/endpoint-policies.ts"
 import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
+import type { StatusLimit } from "../policy/status-limit.ts"
+import { statusLimits } from "../policy/status-limit.ts"
 import { TypeChoice } from "../policy/type-choice.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
@@ -21,6 +23,8 @@ export interface PreparedPolicy {
   readonly connectTimeout: number
   readonly retryAfterCap: number
   readonly schedule: () => RetrySchedule
+  /** Limits of statuses that have some, by the policy's names for them. */
+  readonly statusLimits: () => ReadonlyMap<string, StatusLimit>
 }
 
 /** An endpoint's configuration, prepared for use. Durations in ms. */
@@ -112,7 +116,8 @@ const prepared = (config: Endpoint, policy: RetryPolicy): PreparedPolicy => ({
   timeout: attemptTimeoutMs(config, policy),
   connectTimeout: connectTimeoutMs(config, policy),
   retryAfterCap: retryAfterCapOf(policy),
-  schedule: () => scheduleOf(policy)
+  schedule: () => scheduleOf(policy),
+  statusLimits: () => limitsOf(policy)
 })
 
 const lazy = <A>(make: () => A): (() => A) => {
@@ -123,13 +128,17 @@ const lazy = <A>(make: () => A): (() => A) => {
   }
 }
 
-/** Most endpoints have the policy of a preset, and so share one schedule. */
-const schedules = new WeakMap<RetryPolicy, RetrySchedule>()
-
-const scheduleOf = (policy: RetryPolicy): RetrySchedule => {
-  const known = schedules.get(policy)
-  if (known !== undefined) return known
-  const made = toSchedule(policy)
-  schedules.set(policy, made)
-  return made
+/** Most endpoints have the policy of a preset, and so share what is made of it. */
+const oncePerPolicy = <A extends object>(make: (policy: RetryPolicy) => A) => {
+  const all = new WeakMap<RetryPolicy, A>()
+  return (policy: RetryPolicy): A => {
+    const known = all.get(policy)
+    if (known !== undefined) return known
+    const made = make(policy)
+    all.set(policy, made)
+    return made
+  }
 }
+
+const scheduleOf = oncePerPolicy<RetrySchedule>(toSchedule)
+const limitsOf = oncePerPolicy(statusLimits)

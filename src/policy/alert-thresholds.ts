@@ -19,6 +19,7 @@ export interface AlertThresholds {
   readonly deadLetters: number | undefined
   readonly circuitOpened: number | undefined
   readonly endpointDisabled: number | undefined
+  readonly statusInARow: number | undefined
   readonly waitingGrowth: number | undefined
   readonly circuitsOpen: number | undefined
   readonly deliveriesMissing: number | undefined
@@ -37,6 +38,7 @@ export const defaultThresholds: AlertThresholds = {
   deadLetters: 1,
   circuitOpened: 1,
   endpointDisabled: 1,
+  statusInARow: 1,
   waitingGrowth: 1_000,
   circuitsOpen: 10,
   deliveriesMissing: 1,
@@ -56,6 +58,7 @@ const allOff: AlertThresholds = {
   deadLetters: undefined,
   circuitOpened: undefined,
   endpointDisabled: undefined,
+  statusInARow: undefined,
   waitingGrowth: undefined,
   circuitsOpen: undefined,
   deliveriesMissing: undefined

@@ -1,3 +1,4 @@
+import type { RuledStatus } from "../domain/attempt-outcome.ts"
 import { type ErrorClass, errorFamilies } from "../domain/outcome.ts"
 import type { ErrorVerdict, RetryPolicy, Verdict } from "../domain/retry-policy.ts"
 
@@ -37,17 +38,13 @@ const familyOf: ReadonlyMap<ErrorClass, string> = new Map(
   )
 )
 
-const ofStatus = (status: number, statuses: Readonly<Record<string, Verdict>>): Verdict => {
-  const exact = String(status)
-  const family = `${exact.charAt(0)}xx`
-  return (
-    statuses[exact] ??
-    statuses[family] ??
-    defaultStatuses[exact] ??
-    defaultStatuses[family] ??
-    // RFC 9110, 15: a status outside 100 to 599 is to be treated as a 5xx.
-    "retry"
-  )
+/** What an attempt means for its delivery. */
+export interface Classification {
+  readonly verdict: Verdict
+  /** The receiver refuses all further deliveries: the endpoint must be disabled. */
+  readonly gone: boolean
+  /** Present if the policy has a rule for the answered status. */
+  readonly rule?: RuledStatus
 }
 
 const overridden = (
@@ -56,8 +53,7 @@ const overridden = (
 ): ErrorVerdict | undefined => errors[error] ?? errors[familyOf.get(error) ?? error]
 
 /**
- * Returns the verdict on an attempt. `gone` means that the receiver refuses all further deliveries
- * (a 410 that no override changes): the endpoint must be disabled.
+ * Returns the verdict on an attempt. A 410 that no override changes is `gone`.
  *
  * An error takes precedence over the status, since an incomplete answer is no answer. The exception
  * is a redirect that is not followed, since the redirect itself is the answer: its status counts,
@@ -71,8 +67,8 @@ export const classify = (
     readonly status?: number | undefined
     readonly error?: { readonly class: ErrorClass } | undefined
   },
-  { errors, statuses = {} }: Pick<RetryPolicy, "errors" | "statuses"> = {}
-): { readonly verdict: Verdict; readonly gone: boolean } => {
+  { errors, statuses }: Pick<RetryPolicy, "errors" | "statuses"> = {}
+): Classification => {
   const { error, status } = result
   if (error !== undefined) {
     const chosen = overridden(error.class, errors)
@@ -81,6 +77,13 @@ export const classify = (
       return { verdict: defaultErrors[error.class], gone: false }
   }
   if (status === undefined) return { verdict: "retry", gone: false }
-  const verdict = ofStatus(status, statuses)
+  const exact = String(status)
+  const family = `${exact.charAt(0)}xx`
+  const name = statuses?.[exact] === undefined ? family : exact
+  const override = statuses?.[name]
+  if (typeof override === "object")
+    return { verdict: "retry", gone: false, rule: { status: name, alert: override.alert } }
+  // RFC 9110, 15: a status outside 100 to 599 is to be treated as a 5xx.
+  const verdict = override ?? defaultStatuses[exact] ?? defaultStatuses[family] ?? "retry"
   return { verdict, gone: status === 410 && verdict === "fail" }
 }

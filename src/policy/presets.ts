@@ -18,11 +18,13 @@ const no4xx: Record<string, Verdict> = { "4xx": "fail" }
 /** Guide 1 counts retries, so its numbers are one lower than `maxAttempts`. */
 const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   default: {
-    source: "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter",
+    source:
+      "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter, 404 retried with care; ours: how often 404 is retried",
     backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "1 hour" },
     jitter: "equal",
     maxAttempts: 16,
-    window: "72 hours"
+    window: "72 hours",
+    statuses: { "404": { retry: { attempts: 5, window: "6 hours" }, alert: 3 } }
   },
   stripe: {
     source: "guide 1: ~15 retries, 72 h, 30 s; guide 2: cap 12 h; ours: base, jitter",

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Result, Schema } from "effect"
+import { Duration, Result, Schema } from "effect"
 import { ErrorClass } from "../../src/domain/outcome.ts"
 import { type ErrorVerdict, RetryPolicy, Verdict } from "../../src/domain/retry-policy.ts"
 import { classify, defaultErrors } from "../../src/policy/classify.ts"
@@ -96,6 +96,28 @@ describe("gone", () => {
     assert.isFalse(classify({ status: 410 }, { statuses: { "410": "retry" } }).gone)
     assert.isFalse(classify({ status: 410 }, { statuses: { "410": "delivered" } }).gone)
     assert.isFalse(classify({ status: 410 }, { statuses: { "4xx": "retry" } }).gone)
+  })
+})
+
+describe("a rule for a status", () => {
+  const rule = { retry: { attempts: 5, window: Duration.hours(6) }, alert: 3 } as const
+
+  it("retries, and is told with the policy's name for the status", () => {
+    const ruled = (status: number, statuses: NonNullable<RetryPolicy["statuses"]>) =>
+      classify({ status }, { statuses }).rule
+    assert.deepStrictEqual(classify({ status: 404 }, { statuses: { "404": rule } }), {
+      ...{ verdict: "retry", gone: false, rule: { status: "404", alert: 3 } }
+    })
+    assert.deepStrictEqual(ruled(418, { "4xx": rule }), { status: "4xx", alert: 3 })
+    assert.deepStrictEqual(ruled(404, { "4xx": rule, "404": rule })?.status, "404")
+    assert.isUndefined(ruled(404, { "4xx": rule, "404": "retry" }))
+    assert.isUndefined(ruled(503, { "4xx": rule }))
+  })
+
+  it("of a 410 leaves the endpoint enabled, and holds for no error", () => {
+    assert.isFalse(classify({ status: 410 }, { statuses: { "410": rule } }).gone)
+    const broken = { status: 404, error: { class: "reset" } } as const
+    assert.notProperty(classify(broken, { statuses: { "404": rule } }), "rule")
   })
 })
 

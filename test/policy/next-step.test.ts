@@ -151,6 +151,70 @@ describe("the next step", () => {
   )
 })
 
+describe("a status with limits of its own", () => {
+  /** 5 attempts within 6 hours: 24, 48, 96 and 192 minutes. */
+  const limit = { attempts: 5, windowMs: 6 * hour, stretch: 24 }
+  const generous = { ...policy, maxAttempts: 16 }
+  const row = (attempts: number, since = began) => ({ status: "404", attempts, since })
+
+  it.effect.each([
+    // attempts of the row, minutes since its first answer, what is next
+    [1, 0, 24],
+    [2, 24, 48],
+    [3, 72, 96],
+    [4, 168, 192],
+    [5, 360, "status-limit"],
+    [4, 359, 1],
+    [2, 360, "status-limit"]
+  ] as const)("after %i answers in %i min is tried again in %j min", ([attempts, minutes, next]) =>
+    Effect.gen(function* () {
+      const now = began + minutes * minute
+      const taken = yield* step({
+        ...{ policy: generous, attempts: attempts + 7, now, limited: { limit, row: row(attempts) } }
+      })
+      if (typeof next === "string") assert.deepStrictEqual(taken, { _tag: "Dead", reason: next })
+      else assert.deepInclude(taken, { _tag: "Retry", delay: next * minute })
+    })
+  )
+
+  it.effect(
+    "does not end sooner for what was answered before, nor outlive the policy's attempts",
+    () =>
+      Effect.gen(function* () {
+        const limited = { limit, row: row(1) }
+        const after = (attempts: number) => step({ policy: generous, attempts, limited })
+        assert.deepInclude(yield* after(11), { _tag: "Retry", delay: 24 * minute })
+        assert.deepStrictEqual(yield* after(16), { _tag: "Dead", reason: "attempts" })
+        const deadline = began + 20 * minute
+        assert.deepStrictEqual(yield* step({ policy: generous, limited, deadline }), {
+          _tag: "Dead",
+          reason: "deadline"
+        })
+      })
+  )
+
+  it.effect("waits for a Retry-After within its window, and ends with one beyond it", () =>
+    Effect.gen(function* () {
+      const limited = { limit, row: row(1) }
+      const asked = (retryAfter: string) => step({ policy: generous, limited, retryAfter })
+      assert.deepInclude(yield* asked("18000"), { _tag: "Retry", delay: 5 * hour })
+      assert.deepStrictEqual(yield* asked("21601"), { _tag: "Dead", reason: "status-limit" })
+    })
+  )
+
+  it.effect("lets probes wait for the circuit, until its window is over", () =>
+    Effect.gen(function* () {
+      const probed = (minutes: number) =>
+        step({
+          ...{ limited: { limit, row: row(0) }, now: began + minutes * minute },
+          nextProbeAt: began + (minutes + 15) * minute
+        })
+      assert.deepInclude(yield* probed(345), { _tag: "Retry", delay: 15 * minute })
+      assert.deepStrictEqual(yield* probed(346), { _tag: "Dead", reason: "status-limit" })
+    })
+  )
+})
+
 describe("a Retry-After", () => {
   const retryIn = (delay: number, drawn = delay): NextStep => ({
     _tag: "Retry",

@@ -58,13 +58,13 @@ export const startSending = (
     redirects
   }
   return transport.start(request, (result) => {
-    const { gone, verdict } = classify(result, policy)
+    const { gone, rule, verdict } = classify(result, policy)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
     const kept = keptResult(result, answers(delivery.tenant), () =>
       secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })
     )
     // By its duration: a clock that steps meanwhile would put the retry off by as much.
     const at = now + Math.round(result.durationMs)
-    done({ result: kept, verdict, gone, overloaded, at })
+    done({ result: kept, verdict, gone, rule, overloaded, at })
   })
 }

@@ -65,4 +65,33 @@ describe("the progress after a failed attempt", () => {
         assert.notProperty(progress, "delayMs")
     })
   )
+
+  it.effect("counts the answers in a row that have limits of their own, and ends with them", () =>
+    Effect.gen(function* () {
+      const notFound = {
+        result: { status: 404, durationMs: 1 },
+        rule: { status: "404", alert: undefined }
+      }
+      const retry: RetryPolicyJson = {
+        ...decorrelated,
+        backoff: { kind: "fixed", delay: "1 second" },
+        statuses: { "404": { retry: { attempts: 3, window: "10 minutes" } } }
+      }
+      const walked = yield* walk(retry, [{}, notFound, {}, notFound, notFound, notFound])
+      assert.deepStrictEqual(
+        walked.map(({ inARow, nextAttemptAt }) => [
+          inARow?.attempts,
+          nextAttemptAt && nextAttemptAt - now
+        ]),
+        [
+          [undefined, 1_000],
+          [1, 300_000],
+          [undefined, 1_000],
+          [1, 300_000],
+          [2, 300_000],
+          [3, undefined]
+        ]
+      )
+    })
+  )
 })
