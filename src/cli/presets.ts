@@ -2,10 +2,11 @@ import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import { spanText } from "../history/span.ts"
+import { shortPolicy } from "../operations/endpoints/short-policy.ts"
 import { durationText } from "../operations/text/time.ts"
 import { ladder, totalTime } from "../policy/ladder.ts"
 import type { Preset } from "../policy/presets.ts"
-import { presets as all, findPreset, UnknownPreset } from "../policy/presets.ts"
+import { presets as all, findPreset, guides, UnknownPreset } from "../policy/presets.ts"
 import { statusLadder, statusLimits } from "../policy/status-limit.ts"
 import { petrel } from "./root-command.ts"
 import { print } from "./stdout.ts"
@@ -17,6 +18,7 @@ const presetJson = ({ name, policy, source }: Preset): object => ({
   name,
   source,
   policy: encode(policy),
+  caution: shortPolicy(policy),
   ladderMs: ladder(policy),
   statusLaddersMs: Object.fromEntries(
     [...statusLimits(policy)].map(([status, limit]) => [status, statusLadder(policy, limit)])
@@ -38,6 +40,7 @@ const statusTexts = (policy: RetryPolicy): ReadonlyArray<string> =>
   })
 
 const presetText = ({ name, policy, source }: Preset): string => {
+  const short = shortPolicy(policy)
   const timeout = policy.timeout === undefined ? "30 s, Petrel's own" : durationText(policy.timeout)
   const { connectTimeout } = policy
   const connecting =
@@ -49,9 +52,17 @@ const presetText = ({ name, policy, source }: Preset): string => {
     `  time-out  ${timeout}${connecting}`,
     `  waits     ${ladder(policy).map(spanText).join(", ")} (jitter: ${policy.jitter})`,
     `  in all    ${spanText(totalTime(policy))}`,
-    ...statusTexts(policy)
+    ...statusTexts(policy),
+    ...(short === undefined ? [] : [`  beware    it ${short}`])
   ].join("\n")
 }
+
+/** The guides that these presets name in their sources. */
+const guidesText = (chosen: ReadonlyArray<Preset>): string =>
+  [...guides]
+    .filter(([number]) => chosen.some(({ source }) => source.includes(`guide ${number}`)))
+    .map(([number, title]) => `guide ${number}: ${title}`)
+    .join("\n")
 
 /** Lists the named retry policies that `--retry` accepts. */
 export const presets = Command.make(
@@ -66,6 +77,6 @@ export const presets = Command.make(
     if (wanted !== undefined && one === undefined) return yield* new UnknownPreset({ name: wanted })
     const chosen = one === undefined ? [...all.values()] : [one]
     if (json) for (const preset of chosen) yield* print(JSON.stringify(presetJson(preset)))
-    else yield* print(chosen.map(presetText).join("\n\n"))
+    else yield* print([...chosen.map(presetText), guidesText(chosen)].join("\n\n"))
   })
 ).pipe(Command.withDescription("Show the retry policies that have a name"))

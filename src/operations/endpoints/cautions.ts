@@ -6,6 +6,7 @@ import { refusalOf, usualPorts } from "../../policy/address.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { durationText } from "../text/time.ts"
+import { shortPolicy } from "./short-policy.ts"
 
 const shortTimeout = 10_000
 
@@ -54,6 +55,15 @@ const shortTimeoutCaution = (timeout: Duration.Duration | undefined, whose: stri
         `${whose} of ${durationText(timeout)} is short: a slow answer counts as a failure, and the receiver sees the event again; 10 s or more is usual`
       ]
     : []
+
+/** Policies that give up within a few hours. */
+const shortPolicyCautions = (endpoint: Endpoint): ReadonlyArray<string> =>
+  Result.getOrElse(policiesOf(endpoint), () => []).flatMap(({ policy, types }) => {
+    const said = shortPolicy(policy)
+    return said === undefined
+      ? []
+      : [`the retry policy${types === undefined ? "" : ` for ${types}`} ${said}`]
+  })
 
 /** A connect time-out that the time-out of the whole attempt never lets come. */
 const connectTimeoutCautions = (endpoint: Endpoint): ReadonlyArray<string> => {
@@ -118,6 +128,7 @@ export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
     ...found,
     ...timeoutCautions(endpoint),
     ...connectTimeoutCautions(endpoint),
+    ...shortPolicyCautions(endpoint),
     ...unusedCautions(endpoint),
     ...headerNameCautions(endpoint)
   ]
