@@ -11,6 +11,7 @@ import { readInput } from "../operations/input.ts"
 import { readAlertChoice } from "./alert-settings.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { readField, settingName } from "./flag-problems.ts"
+import { readForwarded } from "./forward-flags.ts"
 import { readJson, shown } from "./json-text.ts"
 import { rateExpected, readRate } from "./rate.ts"
 
@@ -39,6 +40,10 @@ export interface EndpointFlags {
   readonly operational?: boolean | undefined
   /** `name: value` each. */
   readonly header: ReadonlyArray<string>
+  /** Names of the publisher's headers. */
+  readonly forwardHeader?: ReadonlyArray<string> | undefined
+  /** Names of those that are forwarded no more. */
+  readonly noForwardHeader?: ReadonlyArray<string> | undefined
   /** Header lines from a file. */
   readonly headerLines?: ReadonlyArray<string> | undefined
 }
@@ -209,7 +214,9 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     contact: read(flags.contact, (text) => readField("contact", Contact, text)),
     alerts: read(flags.alerts, (text) => readAlertChoice("alerts", text, AlertSettings)),
     operational: flags.operational,
-    headers: taken(readHeaders(flags)) ?? {}
+    headers: taken(readHeaders(flags)) ?? {},
+    forwardHeaders:
+      taken(readForwarded(flags.forwardHeader ?? [], flags.noForwardHeader ?? [])) ?? {}
   }
   return problems.length === 0 ? Result.succeed(found) : Result.fail(problems)
 }

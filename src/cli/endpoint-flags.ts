@@ -123,7 +123,12 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     "FILE",
     "Headers sent with each request, one 'NAME: VALUE' a line"
   ),
-  header: repeated("header", "'NAME: VALUE'", "The same where others may see it; may be repeated")
+  header: repeated("header", "'NAME: VALUE'", "The same where others may see it; may be repeated"),
+  forwardHeader: repeated(
+    "forward-header",
+    "NAME",
+    "It gets this header of the event's NATS message, such as x-correlation-id; may be repeated"
+  )
 })
 
 /** All settings of an endpoint, as text. They are validated together. */

@@ -23,12 +23,23 @@ const opensText = ({ coolDown, failures, maxCoolDown, onOpen, rate, successes }:
   return `at ${failures} failures in a row${share}; ${meanwhile}; probed after ${durationText(coolDown)}, up to ${durationText(maxCoolDown)}, until ${successes} succeed`
 }
 
-const failingText = (health: HealthView, now: number): string | undefined => {
+const givenUp = { disable: "disabled", suspend: "suspended" } as const
+
+const givesUpText = ({ giveUpAfter, onGiveUp, onGone, permanentFailures }: CircuitView): string => {
+  const after = `after ${durationText(giveUpAfter)} of failures, or ${permanentFailures} permanent ones in a row: ${givenUp[onGiveUp]} then`
+  return onGone === onGiveUp ? after : `${after}; ${givenUp[onGone]} at a 410`
+}
+
+const failingText = (
+  health: HealthView,
+  { onGiveUp }: CircuitView,
+  now: number
+): string | undefined => {
   const { failingSince, failuresInRow, giveUpAt, lastError, lastStatus, permanentInRow } = health
   const answer = [lastStatus, lastError].filter((part) => part !== undefined).join(" ")
   const last = answer === "" ? "" : `, the last: ${plainText(answer)}`
   if (failingSince !== undefined && giveUpAt !== undefined)
-    return `since ${moment(failingSince, now)}, ${failuresInRow} in a row${last}; disabled if it goes on until ${moment(giveUpAt, now)}`
+    return `since ${moment(failingSince, now)}, ${failuresInRow} in a row${last}; ${givenUp[onGiveUp]} if it goes on until ${moment(giveUpAt, now)}`
   return permanentInRow === 0 ? undefined : `${permanentInRow} permanent failures in a row${last}`
 }
 
@@ -37,15 +48,12 @@ export const healthRows = (
   { circuit, health }: EndpointHealthView,
   now: number
 ): ReadonlyArray<readonly [string, string]> => {
-  const failing = failingText(health, now)
+  const failing = failingText(health, circuit, now)
   const { notBefore = 0 } = health
   return [
     ["circuit", circuitText(circuit, now)],
     ["opens", opensText(circuit)],
-    [
-      "gives up",
-      `after ${durationText(circuit.giveUpAfter)} of failures, or ${circuit.permanentFailures} permanent ones in a row${circuit.onGiveUp === "suspend" ? ": then suspended" : ""}`
-    ],
+    ["gives up", givesUpText(circuit)],
     ...(failing === undefined ? [] : [["failing", failing] as const]),
     ...(notBefore > now
       ? [["left alone", `until ${moment(notBefore, now)}, as the receiver asked`] as const]

@@ -8,6 +8,7 @@ import { changeFlags, endpointArgument, isSet, repeated } from "./endpoint-flags
 import { givenSecrets } from "./endpoint-secrets.ts"
 import { secretLines } from "./endpoint-view.ts"
 import { flagProblems, settingName } from "./flag-problems.ts"
+import { noForwardHeader } from "./forward-flags.ts"
 import { shown } from "./json-text.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
@@ -46,6 +47,7 @@ export const set = Command.make(
     name: endpointArgument,
     ...changeFlags,
     noHeader: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
+    noForwardHeader,
     noRetryFor: repeated(
       "no-retry-for",
       "FILTER",

@@ -121,6 +121,7 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
       ([types, retry]) => ["retry for", `${types}: ${retryText(retry)}`] as const
     ),
     ["cap", capText(endpoint)],
+    ...hostRows(endpoint),
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
     ["time-out", timeoutText("timeout", endpoint)],
     ["connect", `within ${timeoutText("connectTimeout", endpoint)}`],
@@ -128,6 +129,9 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
     ...(endpoint.contact === undefined ? [] : [["contact", endpoint.contact] as const]),
     ["alerts", alertsText(endpoint)],
     ...headers.map(([name, value]) => ["header", `${name}: ${value}`] as const),
+    ...(endpoint.forwards.length === 0
+      ? []
+      : [["forwards", endpoint.forwards.join(", ")] as const]),
     ["created", moment(endpoint.createdAt, now)],
     ["changed", `${moment(endpoint.updatedAt, now)} (revision ${revision})`]
   ]
@@ -152,6 +156,25 @@ const alertsText = (endpoint: EndpointView): string => {
 
 const capText = ({ adapt, maxInFlight }: EndpointView): string =>
   `${maxInFlight} at the same time${adapt === true ? ", fewer while it answers 429 or slows down" : ""}`
+
+const hostRows = ({
+  sharedHost,
+  tenant
+}: EndpointDetail): ReadonlyArray<readonly [string, string]> => {
+  const row = (cap: number | undefined, whose: string) =>
+    cap === undefined
+      ? []
+      : [
+          [
+            "host cap",
+            `${cap} at the same time to ${sharedHost?.host}, of all endpoints ${whose}`
+          ] as const
+        ]
+  return [
+    ...row(sharedHost?.tenantCap, `of ${tenant}`),
+    ...row(sharedHost?.systemCap, "of all tenants")
+  ]
+}
 
 const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"

@@ -6,7 +6,7 @@ import type { Problem } from "../operations/problem.ts"
 const jsonFields: ReadonlySet<string> = new Set(["retry", "circuit", "alerts", "set"])
 
 /** Fields whose flags are repeated, with a name that is a part of the field's. */
-const namedFields: ReadonlySet<string> = new Set(["headers", "retryFor"])
+const namedFields: ReadonlySet<string> = new Set(["headers", "forwardHeaders", "retryFor"])
 
 /** Returns the command line's form of a field's name: `max-in-flight` for `maxInFlight`. */
 export const settingName = (field: string): string =>
@@ -17,6 +17,7 @@ const otherNames: ReadonlyMap<string, string> = new Map([
   // It comes from a file, standard input or a flag.
   ["secret", "the secret"],
   ["headers", "--header"],
+  ["forwardHeaders", "--forward-header"],
   ["headerNames.id", "--id-header"],
   ["headerNames.type", "--type-header"],
   ["headerNames.timestamp", "--timestamp-header"]

@@ -21,6 +21,7 @@ const commands = {
   workers: async () => (await import("./workers.ts")).workers,
   repartition: async () => (await import("./repartition.ts")).repartition,
   endpoint: async () => (await import("./endpoint.ts")).endpoint,
+  tenant: async () => (await import("./tenant.ts")).tenant,
   publish: async () => (await import("./publish.ts")).publish,
   history: async () => (await import("./history.ts")).history,
   dead: async () => (await import("./dead.ts")).dead,

@@ -73,7 +73,7 @@ export const publish = Command.make(
     )
     if (unsent.length > 0)
       yield* Effect.logWarning(
-        `${unsent.join(", ")}: kept with the event, but receivers get only content-type, traceparent and tracestate`
+        `${unsent.join(", ")}: kept with the event; a receiver gets it only where its endpoint or its tenant names it (--forward-header)`
       )
     const { duplicate, id, seq } = published
     if (duplicate)

@@ -32,6 +32,8 @@ export interface AssignmentOptions<E, R> {
    * delivers.
    */
   readonly deliver: (holding: OwnedPartition, begun: () => void) => Effect.Effect<void, E, R>
+  /** Called with the worker that each partition is assigned to, when that has changed. */
+  readonly assigned: (owners: ReadonlyArray<string>) => void
   /** Called when this worker delivers in all partitions that are assigned to it. */
   readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<void>
 }
@@ -87,6 +89,8 @@ class Assignment<E, R> {
   #changed = Deferred.makeUnsafe<void>()
   /** True while a lease could not be renewed in time. */
   #isOverdue = false
+  /** The owners that were last announced. */
+  #announced = ""
   /** The partitions that were last reported as settled. */
   #settled = ""
 
@@ -124,11 +128,19 @@ class Assignment<E, R> {
     const { membership, owner, partitions } = this.#options
     if (!membership.isCurrent()) return
     const owners = shareOut(partitions, membership.sharers())
+    this.#announce(owners)
     const mine = new Set(owners.flatMap((id, index) => (id === owner.worker ? [index] : [])))
     yield* this.#release(mine)
     yield* this.#take(mine)
     yield* this.#reportSettled(mine)
   })
+
+  #announce(owners: ReadonlyArray<string>): void {
+    const known = owners.join()
+    if (known === this.#announced) return
+    this.#announced = known
+    this.#options.assigned(owners)
+  }
 
   readonly #release = Effect.fnUntraced({ self: this }, function* (mine: ReadonlySet<number>) {
     const others = [...this.#taken.values()].filter(

@@ -8,6 +8,7 @@ import type { OwnerFence } from "../cluster/owner-fence.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { makeEndpointHealth } from "../endpoints/endpoint-health.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
+import type { HostLimits } from "../endpoints/host-limits.ts"
 import { Facts } from "../history/facts.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
@@ -44,6 +45,8 @@ export interface PartitionOptions {
   readonly alerts: PartitionAlerts
   /** The worker's capacity for requests, shared by its partitions. */
   readonly pool: CapacityPool
+  /** The caps of hosts, for all partitions of the worker. */
+  readonly hosts: HostLimits
   /** Limits the time that the searches of all the worker's backlogs take. */
   readonly dutyCycle: DutyCycle
   /** Maximum bytes of bodies of its queue's messages. */
@@ -101,6 +104,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     holds: fence.holds,
     isOver: stopping,
     freed: (key) => lifecycle.onFreed(key),
+    hosts: options.hosts,
     run: yield* FiberSet.runtime(healthFacts)<Broker | Facts>()
   })
   yield* options.alerts.watch(health.of)

@@ -101,6 +101,7 @@ const thresholds = {
   deadLetters: orOff(count),
   circuitOpened: toggle,
   endpointDisabled: toggle,
+  endpointSuspended: toggle,
   /** `endpoint-not-found` and `status-repeated`, whose thresholds are in retry policies. */
   statusInARow: toggle,
   /** The window over which all values are counted. */

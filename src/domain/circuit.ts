@@ -17,6 +17,14 @@ const isOrdered = ({
     : "must have a coolDown that is not longer than its maxCoolDown"
 
 /**
+ * What a worker does with an endpoint that it gives up. Disabled: it gets no events, and what waits
+ * for it ends as dead letters. Suspended: what waits and what comes is kept until it is resumed, each
+ * delivery no longer than until its own deadline.
+ */
+const GivingUp = Schema.Literals(["disable", "suspend"])
+export type GivingUp = typeof GivingUp.Type
+
+/**
  * A circuit in an endpoint's configuration. Settings left out default to {@link defaultCircuit}.
  */
 export const Circuit = Schema.Struct({
@@ -36,9 +44,9 @@ export const Circuit = Schema.Struct({
   successes: Schema.optionalKey(count(100)),
   onOpen: Schema.optionalKey(Schema.Literals(["backlog", "dead-letter"])),
   giveUpAfter: Schema.optionalKey(PositiveDuration),
-  onGiveUp: Schema.optionalKey(Schema.Literals(["disable", "suspend"])),
-  onGone: Schema.optionalKey(Schema.Literals(["disable", "suspend"])),
-  permanentFailures: Schema.optionalKey(count(1_000_000))
+  permanentFailures: Schema.optionalKey(count(1_000_000)),
+  onGiveUp: Schema.optionalKey(GivingUp),
+  onGone: Schema.optionalKey(GivingUp)
 }).check(Schema.makeFilter(isOrdered))
 export type Circuit = typeof Circuit.Type
 
@@ -61,12 +69,12 @@ export interface CircuitSettings {
   readonly onOpen: "backlog" | "dead-letter"
   /** An endpoint that only fails for this long is given up, ms. */
   readonly giveUpAfter: number
-  /** What happens to an endpoint that is given up. */
-  readonly onGiveUp: "disable" | "suspend"
-  /** What happens to an endpoint that answers 410 Gone. */
-  readonly onGone: "disable" | "suspend"
   /** Consecutive permanent failures after which the endpoint is given up. */
   readonly permanentFailures: number
+  /** What becomes of an endpoint that only fails. */
+  readonly onGiveUp: GivingUp
+  /** What becomes of an endpoint whose receiver answered 410. */
+  readonly onGone: GivingUp
 }
 
 /** `percent` of the attempts within `over` (ms) fail, out of at least `of` attempts. */
@@ -88,9 +96,9 @@ export const defaultCircuit: CircuitSettings = {
   successes: 2,
   onOpen: "backlog",
   giveUpAfter: 5 * day,
+  permanentFailures: 100,
   onGiveUp: "disable",
-  onGone: "disable",
-  permanentFailures: 100
+  onGone: "disable"
 }
 
 /**

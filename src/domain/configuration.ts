@@ -34,6 +34,7 @@ export const Configuration = Schema.Struct({
   redirects: fields.redirects,
   /** Names of the endpoint's own headers, sorted. */
   headers: Schema.Array(Schema.String),
+  forwardHeaders: fields.forwardHeaders,
   contact: fields.contact,
   alerts: fields.alerts,
   disabled: fields.disabled,

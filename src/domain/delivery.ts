@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { Content, EventIdentity, GetHeader } from "./event.ts"
 import { contentOf, eventName, readEventName } from "./event.ts"
+import { forwardedText, readForwarded } from "./forwarded-headers.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
 
 /** Answers in a row that one rule of the policy's `statuses` holds for. */
@@ -104,6 +105,9 @@ export const firstRound = "0"
 
 type Pair = readonly [name: string, value: string]
 
+/** Carries the publisher's headers that are forwarded, as one: their own names are not Petrel's. */
+const forwardedHeader = "petrel-forwarded"
+
 /**
  * Returns the headers of a delivery's message. They are rebuilt at every hop, never copied from the
  * previous message.
@@ -125,6 +129,8 @@ export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pa
   if (content.contentType !== undefined) headers.push(["content-type", content.contentType])
   if (content.traceparent !== undefined) headers.push(["traceparent", content.traceparent])
   if (content.tracestate !== undefined) headers.push(["tracestate", content.tracestate])
+  if (content.forwarded !== undefined)
+    headers.push([forwardedHeader, forwardedText(content.forwarded)])
   if (delivery.origin !== undefined) headers.push(["petrel-origin", delivery.origin])
   if (progress.attempts > 0) headers.push(["petrel-progress", JSON.stringify(progress)])
   return headers
@@ -171,10 +177,17 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
     deadline,
     generation,
     revision,
-    content: contentOf(get),
+    content: carriedContent(get),
     progress,
     ...(origin === undefined ? {} : { origin })
   }
+}
+
+const carriedContent = (get: GetHeader): Content => {
+  const content = contentOf(get)
+  const text = get(forwardedHeader)
+  const forwarded = text === undefined ? undefined : readForwarded(text)
+  return forwarded === undefined ? content : { ...content, forwarded }
 }
 
 /**

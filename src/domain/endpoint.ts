@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { AlertChoice, Contact } from "./alert.ts"
 import { Circuit, type CircuitSettings, circuitSettings } from "./circuit.ts"
 import { PositiveDuration } from "./duration.ts"
+import { ForwardHeaders } from "./forwarded-headers.ts"
 import { HeaderNames, headerNameProblem, OwnHeaderName } from "./header-names.ts"
 import { everyKey } from "./record.ts"
 import { RetryPolicy } from "./retry-policy.ts"
@@ -126,6 +127,8 @@ export const Endpoint = Schema.Struct({
   redirects: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
   /** Sent with every request, except across a redirect to another origin. */
   headers: Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
+  /** Headers of the publisher that it gets, as well as those that its tenant names. */
+  forwardHeaders: Schema.optionalKey(ForwardHeaders),
   /** Whom to notify of problems: an address, a channel, a name. */
   contact: Schema.optionalKey(Contact),
   /** When alerts about the endpoint are raised. (Default: as set for its tenant) */

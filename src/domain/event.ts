@@ -43,11 +43,16 @@ export interface Event {
   readonly content: Content
 }
 
-/** The publisher's headers that are forwarded to receivers. */
+/** The publisher's headers that go to receivers. */
 export interface Content {
   readonly contentType?: string
   readonly traceparent?: string
   readonly tracestate?: string
+  /**
+   * Headers that an endpoint or its tenant names: names in lower case and values alternate. Which of
+   * them an endpoint gets is decided when its request is made.
+   */
+  readonly forwarded?: ReadonlyArray<string>
 }
 
 /** The tenant and type of a published subject, or the problem with it. */
@@ -105,18 +110,17 @@ const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/
 
 /**
- * Returns the publisher's headers that are forwarded. Any header not on this allow-list is dropped.
+ * Returns the publisher's headers that every receiver gets. Any other header is dropped, unless an
+ * endpoint or its tenant names it (`forwardedOf`).
  */
 export const contentOf = (get: GetHeader): Content => {
   const contentType = get("content-type")
   const traceparent = get("traceparent")
-  const tracestate = get("tracestate")
   const traced = traceparent !== undefined && traceparentPattern.test(traceparent)
+  const tracestate = traced ? get("tracestate") : undefined
   return {
     ...(contentType !== undefined && contentTypePattern.test(contentType) ? { contentType } : {}),
     ...(traced ? { traceparent } : {}),
-    ...(traced && tracestate !== undefined && tracestatePattern.test(tracestate)
-      ? { tracestate }
-      : {})
+    ...(tracestate !== undefined && tracestatePattern.test(tracestate) ? { tracestate } : {})
   }
 }

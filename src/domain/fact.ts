@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Response } from "./outcome.ts"
+import { SettingsChange } from "./tenant-settings.ts"
 
 /** Facts that report no failure. */
 export const okKinds = [
@@ -11,6 +12,7 @@ export const okKinds = [
   "circuit-half-opened",
   "circuit-closed",
   "endpoint-changed",
+  "settings-changed",
   "endpoint-enabled",
   "endpoint-paused",
   "endpoint-resumed",
@@ -155,6 +157,8 @@ export const Fact = Schema.Struct({
   plan: Schema.optional(Plan),
   /** In `endpoint-changed`. */
   change: Schema.optional(ConfigurationChange),
+  /** In `settings-changed`. */
+  settings: Schema.optional(SettingsChange),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),
@@ -166,6 +170,8 @@ export const Fact = Schema.Struct({
    */
   user: Schema.optional(Schema.String),
   /** The event's traceparent. */
-  trace: Schema.optional(Schema.String)
+  trace: Schema.optional(Schema.String),
+  /** The value of the first forwarded header that the event has, shortened. */
+  correlation: Schema.optional(Schema.String)
 })
 export type Fact = typeof Fact.Type

@@ -141,8 +141,12 @@ export const partitionOf = (tenant: string, endpoint: string, partitions: number
   partitionOfKey(`${tenant}.${endpoint}`, partitions)
 
 /** Returns the partition of an endpoint's key, `<tenant>.<endpoint>`. */
-export const partitionOfKey = (key: string, partitions: number): number => {
+export const partitionOfKey = (key: string, partitions: number): number =>
+  endpointHash(key) % partitions
+
+/** Returns the hash of an endpoint's key, of which a partition is the remainder. */
+export const endpointHash = (key: string): number => {
   let hash = 0x811c9dc5
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193)
-  return (hash >>> 0) % partitions
+  return hash >>> 0
 }

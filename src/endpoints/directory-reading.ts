@@ -3,6 +3,7 @@ import type { Context } from "effect"
 import { Effect, Result, Schedule } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { ask, BrokerError } from "../broker/broker-error.ts"
+import { isSettingsKey } from "../domain/tenant-settings.ts"
 import type { LastChanges } from "../history/configuration.ts"
 import { noKnownChanges } from "../history/configuration.ts"
 import { elapsedMs } from "../time/elapsed.ts"
@@ -12,6 +13,7 @@ import type { DirectoryTable } from "./directory-table.ts"
 import type { Stored } from "./endpoint-changes.ts"
 import { storedUnder } from "./endpoint-changes.ts"
 import { decodeEndpoint } from "./endpoint-value.ts"
+import { decodeSettings } from "./settings-value.ts"
 import type { ShownValue } from "./watch-lag.ts"
 import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
 
@@ -173,7 +175,11 @@ class DirectoryReading {
     this.#highest = Math.max(this.#highest, revision)
     if (text === undefined) {
       table.remove(key, revision)
-      unavailable(key)
+      if (!isSettingsKey(key)) unavailable(key)
+      return
+    }
+    if (isSettingsKey(key)) {
+      this.#takeSettings(key, text, revision)
       return
     }
     const decoded = decodeEndpoint(key, text)
@@ -188,6 +194,14 @@ class DirectoryReading {
     const isReplaced = before !== undefined && before !== config.generation
     const isGivenUp = config.disabled !== undefined || config.suspended !== undefined
     if (isReplaced || isGivenUp) unavailable(key)
+  }
+
+  /** Settings that do not parse leave the former ones in force. */
+  #takeSettings(key: string, text: string, revision: number): void {
+    const decoded = decodeSettings(key, text)
+    if (Result.isSuccess(decoded))
+      this.#options.table.putSettings(key, decoded.success, text, revision)
+    else Effect.runForkWith(this.#services)(Effect.logError(decoded.failure.message))
   }
 
   readonly #readAll = Effect.gen({ self: this }, function* () {

@@ -1,11 +1,16 @@
 import { Result } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import type { TenantSettings } from "../domain/tenant-settings.ts"
+import { isSettingsKey, systemKey } from "../domain/tenant-settings.ts"
 import { TypeIndex } from "../domain/type-filter.ts"
 import { decodeEndpoint } from "./endpoint-value.ts"
+import { HostIndex } from "./host-index.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive, type Windows, windowsOf } from "./live-endpoint.ts"
 import { Recent } from "./recent.ts"
+import type { SettingsInForce } from "./settings-table.ts"
+import { SettingsTable } from "./settings-table.ts"
 import type { ShownValue } from "./watch-lag.ts"
 
 /** The part of an endpoint that routing needs. */
@@ -26,6 +31,8 @@ interface Row extends RoutableEndpoint {
   readonly types: string
   /** The configuration as the bucket holds it; it is known to decode. */
   readonly text: string
+  /** Headers of the publisher that it names itself; undefined for none. */
+  readonly forwards: ReadonlyArray<string> | undefined
 }
 
 /** Maximum number of cached live endpoints: 2 KB each, and 20 µs to make one again. */
@@ -51,12 +58,18 @@ export class DirectoryTable {
   readonly #removed = new Map<string, number>()
   /** Ids of endpoints without any readable configuration so far, by tenant. */
   readonly #unreadable = new Map<string, Set<string>>()
-  readonly #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
+  #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
   readonly #indexes = new Recent<TypeIndex<Row>>(maxIndexedTenants)
+
+  readonly #settings = new SettingsTable()
+  /** Endpoints that name headers of the publisher themselves, by tenant. */
+  readonly #forwarding = new Map<string, Set<Row>>()
+  /** The endpoints of hosts whose requests are capped. */
+  readonly hosts = new HostIndex()
 
   #version = 0
 
-  /** Changes whenever an endpoint changes. */
+  /** Changes whenever an endpoint or settings change. */
   get version(): number {
     return this.#version
   }
@@ -71,6 +84,7 @@ export class DirectoryTable {
 
   /** Returns 0 for an unknown key. */
   revisionOf(key: string): number {
+    if (isSettingsKey(key)) return this.#settings.shown(key).revision
     return this.#rows.get(key)?.revision ?? this.#removed.get(key) ?? 0
   }
 
@@ -79,6 +93,7 @@ export class DirectoryTable {
    * key.
    */
   shown(key: string): ShownValue {
+    if (isSettingsKey(key)) return this.#settings.shown(key)
     return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
   }
 
@@ -91,6 +106,26 @@ export class DirectoryTable {
     const index = this.#indexes.get(tenant) ?? this.#makeIndex(tenant)
     if (index === undefined) return []
     return [...index.match(type)].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /**
+   * Returns the names of the publisher's headers that any endpoint of the tenant gets, in lower
+   * case: those of its tenant first. Undefined for none.
+   */
+  forwardable(tenant: string): ReadonlyArray<string> | undefined {
+    const settings = this.#settings.of(tenant)
+    const rows = this.#forwarding.get(tenant)
+    if (settings === undefined && rows === undefined) return undefined
+    const own = [...(rows ?? [])].flatMap(({ forwards = [] }) => forwards).sort()
+    const { forwardHeaders: ofTenant = [] } = settings?.tenant ?? {}
+    const { forwardHeaders: ofSystem = [] } = settings?.system ?? {}
+    const names = new Set([...ofTenant, ...ofSystem, ...own])
+    return names.size === 0 ? undefined : [...names]
+  }
+
+  /** Returns the settings that hold for a tenant's endpoints; undefined for none. */
+  settingsOf(tenant: string): SettingsInForce | undefined {
+    return this.#settings.of(tenant)
   }
 
   givenUp(): ReadonlyArray<string> {
@@ -117,6 +152,7 @@ export class DirectoryTable {
     const row: Row = {
       id,
       key,
+      forwards: config.forwardHeaders,
       generation,
       revision,
       isDisabled: config.disabled !== undefined,
@@ -131,9 +167,25 @@ export class DirectoryTable {
     if (rows === undefined) this.#tenants.set(tenant, new Set([row]))
     else rows.add(row)
     this.#indexes.get(tenant)?.add(config.types, row)
+    this.hosts.add(row)
+    if (row.forwards === undefined) return
+    const forwarding = this.#forwarding.get(tenant)
+    if (forwarding === undefined) this.#forwarding.set(tenant, new Set([row]))
+    else forwarding.add(row)
+  }
+
+  /** @param text the text that `settings` were decoded from. */
+  putSettings(key: string, settings: TenantSettings, text: string, revision: number): void {
+    this.#settings.put(key, settings, text, revision)
+    this.#applySettings(key)
   }
 
   remove(key: string, revision: number): void {
+    if (isSettingsKey(key)) {
+      this.#settings.remove(key, revision)
+      this.#applySettings(key)
+      return
+    }
     this.#drop(key)
     this.#removed.set(key, revision)
   }
@@ -143,7 +195,8 @@ export class DirectoryTable {
     const unreadable = [...this.#unreadable].flatMap(([tenant, ids]) =>
       [...ids].map((id) => endpointKey(tenant, id))
     )
-    return [...this.#rows.keys(), ...unreadable].filter((key) => !seen.has(key))
+    const known = [...this.#rows.keys(), ...this.#settings.keys(), ...unreadable]
+    return known.filter((key) => !seen.has(key))
   }
 
   #drop(key: string): void {
@@ -156,6 +209,10 @@ export class DirectoryTable {
     this.#givenUp.delete(key)
     this.#ready.delete(key)
     this.#indexes.get(tenant)?.remove(filtersOf(row), row)
+    this.hosts.remove(row)
+    const forwarding = this.#forwarding.get(tenant)
+    forwarding?.delete(row)
+    if (forwarding?.size === 0) this.#forwarding.delete(tenant)
     const rows = this.#tenants.get(tenant)
     rows?.delete(row)
     if (rows?.size === 0) this.#tenants.delete(tenant)
@@ -164,9 +221,21 @@ export class DirectoryTable {
   #makeReady(key: string): LiveEndpoint | undefined {
     const row = this.#rows.get(key)
     if (row === undefined) return undefined
-    const live = makeLive(key, Result.getOrThrow(decodeEndpoint(key, row.text)), row.revision)
+    const config = Result.getOrThrow(decodeEndpoint(key, row.text))
+    const live = makeLive(key, config, row.revision, this.#settings.of(config.tenant))
     this.#ready.add(key, live)
     return live
+  }
+
+  /** What was made with the former settings is made anew on use. */
+  #applySettings(key: string): void {
+    this.#version++
+    this.#ready = new Recent(maxReadyEndpoints)
+    const isSystem = key === systemKey
+    const whose = isSystem ? undefined : key
+    const rows = isSystem ? this.#rows.values() : (this.#tenants.get(key) ?? [])
+    if (this.#settings.isCapped(key)) this.hosts.cap(whose, rows)
+    else this.hosts.uncap(whose, rows)
   }
 
   #makeIndex(tenant: string): TypeIndex<Row> | undefined {

@@ -9,6 +9,7 @@ import { DirectoryTable } from "./directory-table.ts"
 import { keepReading } from "./directory-watch.ts"
 import type { EndpointUnreadable } from "./endpoint-value.ts"
 import { decodeEndpoint } from "./endpoint-value.ts"
+import type { HostIndex } from "./host-index.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive } from "./live-endpoint.ts"
 
@@ -54,7 +55,7 @@ export class Directory extends Context.Service<
      * here. No later change is.
      */
     readonly revision: () => number
-    /** Changes whenever an endpoint changes. */
+    /** Changes whenever an endpoint or settings of a tenant or the system change. */
     readonly version: () => number
     readonly standing: (
       delivery: Delivery
@@ -62,6 +63,13 @@ export class Directory extends Context.Service<
     /** Returns the endpoint if memory alone tells that it accepts the delivery. */
     readonly liveNow: (delivery: Delivery, key?: string) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
+    /**
+     * Returns the names of the publisher's headers that any endpoint of the tenant gets, in lower
+     * case: those that its tenant names first. Undefined for none.
+     */
+    readonly forwardable: (tenant: string) => ReadonlyArray<string> | undefined
+    /** The endpoints that share a host, where its requests are capped. */
+    readonly hosts: Pick<HostIndex, "of">
     /** Keys of disabled and suspended endpoints. */
     readonly givenUp: () => ReadonlyArray<string>
     /** Calls the listener until the returned function is called. */
@@ -89,7 +97,7 @@ const open = Effect.fnUntraced(function* () {
     const entry = yield* readValue(bucket, key).pipe(Effect.provideService(Broker, broker))
     if (entry === undefined) return undefined
     const config = yield* Effect.fromResult(decodeEndpoint(key, entry.string()))
-    return makeLive(key, config, entry.revision)
+    return makeLive(key, config, entry.revision, table.settingsOf(config.tenant))
   })
 
   const liveNow = (delivery: Delivery, key = endpointKey(delivery.tenant, delivery.endpoint)) => {
@@ -114,6 +122,8 @@ const open = Effect.fnUntraced(function* () {
     version: () => table.version,
     find: (key) => table.find(key),
     givenUp: () => table.givenUp(),
+    forwardable: (tenant) => table.forwardable(tenant),
+    hosts: table.hosts,
     liveNow,
     standing,
     onUnavailable: (listener) => {

@@ -1,41 +1,21 @@
 import { type Clock, Effect, Random } from "effect"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
-import { deliveryId } from "../domain/delivery.ts"
 import { circuitOf, isHeldBack } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
-import { healthy, isHealthy } from "../domain/health.ts"
-import {
-  afterOutcome,
-  heldAtMost,
-  isHeld,
-  isProbe,
-  isRamping,
-  mayProbe,
-  RateWindow,
-  ramp,
-  toHalfOpen
-} from "../policy/circuit.ts"
-import { parseRetryAfter } from "../policy/retry-after.ts"
-import { timers } from "../time/timers.ts"
+import { heldAtMost, isHeld, mayProbe, toHalfOpen } from "../policy/circuit.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts"
 import { makeEndpointEvents } from "./endpoint-events.ts"
 import type { HealthRecord, StoredHealth } from "./health-record.ts"
 import { makeHealthRecord } from "./health-record.ts"
-import type { PreparedPolicy } from "./live-endpoint.ts"
+import { HealthState } from "./health-state.ts"
+import type { HostLimits, HostPlace } from "./host-limits.ts"
 import { Throttles } from "./throttles.ts"
 
-/** Minimum time between stores of a change in counts only, ms. */
-const countingPause = 5_000
 /** Pause between checks of ownership, ms. */
 const ownerPause = 250
-/**
- * How long after its cool-down a circuit is certainly half-open, ms. A delivery that came for its
- * probe before would be moved to the backlog.
- */
-const halfOpenSlackMs = 250
 /** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
 
@@ -47,32 +27,8 @@ export interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly isOver: () => boolean
   /** Called for an endpoint that may take more than before. */
   readonly freed: (key: string) => void
-}
-
-/** State of an endpoint that failed lately or is recovering. */
-interface HealthState {
-  health: Health
-  readonly record: HealthRecord
-  readonly window: RateWindow
-  /** Ms of the monotonic clock, like `storedAt`. */
-  lastFailure: number
-  /** The health that was last written to the bucket, and when. */
-  stored: Health | undefined
-  storedAt: number
-  /** Concurrency limit while the endpoint recovers; undefined once it has. */
-  limit: number | undefined
-}
-
-const isOf = (state: HealthState, { config }: LiveEndpoint) =>
-  state.health.generation === config.generation
-
-/**
- * When the receiver's Retry-After, capped by the policy of the delivery, allows the next request, ms
- * since the epoch.
- */
-const retryAt = ({ retryAfterCap }: PreparedPolicy, { at, result, verdict }: AttemptOutcome) => {
-  const wait = verdict === "retry" ? parseRetryAfter(result.retryAfter, at) : undefined
-  return wait === undefined ? {} : { retryAt: at + Math.min(wait, retryAfterCap) }
+  /** Caps of hosts, for all partitions of the worker. */
+  readonly hosts: HostLimits
 }
 
 export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
@@ -96,7 +52,7 @@ export class EndpointHealth {
   readonly #records = new Map<string, HealthRecord>()
   /** Endpoints that were seen paused or suspended. */
   readonly #paused = new Set<string>()
-  readonly #throttles = new Throttles()
+  readonly #throttles: Throttles
 
   constructor(
     options: EndpointHealthOptions,
@@ -108,6 +64,7 @@ export class EndpointHealth {
     this.#directory = directory
     this.#events = events
     this.#random = random
+    this.#throttles = new Throttles(options.hosts)
   }
 
   /** Loads the health that former owners stored. */
@@ -130,7 +87,7 @@ export class EndpointHealth {
     }
     if (this.#paused.has(key)) return 0
     const state = this.#states.get(key)
-    if (state === undefined || !isOf(state, endpoint)) return most
+    if (state === undefined || !state.isOf(endpoint)) return most
     // `tick` ends the pause, so that waiting deliveries start gradually.
     if (state.health.notBefore !== undefined) return 0
     switch (state.health.circuit.state) {
@@ -148,23 +105,29 @@ export class EndpointHealth {
     return (this.#states.get(key)?.health.circuit.state ?? "closed") === "closed"
   }
 
-  /** True if the circuit is open and deliveries are dead-lettered instead of waiting. */
+  /**
+   * True if the circuit is open and deliveries are dead-lettered instead of waiting. Those of a
+   * suspended endpoint wait, also while its circuit is still open.
+   */
   refuses(key: string): boolean {
     const endpoint = this.#directory.find(key)
     const state = this.#states.get(key)
     if (endpoint === undefined || state?.health.circuit.state !== "open") return false
-    return isOf(state, endpoint) && circuitOf(endpoint.config).onOpen === "dead-letter"
+    const { config } = endpoint
+    if (config.suspended !== undefined || !state.isOf(endpoint)) return false
+    return circuitOf(config).onOpen === "dead-letter"
   }
 
   /**
-   * Counts a request against the endpoint's rate; returns false if the rate does not allow it now.
+   * Counts a request against the endpoint's rate and its host's cap. Returns false if one of them
+   * does not allow it now; the lane waits in line for its host then.
    */
-  readonly admit = (key: string): boolean => {
+  readonly admit = (key: string, place: HostPlace): boolean => {
     const endpoint = this.#directory.find(key)
-    return endpoint?.config.rate === undefined || this.#throttles.admit(endpoint)
+    return endpoint === undefined || this.#throttles.admit(endpoint, place)
   }
 
-  /** Returns how many requests the endpoint's rate allows within a second. */
+  /** Returns how many requests the endpoint's rate, and its host's cap, allow within a second. */
   readonly soon = (key: string): number => {
     const endpoint = this.#directory.find(key)
     return endpoint === undefined ? Number.POSITIVE_INFINITY : this.#throttles.soon(endpoint)
@@ -180,7 +143,7 @@ export class EndpointHealth {
     endpoint: LiveEndpoint,
     delivery: Delivery,
     sent: AttemptOutcome,
-    { lastAttemptAt }: Pick<Progress, "lastAttemptAt">
+    progress: Pick<Progress, "lastAttemptAt">
   ): AttemptOutcome["probe"] {
     const ok = sent.verdict === "delivered"
     // A late failure of a former endpoint of this name says nothing about the current one.
@@ -188,58 +151,22 @@ export class EndpointHealth {
       return undefined
     this.#throttles.note(endpoint, sent)
     let state = this.#states.get(endpoint.key)
-    if (state === undefined || !isOf(state, endpoint)) {
+    if (state === undefined || !state.isOf(endpoint)) {
       if (ok) return undefined
       state = this.#stateOf(endpoint)
       this.#states.set(endpoint.key, state)
     }
-    const { at, result, verdict } = sent
-    const permanent = verdict === "fail"
-    const settings = circuitOf(endpoint.config)
-    const sentAt = at - result.durationMs
-    const wasProbe = isProbe(state.health, { at, sentAt }, lastAttemptAt)
-    state.window.note(ok || permanent, at)
-    if (!ok) state.lastFailure = timers.monotonicMs()
-    const {
-      giveUp: why,
-      health,
-      transitions
-    } = afterOutcome(
-      state.health,
-      {
-        ok,
-        permanent,
-        at,
-        delivery: deliveryId(delivery),
-        sentAt,
-        ...(result.status === undefined ? {} : { status: result.status }),
-        ...(result.error === undefined ? {} : { error: result.error.message }),
-        ...retryAt(endpoint.policyFor(delivery.type), sent)
-      },
-      settings,
-      {
-        spread: this.#random.nextDoubleUnsafe(),
-        rateExceeded: !ok && state.window.exceeds(settings, at),
-        ramping: state.limit !== undefined && isRamping(state.health)
-      }
-    )
-    const { circuit } = health
-    if (state.health.notBefore !== undefined && health.notBefore === undefined) state.limit ??= 1
-    if (health !== state.health) this.#change(state, health)
-    for (const kind of transitions) {
-      state.limit = kind === "circuit-closed" ? 1 : undefined
-      state.window.clear()
-      const opened = { nextAttemptAt: circuit.until ?? at, reason: circuit.why ?? "" }
+    const spread = this.#random.nextDoubleUnsafe()
+    const judged = state.judge(endpoint, delivery, sent, progress, spread)
+    const { at } = sent
+    for (const kind of judged.transitions) {
+      const { until = at, why = "" } = state.health.circuit
+      const opened = { nextAttemptAt: until, reason: why }
       this.#events.append(endpoint, kind, at, kind === "circuit-opened" ? opened : {})
     }
-    if (ok && transitions.length === 0 && state.limit !== undefined) {
-      const { maxInFlight } = endpoint.config
-      const next = ramp(state.limit, maxInFlight)
-      state.limit = next < maxInFlight ? next : undefined
-    }
-    if (why !== undefined && this.#options.isClockTrusted()) this.#events.giveUp(endpoint, why)
-    if (!wasProbe) return undefined
-    return { nextAt: circuit.until === undefined ? at : circuit.until + halfOpenSlackMs }
+    if (judged.giveUp !== undefined && this.#options.isClockTrusted())
+      this.#events.giveUp(endpoint, judged.giveUp)
+    return judged.probe
   }
 
   /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
@@ -277,36 +204,33 @@ export class EndpointHealth {
     // An endpoint that is enabled or resumed starts anew: the failures it was given up for are over.
     const { disabled, suspended } = endpoint?.config ?? {}
     const isGivenUp = disabled !== undefined || suspended !== undefined
-    if (endpoint === undefined || isGivenUp || !isOf(state, endpoint)) {
+    if (endpoint === undefined || isGivenUp || !state.isOf(endpoint)) {
       this.#states.delete(key)
       this.#throttles.forget(key)
       this.#options.run(state.record.write(undefined))
       return
     }
-    const elapsed = timers.monotonicMs()
-    const isDue = elapsed - state.storedAt >= countingPause
-    if (state.health !== state.stored && isDue) this.#store(state)
+    state.storeIfDue()
     const health = heldAtMost(state.health, now, endpoint.longestRetryAfterCap)
-    if (health !== state.health) this.#change(state, health)
+    if (health !== state.health) state.change(health)
     if (health.circuit.state === "open" && mayProbe(health, now)) {
-      this.#change(state, toHalfOpen(health, now))
+      state.change(toHalfOpen(health, now))
       this.#events.append(endpoint, "circuit-half-opened", now, {})
       this.#options.freed(key)
     } else if (health.notBefore !== undefined && !isHeld(health, now)) {
       const { notBefore: _, ...rest } = health
-      this.#change(state, rest)
+      state.change(rest)
       state.limit ??= 1
       this.#options.freed(key)
-    } else if (isHealthy(health) && state.limit === undefined) {
+    } else if (state.isOver) {
       const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
-      const isStored = state.stored === undefined || state.stored === health
-      if (isStored && elapsed - state.lastFailure > over) this.#states.delete(key)
+      if (state.hasRested(over)) this.#states.delete(key)
     }
   }
 
   /** Stores pending counts for the next owner. */
   flush(): void {
-    for (const state of this.#states.values()) if (state.health !== state.stored) this.#store(state)
+    for (const state of this.#states.values()) state.flush()
   }
 
   /** Returns the health of an endpoint that is not simply healthy, or undefined. */
@@ -330,15 +254,8 @@ export class EndpointHealth {
   }
 
   #stateOf(endpoint: LiveEndpoint, found?: { health: Health; revision: number }): HealthState {
-    return {
-      health: found?.health ?? healthy(endpoint.config.generation),
-      record: this.#recordOf(endpoint.key, found?.revision ?? 0),
-      window: new RateWindow(),
-      lastFailure: Number.NEGATIVE_INFINITY,
-      stored: found?.health,
-      storedAt: Number.NEGATIVE_INFINITY,
-      limit: found !== undefined && isRamping(found.health) ? 1 : undefined
-    }
+    const record = this.#recordOf(endpoint.key, found?.revision ?? 0)
+    return new HealthState(endpoint, record, found?.health, this.#write)
   }
 
   /** One record per key: writes of a second one could interleave with those of the first. */
@@ -354,24 +271,10 @@ export class EndpointHealth {
     return this.#options.isOver() ? Effect.interrupt : Effect.delay(this.#asOwner, ownerPause)
   })
 
-  /**
-   * Changes health. A change of the circuit, `failingSince` or `notBefore` is stored at once; a
-   * change in counts only, with the next tick that is due.
-   */
-  #change(state: HealthState, health: Health): void {
-    const { circuit, failingSince, notBefore } = state.health
-    state.health = health
-    const decides =
-      health.circuit !== circuit ||
-      health.failingSince !== failingSince ||
-      health.notBefore !== notBefore
-    if (decides) this.#store(state)
-  }
-
-  #store(state: HealthState): void {
+  /** A former owner's view of an endpoint is not stored. */
+  readonly #write = (state: HealthState, health: Health | undefined): void => {
     if (!this.#options.holds()) return
-    state.storedAt = timers.monotonicMs()
-    state.stored = state.health
-    this.#options.run(state.record.write(isHealthy(state.health) ? undefined : state.health))
+    state.noteStored()
+    this.#options.run(state.record.write(health))
   }
 }

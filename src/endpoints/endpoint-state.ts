@@ -64,7 +64,8 @@ const changeState = Effect.fnUntraced(function* (
 })
 
 /**
- * Disables an endpoint: it gets no events, and its waiting deliveries are dead-lettered.
+ * Disables an endpoint: it gets no events, and its waiting deliveries are dead-lettered. Ends its
+ * suspension: nothing waits any more.
  *
  * @param by who decided: a worker's id, or the person who asked for it.
  * @param worker the worker that decided; `cli` for people.
@@ -72,7 +73,7 @@ const changeState = Effect.fnUntraced(function* (
 export const disableEndpoint = (target: StateTarget, reason: string, by: string, worker = cli) =>
   changeState(target, {
     ...{ kind: "endpoint-disabled", by, worker, reason },
-    apply: (endpoint, at) =>
+    apply: ({ suspended: _, ...endpoint }, at) =>
       endpoint.disabled === undefined ? { ...endpoint, disabled: { at, reason, by } } : undefined
   })
 

@@ -60,9 +60,7 @@ export const getEndpoint = Effect.fnUntraced(function* (tenant: string, id: stri
  */
 export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(
-    readValues(names.buckets.endpoints, tenant === undefined ? ">" : `${tenant}.*`)
-  )
+  const values = yield* Stream.runCollect(readValues(names.buckets.endpoints, `${tenant ?? "*"}.*`))
   const stored: Array<StoredEndpoint> = []
   for (const { key, revision, text } of values.toSorted((a, b) => (a.key < b.key ? -1 : 1))) {
     const endpoint = decodeEndpoint(key, text)

@@ -9,6 +9,9 @@ import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
 import type { StatusLimit } from "../policy/status-limit.ts"
 import { statusLimits } from "../policy/status-limit.ts"
 import { TypeChoice } from "../policy/type-choice.ts"
+import type { SharedHost } from "./inherited-settings.ts"
+import { forwardedTo, sharedHostOf } from "./inherited-settings.ts"
+import type { SettingsInForce } from "./settings-table.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
 import type { Target } from "./target.ts"
@@ -39,6 +42,10 @@ export interface LiveEndpoint {
   readonly target: Target
   /** Custom headers: names and values alternate. */
   readonly ownHeaders: ReadonlyArray<string>
+  /** Names of the publisher's headers that it gets, in lower case; undefined for none. */
+  readonly forwards: ReadonlySet<string> | undefined
+  /** What its requests share with those of others; undefined for nothing. */
+  readonly sharedHost: SharedHost | undefined
   /**
    * Made on first use: a secret that its scheme cannot sign with must not fail readers that do not
    * sign.
@@ -76,13 +83,22 @@ const choiceOf = <A>(
   return new TypeChoice(byFilter, fallback)
 }
 
+const setOf = (names: ReadonlyArray<string>): ReadonlySet<string> | undefined =>
+  names.length === 0 ? undefined : new Set(names)
+
 /**
  * Prepares an endpoint for use.
  *
  * @param key from `endpointKey`.
  * @param config from `decodeEndpoint`.
+ * @param settings of its tenant and the system.
  */
-export const makeLive = (key: string, config: Endpoint, revision: number): LiveEndpoint => {
+export const makeLive = (
+  key: string,
+  config: Endpoint,
+  revision: number,
+  settings?: SettingsInForce
+): LiveEndpoint => {
   const policies = Result.getOrThrow(policiesOf(config))
   const prepare = ({ policy }: EndpointPolicy) => prepared(config, policy)
   const [first, ...others] = policies
@@ -96,6 +112,8 @@ export const makeLive = (key: string, config: Endpoint, revision: number): LiveE
     longestRetryAfterCap: Math.max(...policies.map(({ policy }) => retryAfterCapOf(policy))),
     target: targetOf(config.url),
     ownHeaders: Object.entries(config.headers).flat(),
+    forwards: setOf(forwardedTo(config, settings)),
+    sharedHost: sharedHostOf(config, settings),
     signer: lazy(() =>
       Effect.runSync(
         makeSigner({

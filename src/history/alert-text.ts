@@ -13,7 +13,7 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
     case "endpoint-disabled":
       return "it is disabled"
     case "endpoint-suspended":
-      return "it is suspended"
+      return "it is suspended: its events wait until it is resumed, or until they expire"
     case "dead-letters":
       return `${number(value)} dead ${value === 1 ? "letter" : "letters"} ${over}`
     case "success-low":

@@ -92,6 +92,15 @@ const changeText = (fact: Fact): string => {
   return askedBy(`${now === undefined ? withoutSettings : "changed"}: revision ${revision}`, fact)
 }
 
+const settingsText = (fact: Fact): string => {
+  const { forwardHeaders = [], hostCap } = fact.settings?.now ?? {}
+  const set = [
+    ...(hostCap === undefined ? [] : [`host cap ${hostCap}`]),
+    ...(forwardHeaders.length === 0 ? [] : [`forwards ${forwardHeaders.join(", ")}`])
+  ]
+  return `${askedBy("settings changed", fact)}: ${set.length === 0 ? "none is set" : set.join("; ")}`
+}
+
 /** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */
 const askedFor = (what: string, fact: Fact): string =>
   `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
@@ -140,6 +149,8 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [["circuit closed"], "green"]
     case "endpoint-changed":
       return [[changeText(fact)], "yellow"]
+    case "settings-changed":
+      return [[settingsText(fact)], "yellow"]
     case "endpoint-paused":
       return [[askedFor("paused", fact)], "yellow"]
     case "endpoint-resumed":

@@ -19,6 +19,7 @@ export interface AlertThresholds {
   readonly deadLetters: number | undefined
   readonly circuitOpened: number | undefined
   readonly endpointDisabled: number | undefined
+  readonly endpointSuspended: number | undefined
   readonly statusInARow: number | undefined
   readonly waitingGrowth: number | undefined
   readonly circuitsOpen: number | undefined
@@ -38,6 +39,7 @@ export const defaultThresholds: AlertThresholds = {
   deadLetters: 1,
   circuitOpened: 1,
   endpointDisabled: 1,
+  endpointSuspended: 1,
   statusInARow: 1,
   waitingGrowth: 1_000,
   circuitsOpen: 10,
@@ -58,6 +60,7 @@ const allOff: AlertThresholds = {
   deadLetters: undefined,
   circuitOpened: undefined,
   endpointDisabled: undefined,
+  endpointSuspended: undefined,
   statusInARow: undefined,
   waitingGrowth: undefined,
   circuitsOpen: undefined,

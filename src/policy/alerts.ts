@@ -175,7 +175,7 @@ export const endpointReadings = (
     stateReading(
       "endpoint-suspended",
       "critical",
-      thresholds.endpointDisabled,
+      thresholds.endpointSuspended,
       { bad: isSuspended, good: !isSuspended },
       "endpoints"
     ),

@@ -1,6 +1,7 @@
 import { Effect, Option } from "effect"
 import type { Event } from "../domain/event.ts"
 import type { Fact, Plan, Planned } from "../domain/fact.ts"
+import { correlationOf } from "../domain/forwarded-headers.ts"
 import { nobody } from "../domain/token.ts"
 import type { RoutableEndpoint } from "../endpoints/directory.ts"
 import { windowFor } from "../endpoints/live-endpoint.ts"
@@ -122,7 +123,8 @@ export const routedFact = (event: Event, plan: Plan, at: number, worker: string)
   type: event.type,
   plan,
   worker,
-  trace: event.content.traceparent
+  trace: event.content.traceparent,
+  correlation: correlationOf(event.content.forwarded)
 })
 
 /**

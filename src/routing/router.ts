@@ -132,7 +132,7 @@ class Router {
     const { broker, endpoints } = this.#services
     const known = yield* partial.ready.pipe(
       Effect.tapError((error) =>
-        Effect.logWarning("cannot look what was handed out", { why: error.message })
+        Effect.logWarning("cannot read which events were delivered", { why: error.message })
       ),
       Effect.option
     )
@@ -202,14 +202,15 @@ class Router {
     callbacks: EventCallbacks
   ): void {
     work.step(() => {
-      const { broker, clock, deliveries, endpoints, origins, plans, routes } = this.#services
+      const { broker, clock, deliveries, dropped, endpoints, origins } = this.#services
+      const { plans, routes } = this.#services
       const began = elapsedMs()
       const fromStart = () => callbacks.onFallback({ known: undefined, began })
       if (!endpoints.isOpen()) return fromStart()
       const route = routes.of(message.subject)
       const subject = subjectWithId(route.subject, header)
       if ("problem" in subject || !deliveries.isHealthy()) return fromStart()
-      const event = eventOf(message, header, subject)
+      const event = eventOf(message, header, subject, route.forwards, dropped)
       const { keys, plan } = nextPart(event, route, 0, "", partSize(broker.largestMessage()))
       if (!plan.last) return fromStart()
       callbacks.goesTo(plan.endpoints.length)

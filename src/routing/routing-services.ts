@@ -6,14 +6,17 @@ import type { Gate } from "../broker/gate.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
-import type { Event, EventSubject, GetHeader } from "../domain/event.ts"
+import type { Content, Event, EventSubject, GetHeader } from "../domain/event.ts"
 import { contentOf, eventId } from "../domain/event.ts"
+import { forwardedOf } from "../domain/forwarded-headers.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
 import { makeDirectoryGate } from "./directory-gate.ts"
-import type { OwnedPartitions } from "./fan-out.ts"
+import type { DroppedHeaders } from "./dropped-headers.ts"
+import { makeDroppedHeaders } from "./dropped-headers.ts"
 import type { Origins } from "./origins.ts"
 import { makeOrigins } from "./origins.ts"
+import type { OwnedPartitions } from "./partition-owner.ts"
 import type { PlanStore } from "./plan-store.ts"
 import { makePlanStore } from "./plan-store.ts"
 import { SubjectRoutes } from "./subject-routes.ts"
@@ -37,6 +40,7 @@ export interface RoutingServices {
   readonly routes: SubjectRoutes
   readonly plans: PlanStore
   readonly origins: Origins
+  readonly dropped: DroppedHeaders
   /** Passes while the endpoints are current. */
   readonly endpoints: ReturnType<typeof makeDirectoryGate>
   /** Guards the storing of deliveries. */
@@ -63,6 +67,7 @@ export const makeRoutingServices = Effect.fnUntraced(function* (options: Routing
     routes: new SubjectRoutes(directory, broker.names),
     plans: yield* makePlanStore(options.worker, safeRepublishMs),
     origins: yield* makeOrigins(isSourced, safeRepublishMs),
+    dropped: yield* makeDroppedHeaders,
     endpoints: makeDirectoryGate(directory, {
       limit: safeRepublishMs / 2,
       stopping: options.stopping
@@ -76,16 +81,35 @@ export const makeRoutingServices = Effect.fnUntraced(function* (options: Routing
   return services
 })
 
-/** Returns the event in a message. */
+/**
+ * Returns the event in a message.
+ *
+ * @param forwards names of headers that its endpoints get; undefined for none.
+ */
 export const eventOf = (
   message: StreamMessage,
   header: GetHeader,
-  { tenant, type }: Exclude<EventSubject, { readonly problem: string }>
+  { tenant, type }: Exclude<EventSubject, { readonly problem: string }>,
+  forwards: ReadonlyArray<string> | undefined,
+  dropped: DroppedHeaders
 ): Event => ({
   seq: message.seq,
   tenant,
   type,
   id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
   at: message.storedAt,
-  content: contentOf(header)
+  content:
+    forwards === undefined
+      ? contentOf(header)
+      : contentWith(contentOf(header), header, forwards, (name) => dropped.note(tenant, name))
 })
+
+const contentWith = (
+  content: Content,
+  header: GetHeader,
+  forwards: ReadonlyArray<string>,
+  dropped: (name: string) => void
+): Content => {
+  const forwarded = forwardedOf(header, forwards, dropped)
+  return forwarded === undefined ? content : { ...content, forwarded }
+}

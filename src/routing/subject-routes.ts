@@ -9,6 +9,8 @@ import { candidates } from "./plan.ts"
 /** Where events of one subject go. */
 export interface Route extends EndpointChoice {
   readonly subject: EventSubject
+  /** Names of the publisher's headers that any endpoint of its tenant gets; undefined for none. */
+  readonly forwards: ReadonlyArray<string> | undefined
 }
 
 /** Maximum subjects in the cache. */
@@ -43,9 +45,10 @@ export class SubjectRoutes {
   #find(text: string): Route {
     const subject = parseEventSubject(text, this.#names)
     const directory = this.#directory.revision()
-    if ("problem" in subject) return { subject, all: [], directory }
+    if ("problem" in subject) return { subject, all: [], directory, forwards: undefined }
     const { tenant, type } = subject
-    const { match, unreadable } = this.#directory
-    return { subject, all: candidates(match(tenant, type), unreadable(tenant)), directory }
+    const { forwardable, match, unreadable } = this.#directory
+    const all = candidates(match(tenant, type), unreadable(tenant))
+    return { subject, all, directory, forwards: forwardable(tenant) }
   }
 }

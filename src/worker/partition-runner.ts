@@ -18,11 +18,16 @@ import { DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
 import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
 import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
+import { Directory } from "../endpoints/directory.ts"
+import { HostLimits } from "../endpoints/host-limits.ts"
+import { timers } from "../time/timers.ts"
 import type { Node } from "./node.ts"
 
 const defaultAlertEvery = 5_000
 /** System alerts are evaluated this many times less often than those of endpoints. */
 const systemAlertsFactor = 3
+/** Interval at which grown shares of hosts' caps are given to lanes that wait, ms. */
+const hostTickMs = 100
 
 /** Makes what signs and sends the requests of a worker. */
 const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
@@ -39,6 +44,16 @@ const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
   return sender
 })
 
+/** Makes the caps of hosts, which are followed until the scope closes. */
+const makeHostLimits = Effect.gen(function* () {
+  const hosts = new HostLimits((yield* Directory).hosts)
+  yield* Effect.acquireRelease(
+    Effect.sync(() => timers.every(hostTickMs, () => hosts.tick())),
+    (timer) => Effect.sync(() => timers.cancel(timer))
+  )
+  return hosts
+})
+
 /** Acquires what the partitions of a worker share. */
 const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const { layout, options } = node
@@ -47,6 +62,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const { alertEvery = defaultAlertEvery } = options
   return {
     sender,
+    hosts: yield* makeHostLimits,
     pool: new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 }),
     dutyCycle: { until: 0 },
     maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
@@ -123,8 +139,8 @@ class PartitionRunner {
       taken: Pick<PartitionOptions, "health" | "memory">
     ) {
       const { layout, nextId, options, workerClock } = this.#node
-      const { deadLetters, dutyCycle, maxPrefetchBytes, pool, records, sender, takeovers } =
-        this.#shared
+      const { deadLetters, dutyCycle, hosts, maxPrefetchBytes, pool, records } = this.#shared
+      const { sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
       const fence = ownerFence(ownership)
       const alerts = yield* makePartitionAlerts({ ...this.#shared.alerts, index, holds })
@@ -145,6 +161,7 @@ class PartitionRunner {
           sender,
           alerts,
           pool,
+          hosts,
           dutyCycle,
           maxPrefetchBytes,
           workerClock
@@ -160,11 +177,13 @@ class PartitionRunner {
 
 /** Delivers in the partitions that are assigned to a worker. */
 export const deliverAssigned = Effect.fnUntraced(function* (node: Node) {
-  const runner = new PartitionRunner(node, yield* acquireShared(node))
+  const shared = yield* acquireShared(node)
+  const runner = new PartitionRunner(node, shared)
   const { layout, membership, owner, stopAsked, stopping } = node
   yield* maintainAssignment({
     ...{ owner, membership, stopping, stopAsked, partitions: layout.partitions },
     deliver: runner.deliver,
+    assigned: (owners) => shared.hosts.assign(owners),
     settled: (partitions) =>
       Effect.andThen(
         Effect.logInfo("delivers", { partitions, of: layout.partitions }),

@@ -54,9 +54,17 @@ describe("what is said of an endpoint on the command line", () => {
     assert.deepStrictEqual(fields.headers, { "x-env": "prod", "X-Colon": "a:b" })
   })
 
+  it("names headers to forward, and to forward no more", () => {
+    const { forwardHeaders } = fieldsOf({
+      forwardHeader: ["X-Correlation-Id", "x-a"],
+      noForwardHeader: ["X-B"]
+    })
+    assert.deepStrictEqual(forwardHeaders, { "x-correlation-id": true, "x-a": true, "x-b": null })
+  })
+
   it("leaves open what is not said", () => {
-    const { headers, ...rest } = fieldsOf({})
-    assert.deepStrictEqual(headers, {})
+    const { forwardHeaders, headers, ...rest } = fieldsOf({})
+    assert.deepStrictEqual([forwardHeaders, headers], [{}, {}])
     assert.isTrue(Object.values(rest).every((value) => value === undefined))
   })
 

@@ -39,7 +39,7 @@ describe("how an endpoint fares, for people", () => {
       circuit: "closed",
       opens:
         "at 5 failures in a row or 50% of at least 20 in 1 min; events wait; probed after 30 s, up to 15 min, until 2 succeed",
-      "gives up": "after 5 d of failures, or 100 permanent ones in a row"
+      "gives up": "after 5 d of failures, or 100 permanent ones in a row: disabled then"
     })
   })
 
@@ -94,6 +94,15 @@ describe("how an endpoint fares, for people", () => {
     )
   })
 
+  it("tells whether it is suspended instead of disabled, and at what", () => {
+    const circuit = { onGiveUp: "suspend" } as const
+    const { failing = "", "gives up": givesUp = "" } = rows(open, { circuit })
+    assert.match(givesUp, /: suspended then; disabled at a 410$/)
+    assert.match(failing, /; suspended if it goes on until/)
+    const both = { circuit: { ...circuit, onGone: "suspend" } } as const
+    assert.match(rows(open, both)["gives up"] ?? "", /: suspended then$/)
+  })
+
   it("is one word in a list", () => {
     const idle = activityView({
       partition: 0,
@@ -104,13 +113,14 @@ describe("how an endpoint fares, for people", () => {
     const word = (health: Health, changes: Partial<Endpoint> = {}) =>
       listRow({ ...viewOf(health, changes), ...idle })[1]
     const paused = { paused: { at: 0, by: "cli" } }
-    const suspended = { suspended: { at: 0, by: "w1", reason: "only failures" } }
     const disabled = { disabled: { at: 0, by: "cli", reason: "gone" } }
-    const all = { ...paused, ...suspended, ...disabled }
+    const suspended = { suspended: { at: 0, by: "w1", reason: "gone" } }
     assert.deepStrictEqual(
-      [{}, paused, { ...paused, ...suspended }, all].map((changes) => word(open, changes)),
-      ["open", "paused", "suspended", "disabled"]
+      [
+        ...[word(healthy("g")), word(open), word(open, paused)],
+        ...[word(open, { ...paused, ...suspended }), word(open, { ...paused, ...disabled })]
+      ],
+      ["enabled", "open", "paused", "suspended", "disabled"]
     )
-    assert.strictEqual(word(healthy("g")), "enabled")
   })
 })

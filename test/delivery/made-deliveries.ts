@@ -49,7 +49,8 @@ export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
     ...{ match: () => [], unreadable: () => [], isCurrent: () => true, current: Effect.void },
     ...{ revision: () => 1, version: () => 1, givenUp: () => [], onUnavailable: () => () => {} },
     standing: () => Effect.succeed({ _tag: "Live", endpoint: live }),
-    ...{ liveNow: () => live, find: () => live },
+    ...{ liveNow: () => live, find: () => live, forwardable: () => undefined },
+    hosts: { of: () => ({ hashes: [], version: 0 }) },
     ...changes
   })
 

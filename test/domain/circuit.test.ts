@@ -18,26 +18,29 @@ describe("the settings of a circuit", () => {
       successes: 2,
       onOpen: "backlog" as const,
       giveUpAfter: 5 * 24 * 60 * minute,
+      permanentFailures: 100,
       onGiveUp: "disable" as const,
-      onGone: "disable" as const,
-      permanentFailures: 100
+      onGone: "disable" as const
     }
     assert.deepStrictEqual(circuitOf({}), defaults)
     assert.deepStrictEqual(settingsOf({}), defaults)
   })
 
   it("are what an endpoint says, and the defaults for the rest", () => {
-    const { failures, giveUpAfter, onOpen, rate, successes } = settingsOf({
+    const { failures, giveUpAfter, onGiveUp, onGone, onOpen, rate, successes } = settingsOf({
       failures: 3,
+      onGiveUp: "suspend",
       onOpen: "dead-letter",
       giveUpAfter: "1 day",
       rate: { percent: 20, of: 10, over: "5 minutes" }
     })
     assert.deepStrictEqual(
-      { failures, giveUpAfter, onOpen, rate, successes },
+      { failures, giveUpAfter, onGiveUp, onGone, onOpen, rate, successes },
       {
         failures: 3,
         giveUpAfter: 24 * 60 * minute,
+        onGiveUp: "suspend",
+        onGone: "disable",
         onOpen: "dead-letter",
         rate: { percent: 20, of: 10, over: 5 * minute },
         successes: 2

@@ -4,6 +4,7 @@ import type { AttemptOutcome } from "../../src/domain/attempt-outcome.ts"
 import type { Circuit } from "../../src/domain/circuit.ts"
 import type { Endpoint } from "../../src/domain/endpoint.ts"
 import { EndpointHealth } from "../../src/endpoints/endpoint-health.ts"
+import { HostLimits } from "../../src/endpoints/host-limits.ts"
 import { makeLive } from "../../src/endpoints/live-endpoint.ts"
 import { clock, timers } from "../../src/time/timers.ts"
 import { deliveryOf, directoryOf, key, live, outcomeOf } from "../delivery/made-deliveries.ts"
@@ -22,17 +23,21 @@ const circuit: Circuit = {
 }
 const patient: Circuit = { ...circuit, failures: 100 }
 
+const place = { lane: { turn: () => false }, hostLine: undefined }
+
 /** One endpoint as its partition's owner sees it. */
 const ownerOf = (config: Partial<Endpoint> = {}) => {
   const endpoint = makeLive(key, { ...live.config, circuit, ...config }, 1)
+  const directory = directoryOf({ find: () => endpoint })
   const noted: Array<string> = []
   let isClockTrusted = true
   const health = new EndpointHealth(
     {
       ...{ worker: "w", clock, nextId: () => "id", holds: () => true, isOver: () => false },
+      hosts: new HostLimits(directory.hosts),
       ...{ run: () => undefined, freed: () => undefined, isClockTrusted: () => isClockTrusted }
     },
-    directoryOf({ find: () => endpoint }),
+    directory,
     {
       appendWaiting: () => undefined,
       append: (_, kind) => void noted.push(kind),
@@ -141,7 +146,7 @@ for (const [what, happens] of clockEvents)
       const { health } = ownerOf({ rate: { perSecond: 2, burst: 4 } })
       const taken = () => {
         let count = 0
-        while (health.admit(key)) count++
+        while (health.admit(key, place)) count++
         return count
       }
       // Busy for two hours: the bucket was never full.

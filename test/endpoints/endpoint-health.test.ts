@@ -7,6 +7,7 @@ import { Directory } from "../../src/endpoints/directory.ts"
 import { makeEndpointHealth } from "../../src/endpoints/endpoint-health.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
+import { HostLimits } from "../../src/endpoints/host-limits.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { endpoint, eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -46,6 +47,7 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
           isClockTrusted: () => true,
           isOver: () => false,
           freed: () => {},
+          hosts: new HostLimits(directory.hosts),
           run
         }).pipe(Effect.provideService(Directory, directory))
 

@@ -261,4 +261,20 @@ describe("an endpoint's health from the facts", () => {
     assert.deepStrictEqual(lifeOf(failed, disabled).disabled, { at: start, reason: "410" })
     assert.deepStrictEqual(lifeOf(failed, disabled, fact("endpoint-enabled")), newEndpoint)
   })
+
+  it("begins anew with an endpoint that is suspended, and again when it is resumed", () => {
+    const failed = fact("attempt-failed", { attempt: 1, status: 503, nextAttemptAt: start + 1 })
+    const opened = fact("circuit-opened", { nextAttemptAt: start + 30_000, reason: "5" })
+    const [paused, resumed] = [fact("endpoint-paused"), fact("endpoint-resumed")]
+    const suspended = fact("endpoint-suspended", { reason: "410" })
+    const given = { at: start, reason: "410" }
+    assert.deepStrictEqual(lifeOf(failed, opened, suspended), { ...newEndpoint, suspended: given })
+    assert.deepStrictEqual(lifeOf(paused, suspended), {
+      ...newEndpoint,
+      suspended: given,
+      paused: { at: start }
+    })
+    assert.deepStrictEqual(lifeOf(paused, suspended, failed, resumed), newEndpoint)
+    assert.strictEqual(lifeOf(failed, paused, resumed).failuresInRow, 1)
+  })
 })

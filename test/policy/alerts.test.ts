@@ -49,6 +49,10 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(bad(readings({ ...delivered, dead: 1 })), ["dead-letters"])
     assert.deepStrictEqual(bad(readings({}, { ...well, isOpen: true })), ["circuit-opened"])
     assert.deepStrictEqual(bad(readings({}, { ...well, isDisabled: true })), ["endpoint-disabled"])
+    assert.deepStrictEqual(bad(readings({}, { ...well, isSuspended: true })), [
+      "endpoint-suspended"
+    ])
+    assert.isFalse(isSimplyWell(noAlertCounts, { ...well, isSuspended: true }, defaultThresholds))
     const lax = withSettings(defaultThresholds, {
       successWarnPercent: 90,
       successCriticalPercent: "off"
@@ -56,7 +60,8 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(bad(readings({ delivered: 94, pending: 6 }, well, lax)), [])
     const off = withSettings(defaultThresholds, "off")
     const all = { ...delivered, retried: 100, refused: 100, dead: 100, pending: 100 }
-    assert.deepStrictEqual(bad(readings(all, { ...well, isOpen: true, isDisabled: true }, off)), [])
+    const given = { ...well, isOpen: true, isDisabled: true, isSuspended: true }
+    assert.deepStrictEqual(bad(readings(all, given, off)), [])
   })
 
   it("is how long success takes: the median and the last of a hundred", () => {

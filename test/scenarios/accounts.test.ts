@@ -225,6 +225,8 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
       yield* petrel("dead", "discard", "--all", "--yes")
       for (const action of ["pause", "resume", "disable", "enable", "rotate", "show"])
         yield* petrel("endpoint", action, "acme/billing")
+      yield* petrel("tenant", "set", "acme", "--host-cap", "5", "--by", "somebody")
+      yield* petrel("tenant", "show", "acme")
       // Whatever `--by` claims.
       for (const kind of [
         ...(["redelivered", "replayed", "discarded"] as const),
@@ -232,7 +234,8 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
           "endpoint-paused",
           "endpoint-resumed",
           "endpoint-disabled",
-          "endpoint-enabled"
+          "endpoint-enabled",
+          "settings-changed"
         ] as const)
       ]) {
         yield* facts.count(kind, 1)

@@ -1,9 +1,11 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { vi } from "vitest"
+import type { Fact } from "../../src/domain/fact.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks } from "../kit/books.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { closedBooks, isClean, noRecords } from "../kit/books.ts"
 import {
   backlogged,
   endpoint,
@@ -15,78 +17,142 @@ import {
   quickRetry,
   worker
 } from "../kit/engine.ts"
+import { change } from "../kit/live-endpoints.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
-vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
+vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
 const { scenario } = onServer()
 
-const named = { tenant: "acme", endpoint: "hook" }
-const circuit = {
-  ...{ failures: 2, coolDown: "100 millis", maxCoolDown: "100 millis", successes: 1 },
-  onGiveUp: "suspend",
-  onGone: "suspend"
-} as const
+const resume = resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "ana")
 
-describe.concurrent("an endpoint that is suspended instead of disabled", () => {
-  scenario("keeps what waits and what comes until it is resumed, and expires the rest", () =>
-    Effect.gen(function* () {
-      const hook = yield* receiver({ answer: { status: 503 } })
-      yield* endpoint({
-        url: hook.url,
-        retry: quickRetry({ window: "1 hour" }),
-        retryFor: { "soon.>": quickRetry({ window: "4 seconds" }) },
-        circuit: { ...circuit, giveUpAfter: "500 millis" }
-      })
-      const facts = yield* history
-      yield* worker()
-      yield* publish("a")
-      yield* facts.count("endpoint-suspended", 1)
-      const { by, reason, worker: decided } = nth(facts.of("endpoint-suspended"), 0)
-      assert.deepStrictEqual([by, decided], ["w1", "w1"])
-      assert.match(reason ?? "", /^nothing but failures since .*, the last: 503$/)
-      yield* eventually(readHealth("acme", "hook"), ({ health }) => health === undefined)
+const healthNow = Effect.map(readHealth("acme", "hook"), ({ health }) => health)
 
-      const before = hook.requests.length
-      yield* publishMany(20, "b")
-      yield* publish("soon.over")
-      yield* facts.planned(22)
-      assert.isTrue(facts.plans().every(({ plan }) => plan?.endpoints.length === 1))
-      yield* facts.count("dead-lettered", 1)
-      const dead = nth(facts.of("dead-lettered"), 0)
-      assert.deepStrictEqual([dead.type, dead.reason], ["soon.over", "deadline"])
-      yield* eventually(backlogged, (count) => count === 21)
-      assert.strictEqual(hook.requests.length, before)
-
-      hook.answer({ status: 200 })
-      yield* resumeEndpoint(named, "cli")
-      yield* facts.count("delivered", 21)
-      yield* facts.count("endpoint-resumed", 1)
-      yield* closedBooks
-    })
+/** When the deliveries of plans end at the latest, ms since the epoch, by sequence of the event. */
+const deadlines = (plans: ReadonlyArray<Fact>) =>
+  new Map(
+    plans.flatMap(({ eventSeq, plan }) =>
+      (plan?.endpoints ?? []).map(({ deadline }) => [eventSeq, deadline] as const)
+    )
   )
 
-  scenario("loses nothing to a 410 either, and fails anew after it is resumed", () =>
+const typed = (facts: ReadonlyArray<Fact>, type: string) => facts.filter((one) => one.type === type)
+
+describe.concurrent("an endpoint that is suspended instead of disabled", () => {
+  scenario(
+    "keeps what waits and what comes, each until its deadline, and gets the rest when resumed",
+    () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: { status: 503 } })
+        const retry = quickRetry({
+          backoff: { kind: "fixed", delay: "300 millis" },
+          maxAttempts: 100,
+          window: "8 seconds"
+        })
+        yield* endpoint({
+          url: hook.url,
+          retry,
+          contact: "ops",
+          alerts: { circuitOpened: "off" },
+          circuit: {
+            ...{ failures: 3, rate: "none", coolDown: "100 millis", maxCoolDown: "200 millis" },
+            ...{ giveUpAfter: "1 second", onGiveUp: "suspend" }
+          }
+        })
+        const facts = yield* history
+        yield* worker({ alertEvery: 100 })
+        yield* publishMany(5, "early")
+        yield* facts.count("endpoint-suspended", 1)
+        const suspended = nth(facts.of("endpoint-suspended"), 0)
+        assert.deepInclude(suspended, { by: "w1", worker: "w1" })
+        assert.match(suspended.reason ?? "", /^nothing but failures since .*, the last: 503$/)
+
+        yield* change("hook", { retry: { ...retry, window: "1 hour" } })
+        const isLong = ({ at, plan }: Fact) => nth(plan?.endpoints ?? [], 0).deadline - at > 60_000
+        yield* eventually(publish("between"), () => facts.plans().some(isLong))
+        const sent = hook.requests.length
+        yield* publishMany(40, "late")
+        yield* facts.until(() => typed(facts.plans(), "late").length === 40)
+        assert.isTrue(facts.plans().every(({ plan }) => plan?.skipped.length === 0))
+        yield* eventually(healthNow, (health) => health === undefined)
+        assert.deepStrictEqual((yield* audit({})).remarks, [])
+
+        const short = facts.plans().filter((plan) => !isLong(plan))
+        yield* facts.count("dead-lettered", short.length)
+        const ends = deadlines(facts.plans())
+        for (const { at, eventSeq, reason } of facts.of("dead-lettered")) {
+          assert.strictEqual(reason, "deadline")
+          assert.isAtLeast(at, ends.get(eventSeq) ?? Number.POSITIVE_INFINITY)
+        }
+        assert.strictEqual(hook.requests.length, sent)
+
+        hook.answer({ status: 200 })
+        const resumedAt = yield* Clock.currentTimeMillis
+        yield* resume
+        yield* facts.count("delivered", facts.plans().length - short.length)
+        assert.lengthOf(typed(facts.of("delivered"), "late"), 40)
+        yield* facts.count("alert-cleared", 1)
+        assert.deepStrictEqual(
+          facts
+            .of("alert-raised", "alert-cleared")
+            .flatMap(({ alert, kind }) =>
+              alert?.name === "endpoint-suspended" ? [[kind, alert.level, alert.contact]] : []
+            ),
+          [
+            ["alert-raised", "critical", "ops"],
+            ["alert-cleared", "critical", "ops"]
+          ]
+        )
+
+        hook.answer({ status: 503 })
+        yield* publish("again")
+        const failing = yield* eventually(healthNow, (health) => health !== undefined)
+        assert.isAtLeast(failing?.failingSince ?? 0, resumedAt)
+        hook.answer({ status: 200 })
+        yield* closedBooks
+        yield* noRecords
+        yield* isClean
+        assert.deepStrictEqual((yield* audit({})).remarks, [])
+        assert.lengthOf(facts.of("endpoint-suspended"), 1)
+      })
+  )
+
+  scenario("by a 410, where that is chosen, is so for the next owner too", () =>
     Effect.gen(function* () {
       const hook = yield* receiver({ answer: { status: 410 } })
-      yield* endpoint({ url: hook.url, retry: quickRetry({ window: "1 hour" }), circuit })
+      yield* endpoint({
+        ...{ url: hook.url, circuit: { onGone: "suspend" } },
+        retry: quickRetry({ maxAttempts: 100, window: "1 hour" })
+      })
       const facts = yield* history
-      yield* worker()
-      yield* publish("a")
+      const first = yield* worker()
+      yield* publish("gone")
       yield* facts.count("endpoint-suspended", 1)
-      const { reason } = nth(facts.of("endpoint-suspended"), 0)
-      assert.strictEqual(reason, "the receiver answered 410 Gone")
-      yield* eventually(backlogged, (count) => count === 1)
-      assert.lengthOf(hook.requests, 1)
+      assert.strictEqual(
+        nth(facts.of("endpoint-suspended"), 0).reason,
+        "the receiver answered 410 Gone"
+      )
+      yield* eventually(Effect.andThen(publish("meanwhile"), backlogged), (count) => count > 0)
+      const refused = hook.requests.length
+      yield* publishMany(20, "b")
+      yield* facts.until(() => typed(facts.plans(), "b").length === 20)
+      yield* first.stop
+      yield* worker({ id: "w2" })
+      yield* publishMany(5, "c")
+      yield* facts.until(() => typed(facts.plans(), "c").length === 5)
+      yield* eventually(backlogged, (count) => count >= 25)
+      assert.strictEqual(hook.requests.length, refused)
 
-      yield* resumeEndpoint(named, "cli")
-      yield* facts.count("endpoint-suspended", 2)
       hook.answer({ status: 200 })
-      yield* resumeEndpoint(named, "cli")
-      yield* facts.count("delivered", 1)
-      assert.lengthOf(facts.of("dead-lettered"), 0)
+      yield* resume
+      yield* facts.until(() => typed(facts.of("delivered"), "c").length === 5)
       yield* closedBooks
+      assert.lengthOf(typed(facts.of("delivered"), "b"), 20)
+      // What was answered 410 is not lost either.
+      yield* facts.until(() => typed(facts.of("delivered"), "gone").length === 1)
+      assert.lengthOf(facts.of("dead-lettered"), 0)
+      assert.lengthOf(facts.of("endpoint-disabled"), 0)
     })
   )
 })

@@ -3,6 +3,7 @@ import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { deliveryId } from "../../domain/delivery.ts"
 import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
+import { correlationOf } from "../../domain/forwarded-headers.ts"
 import type { AttemptResult } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 
@@ -44,6 +45,7 @@ export const deliveryFact = (
   deadline: delivery.deadline,
   worker,
   trace: delivery.content.traceparent,
+  correlation: correlationOf(delivery.content.forwarded),
   attempt: made?.attempt,
   probe: made?.probe === undefined ? undefined : true,
   durationMs: made?.result.durationMs,
@@ -83,6 +85,8 @@ export const logFact = (fact: Fact) =>
     ...(fact.error === undefined ? {} : { error: fact.error.class, why: fact.error.message }),
     ...(fact.durationMs === undefined ? {} : { ms: fact.durationMs }),
     ...(fact.reason === undefined ? {} : { reason: fact.reason }),
+    ...(fact.trace === undefined ? {} : { trace: fact.trace }),
+    ...(fact.correlation === undefined ? {} : { correlation: fact.correlation }),
     ...(fact.nextAttemptAt === undefined
       ? {}
       : { next: new Date(fact.nextAttemptAt).toISOString() })

@@ -1,6 +1,7 @@
 import type { Clock } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery } from "../../domain/delivery.ts"
+import { withForwarded } from "../../domain/forwarded-headers.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { classify } from "../../policy/classify.ts"
 import type { Running } from "./attempt.ts"
@@ -19,6 +20,15 @@ const overload: ReadonlyArray<number | undefined> = [429, 503]
 
 const userAgent = "Petrel/0.1"
 const defaultContentType = "application/json"
+
+/** Returns an endpoint's own headers and those that are forwarded to it. */
+const sentBeside = (
+  { content: { forwarded } }: Delivery,
+  { forwards, ownHeaders }: LiveEndpoint
+): ReadonlyArray<string> =>
+  forwarded === undefined || forwards === undefined
+    ? ownHeaders
+    : withForwarded(ownHeaders, forwarded, forwards)
 
 /**
  * Signs a delivery with a fresh timestamp, POSTs it, and classifies the answer. The id and the
@@ -47,11 +57,12 @@ export const startSending = (
   const prepared = endpoint.policyFor(delivery.type)
   const { connectTimeout: connectTimeoutMs, policy, timeout: timeoutMs } = prepared
   const { redirects, tenant } = endpoint.config
+  const sent = sentBeside(delivery, endpoint)
   const request = {
     tenant,
     target,
     headers,
-    ownHeaders,
+    ownHeaders: sent,
     body,
     connectTimeoutMs,
     timeoutMs,

@@ -2,6 +2,7 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { StoredValue } from "../../broker/values.ts"
 import { readValues } from "../../broker/values.ts"
+import { isEndpointKey } from "../../domain/endpoint.ts"
 import { CircuitState } from "../../domain/health.ts"
 
 /** An endpoint whose circuit is open. */
@@ -72,6 +73,8 @@ export const surveyEndpoints = Effect.gen(function* () {
   const open: Array<Troubled> = []
   let total = 0
   yield* forEachValue(names.buckets.endpoints, ({ key, text }) => {
+    // Settings of tenants and of the system.
+    if (!isEndpointKey(key)) return
     total++
     const standing = Option.getOrUndefined(decodeStanding(text))
     if (standing === undefined) counts.unreadable++

@@ -1,4 +1,5 @@
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
+import type { HostPlace } from "../../endpoints/host-limits.ts"
 import { timers } from "../../time/timers.ts"
 import type { CapacityPool, SpeedClass } from "./capacity-pool.ts"
 import { slowFromMs } from "./capacity-pool.ts"
@@ -15,9 +16,9 @@ export interface LaneOptions<A> {
   readonly limit: (key: string) => number
   /**
    * True where one more request may begin now. That request is then counted against the endpoint's
-   * rate.
+   * rate, and against the cap of its host until it leaves.
    */
-  readonly admit: (key: string) => boolean
+  readonly admit: (key: string, place: HostPlace) => boolean
   /** Returns how many requests the endpoint's rate allows shortly. */
   readonly rateBudget: (key: string) => number
   /** True while the endpoint's backlog has messages: new deliveries go behind them. */
@@ -149,6 +150,7 @@ export class LaneScheduler<A> {
     lane.inFlight--
     if (lane.inFlight === 0) pool.lane(-1)
     pool.giveBack(position)
+    this.#leaveHost(position)
     this.#advance(lane)
   }
 
@@ -186,6 +188,12 @@ export class LaneScheduler<A> {
     )
   }
 
+  #leaveHost(position: LanePosition<A>): void {
+    const { hostLine, lane } = position
+    position.hostLine = undefined
+    hostLine?.release(lane)
+  }
+
   #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
     const { bytes, pool } = this.#options
     const slow = lane.speed === "slow"
@@ -198,6 +206,7 @@ export class LaneScheduler<A> {
       requests: 0,
       bytes: 0,
       slow,
+      hostLine: undefined,
       before: undefined,
       after: undefined
     }
@@ -248,7 +257,7 @@ export class LaneScheduler<A> {
         pool.wait(speed, lane.inFlight, lane)
         return
       }
-      if (!admit(key)) return
+      if (!admit(key, next)) return
       lane.line.remove(next)
       this.#begin(next)
     }

@@ -1,5 +1,6 @@
 import type { Linked } from "../../broker/intrusive-list.ts"
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
+import type { HostPlace } from "../../endpoints/host-limits.ts"
 import type { CapacityPool, CapacityWaiter, Reservation, SpeedClass } from "./capacity-pool.ts"
 import { slowFromMs } from "./capacity-pool.ts"
 
@@ -10,7 +11,7 @@ export const maxLineLength = 64
 export const speedOf = (ewmaMs = 0): SpeedClass => (ewmaMs < slowFromMs ? "quick" : "slow")
 
 /** A position in a lane: first in its line, then in flight. */
-export interface LanePosition<A> extends Reservation, Linked<LanePosition<A>> {
+export interface LanePosition<A> extends Reservation, HostPlace, Linked<LanePosition<A>> {
   readonly item: A
   readonly lane: Lane<A>
   readonly isFromBacklog: boolean

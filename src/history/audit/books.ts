@@ -27,8 +27,9 @@ const circuitKinds: ReadonlySet<unknown> = new Set([
   "circuit-half-opened",
   "circuit-closed",
   "endpoint-disabled",
+  "endpoint-enabled",
   "endpoint-suspended",
-  "endpoint-enabled"
+  "endpoint-resumed"
 ])
 
 /** Facts about no event. They are few, so each is checked in full. */

@@ -18,7 +18,8 @@ const decodeEndpoint = Schema.decodeUnknownOption(
     Schema.Struct({
       generation: Schema.String,
       createdAt: Schema.Number,
-      disabled: Schema.optionalKey(Schema.Unknown)
+      disabled: Schema.optionalKey(Schema.Unknown),
+      suspended: Schema.optionalKey(Schema.Unknown)
     })
   )
 )
@@ -51,8 +52,10 @@ const compare = Effect.fnUntraced(function* (books: Books) {
   for (const [key, { circuit }] of books.endpoints) {
     const [owner = "", endpoint = ""] = key.split(".")
     const config = Option.getOrUndefined(decodeEndpoint(configured.get(key)))
-    // A removed, disabled or recreated endpoint starts anew, and not all of that is recorded.
+    // A removed, disabled, suspended or recreated endpoint starts anew, and not all of that is
+    // recorded.
     if (config === undefined || config.disabled !== undefined) continue
+    if (config.suspended !== undefined) continue
     if (circuit.since < config.createdAt || (tenant !== undefined && tenant !== owner)) continue
     const health = Option.getOrUndefined(decodeHealth(stored.get(key)))
     const state = health?.generation === config.generation ? health.circuit.state : "closed"

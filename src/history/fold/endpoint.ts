@@ -144,13 +144,19 @@ export const afterEndpointFact = (life: EndpointLife, fact: Fact): EndpointLife 
       return { ...newEndpoint, disabled: said(fact) }
     case "endpoint-enabled":
       return newEndpoint
-    case "endpoint-suspended":
-      return { ...newEndpoint, suspended: said(fact) }
+    case "endpoint-suspended": {
+      const { paused } = life
+      return {
+        ...newEndpoint,
+        suspended: said(fact),
+        ...(paused === undefined ? {} : { paused })
+      }
+    }
     case "endpoint-paused":
       return { ...life, paused: said(fact) }
     case "endpoint-resumed": {
-      const { paused: _, suspended: __, ...rest } = life
-      return rest
+      const { paused: _, suspended, ...rest } = life
+      return suspended === undefined ? rest : newEndpoint
     }
     default:
       return life

@@ -28,6 +28,7 @@ const times: ReadonlySet<string> = new Set(["medianTime", "p99Time", "window"])
 const toggles: ReadonlySet<string> = new Set([
   "circuitOpened",
   "endpointDisabled",
+  "endpointSuspended",
   "statusInARow",
   "deliveriesMissing"
 ])

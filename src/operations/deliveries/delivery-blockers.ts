@@ -3,6 +3,8 @@ import type { EndpointNow } from "../../delivery/introspection/endpoint-activity
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
+import { hostOf } from "../../endpoints/host-index.ts"
+import type { SettingsInForce } from "../../endpoints/settings-table.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import type { DeliveryRound } from "../../history/fold/delivery.ts"
 import { plainText } from "../../history/line.ts"
@@ -21,6 +23,8 @@ export interface Situation {
   readonly endpoint: Endpoint | undefined
   readonly health: Health | undefined
   readonly activity: EndpointNow
+  /** What its tenant and the system have set; undefined where nothing is known. */
+  readonly settings?: SettingsInForce | undefined
 }
 
 /**
@@ -43,6 +47,7 @@ export const Blocker = Schema.Struct({
     "retry-after",
     "cap",
     "rate",
+    "host-cap",
     "turn"
   ]),
   says: Schema.String,
@@ -154,13 +159,33 @@ const endpointBlockers = (
   ]
 }
 
+/** A delivery that waits without another reason may wait for its turn at its host. */
+const hostBlocker = (
+  { tenant, url }: Endpoint,
+  { answer, waiting }: EndpointNow,
+  settings: SettingsInForce | undefined
+): ReadonlyArray<Blocker> => {
+  const ofTenant = settings?.tenant?.hostCap
+  const ofSystem = settings?.system?.hostCap
+  const cap = ofTenant ?? ofSystem
+  if (cap === undefined || waiting.backlog + (answer?.inLine ?? 0) === 0) return []
+  const whose = ofTenant === undefined ? "all endpoints" : `${tenant}'s endpoints`
+  return [
+    {
+      by: "host-cap",
+      says: `for its turn at ${hostOf(url)}, which takes ${cap} requests of ${whose} at once`,
+      freedBy: `answers, or petrel tenant set ${ofTenant === undefined ? "--system" : tenant} --host-cap`
+    }
+  ]
+}
+
 /**
  * Returns what blocks a delivery that has not ended, the most important reason first. Never empty.
  *
  * @param now ms since the epoch.
  */
 export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blocker> => {
-  const { activity, endpoint, health, isInRouter, round, waiter } = situation
+  const { activity, endpoint, health, isInRouter, round, settings, waiter } = situation
   if (waiter === undefined && isInRouter)
     return [
       {
@@ -219,6 +244,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
     ...timeBlocker(round, now),
     ...endpointBlockers(endpoint, health, activity, now)
   ]
+  if (blockers.length === 0) blockers.push(...hostBlocker(endpoint, activity, settings))
   return blockers.length > 0
     ? blockers
     : [{ by: "turn", says: "for its turn, or is being attempted now", freedBy: "time alone" }]

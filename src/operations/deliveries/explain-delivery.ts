@@ -5,6 +5,7 @@ import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.
 import { firstRound } from "../../domain/delivery.ts"
 import { ErrorClass } from "../../domain/outcome.ts"
 import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
+import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import { scanFor } from "../../history/audit/pending-scan.ts"
 import { readDeliveryFacts } from "../../history/delivery-facts.ts"
@@ -172,8 +173,9 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
   )
   const health = endpoint === undefined ? undefined : yield* healthOf(endpoint)
   const activity = yield* readEndpointNow(tenant, id)
+  const settings = yield* readSettingsInForce(tenant)
   const now = yield* Clock.currentTimeMillis
-  const situation = { round, waiter, isInRouter, endpoint, health, activity }
+  const situation = { round, waiter, isInRouter, endpoint, health, activity, settings }
   return {
     waitsIn:
       waiter === undefined

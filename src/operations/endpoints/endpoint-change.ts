@@ -10,6 +10,7 @@ import type { Problem } from "../problem.ts"
 import { Invalid } from "../problem.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
+import { forwardHeadersAfter } from "./forward-headers.ts"
 import { headerCollisions } from "./header-collisions.ts"
 
 /** An endpoint after a change, and the secret generated for it, if any. */
@@ -69,6 +70,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     circuit: oldCircuit,
     connectTimeout: oldConnectTimeout,
     contact: oldContact,
+    forwardHeaders: oldForwards = [],
     headerNames: oldNames,
     rate: oldRate,
     retryFor: oldRetryFor,
@@ -83,6 +85,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const contact = after(patch.contact, oldContact)
   const alerts = patch.alerts ?? oldAlerts ?? {}
   const circuit = patch.circuit ?? oldCircuit ?? {}
+  const { names: forwardHeaders } = forwardHeadersAfter(oldForwards, patch.forwardHeaders ?? {})
   const retryFor = retryForAfter(oldRetryFor, patch)
   const headerNames = headerNamesAfter(oldNames, patch)
   const endpoint: Endpoint = {
@@ -105,6 +108,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     ...(Object.keys(headerNames).length === 0 ? {} : { headerNames }),
     ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
     ...(contact === undefined ? {} : { contact }),
+    ...(forwardHeaders.length === 0 ? {} : { forwardHeaders }),
     ...(Object.keys(alerts).length === 0 ? {} : { alerts })
   }
   return { endpoint, made } satisfies ChangedEndpoint
@@ -207,13 +211,16 @@ const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Probl
   for (const [name, value] of Object.entries(patch.headers ?? {}))
     if (value === null && !current.includes(name.toLowerCase()))
       problems.push({ field: `headers.${name}`, message: "names a header that is not set" })
+  const forwards = forwardHeadersAfter(before.forwardHeaders ?? [], patch.forwardHeaders ?? {})
   problems.push(
     ...retryForProblems(before, patch),
+    ...forwards.problems,
     ...headerCollisions({
       sign,
       signatureHeader: patch.signatureHeader ?? before.signatureHeader,
       headerNames: headerNamesAfter(before.headerNames, patch),
-      headers: headersAfter(before.headers, patch.headers ?? {})
+      headers: headersAfter(before.headers, patch.headers ?? {}),
+      forwardHeaders: forwards.names
     })
   )
   return problems

@@ -2,6 +2,9 @@ import { Effect } from "effect"
 import { readRaised } from "../../alerts/alert-store.ts"
 import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
+import type { SharedHost } from "../../endpoints/inherited-settings.ts"
+import { forwardedTo, sharedHostOf } from "../../endpoints/inherited-settings.ts"
+import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import { activityView } from "./activity-view.ts"
 import { healthOf, healthOfAll } from "./current-health.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
@@ -23,6 +26,12 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   })
 })
 
+const hostView = ({ host, systemCap, tenantCap }: SharedHost) => ({
+  host,
+  ...(tenantCap === undefined ? {} : { tenantCap }),
+  ...(systemCap === undefined ? {} : { systemCap })
+})
+
 /**
  * Shows one endpoint.
  *
@@ -35,8 +44,12 @@ export const showEndpoint = Effect.fnUntraced(function* (
   const stored = yield* getEndpoint(tenant, id)
   const health = yield* healthOf(stored.endpoint)
   const raised = yield* readRaised({ tenant, endpoint: id })
+  const settings = yield* readSettingsInForce(tenant)
+  const shared = sharedHostOf(stored.endpoint, settings)
   return {
     ...endpointHealthView(stored, health, reveal),
+    forwards: forwardedTo(stored.endpoint, settings),
+    ...(shared === undefined ? {} : { sharedHost: hostView(shared) }),
     ...activityView(yield* readEndpointNow(tenant, id)),
     raised
   } satisfies EndpointDetail

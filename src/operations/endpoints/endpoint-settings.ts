@@ -3,6 +3,7 @@ import { AlertChoice, Contact } from "../../domain/alert.ts"
 import { Circuit } from "../../domain/circuit.ts"
 import { PositiveDuration } from "../../domain/duration.ts"
 import { Endpoint, RateLimit } from "../../domain/endpoint.ts"
+import { forwardNameProblem } from "../../domain/forwarded-headers.ts"
 import { HeaderNames, headerNameProblem, IdentityHeaderName } from "../../domain/header-names.ts"
 import { everyKey } from "../../domain/record.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
@@ -52,6 +53,16 @@ const settings = {
   alerts: Schema.optional(AlertChoice)
 }
 
+/**
+ * Headers of the publisher to forward, by name: true adds one, null removes one. Names are compared
+ * without case.
+ */
+export const ForwardHeadersPatch = Schema.Record(
+  Schema.String,
+  Schema.NullOr(Schema.Literal(true))
+).check(everyKey(forwardNameProblem))
+export type ForwardHeadersPatch = typeof ForwardHeadersPatch.Type
+
 /** The settings of an endpoint to be added. Without a value, the default applies. */
 export const NewEndpoint = Schema.Struct({
   ...settings,
@@ -61,6 +72,7 @@ export const NewEndpoint = Schema.Struct({
   connectTimeout: Schema.optional(PositiveDuration),
   contact: Schema.optional(Contact),
   headers: Schema.optional(headers),
+  forwardHeaders: Schema.optional(ForwardHeadersPatch),
   retryFor: Schema.optional(
     Schema.Record(Schema.String, RetryChoice).check(everyKey(typeFilterProblem))
   ),
@@ -77,6 +89,7 @@ export const EndpointPatch = Schema.Struct({
   timeout: Schema.optional(Schema.NullOr(PositiveDuration)),
   connectTimeout: Schema.optional(Schema.NullOr(PositiveDuration)),
   contact: Schema.optional(Schema.NullOr(Contact)),
+  forwardHeaders: Schema.optional(ForwardHeadersPatch),
   /** Values by name. Names are compared without case; null removes a header. */
   headers: Schema.optional(
     Schema.Record(Schema.String, Schema.NullOr(headers.value)).check(everyKey(headerNameProblem))

@@ -39,6 +39,18 @@ export type ListedEndpoint = typeof ListedEndpoint.Type
 /** An endpoint, and the alerts that are raised about it. */
 export const EndpointDetail = Schema.Struct({
   ...ListedEndpoint.fields,
+  /** Headers of the publisher that it gets: its tenant's, the system's, and its own. */
+  forwards: Schema.Array(Schema.String),
+  /** The host whose requests are capped over several endpoints. Absent without a cap. */
+  sharedHost: Schema.optionalKey(
+    Schema.Struct({
+      host: Schema.String,
+      /** Concurrent requests of all endpoints of the tenant. */
+      tenantCap: Schema.optionalKey(Schema.Int),
+      /** The same of all endpoints of all tenants. */
+      systemCap: Schema.optionalKey(Schema.Int)
+    })
+  ),
   raised: Schema.Array(Alert)
 })
 export type EndpointDetail = typeof EndpointDetail.Type

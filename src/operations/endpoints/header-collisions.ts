@@ -7,6 +7,7 @@ import type { Problem } from "../problem.ts"
 interface HeaderSettings extends Pick<Endpoint, "sign" | "headers"> {
   readonly signatureHeader: Endpoint["signatureHeader"]
   readonly headerNames: NonNullable<Endpoint["headerNames"]>
+  readonly forwardHeaders: NonNullable<Endpoint["forwardHeaders"]>
 }
 
 interface SentHeader {
@@ -18,7 +19,7 @@ interface SentHeader {
 }
 
 const sentHeaders = (settings: HeaderSettings): ReadonlyArray<SentHeader> => {
-  const { headerNames, headers, sign, signatureHeader } = settings
+  const { forwardHeaders, headerNames, headers, sign, signatureHeader } = settings
   const signature = signatureHeaderOf({ scheme: sign, signatureHeader })
   const github = sign === "github" ? Object.values(githubHeaderNames) : []
   return [
@@ -35,7 +36,10 @@ const sentHeaders = (settings: HeaderSettings): ReadonlyArray<SentHeader> => {
         ? []
         : [{ name: signature, what: "the signature header" }]),
     ...github.map((name) => ({ name, what: "a header of GitHub style" })),
-    ...Object.keys(headers).map((name) => ({ name, what: "one of its own headers" }))
+    ...Object.keys(headers).map((name) => ({ name, what: "one of its own headers" })),
+    ...forwardHeaders.map((name) => ({
+      ...{ name, what: "a header that is forwarded", field: "forwardHeaders" }
+    }))
   ]
 }
 

@@ -43,7 +43,8 @@ const kinds: ReadonlySet<unknown> = new Set<FactKind>([
   "dead-lettered",
   "circuit-opened",
   "endpoint-disabled",
-  "endpoint-suspended"
+  "endpoint-suspended",
+  "endpoint-resumed"
 ])
 
 /** Computes the health of each existing endpoint from the history. */
@@ -113,7 +114,8 @@ export const rebuildHealth = Effect.fnUntraced(function* ({
   for (const [key, endpoint] of endpoints) {
     const { generation } = endpoint
     const before = stored.get(key)
-    const life = endpoint.disabled === undefined ? lives.get(key) : undefined
+    const isGivenUp = endpoint.disabled !== undefined || endpoint.suspended !== undefined
+    const life = isGivenUp ? undefined : lives.get(key)
     const computed = completed(
       healthFrom(life ?? newEndpoint, generation, circuitOf(endpoint).giveUpAfter),
       before?.health

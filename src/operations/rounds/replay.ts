@@ -9,6 +9,7 @@ import {
   parseEventSubject,
   subjectWithId
 } from "../../domain/event.ts"
+import { forwardedOf } from "../../domain/forwarded-headers.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import type { ReplayWish } from "./replay-record.ts"
 import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
@@ -30,7 +31,10 @@ export interface ReplayOptions
 /** Returns the round of a replay. */
 export const replayRound = (id: string): string => `r${id}`
 
-const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
+const readEvent = Effect.fnUntraced(function* (
+  { eventAt, eventSeq }: Round,
+  forwards: ReadonlyArray<string>
+) {
   const { names, readMessage } = yield* Broker
   const message = yield* readMessage(`read event ${eventSeq}`, names.events, { seq: eventSeq })
   // If the stream was truncated, the sequence may hold another event.
@@ -38,10 +42,11 @@ const readEvent = Effect.fnUntraced(function* ({ eventAt, eventSeq }: Round) {
   const header = headerOf(message.header)
   const subject = subjectWithId(parseEventSubject(message.subject, names), header)
   if ("problem" in subject) return undefined
+  const forwarded = forwardedOf(header, forwards)
   return {
     event: eventId(header("nats-msg-id"), eventSeq, eventAt),
     type: subject.type,
-    content: contentOf(header),
+    content: { ...contentOf(header), ...(forwarded === undefined ? {} : { forwarded }) },
     body: message.data
   } satisfies Contents
 })
@@ -72,7 +77,7 @@ const plan = Effect.fnUntraced(function* (
     layout: yield* steadyLayout,
     by,
     since: record.startedAt - maxRoundSkewMs,
-    read: readEvent,
+    read: (round) => readEvent(round, target.forwards),
     pace,
     held: (waiting) => held?.(waiting)
   })

@@ -11,6 +11,7 @@ import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryHeaders, deliveryId, roundKey, untried } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { factResult } from "../../domain/fact.ts"
+import { correlationOf } from "../../domain/forwarded-headers.ts"
 import { windowFor } from "../../endpoints/live-endpoint.ts"
 import type { Claim, Claims } from "../../history/claims.ts"
 import { elapsedMs } from "../../time/elapsed.ts"
@@ -118,7 +119,8 @@ const claimOf = (delivery: Delivery, dead: number | undefined, by: string) => {
     deadline,
     dead,
     by,
-    trace: content.traceparent
+    trace: content.traceparent,
+    correlation: correlationOf(content.forwarded)
   } satisfies Partial<Fact>
 }
 

@@ -28,4 +28,6 @@ export interface RoundTarget extends Windows {
   readonly endpoint: string
   readonly generation: string
   readonly revision: number
+  /** Names of the publisher's headers that it gets, in lower case: those of its tenant first. */
+  readonly forwards: ReadonlyArray<string>
 }

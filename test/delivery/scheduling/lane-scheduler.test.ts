@@ -2,12 +2,17 @@ import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
 import type { LanePosition } from "../../../src/delivery/scheduling/lane.ts"
 import { LaneScheduler } from "../../../src/delivery/scheduling/lane-scheduler.ts"
+import type { HostPlace } from "../../../src/endpoints/host-limits.ts"
+import { HostLimits } from "../../../src/endpoints/host-limits.ts"
 
 const kilobyte = 1024
 const plenty = new CapacityPool({ requests: 1_000, bytes: 1024 * kilobyte })
 
 /** Lanes of cap 1 where nothing else is said, with what they did; each item is of 1 KiB. */
-const makeLanes = (pool = plenty) => {
+const makeLanes = (
+  pool = plenty,
+  admitted: (key: string, place: HostPlace) => boolean = () => true
+) => {
   const started: Array<string> = []
   const defer: Array<string> = []
   const lasting: Array<string> = []
@@ -20,7 +25,7 @@ const makeLanes = (pool = plenty) => {
   const lanes = new LaneScheduler<string>({
     pool,
     limit: (key) => limits.get(key) ?? 1,
-    admit: () => state.tokens-- > 0,
+    admit: (key, place) => admitted(key, place) && state.tokens-- > 0,
     rateBudget: () => state.rateBudget,
     hasBacklog: (key) => behind.has(key),
     bytes: () => kilobyte,
@@ -324,5 +329,66 @@ describe("the bodies of what is brought from backlogs", () => {
     assert.strictEqual(lanes.rateBudget("b"), 0)
     for (let item = 0; item < 65; item++) leave("a")
     assert.strictEqual(lanes.reserve("b", 1024 * kilobyte).bytes, 128 * kilobyte)
+  })
+})
+
+describe("lanes of one host", () => {
+  const shared = {
+    ...{ host: "h.example", tenant: "acme", tenantCap: 2, systemCap: undefined }
+  }
+
+  /** Lanes of two partitions whose endpoints share a host with a cap of 2, but for `other`. */
+  const makeShared = () => {
+    const hosts = new HostLimits({ of: () => ({ hashes: [0], version: 1 }) })
+    const admit = (key: string, place: HostPlace) => {
+      if (key === "other") return true
+      const line = hosts.lineFor(shared, place.lane)
+      line?.take(place.lane)
+      place.hostLine = line
+      return line !== undefined
+    }
+    const partitions = [makeLanes(plenty, admit), makeLanes(plenty, admit)] as const
+    for (const { limits } of partitions) limits.set("a", 9).set("b", 9)
+    return { hosts, partitions }
+  }
+
+  it("share its cap over partitions, and begin in turn when a request ends", () => {
+    const { hosts, partitions } = makeShared()
+    const [one, two] = partitions
+    for (const item of ["1", "2", "3"]) one.lanes.enter("a", item)
+    for (const item of ["4", "5"]) two.lanes.enter("b", item)
+    two.lanes.enter("other", "6")
+    assert.deepStrictEqual([one.started, two.started], [["1", "2"], ["6"]])
+    one.leave("a")
+    assert.deepStrictEqual(
+      [one.started, two.started],
+      [
+        ["1", "2"],
+        ["6", "4"]
+      ]
+    )
+    one.leave("a")
+    two.leave("b")
+    assert.deepStrictEqual(
+      [one.started, two.started],
+      [
+        ["1", "2", "3"],
+        ["6", "4", "5"]
+      ]
+    )
+    one.leave("a")
+    two.leave("b")
+    hosts.tick()
+    assert.strictEqual(hosts.size, 0)
+  })
+
+  it("pass their turn on where what waited has left the line", () => {
+    const { partitions } = makeShared()
+    const [one, two] = partitions
+    for (const item of ["1", "2", "3"]) one.lanes.enter("a", item)
+    two.lanes.enter("b", "4")
+    assert.deepStrictEqual(one.lanes.clear(), ["3"])
+    one.leave("a")
+    assert.deepStrictEqual(two.started, ["4"])
   })
 })

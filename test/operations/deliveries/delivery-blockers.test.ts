@@ -32,6 +32,15 @@ describe("what blocks a delivery", () => {
   it.each<[what: string, changes: Partial<Situation>, by: ReadonlyArray<string>]>([
     ["nothing but its turn", {}, ["turn"]],
     ["its event is with a router", { waiter: undefined, isInRouter: true }, ["event"]],
+    [
+      "its host has a cap, and some wait",
+      {
+        endpoint: { ...endpoint, url: "https://h.example/x" },
+        activity: { ...activity, waiting: { queue: 0, schedules: 0, backlog: 3 } },
+        settings: { tenant: undefined, system: { v: 1, updatedAt: now, hostCap: 5 } }
+      },
+      ["host-cap"]
+    ],
     ["it is not found", { waiter: undefined }, ["missing"]],
     ["it is unreadable", { waiter: { ...waiter, deadline: undefined } }, ["unreadable"]],
     [

@@ -39,6 +39,33 @@ describe("a change of an endpoint", () => {
     })
   )
 
+  it.effect("names headers to forward, but none that the endpoint sets itself", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ forwardHeaders: { "X-Request-Id": true, "x-b": true } })
+      assert.deepStrictEqual(endpoint.forwardHeaders, ["x-request-id", "x-b"])
+      const less = yield* change({ forwardHeaders: { "X-B": null } }, endpoint)
+      assert.deepStrictEqual(less.endpoint.forwardHeaders, ["x-request-id"])
+      const none = yield* change({ forwardHeaders: { "x-request-id": null } }, less.endpoint)
+      assert.notProperty(none.endpoint, "forwardHeaders")
+      const field = "forwardHeaders"
+      const taken = (name: string, what: string) => [
+        { field, message: `"${name}" is also the name of ${what}: choose another one` }
+      ]
+      assert.deepStrictEqual(
+        yield* problems({ forwardHeaders: { "X-Env": true } }),
+        taken("x-env", "one of its own headers")
+      )
+      assert.deepStrictEqual(
+        yield* problems({ headers: { "X-B": "1" } }, endpoint),
+        taken("x-b", "one of its own headers")
+      )
+      assert.deepStrictEqual(
+        yield* problems({ headerNames: { id: "x-b" } }, endpoint),
+        taken("x-b", "the header of the id")
+      )
+    })
+  )
+
   it.effect(
     "makes an endpoint operational: of alerts only, where it is new and no types are named",
     () =>

@@ -1,0 +1,111 @@
+import { Effect, Schema } from "effect"
+import { HostCap, systemKey, type TenantSettings } from "../../domain/tenant-settings.ts"
+import type { StoredSettings } from "../../endpoints/settings-store.ts"
+import { changeSettings, readSettings } from "../../endpoints/settings-store.ts"
+import { ForwardHeadersPatch } from "../endpoints/endpoint-settings.ts"
+import { forwardHeadersAfter } from "../endpoints/forward-headers.ts"
+import { Invalid } from "../problem.ts"
+
+/** A change of settings. What is left out stays as it is; null removes a setting. */
+export const TenantPatch = Schema.Struct({
+  hostCap: Schema.optional(Schema.NullOr(HostCap)),
+  forwardHeaders: Schema.optional(ForwardHeadersPatch)
+})
+export type TenantPatch = typeof TenantPatch.Type
+
+const settingsFields = {
+  /** Concurrent requests to one host. Absent if not limited. */
+  hostCap: Schema.optionalKey(Schema.Int),
+  /** Headers of the publisher that receivers get. */
+  forwardHeaders: Schema.Array(Schema.String)
+}
+
+/** The settings of a tenant, or of the system. */
+export const TenantSettingsView = Schema.Struct({
+  /** Absent for the system. */
+  tenant: Schema.optionalKey(Schema.String),
+  ...settingsFields,
+  /** What the system has set, which holds for the tenant's endpoints, too. Absent for the system. */
+  system: Schema.optionalKey(Schema.Struct(settingsFields)),
+  /** The revision in the endpoints bucket; 0 where nothing was ever set. */
+  revision: Schema.Int
+})
+export type TenantSettingsView = typeof TenantSettingsView.Type
+
+/** Settings after a change. */
+export const ChangedTenant = Schema.Struct({
+  ...TenantSettingsView.fields,
+  /** The names of the settings that differ from before. */
+  changed: Schema.Array(Schema.String)
+})
+export type ChangedTenant = typeof ChangedTenant.Type
+
+const shown = ({ forwardHeaders = [], hostCap }: TenantSettings) => ({
+  ...(hostCap === undefined ? {} : { hostCap }),
+  forwardHeaders
+})
+
+const viewOf = Effect.fnUntraced(function* (
+  tenant: string | undefined,
+  { revision, settings }: StoredSettings
+) {
+  const own = { ...shown(settings), revision }
+  const view: TenantSettingsView =
+    tenant === undefined
+      ? own
+      : { tenant, ...own, system: shown((yield* readSettings(systemKey)).settings) }
+  return view
+})
+
+/** Shows the settings of a tenant, or of the system. */
+export const showTenant = (tenant: string | undefined) =>
+  Effect.flatMap(readSettings(tenant ?? systemKey), (stored) => viewOf(tenant, stored))
+
+/** Returns the settings after a change, without the time. Fails with Invalid. */
+export const changedSettings = Effect.fnUntraced(function* (
+  before: TenantSettings,
+  patch: TenantPatch
+) {
+  const { names, problems } = forwardHeadersAfter(
+    before.forwardHeaders ?? [],
+    patch.forwardHeaders ?? {}
+  )
+  if (problems.length > 0) return yield* new Invalid({ problems })
+  const hostCap = patch.hostCap === undefined ? before.hostCap : (patch.hostCap ?? undefined)
+  return {
+    v: 1,
+    updatedAt: before.updatedAt,
+    ...(hostCap === undefined ? {} : { hostCap }),
+    ...(names.length === 0 ? {} : { forwardHeaders: names })
+  } satisfies TenantSettings
+})
+
+const differences = (before: TenantSettings, after: TenantSettings): ReadonlyArray<string> =>
+  (["hostCap", "forwardHeaders"] as const).filter(
+    (name) => JSON.stringify(before[name]) !== JSON.stringify(after[name])
+  )
+
+/**
+ * Changes the given settings of a tenant and keeps the others. Fails with Invalid for settings that
+ * are refused.
+ *
+ * @param tenant undefined for the system.
+ * @param by who changes them, recorded in the history.
+ */
+export const setTenant = Effect.fnUntraced(function* (
+  tenant: string | undefined,
+  patch: TenantPatch,
+  by: string
+) {
+  let changed: ReadonlyArray<string> = []
+  const stored = yield* changeSettings(
+    tenant ?? systemKey,
+    (before) =>
+      Effect.map(changedSettings(before, patch), (after) => {
+        changed = differences(before, after)
+        return changed.length === 0 ? undefined : after
+      }),
+    by
+  )
+  return { ...(yield* viewOf(tenant, stored)), changed } satisfies ChangedTenant
+})
