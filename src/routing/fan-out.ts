@@ -17,11 +17,10 @@ import { elapsedMs } from "../time/elapsed.ts"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import { deliveryOf, messageOf } from "./first-round.ts"
+import type { PartialRouting } from "./partial-routing.ts"
 import { nothingRouted } from "./partial-routing.ts"
-import type { DirectDelivery, DirectEnd, OwnedPartitions } from "./partition-owner.ts"
+import type { BacklogCandidate, DirectDelivery, DirectEnd } from "./partition-owner.ts"
 import type { PlanCommit } from "./plan-commit.ts"
-import type { RoutingProgress } from "./routing-decisions.ts"
-import { afterDirectEnd } from "./routing-decisions.ts"
 import type { TimedEvent } from "./slow-event-timer.ts"
 import { SlowEventTimer } from "./slow-event-timer.ts"
 
@@ -31,6 +30,34 @@ export const maxConcurrentStores = 64
 const maxDirectDeliveries = 768
 /** How long the single delivery of an event may last before its plan is stored separately, ms. */
 const planCommitDelayMs = 1_000
+
+/** What this worker's own partitions do with a delivery that is in no queue. */
+export interface OwnedPartitions {
+  /** Delivers directly where this worker can do so promptly; else returns false. */
+  readonly attempt: (partition: number, direct: DirectDelivery) => boolean
+  /**
+   * Stores a delivery in its endpoint's backlog where it would have to wait there; else returns
+   * false.
+   */
+  readonly storeInBacklog: (partition: number, kept: BacklogCandidate) => boolean
+}
+
+/** The state of an event's routing from which recovery continues. */
+export interface RoutingProgress {
+  /**
+   * The stored parts of its plan and its located deliveries. Undefined where routing has not begun.
+   */
+  readonly known: PartialRouting | undefined
+  /**
+   * Endpoints whose delivery may have been stored or attempted. Undefined where that holds for all
+   * endpoints of a plan that was stored earlier.
+   */
+  readonly tried?: ReadonlySet<string>
+  /** When its routing began, ms of the monotonic clock. (Default: now) */
+  readonly began?: number
+  /** The plan whose append was tried, where the history may hold it. */
+  readonly asked?: Pick<PlanCommit, "plan" | "at">
+}
 
 /**
  * An event whose plan has one part: it was stored just now, or is committed with its only delivery.
@@ -101,8 +128,6 @@ class FanOut implements TimedEvent {
   /** Retries the plan commit while the single direct delivery is slow. */
   #commitTimer: Timer | undefined
   #isLate = false
-  /** True while deliveries are started: one that ends at once calls back meanwhile. */
-  #isAdvancing = false
 
   constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
     this.#common = common
@@ -111,21 +136,8 @@ class FanOut implements TimedEvent {
     this.#then = then
   }
 
-  /** Starts as many deliveries as the limits allow. Ends where none is left. */
+  /** Starts as many deliveries as the limits allow. */
   advance(): void {
-    if (this.#isAdvancing) return
-    this.#isAdvancing = true
-    try {
-      this.#startDeliveries()
-    } finally {
-      this.#isAdvancing = false
-    }
-    if (this.#storing + this.#attempting > 0) return
-    if (this.#isOnFastPath) this.#then.onComplete()
-    else this.#then.onFallback(this.#progress())
-  }
-
-  #startDeliveries(): void {
     const { keys, planCommit } = this.#routed
     const { event, plan } = planCommit
     while (
@@ -137,6 +149,9 @@ class FanOut implements TimedEvent {
       const key = keys[this.#next++] ?? endpointKey(event.tenant, planned.id)
       if (!this.#attempt(planned, key)) this.#storeUntried(planned)
     }
+    if (this.#storing + this.#attempting > 0) return
+    if (this.#isOnFastPath) this.#then.onComplete()
+    else this.#then.onFallback(this.#progress())
   }
 
   get areRequestsBegun(): boolean {
@@ -167,30 +182,21 @@ class FanOut implements TimedEvent {
     this.#leave(wentOut)
     this.#work.step(() => {
       // By now another router may have stored it, and the broker may have forgotten its message id.
-      const isTooLate = elapsedMs() - began > this.#common.options.safeRepublishMs
-      switch (afterDirectEnd(end, isTooLate, planCommit.isUnsure)) {
-        case "locate":
-          this.#noteFailure(planned, "unknown")
-          break
-        case "queue":
-          this.#storeFailed(planned, end)
-          break
-        case "route":
-          this.#storeUntried(planned)
-      }
+      const isUnsure =
+        end._tag === "Failed" && elapsedMs() - began > this.#common.options.safeRepublishMs
+      if (end._tag === "Unknown" || isUnsure || planCommit.isUnsure)
+        this.#noteFailure(planned, "unknown")
+      else if (end._tag === "Failed") {
+        this.#failed ??= new Map()
+        this.#failed.set(planned.id, end.progress)
+        this.#store(planned, end.progress)
+      } else if (end._tag === "Untried") this.#storeUntried(planned)
       this.advance()
     })
   }
 
   get #isOnFastPath(): boolean {
     return this.#failures === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
-  }
-
-  #storeFailed(planned: Planned, end: DirectEnd): void {
-    if (end._tag !== "Failed") return
-    this.#failed ??= new Map()
-    this.#failed.set(planned.id, end.progress)
-    this.#store(planned, end.progress)
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */

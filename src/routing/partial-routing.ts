@@ -1,6 +1,6 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
-import { makeBatchedRead } from "../broker/batched-read.ts"
 import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Addressee, Progress } from "../domain/delivery.ts"
 import { firstRound } from "../domain/delivery.ts"
@@ -74,19 +74,6 @@ const beginningOf = Effect.fnUntraced(function* (events: Events) {
 })
 
 /**
- * Notes that a delivery of one of the events was found. A direct attempt that failed proves no
- * delivery: what it left is the progress from which the delivery is to be stored.
- *
- * @param stream of events.
- */
-export const noteSighting = (events: Events, sighting: Sighting, stream: string): void => {
-  const begun = sighting.round === firstRound ? events.get(sighting.event) : undefined
-  const failed = sighting.where === "history" ? progressFrom(sighting.fact, stream) : undefined
-  if (failed === undefined) begun?.sent.add(sighting.endpoint)
-  else begun?.failed.set(sighting.endpoint, failed)
-}
-
-/**
  * Locates existing deliveries of the events: in the queue, then in the backlog, then in the
  * history. This order follows the way a delivery moves, so that none is missed.
  */
@@ -101,7 +88,11 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   if (wanted.size === 0) return
   const seqs = new Set([...events.keys()].map((name) => readEventName(name)?.eventSeq))
   const note = (sighting: Sighting) => {
-    noteSighting(events, sighting, names.events)
+    const begun = sighting.round === firstRound ? events.get(sighting.event) : undefined
+    const failed =
+      sighting.where === "history" ? progressFrom(sighting.fact, names.events) : undefined
+    if (failed === undefined) begun?.sent.add(sighting.endpoint)
+    else begun?.failed.set(sighting.endpoint, failed)
     return false
   }
   const beginning = yield* beginningOf(events)
@@ -125,35 +116,57 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
     yield* locate({ within, endpoints, places: ["schedules", "queue"] }, note)
 })
 
+/** Deliveries that are located together. */
+interface LocatorBatch {
+  readonly events: Map<string, PartialRouting>
+  readonly done: Effect.Effect<void, BrokerError>
+}
+
 /**
  * Makes the locator of a delivery to one endpoint of a plan. Requests that arrive during a search
  * are answered together by the next search: each search reads the same streams.
  */
 export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
-  const search = yield* makeBatchedRead(
-    () => new Map<string, PartialRouting>(),
-    (events) => Effect.as(findSent(events, partitions), events)
-  )
-  return (
+  const context = yield* Effect.context<Broker>()
+  const one = yield* Semaphore.make(1)
+  let next: LocatorBatch | undefined
+
+  const begin = Effect.gen(function* () {
+    const events = new Map<string, PartialRouting>()
+    const find = Effect.suspend(() => {
+      if (next === search) next = undefined
+      return findSent(events, partitions)
+    })
+    const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
+    const search: LocatorBatch = { events, done }
+    return search
+  })
+
+  return Effect.fnUntraced(function* (
     event: Pick<Event, "at" | "seq" | "tenant">,
     planned: Planned,
     { plan, seq }: StoredPart
-  ) => {
+  ) {
+    const search = next ?? (yield* begin)
+    next = search
     const name = eventName({ eventSeq: event.seq, eventAt: event.at })
-    const located = search((events) => {
-      const begun = events.get(name) ?? nothingRouted(event)
-      begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
-      events.set(name, begun)
-    })
-    return Effect.map(located, (events): Located => {
-      const begun = events.get(name)
-      return {
-        isSent: begun?.sent.has(planned.id) === true,
-        failed: begun?.failed.get(planned.id)
-      }
-    })
-  }
+    const begun = search.events.get(name) ?? nothingRouted(event)
+    begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
+    search.events.set(name, begun)
+    yield* search.done
+    const found: Located = {
+      isSent: begun.sent.has(planned.id),
+      failed: begun.failed.get(planned.id)
+    }
+    return found
+  })
 })
+
+/** Redelivered events that are looked up together. */
+interface Review {
+  readonly wanted: Map<string, EventIdentity>
+  readonly done: Effect.Effect<Events, BrokerError>
+}
 
 const review = Effect.fnUntraced(function* (
   wanted: ReadonlyArray<EventIdentity>,
@@ -175,17 +188,28 @@ const review = Effect.fnUntraced(function* (
  * together by the next one.
  */
 const makeReview = Effect.fnUntraced(function* (partitions: number) {
-  const lookUp = yield* makeBatchedRead(
-    () => new Map<string, EventIdentity>(),
-    (wanted) => review([...wanted.values()], partitions)
-  )
-  return (event: EventIdentity) => {
+  const context = yield* Effect.context<Broker>()
+  const one = yield* Semaphore.make(1)
+  let next: Review | undefined
+
+  const begin = Effect.gen(function* () {
+    const wanted = new Map<string, EventIdentity>()
+    const find = Effect.suspend(() => {
+      if (next === mine) next = undefined
+      return review([...wanted.values()], partitions)
+    })
+    const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
+    const mine: Review = { wanted, done }
+    return mine
+  })
+
+  return Effect.fnUntraced(function* (event: EventIdentity) {
+    const mine = next ?? (yield* begin)
+    next = mine
     const name = eventName(event)
-    return Effect.map(
-      lookUp((wanted) => void wanted.set(name, event)),
-      (events) => events.get(name)
-    )
-  }
+    mine.wanted.set(name, event)
+    return (yield* mine.done).get(name)
+  })
 })
 
 /**
@@ -194,7 +218,7 @@ const makeReview = Effect.fnUntraced(function* (partitions: number) {
  * with a delay, and after a crash or a change of leader the latest position is lost. The plans in
  * the history make up for it.
  */
-const readLastDelivered = Effect.gen(function* () {
+const readHandedOut = Effect.gen(function* () {
   const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
   const { config, delivered } = yield* consumerInfo(
     "look at the router",
@@ -203,16 +227,16 @@ const readLastDelivered = Effect.gen(function* () {
   )
   const { state } = yield* streamInfo("look at the events", names.events)
   const last = state.last_seq
-  if (delivered.stream_seq >= last) return { last, lastDelivered: last }
+  if (delivered.stream_seq >= last) return { last, deliveryCount: last }
   const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
   const first = yield* readMessage("read the first event that nobody has", names.events, query)
-  if (first === null) return { last, lastDelivered: last }
+  if (first === null) return { last, deliveryCount: last }
   const prefetch = config.max_ack_pending ?? -1
   const planned = yield* newestPlanned(
     first.time.getTime(),
     prefetch > 0 ? prefetch : Number.POSITIVE_INFINITY
   )
-  return { last, lastDelivered: Math.max(delivered.stream_seq, planned) }
+  return { last, deliveryCount: Math.max(delivered.stream_seq, planned) }
 })
 
 /**
@@ -246,9 +270,9 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
 
   const read = Effect.gen(function* () {
     const begunIn = epoch
-    const { last, lastDelivered } = yield* readLastDelivered
+    const { deliveryCount, last } = yield* readHandedOut
     // The stream may have been truncated, and then reuses sequences.
-    if (epoch === begunIn) upTo = Math.min(last, Math.max(lastDelivered, seen))
+    if (epoch === begunIn) upTo = Math.min(last, Math.max(deliveryCount, seen))
   }).pipe(Effect.provideContext(context))
   const known = Effect.suspend(() => (upTo === undefined ? read : Effect.void))
   const ready = Effect.suspend(() => (upTo === undefined ? one.withPermit(known) : Effect.void))

@@ -1,5 +1,5 @@
-import { Effect, Schedule } from "effect"
-import { makeBatchedRead } from "../broker/batched-read.ts"
+import { Effect, Schedule, Semaphore } from "effect"
+import type { Broker } from "../broker/broker.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
@@ -45,23 +45,42 @@ export const factId = (event: Event, { part }: Plan): string => planId(identityO
 
 const identityOf = ({ at, seq }: Event): EventIdentity => ({ eventSeq: seq, eventAt: at })
 
+const nameOf = (event: Event): string => eventName(identityOf(event))
+
+/** Parts of plans, by event name. */
+type FoundPlans = ReadonlyMap<string, Array<StoredPart>>
+
 /**
  * Makes the search for the plan of an event. Requests that arrive during a search are answered
  * together by the next one: a worker that was suspended asks for all events that it holds.
  */
 const makeFind = Effect.gen(function* () {
-  const find = yield* makeBatchedRead(
-    () => new Map<string, EventIdentity>(),
-    (events) => Effect.orDie(Effect.retry(findPlans([...events.values()]), retryPause))
-  )
-  return (event: Event) => {
-    const identity = identityOf(event)
-    const name = eventName(identity)
-    return Effect.map(
-      find((events) => void events.set(name, identity)),
-      (found): Array<StoredPart> => found.get(name) ?? []
+  const context = yield* Effect.context<Broker>()
+  const one = yield* Semaphore.make(1)
+  let next:
+    | { readonly events: Map<string, Event>; readonly found: Effect.Effect<FoundPlans> }
+    | undefined
+
+  const begin = Effect.gen(function* () {
+    const events = new Map<string, Event>()
+    const read = Effect.suspend(() => {
+      if (next === search) next = undefined
+      return Effect.retry(findPlans([...events.values()].map(identityOf)), retryPause)
+    })
+    const found = yield* Effect.cached(
+      one.withPermit(read).pipe(Effect.orDie, Effect.provideContext(context))
     )
-  }
+    const search = { events, found }
+    return search
+  })
+
+  return Effect.fnUntraced(function* (event: Event) {
+    const search = next ?? (yield* begin)
+    next = search
+    const name = nameOf(event)
+    search.events.set(name, event)
+    return (yield* search.found).get(name) ?? []
+  })
 })
 
 /**

@@ -132,7 +132,7 @@ class Router {
     const { broker, endpoints } = this.#services
     const known = yield* partial.ready.pipe(
       Effect.tapError((error) =>
-        Effect.logWarning("cannot read which events were delivered", { why: error.message })
+        Effect.logWarning("cannot look what was handed out", { why: error.message })
       ),
       Effect.option
     )

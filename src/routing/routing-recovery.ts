@@ -4,22 +4,23 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import { publishOnce } from "../broker/publish-once.ts"
 import type { PublishError } from "../broker/publisher.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
+import type { Progress } from "../domain/delivery.ts"
+import { untried } from "../domain/delivery.ts"
 import type { Event, GetHeader } from "../domain/event.ts"
 import { eventId, eventName, subjectWithId } from "../domain/event.ts"
-import type { Plan } from "../domain/fact.ts"
+import type { Plan, Planned } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
 import { repeatOf } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { elapsedMs } from "../time/elapsed.ts"
+import type { RoutingProgress } from "./fan-out.ts"
 import { maxConcurrentStores } from "./fan-out.ts"
 import { deliveryOf, messageOf } from "./first-round.ts"
-import { makeLocator } from "./partial-routing.ts"
+import { makeLocator, nothingRouted } from "./partial-routing.ts"
 import type { EndpointChoice, StoredPart } from "./plan.ts"
 import { endOf, nextPart, partSize, readPart, routedFact } from "./plan.ts"
 import type { PlanCommit } from "./plan-commit.ts"
 import { factId } from "./plan-store.ts"
-import type { MissingDelivery, RoutingProgress } from "./routing-decisions.ts"
-import { missingOf } from "./routing-decisions.ts"
 import type { RoutingServices } from "./routing-services.ts"
 import { eventOf } from "./routing-services.ts"
 
@@ -93,23 +94,29 @@ export class RoutingRecovery {
     const event = eventOf(message, header, subject, choice.forwards, dropped)
     const body = message.data
     const { began = elapsedMs() } = progress
-    const tooSlow = this.#tooSlow(began)
-    if (tooSlow !== undefined) return Effect.fail(tooSlow)
-    const routed = Effect.suspend(() =>
-      this.#routePart({ event, choice, body, progress, began }, 0, "")
-    )
-    if ((progress.known?.parts.length ?? 0) > 0) return routed
-    return Effect.flatMap(origins.repeated(event, header, body), (first) =>
-      first === undefined ? routed : this.#leaveOut(event, repeatOf(first))
-    )
+    return Effect.flatMap(this.#asPlanned(event, progress), (progress) => {
+      const routed = Effect.suspend(() =>
+        this.#routePart({ event, choice, body, progress, began }, 0, "")
+      )
+      if ((progress.known?.parts.length ?? 0) > 0) return routed
+      return Effect.flatMap(origins.repeated(event, header, body), (first) =>
+        first === undefined ? routed : this.#leaveOut(event, repeatOf(first))
+      )
+    })
   }
 
-  /** Set where the event is to be looked up anew: another worker may have routed it meanwhile. */
-  #tooSlow(began: number): RoutingTooSlow | undefined {
-    const { safeRepublishMs } = this.#services
-    return elapsedMs() - began > safeRepublishMs
-      ? new RoutingTooSlow({ ms: safeRepublishMs })
-      : undefined
+  /**
+   * Returns the event's progress, with a plan that another worker may have stored so long ago that
+   * the broker has forgotten its message id.
+   */
+  #asPlanned(event: Event, progress: RoutingProgress): Effect.Effect<RoutingProgress> {
+    const { plans, safeRepublishMs } = this.#services
+    const { began = elapsedMs(), known } = progress
+    if (known !== undefined || elapsedMs() - began <= safeRepublishMs)
+      return Effect.succeed(progress)
+    return Effect.map(plans.find(event), (parts) =>
+      parts.length === 0 ? progress : { known: { ...nothingRouted(event), parts } }
+    )
   }
 
   /** Stores one part of the plan and its deliveries, then the parts after it. */
@@ -128,13 +135,14 @@ export class RoutingRecovery {
         : Effect.succeed({ stored: earlier, isNew: false })
     return Effect.flatMap(planned, ({ isNew, stored }) => {
       reached("plan-stored")
-      const missing = missingOf(stored.plan, isNew, recovered.progress)
-      const sent = Effect.forEach(missing, (each) => this.#follow(recovered, each, stored), {
+      const { endpoints, last } = stored.plan
+      const missing = endpoints.filter(({ id }) => known?.sent.has(id) !== true)
+      const sent = Effect.forEach(missing, (each) => this.#follow(recovered, each, stored, isNew), {
         concurrency: Math.min(maxConcurrentStores, missing.length),
         discard: true
       })
       const next = () => this.#routePart(recovered, part + 1, endOf(stored.plan))
-      return stored.plan.last ? sent : Effect.andThen(sent, next)
+      return last ? sent : Effect.andThen(sent, next)
     })
   }
 
@@ -154,17 +162,38 @@ export class RoutingRecovery {
   }
 
   /** Stores the delivery to one endpoint of the plan, unless that takes too long by now. */
-  #follow({ began, body, event }: Recovered, to: MissingDelivery, part: StoredPart) {
+  #follow(
+    { began, body, event, progress }: Recovered,
+    to: Planned,
+    part: StoredPart,
+    isNew: boolean
+  ) {
+    const { safeRepublishMs } = this.#services
+    const { known, tried } = progress
     return Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
-      const tooSlow = this.#tooSlow(began)
-      return tooSlow === undefined ? this.#store(event, body, to, part) : Effect.fail(tooSlow)
+      if (elapsedMs() - began > safeRepublishMs)
+        return Effect.fail(new RoutingTooSlow({ ms: safeRepublishMs }))
+      const before = known?.failed.get(to.id) ?? untried
+      const mayBeStored = tried === undefined ? !isNew : tried.has(to.id)
+      return this.#store(event, body, to, part, before, mayBeStored)
     })
   }
 
-  #store(event: Event, body: Uint8Array, to: MissingDelivery, part: StoredPart) {
+  /**
+   * Stores a delivery, with the progress of its direct attempt where one was made.
+   *
+   * @param tried whether somebody may have stored or attempted it.
+   */
+  #store(
+    event: Event,
+    body: Uint8Array,
+    planned: Planned,
+    part: StoredPart,
+    before: Progress,
+    tried: boolean
+  ) {
     const { broker, deliveries, options, reached, safeRepublishMs } = this.#services
-    const { mayBeStored: tried, planned } = to
-    let { progress } = to
+    let progress = before
     const publication = Effect.suspend(() => {
       const delivery = deliveryOf(event, planned, progress)
       const partition = partitionOf(event.tenant, planned.id, options.layout.partitions)
