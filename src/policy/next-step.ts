@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { DeadReason } from "../domain/outcome.ts"
 import { delayAfter, type RetrySchedule } from "./backoff.ts"
+import { isPastDeadline } from "./deadline.ts"
 import { parseRetryAfter } from "./retry-after.ts"
 
 /**
@@ -37,14 +38,14 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
-  const { attempts, deadline, now } = attempt
+  const { attempts, now } = attempt
   if (attempt.verdict === "fail") return dead("permanent")
   const backoff = yield* delayAfter(attempt.schedule, { attempts, began: now, now })
   if (backoff === undefined) return dead("attempts")
   const asked = parseRetryAfter(attempt.retryAfter, now) ?? 0
   const delay = Math.max(backoff, Math.min(asked, Math.floor(attempt.retryAfterCap)))
   const at = now + delay
-  if (at > deadline) return dead("deadline")
+  if (isPastDeadline(attempt, at)) return dead("deadline")
   const retry: NextStep = { _tag: "Retry", at, delay }
   return retry
 })
