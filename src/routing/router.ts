@@ -132,7 +132,9 @@ class Router {
     const { broker, endpoints } = this.#services
     const known = yield* partial.ready.pipe(
       Effect.tapError((error) =>
-        Effect.logWarning("cannot look what was handed out", { why: error.message })
+        Effect.logWarning("cannot read which event was last delivered to a router", {
+          why: error.message
+        })
       ),
       Effect.option
     )
