@@ -1,47 +1,18 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
-import type { Progress } from "../domain/delivery.ts"
-import { firstRound } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
-import { progressFrom } from "../history/direct-progress.ts"
 import { decodeFact } from "../history/fact-at.ts"
 import type { EndpointName, Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
 import { makeJointLookup } from "./joint-lookup.ts"
 import type { StoredPart } from "./plan.ts"
-
-/** An event whose routing has begun: the stored parts of its plan, and its located deliveries. */
-export interface PartialRouting {
-  readonly tenant: string
-  /** When the event was stored, ms since the epoch. */
-  readonly at: number
-  readonly parts: Array<StoredPart>
-  readonly sent: Set<string>
-  /** Endpoints without a stored delivery, and the progress of their direct attempt. */
-  readonly failed: Map<string, Progress>
-}
-
-/** Returns the state of an event whose plan is not stored. */
-export const nothingRouted = ({ at, tenant }: Pick<Event, "at" | "tenant">): PartialRouting => ({
-  tenant,
-  at,
-  parts: [],
-  sent: new Set(),
-  failed: new Map()
-})
-
-/** Where the delivery to one endpoint is. */
-export interface Located {
-  /** True where it is in its queue, has moved on from there, or has ended. */
-  readonly isSent: boolean
-  /** Its progress, where a direct attempt failed. */
-  readonly failed: Progress | undefined
-}
+import type { PartialRouting } from "./routing-progress.ts"
+import { locatedIn, noteSighting, nothingRouted } from "./routing-progress.ts"
 
 /** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
@@ -88,11 +59,8 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   if (wanted.size === 0) return
   const seqs = new Set([...events.keys()].map((name) => readEventName(name)?.eventSeq))
   const note = (sighting: Sighting) => {
-    const begun = sighting.round === firstRound ? events.get(sighting.event) : undefined
-    const failed =
-      sighting.where === "history" ? progressFrom(sighting.fact, names.events) : undefined
-    if (failed === undefined) begun?.sent.add(sighting.endpoint)
-    else begun?.failed.set(sighting.endpoint, failed)
+    const begun = events.get(sighting.event)
+    if (begun !== undefined) noteSighting(begun, sighting, names.events)
     return false
   }
   const beginning = yield* beginningOf(events)
@@ -117,20 +85,21 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
 })
 
 /** A delivery to locate: to one endpoint of a stored part of its event's plan. */
-interface Wanted {
+interface Unlocated {
   readonly event: Pick<Event, "at" | "seq" | "tenant">
   readonly planned: Planned
   readonly part: StoredPart
 }
 
-const nameOf = ({ at, seq }: Wanted["event"]): string => eventName({ eventSeq: seq, eventAt: at })
+const nameOf = ({ at, seq }: Unlocated["event"]): string =>
+  eventName({ eventSeq: seq, eventAt: at })
 
 /** Makes the locator of a delivery to one endpoint of a plan. */
 export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
   const lookup = yield* makeJointLookup(
-    Effect.fnUntraced(function* (wanted: ReadonlyArray<Wanted>) {
+    Effect.fnUntraced(function* (unlocated: ReadonlyArray<Unlocated>) {
       const events = new Map<string, PartialRouting>()
-      for (const { event, part, planned } of wanted) {
+      for (const { event, part, planned } of unlocated) {
         const begun = events.get(nameOf(event)) ?? nothingRouted(event)
         begun.parts.push({ plan: { ...part.plan, endpoints: [planned] }, seq: part.seq })
         events.set(nameOf(event), begun)
@@ -139,11 +108,10 @@ export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
       return events
     })
   )
-  return (event: Wanted["event"], planned: Planned, part: StoredPart) =>
-    Effect.map(lookup({ event, planned, part }), (events): Located => {
-      const begun = events.get(nameOf(event))
-      return { isSent: begun?.sent.has(planned.id) === true, failed: begun?.failed.get(planned.id) }
-    })
+  return (event: Unlocated["event"], planned: Planned, part: StoredPart) =>
+    Effect.map(lookup({ event, planned, part }), (events) =>
+      locatedIn(events.get(nameOf(event)), planned.id)
+    )
 })
 
 /** Makes the lookup of an event's routing. */
@@ -167,9 +135,9 @@ const makeReview = Effect.fnUntraced(function* (partitions: number) {
 
 /**
  * Returns the sequences of the last event and of the last that the broker may have delivered to a
- * router, as far as the streams tell; later events are new. The consumer's own position may be too low: the broker persists it
- * with a delay, and after a crash or a change of leader the latest position is lost. The plans in
- * the history make up for it.
+ * router, as far as the streams tell; later events are new. The consumer's own position may be too
+ * low: the broker persists it with a delay, and after a crash or a change of leader the latest
+ * position is lost. The plans in the history make up for it.
  */
 const readLastDelivered = Effect.gen(function* () {
   const { consumerInfo, names, readMessage, streamInfo } = yield* Broker

@@ -63,7 +63,6 @@ interface RouterParts {
 const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const { ackWait, partitions } = options.layout
   const services = yield* makeRoutingServices(options)
-  const { safeRepublishMs } = services
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     bytes: options.bytesInHand,
@@ -78,7 +77,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     inFlight: yield* makeInFlight<Broker>(),
     waitingRoom: yield* makeWaitingRoom(partitions, () => prefetch.deliveryBytes),
     fanOut: yield* makeFanOut({
-      ...{ partitions, safeRepublishMs, bytes: options.directBytes, owned: options.owned }
+      ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store }
     })
   }
   return parts
