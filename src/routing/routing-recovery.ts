@@ -36,6 +36,8 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
 
 type Routing = Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, Broker>
 
+type Locate = Effect.Success<ReturnType<typeof makeLocator>>
+
 /** One event on the recovery path. */
 interface Recovered {
   readonly event: Event
@@ -52,7 +54,7 @@ interface Recovered {
  */
 export class RoutingRecovery {
   readonly #services: RoutingServices
-  readonly #locate: Effect.Success<ReturnType<typeof makeLocator>>
+  readonly #locate: Locate
 
   static readonly make = (services: RoutingServices) =>
     Effect.map(
@@ -60,10 +62,8 @@ export class RoutingRecovery {
       (locate) => new RoutingRecovery(services, locate)
     )
 
-  private constructor(
-    services: RoutingServices,
-    locate: Effect.Success<ReturnType<typeof makeLocator>>
-  ) {
+  /** @param locate finds the delivery to one endpoint of a stored part. */
+  constructor(services: RoutingServices, locate: Locate) {
     this.#services = services
     this.#locate = locate
   }
@@ -73,7 +73,7 @@ export class RoutingRecovery {
     const { endpoints, reached } = this.#services
     const began = progress.began ?? elapsedMs()
     return endpoints.pass.pipe(
-      Effect.andThen(Effect.suspend(() => this.#begin(message, header, { ...progress, began }))),
+      Effect.andThen(Effect.suspend(() => this.#begin(message, header, progress, began))),
       Effect.andThen(
         Effect.sync(() => {
           reached("event-routed")
@@ -83,7 +83,7 @@ export class RoutingRecovery {
     )
   }
 
-  #begin(message: StreamMessage, header: GetHeader, progress: RoutingProgress) {
+  #begin(message: StreamMessage, header: GetHeader, progress: RoutingProgress, began: number) {
     const { origins, routes } = this.#services
     const choice = routes.of(message.subject)
     const subject = subjectWithId(choice.subject, header)
@@ -91,7 +91,7 @@ export class RoutingRecovery {
       return this.#unroutable(message, header, subject.tenant, subject.problem)
     const recovered: Recovered = {
       ...{ event: eventOf(message, header, subject), body: message.data },
-      ...{ choice, progress, began: progress.began ?? elapsedMs() }
+      ...{ choice, progress, began }
     }
     const routed = Effect.suspend(() => this.#routePart(recovered, 0, ""))
     if (partStateOf(progress, 0)._tag === "Stored") return routed
@@ -103,7 +103,9 @@ export class RoutingRecovery {
     )
   }
 
-  /** Fails where all that could be done by now would have to be done again. */
+  /**
+   * Fails once it is too late to store a delivery: before anything is searched or stored for it.
+   */
   #inTime({ began }: Recovered): Effect.Effect<void, RoutingTooSlow> {
     const { safeRepublishMs } = this.#services
     return Effect.suspend(() =>
