@@ -50,7 +50,7 @@ interface EventCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> 
 }
 
 /** What one router is made of. */
-interface RouterParts {
+export interface RouterParts {
   readonly services: RoutingServices
   readonly prefetch: PrefetchWindow
   readonly inFlight: InFlight<Broker>
@@ -96,7 +96,8 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   yield* router.run
 })
 
-class Router {
+/** One router: which way an event goes, the fast path or recovery. */
+export class Router {
   readonly #options: RouterOptions
   readonly #parts: RouterParts
   readonly #services: RoutingServices
