@@ -104,7 +104,7 @@ class FanOut implements TimedEvent {
 
   /** Starts as many deliveries as the limits allow. Ends the fan-out where nothing is left. */
   advance(): void {
-    // A delivery may end as it begins: the loop that began it goes on, whatever their number.
+    // A delivery may end while it is begun: the loop that began it then goes on by itself.
     if (this.#isAdvancing) return
     this.#isAdvancing = true
     this.#beginNext()
