@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { StatusRow } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { delayAfter, type RetrySchedule } from "./backoff.ts"
+import { isPastDeadline } from "./deadline.ts"
 import { parseRetryAfter } from "./retry-after.ts"
 import type { StatusLimit } from "./status-limit.ts"
 
@@ -67,7 +68,7 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
-  const { attempts, deadline, limited, nextProbeAt, now, previousDelay: previous } = attempt
+  const { attempts, limited, nextProbeAt, now, previousDelay: previous } = attempt
   if (attempt.verdict === "fail") return dead("permanent")
   if (limited !== undefined && limited.row.attempts >= limited.limit.attempts)
     return dead("status-limit")
@@ -86,7 +87,7 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   const delay = Math.max(1, wait, Math.min(asked, Math.floor(attempt.retryAfterCap)))
   const at = now + delay
   if (at > lastAt) return dead("status-limit")
-  if (at > deadline) return dead("deadline")
+  if (isPastDeadline(attempt, at)) return dead("deadline")
   const retry: NextStep = { _tag: "Retry", at, delay, ...(drawn === undefined ? {} : { drawn }) }
   return retry
 })

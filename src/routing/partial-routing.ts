@@ -1,47 +1,19 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { BrokerError } from "../broker/broker-error.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
-import type { Addressee, Progress } from "../domain/delivery.ts"
-import { firstRound } from "../domain/delivery.ts"
+import type { Addressee } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
-import { progressFrom } from "../history/direct-progress.ts"
 import { decodeFact } from "../history/fact-at.ts"
 import type { Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
+import { makeJointLookup } from "./joint-lookup.ts"
 import type { StoredPart } from "./plan.ts"
-
-/** An event whose routing has begun: the stored parts of its plan, and its located deliveries. */
-export interface PartialRouting {
-  readonly tenant: string
-  /** When the event was stored, ms since the epoch. */
-  readonly at: number
-  readonly parts: Array<StoredPart>
-  readonly sent: Set<string>
-  /** Endpoints without a stored delivery, and the progress of their direct attempt. */
-  readonly failed: Map<string, Progress>
-}
-
-/** Returns the state of an event whose plan is not stored. */
-export const nothingRouted = ({ at, tenant }: Pick<Event, "at" | "tenant">): PartialRouting => ({
-  tenant,
-  at,
-  parts: [],
-  sent: new Set(),
-  failed: new Map()
-})
-
-/** Where the delivery to one endpoint is. */
-export interface Located {
-  /** True where it is in its queue, has moved on from there, or has ended. */
-  readonly isSent: boolean
-  /** Its progress, where a direct attempt failed. */
-  readonly failed: Progress | undefined
-}
+import type { PartialRouting } from "./routing-progress.ts"
+import { locatedIn, noteSighting, nothingRouted } from "./routing-progress.ts"
 
 /** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
@@ -88,11 +60,8 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   if (wanted.size === 0) return
   const seqs = new Set([...events.keys()].map((name) => readEventName(name)?.eventSeq))
   const note = (sighting: Sighting) => {
-    const begun = sighting.round === firstRound ? events.get(sighting.event) : undefined
-    const failed =
-      sighting.where === "history" ? progressFrom(sighting.fact, names.events) : undefined
-    if (failed === undefined) begun?.sent.add(sighting.endpoint)
-    else begun?.failed.set(sighting.endpoint, failed)
+    const begun = events.get(sighting.event)
+    if (begun !== undefined) noteSighting(begun, sighting, names.events)
     return false
   }
   const beginning = yield* beginningOf(events)
@@ -116,109 +85,62 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
     yield* locate({ within, endpoints, places: ["schedules", "queue"] }, note)
 })
 
-/** Deliveries that are located together. */
-interface LocatorBatch {
-  readonly events: Map<string, PartialRouting>
-  readonly done: Effect.Effect<void, BrokerError>
+/** A delivery to locate: to one endpoint of a stored part of its event's plan. */
+interface Unlocated {
+  readonly event: Pick<Event, "at" | "seq" | "tenant">
+  readonly planned: Planned
+  readonly part: StoredPart
 }
 
-/**
- * Makes the locator of a delivery to one endpoint of a plan. Requests that arrive during a search
- * are answered together by the next search: each search reads the same streams.
- */
+const nameOf = ({ at, seq }: Unlocated["event"]): string =>
+  eventName({ eventSeq: seq, eventAt: at })
+
+/** Makes the locator of a delivery to one endpoint of a plan. */
 export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
-  const context = yield* Effect.context<Broker>()
-  const one = yield* Semaphore.make(1)
-  let next: LocatorBatch | undefined
-
-  const begin = Effect.gen(function* () {
-    const events = new Map<string, PartialRouting>()
-    const find = Effect.suspend(() => {
-      if (next === search) next = undefined
-      return findSent(events, partitions)
+  const lookup = yield* makeJointLookup(
+    Effect.fnUntraced(function* (unlocated: ReadonlyArray<Unlocated>) {
+      const events = new Map<string, PartialRouting>()
+      for (const { event, part, planned } of unlocated) {
+        const begun = events.get(nameOf(event)) ?? nothingRouted(event)
+        begun.parts.push({ plan: { ...part.plan, endpoints: [planned] }, seq: part.seq })
+        events.set(nameOf(event), begun)
+      }
+      yield* findSent(events, partitions)
+      return events
     })
-    const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
-    const search: LocatorBatch = { events, done }
-    return search
-  })
-
-  return Effect.fnUntraced(function* (
-    event: Pick<Event, "at" | "seq" | "tenant">,
-    planned: Planned,
-    { plan, seq }: StoredPart
-  ) {
-    const search = next ?? (yield* begin)
-    next = search
-    const name = eventName({ eventSeq: event.seq, eventAt: event.at })
-    const begun = search.events.get(name) ?? nothingRouted(event)
-    begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
-    search.events.set(name, begun)
-    yield* search.done
-    const found: Located = {
-      isSent: begun.sent.has(planned.id),
-      failed: begun.failed.get(planned.id)
-    }
-    return found
-  })
+  )
+  return (event: Unlocated["event"], planned: Planned, part: StoredPart) =>
+    Effect.map(lookup({ event, planned, part }), (events) =>
+      locatedIn(events.get(nameOf(event)), planned.id)
+    )
 })
 
-/** Redelivered events that are looked up together. */
-interface Review {
-  readonly wanted: Map<string, EventIdentity>
-  readonly done: Effect.Effect<Events, BrokerError>
-}
-
-const review = Effect.fnUntraced(function* (
-  wanted: ReadonlyArray<EventIdentity>,
-  partitions: number
-) {
-  const events = new Map<string, PartialRouting>()
-  for (const [name, parts] of yield* findPlans(wanted))
-    parts.forEach(({ eventAt, plan, seq, tenant }) => {
-      const begun = events.get(name) ?? nothingRouted({ tenant, at: eventAt })
-      begun.parts[plan.part] = { plan, seq }
-      events.set(name, begun)
-    })
-  yield* findSent(events, partitions)
-  return events
-})
-
-/**
- * Makes the lookup of an event's routing. Requests that arrive during a lookup are answered
- * together by the next one.
- */
+/** Makes the lookup of an event's routing. */
 const makeReview = Effect.fnUntraced(function* (partitions: number) {
-  const context = yield* Effect.context<Broker>()
-  const one = yield* Semaphore.make(1)
-  let next: Review | undefined
-
-  const begin = Effect.gen(function* () {
-    const wanted = new Map<string, EventIdentity>()
-    const find = Effect.suspend(() => {
-      if (next === mine) next = undefined
-      return review([...wanted.values()], partitions)
+  const lookup = yield* makeJointLookup(
+    Effect.fnUntraced(function* (wanted: ReadonlyArray<EventIdentity>) {
+      const events = new Map<string, PartialRouting>()
+      for (const [name, parts] of yield* findPlans(wanted))
+        parts.forEach(({ eventAt, plan, seq, tenant }) => {
+          const begun = events.get(name) ?? nothingRouted({ tenant, at: eventAt })
+          begun.parts[plan.part] = { plan, seq }
+          events.set(name, begun)
+        })
+      yield* findSent(events, partitions)
+      return events
     })
-    const done = yield* Effect.cached(Effect.provideContext(one.withPermit(find), context))
-    const mine: Review = { wanted, done }
-    return mine
-  })
-
-  return Effect.fnUntraced(function* (event: EventIdentity) {
-    const mine = next ?? (yield* begin)
-    next = mine
-    const name = eventName(event)
-    mine.wanted.set(name, event)
-    return (yield* mine.done).get(name)
-  })
+  )
+  return (event: EventIdentity) =>
+    Effect.map(lookup(event), (events) => events.get(eventName(event)))
 })
 
 /**
- * Returns the last event that the broker may have delivered to a router, as far as the streams
- * tell; later events are new. The consumer's own position may be too low: the broker persists it
- * with a delay, and after a crash or a change of leader the latest position is lost. The plans in
- * the history make up for it.
+ * Returns the sequences of the last event and of the last that the broker may have delivered to a
+ * router, as far as the streams tell; later events are new. The consumer's own position may be too
+ * low: the broker persists it with a delay, and after a crash or a change of leader the latest
+ * position is lost. The plans in the history make up for it.
  */
-const readHandedOut = Effect.gen(function* () {
+const readLastDelivered = Effect.gen(function* () {
   const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
   const { config, delivered } = yield* consumerInfo(
     "look at the router",
@@ -227,16 +149,16 @@ const readHandedOut = Effect.gen(function* () {
   )
   const { state } = yield* streamInfo("look at the events", names.events)
   const last = state.last_seq
-  if (delivered.stream_seq >= last) return { last, deliveryCount: last }
+  if (delivered.stream_seq >= last) return { last, lastDelivered: last }
   const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
-  const first = yield* readMessage("read the first event that nobody has", names.events, query)
-  if (first === null) return { last, deliveryCount: last }
+  const first = yield* readMessage("read the first undelivered event", names.events, query)
+  if (first === null) return { last, lastDelivered: last }
   const prefetch = config.max_ack_pending ?? -1
   const planned = yield* newestPlanned(
     first.time.getTime(),
     prefetch > 0 ? prefetch : Number.POSITIVE_INFINITY
   )
-  return { last, deliveryCount: Math.max(delivered.stream_seq, planned) }
+  return { last, lastDelivered: Math.max(delivered.stream_seq, planned) }
 })
 
 /**
@@ -270,9 +192,9 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
 
   const read = Effect.gen(function* () {
     const begunIn = epoch
-    const { deliveryCount, last } = yield* readHandedOut
+    const { last, lastDelivered } = yield* readLastDelivered
     // The stream may have been truncated, and then reuses sequences.
-    if (epoch === begunIn) upTo = Math.min(last, Math.max(deliveryCount, seen))
+    if (epoch === begunIn) upTo = Math.min(last, Math.max(lastDelivered, seen))
   }).pipe(Effect.provideContext(context))
   const known = Effect.suspend(() => (upTo === undefined ? read : Effect.void))
   const ready = Effect.suspend(() => (upTo === undefined ? one.withPermit(known) : Effect.void))

@@ -59,3 +59,14 @@ export interface BacklogCandidate {
   /** Called once: without an argument when it is stored, else with the failure. */
   readonly ended: (why?: StoreFailure) => void
 }
+
+/** What this worker's own partitions do with a delivery that is in no queue. */
+export interface OwnedPartitions {
+  /** Delivers directly where this worker can do so promptly; else returns false. */
+  readonly attempt: (partition: number, direct: DirectDelivery) => boolean
+  /**
+   * Stores a delivery in its endpoint's backlog where it would have to wait there; else returns
+   * false.
+   */
+  readonly storeInBacklog: (partition: number, kept: BacklogCandidate) => boolean
+}

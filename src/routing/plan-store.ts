@@ -1,11 +1,11 @@
-import { Effect, Schedule, Semaphore } from "effect"
-import type { Broker } from "../broker/broker.ts"
+import { Effect, Schedule } from "effect"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import { findPlans, planId } from "../history/plans.ts"
+import { makeJointLookup } from "./joint-lookup.ts"
 import type { StoredPart } from "./plan.ts"
 import { routedFact } from "./plan.ts"
 
@@ -50,37 +50,13 @@ const nameOf = (event: Event): string => eventName(identityOf(event))
 /** Parts of plans, by event name. */
 type FoundPlans = ReadonlyMap<string, Array<StoredPart>>
 
-/**
- * Makes the search for the plan of an event. Requests that arrive during a search are answered
- * together by the next one: a worker that was suspended asks for all events that it holds.
- */
+/** Makes the search for the plan of an event: a worker that was suspended asks for all it holds. */
 const makeFind = Effect.gen(function* () {
-  const context = yield* Effect.context<Broker>()
-  const one = yield* Semaphore.make(1)
-  let next:
-    | { readonly events: Map<string, Event>; readonly found: Effect.Effect<FoundPlans> }
-    | undefined
-
-  const begin = Effect.gen(function* () {
-    const events = new Map<string, Event>()
-    const read = Effect.suspend(() => {
-      if (next === search) next = undefined
-      return Effect.retry(findPlans([...events.values()].map(identityOf)), retryPause)
-    })
-    const found = yield* Effect.cached(
-      one.withPermit(read).pipe(Effect.orDie, Effect.provideContext(context))
-    )
-    const search = { events, found }
-    return search
-  })
-
-  return Effect.fnUntraced(function* (event: Event) {
-    const search = next ?? (yield* begin)
-    next = search
-    const name = nameOf(event)
-    search.events.set(name, event)
-    return (yield* search.found).get(name) ?? []
-  })
+  const lookup = yield* makeJointLookup((events: ReadonlyArray<Event>) =>
+    Effect.orDie(Effect.retry(findPlans(events.map(identityOf)), retryPause))
+  )
+  return (event: Event) =>
+    Effect.map(lookup(event), (found: FoundPlans) => found.get(nameOf(event)) ?? [])
 })
 
 /**

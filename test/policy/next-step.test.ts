@@ -63,20 +63,17 @@ describe("the next step", () => {
     })
   )
 
-  it.effect("is the end when the next attempt would be after the deadline", () =>
+  it.effect("is the end when the next attempt would not be before the deadline", () =>
     Effect.gen(function* () {
       const now = began + 10 * minute
-      const just = yield* step({ attempts: 2, now, deadline: now + 2 * minute })
-      assert.deepStrictEqual(just, {
-        _tag: "Retry",
-        at: now + 2 * minute,
-        delay: 2 * minute,
-        drawn: 2 * minute
-      })
-      assert.deepStrictEqual(yield* step({ attempts: 2, now, deadline: now + 2 * minute - 1 }), {
-        _tag: "Dead",
-        reason: "deadline"
-      })
+      const at = now + 2 * minute
+      const just = yield* step({ attempts: 2, now, deadline: at + 1 })
+      assert.deepStrictEqual(just, { _tag: "Retry", at, delay: 2 * minute, drawn: 2 * minute })
+      for (const deadline of [at, at - 1])
+        assert.deepStrictEqual(yield* step({ attempts: 2, now, deadline }), {
+          _tag: "Dead",
+          reason: "deadline"
+        })
     })
   )
 
