@@ -5,6 +5,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import { isOwnType } from "../domain/type-filter.ts"
 import type { LiveEndpoint } from "../endpoints/live-endpoint.ts"
 import { AlertWindow } from "../policy/alert-window.ts"
+import type { AnswersInARow } from "../policy/status-alert.ts"
 import type { Thresholds } from "./thresholds.ts"
 
 /** Interval between removals of expired pages, ms. */
@@ -18,6 +19,8 @@ export interface AlertPage {
   touched: boolean
   /** Failed attempts since the last success. */
   failuresInRow: number
+  /** The last answers in a row that a rule of a policy holds for; undefined if the last was none. */
+  row: AnswersInARow | undefined
   /** Of the last failure. */
   lastStatus: number | undefined
   lastError: string | undefined
@@ -39,13 +42,15 @@ export class AlertBook {
   answered(
     { config, key }: Pick<LiveEndpoint, "config" | "key">,
     { began, tenant, type }: Pick<Delivery, "began" | "tenant" | "type">,
-    { at, result, verdict }: Pick<AttemptOutcome, "at" | "result" | "verdict">,
+    { at, result, rule, verdict }: Pick<AttemptOutcome, "at" | "result" | "rule" | "verdict">,
     { attempts, firstAttemptAt: firstAt }: Pick<Progress, "attempts" | "firstAttemptAt">
   ): void {
     const page = this.#pageOf(key, config.generation, tenant, config.alerts)
     this.#touch(key, page)
     const made = { verdict, attempt: attempts + 1, at, firstAt }
     page.window.attempt({ ...made, took: Math.max(0, at - began) })
+    const inRow = page.row !== undefined && page.row.status === rule?.status ? page.row.count : 0
+    page.row = rule === undefined ? undefined : { ...rule, count: inRow + 1 }
     if (verdict === "delivered") page.failuresInRow = 0
     else {
       page.failuresInRow++
@@ -117,6 +122,7 @@ export class AlertBook {
       window: new AlertWindow(over),
       touched: known?.touched ?? false,
       failuresInRow: 0,
+      row: undefined,
       lastStatus: undefined,
       lastError: undefined
     }
@@ -135,8 +141,9 @@ export class AlertBook {
 
   #tidy(at: number): void {
     this.#tidyAt = at + tidyPause
-    for (const [key, { touched, window }] of this.#pages)
-      if (!touched && window.isOver(at)) this.#pages.delete(key)
+    // The answers of a row may be further apart than a window.
+    for (const [key, { row, touched, window }] of this.#pages)
+      if (!touched && row === undefined && window.isOver(at)) this.#pages.delete(key)
     for (const [tenant, window] of this.#tenants)
       if (window.isOver(at)) this.#tenants.delete(tenant)
   }

@@ -86,12 +86,14 @@ const clear = (entry: AlertEntry, before: Alert, { more, reading }: SubjectReadi
 }
 
 const measured = ({
+  status,
   threshold,
   unit,
   value
-}: AlertReading): Pick<Alert, "threshold" | "unit" | "value"> => ({
+}: AlertReading): Pick<Alert, "status" | "threshold" | "unit" | "value"> => ({
   threshold,
   unit,
+  ...(status === undefined ? {} : { status }),
   ...(value === undefined ? {} : { value: Math.round(value * 100) / 100 })
 })
 

@@ -172,13 +172,15 @@ export class EndpointJudge {
 
   #stateOf(key: string, { config }: LiveEndpoint, now: number): EndpointAvailability {
     const known = this.#options.health(key)
+    const page = this.#options.book.page(key)
     const isOpen = known?.generation === config.generation && known.circuit.state !== "closed"
     if (isOpen) this.#openAt.set(key, now)
     return {
       isOpen,
       closedFor: now - (this.#openAt.get(key) ?? this.#began),
       isDisabled: config.disabled !== undefined,
-      isSuspended: config.suspended !== undefined
+      isSuspended: config.suspended !== undefined,
+      inARow: page?.generation === config.generation ? (page.row ?? "none") : "unknown"
     }
   }
 

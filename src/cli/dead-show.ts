@@ -22,6 +22,7 @@ const snippet = 200
 const reasonTexts: Record<DeadReason, string> = {
   permanent: "the answer says that trying again will not help",
   attempts: "all attempts were used up",
+  "status-limit": "it was answered with this status for as long as its policy allows",
   deadline: "its time was over",
   "endpoint-disabled": "its endpoint was disabled",
   "endpoint-removed": "its endpoint was removed",

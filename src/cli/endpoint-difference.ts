@@ -18,6 +18,7 @@ const unset: Readonly<Record<string, string>> = {
   adapt: "off",
   rate: "no limit",
   timeout: "the policy's",
+  connectTimeout: "the policy's",
   contact: "nobody"
 }
 

@@ -33,6 +33,7 @@ export interface EndpointFlags {
   readonly adapt: string | undefined
   readonly rate: string | undefined
   readonly timeout: string | undefined
+  readonly connectTimeout?: string | undefined
   readonly redirects: string | undefined
   readonly contact?: string | undefined
   readonly alerts?: string | undefined
@@ -75,12 +76,14 @@ const readNumber =
       ? readField(field, fields[field], Number(text))
       : Result.fail([`--${settingName(field)} ${shown(text)} must be a whole number`])
 
-const readTimeout = (text: string): Read<Duration.Duration> => {
-  const duration = readDuration(text)
-  return duration === undefined || Duration.toMillis(duration) < 1
-    ? Result.fail([`--timeout ${shown(text)} ${durationExpected}`])
-    : Result.succeed(duration)
-}
+const readTimeout =
+  (field: "connectTimeout" | "timeout") =>
+  (text: string): Read<Duration.Duration> => {
+    const duration = readDuration(text)
+    return duration === undefined || Duration.toMillis(duration) < 1
+      ? Result.fail([`--${settingName(field)} ${shown(text)} ${durationExpected}`])
+      : Result.succeed(duration)
+  }
 
 const readRateFlag = (text: string): Read<RateLimit> => {
   const rate = readRate(text)
@@ -205,7 +208,8 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     maxInFlight: read(flags.maxInFlight, readNumber("maxInFlight")),
     adapt: read(flags.adapt, readAdapt),
     rate: read(flags.rate, readRateFlag),
-    timeout: read(flags.timeout, readTimeout),
+    timeout: read(flags.timeout, readTimeout("timeout")),
+    connectTimeout: read(flags.connectTimeout, readTimeout("connectTimeout")),
     redirects: read(flags.redirects, readNumber("redirects")),
     contact: read(flags.contact, (text) => readField("contact", Contact, text)),
     alerts: read(flags.alerts, (text) => readAlertChoice("alerts", text, AlertSettings)),

@@ -101,6 +101,11 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     "DURATION",
     `For a whole attempt${orElse("the policy's, else 30 seconds")}`
   ),
+  connectTimeout: text(
+    "connect-timeout",
+    "DURATION",
+    `For look-up, TCP and TLS of a connection${orElse("the policy's, else 10 seconds")}`
+  ),
   redirects: text("redirects", "N", `Redirects that are followed${orElse("3")}`),
   contact: text(
     "contact",

@@ -16,13 +16,18 @@ import { connected, report } from "./root-command.ts"
 /** Cautions go to the log. */
 const encode = Schema.encodeSync(ChangedEndpointView.mapFields(Struct.omit(["cautions"])))
 
+/** Settings with a flag that removes them. */
+const removable = ["timeout", "connectTimeout", "contact", "rate"] as const
+type Removable = (typeof removable)[number]
+
 /** Returns the settings that are given and removed at the same time. */
 const contradictions = (
-  removed: Readonly<Record<"timeout" | "rate" | "contact", boolean>>,
-  given: Readonly<Record<"timeout" | "rate" | "contact", string | undefined>>
+  removed: Readonly<Record<Removable, boolean>>,
+  given: Readonly<Record<Removable, string | undefined>>
 ): ReadonlyArray<string> =>
-  (["timeout", "contact", "rate"] as const)
+  removable
     .filter((name) => removed[name] && given[name] !== undefined)
+    .map(settingName)
     .map((name) => `--${name} and --no-${name} exclude each other`)
 
 const givenAndRemoved = (
@@ -51,11 +56,13 @@ export const set = Command.make(
     noContact: isSet("no-contact", "Its alerts name nobody"),
     noRate: isSet("no-rate", "As many requests as it takes"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out"),
+    noConnectTimeout: isSet("no-connect-timeout", "Back to the retry policy's"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({
     by,
     name,
+    noConnectTimeout,
     noContact,
     noHeader,
     noRate,
@@ -66,24 +73,29 @@ export const set = Command.make(
     const given = Object.values(flags).some((value) =>
       Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
     )
-    const removed = noContact || noRate || noTimeout || [...noHeader, ...noRetryFor].length > 0
-    if (!given && !removed)
+    const removed = {
+      timeout: noTimeout,
+      connectTimeout: noConnectTimeout,
+      contact: noContact,
+      rate: noRate
+    }
+    const isAnyRemoved =
+      removable.some((name) => removed[name]) || [...noHeader, ...noRetryFor].length > 0
+    if (!given && !isAnyRemoved)
       return yield* new Refused({
         message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
       })
     const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
     const problems = [
       ...(Result.isFailure(read) ? read.failure : []),
-      ...contradictions({ timeout: noTimeout, rate: noRate, contact: noContact }, flags),
+      ...contradictions(removed, flags),
       ...givenAndRemoved(noRetryFor, Result.getOrUndefined(read)?.retryFor)
     ]
     if (Result.isFailure(read) || problems.length > 0) return yield* refusal(problems)
     const { headers, retryFor, ...settings } = read.success
     const patch = {
       ...settings,
-      ...(noTimeout ? { timeout: null } : {}),
-      ...(noRate ? { rate: null } : {}),
-      ...(noContact ? { contact: null } : {}),
+      ...allNull(removable.filter((name) => removed[name])),
       retryFor: { ...allNull(noRetryFor), ...retryFor },
       headers: { ...allNull(noHeader), ...headers }
     }

@@ -14,6 +14,7 @@ import type {
   ListedEndpoint
 } from "../operations/endpoints/endpoint-view.ts"
 import { durationText, moment } from "../operations/text/time.ts"
+import { defaultConnectTimeoutMs, defaultTimeoutMs } from "../policy/attempt-timeout.ts"
 import { resolveRetry } from "../policy/presets.ts"
 import { healthRows } from "./endpoint-health.ts"
 import { nowCells, nowHeadings, nowRows } from "./endpoint-now.ts"
@@ -52,18 +53,22 @@ const retryText = (retry: Endpoint["retry"]): string => {
     : `${name} (at most ${policy.maxAttempts} attempts within ${durationText(policy.window)})`
 }
 
-const policyTimeoutText = (retry: Endpoint["retry"]): string => {
-  const policy = Result.getOrUndefined(resolveRetry(retry))
-  return policy?.timeout === undefined
-    ? "30 s (the default)"
-    : `${durationText(policy.timeout)} (the retry policy's)`
+const defaultTimeouts = { timeout: defaultTimeoutMs, connectTimeout: defaultConnectTimeoutMs }
+type Timeout = keyof typeof defaultTimeouts
+
+const policyTimeoutText = (field: Timeout, retry: Endpoint["retry"]): string => {
+  const ofPolicy = Result.getOrUndefined(resolveRetry(retry))?.[field]
+  return ofPolicy === undefined
+    ? `${spanText(defaultTimeouts[field])} (the default)`
+    : `${durationText(ofPolicy)} (the retry policy's)`
 }
 
-const timeoutText = ({ retry, retryFor = {}, timeout }: EndpointView): string => {
-  if (timeout !== undefined) return durationText(timeout)
-  const usual = policyTimeoutText(retry)
+const timeoutText = (field: Timeout, endpoint: EndpointView): string => {
+  const { [field]: own, retry, retryFor = {} } = endpoint
+  if (own !== undefined) return durationText(own)
+  const usual = policyTimeoutText(field, retry)
   const others = Object.entries(retryFor)
-    .map(([types, retry]) => [types, policyTimeoutText(retry)] as const)
+    .map(([types, retry]) => [types, policyTimeoutText(field, retry)] as const)
     .filter(([, text]) => text !== usual)
   return [usual, ...others.map(([types, text]) => `${text} for ${types}`)].join(", ")
 }
@@ -118,7 +123,8 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
     ["cap", capText(endpoint)],
     ...hostRows(endpoint),
     ["rate", endpoint.rate === undefined ? "no limit" : `at most ${rateText(endpoint.rate)}`],
-    ["time-out", timeoutText(endpoint)],
+    ["time-out", timeoutText("timeout", endpoint)],
+    ["connect", `within ${timeoutText("connectTimeout", endpoint)}`],
     ["redirects", endpoint.redirects === 0 ? "none followed" : `up to ${endpoint.redirects}`],
     ...(endpoint.contact === undefined ? [] : [["contact", endpoint.contact] as const]),
     ["alerts", alertsText(endpoint)],

@@ -5,6 +5,7 @@ import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
+import { isPastDeadline } from "../policy/deadline.ts"
 import type { BacklogCandidate } from "../routing/partition-owner.ts"
 import { timers } from "../time/timers.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
@@ -284,7 +285,7 @@ export class Partition {
       hasBacklog: (key) => index.hasBacklog(key),
       bytes: (task) => task.handle.body.length,
       isOver: ({ handle }) =>
-        handle.delivery.deadline <= sender.clock.currentTimeMillisUnsafe() &&
+        isPastDeadline(handle.delivery, sender.clock.currentTimeMillisUnsafe()) &&
         workerClock.isTrusted(),
       start: (task, position) => task.start(position),
       becameSlow: (task) => task.becameSlow(),

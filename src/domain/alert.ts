@@ -13,7 +13,11 @@ export const endpointAlerts = [
   "permanent-high",
   "attempts-high",
   "median-slow",
-  "p99-slow"
+  "p99-slow",
+  /** Answers 404 again and again, as a policy's rule for 404 counts them. */
+  "endpoint-not-found",
+  /** The same with a rule for any other status. */
+  "status-repeated"
 ] as const
 /** Alerts about all endpoints of a tenant together. */
 export const tenantAlerts = ["success-low", "success-critical"] as const
@@ -49,6 +53,8 @@ export const Alert = Schema.Struct({
   contact: Schema.optionalKey(Schema.String),
   failuresInRow: Schema.optionalKey(Schema.Int),
   lastStatus: Schema.optionalKey(Schema.Int),
+  /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
+  status: Schema.optionalKey(Schema.String),
   lastError: Schema.optionalKey(Schema.String)
 })
 export type Alert = typeof Alert.Type
@@ -96,6 +102,8 @@ const thresholds = {
   circuitOpened: toggle,
   endpointDisabled: toggle,
   endpointSuspended: toggle,
+  /** `endpoint-not-found` and `status-repeated`, whose thresholds are in retry policies. */
+  statusInARow: toggle,
   /** The window over which all values are counted. */
   window: Schema.optionalKey(Window),
   /** With fewer deliveries than this, shares and times are not evaluated. */

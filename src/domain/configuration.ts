@@ -30,6 +30,7 @@ export const Configuration = Schema.Struct({
   rate: fields.rate,
   circuit: fields.circuit,
   timeout: fields.timeout,
+  connectTimeout: fields.connectTimeout,
   redirects: fields.redirects,
   /** Names of the endpoint's own headers, sorted. */
   headers: Schema.Array(Schema.String),

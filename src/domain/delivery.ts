@@ -4,6 +4,17 @@ import { contentOf, eventName, readEventName } from "./event.ts"
 import { forwardedText, readForwarded } from "./forwarded-headers.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
 
+/** Answers in a row that one rule of the policy's `statuses` holds for. */
+export const StatusRow = Schema.Struct({
+  /** The status or class that the rule names: `404`, `5xx`. */
+  status: Schema.String,
+  /** Requests that were answered so, without probes. */
+  attempts: Schema.Int,
+  /** When the first of them was answered, ms since the epoch. */
+  since: Schema.Number
+})
+export type StatusRow = typeof StatusRow.Type
+
 /** The progress of a delivery in its round. Times in ms since the epoch. */
 export const Progress = Schema.Struct({
   /** Requests made in this round. */
@@ -13,6 +24,10 @@ export const Progress = Schema.Struct({
   firstAttemptAt: Schema.optionalKey(Schema.Number),
   lastAttemptAt: Schema.optionalKey(Schema.Number),
   nextAttemptAt: Schema.optionalKey(Schema.Number),
+  /** The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it. */
+  delayMs: Schema.optionalKey(Schema.Number),
+  /** Present if the last answer has a limit of its own in the policy. */
+  inARow: Schema.optionalKey(StatusRow),
   lastStatus: Schema.optionalKey(Schema.Int),
   lastErrorClass: Schema.optionalKey(ErrorClass),
   lastError: Schema.optionalKey(Schema.String),

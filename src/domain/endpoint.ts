@@ -121,6 +121,8 @@ export const Endpoint = Schema.Struct({
   circuit: Schema.optionalKey(Circuit),
   /** Time-out of a whole attempt, including redirects. (Default: the policy's, else 30 seconds) */
   timeout: Schema.optionalKey(PositiveDuration),
+  /** Time limit of name look-up, TCP and TLS. (Default: the policy's, else 10 seconds) */
+  connectTimeout: Schema.optionalKey(PositiveDuration),
   /** Redirects followed before the attempt fails; 0 follows none. (Default: 3) */
   redirects: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10 })),
   /** Sent with every request, except across a redirect to another origin. */

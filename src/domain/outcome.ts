@@ -6,12 +6,20 @@ export const ErrorClass = Schema.Literals([
   "timeout",
   /** No connection within the connect time-out. */
   "connect-timeout",
-  /** Refused, reset, unreachable, or closed before an answer. */
+  /** Nothing listens at the address and port, or a firewall refuses for it. */
+  "refused",
+  /** The connection was reset or closed before the answer was complete. */
+  "reset",
+  /** No route leads to the address. */
+  "unreachable",
+  /** The connection failed in any other way. */
   "connection",
   /** The host name did not resolve. */
   "dns",
-  /** The TLS handshake or the certificate failed. */
-  "tls",
+  /** The receiver's certificate is not valid for the host, or nobody trusts it. */
+  "certificate",
+  /** The TLS handshake failed for any other reason. */
+  "handshake",
   /** The address is private, loopback, link-local or otherwise not allowed. */
   "address",
   /** The answer is not HTTP. */
@@ -20,6 +28,12 @@ export const ErrorClass = Schema.Literals([
   "redirect"
 ])
 export type ErrorClass = typeof ErrorClass.Type
+
+/** Families of error classes, by the name that a policy may use for all of them. */
+export const errorFamilies = {
+  connection: ["refused", "reset", "unreachable", "connection"],
+  tls: ["certificate", "handshake"]
+} as const satisfies Readonly<Record<string, ReadonlyArray<ErrorClass>>>
 
 /** The part of the receiver's answer that is kept. */
 export const Response = Schema.Struct({
@@ -50,6 +64,8 @@ export const DeadReason = Schema.Literals([
   "permanent",
   /** The policy's attempts are used up. */
   "attempts",
+  /** The limit that the policy sets for the answered status alone is reached. */
+  "status-limit",
   /** The give-up deadline has passed, or would pass before the next attempt. */
   "deadline",
   "endpoint-disabled",

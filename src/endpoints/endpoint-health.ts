@@ -206,14 +206,14 @@ export class EndpointHealth {
   #revise(key: string, state: HealthState, now: number): void {
     const endpoint = this.#directory.find(key)
     // An endpoint that is enabled or resumed starts anew: the failures it was given up for are over.
-    const { disabled, suspended } = endpoint?.config ?? {}
-    const isGivenUp = disabled !== undefined || suspended !== undefined
-    if (endpoint === undefined || isGivenUp || !state.isOf(endpoint)) {
+    const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
+    if (isGone || !state.isOf(endpoint)) {
       this.#states.delete(key)
       this.#throttles.forget(key)
       this.#options.run(state.record.write(undefined))
       return
     }
+    if (endpoint.config.suspended !== undefined) state.forgetFailures()
     state.storeIfDue()
     const health = heldAtMost(state.health, now, endpoint.longestRetryAfterCap)
     if (health !== state.health) state.change(health)

@@ -5,7 +5,14 @@ import { circuitOf } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { healthy, isHealthy } from "../domain/health.ts"
 import type { Consequence } from "../policy/circuit.ts"
-import { afterOutcome, isProbe, isRamping, RateWindow, ramp } from "../policy/circuit.ts"
+import {
+  afterOutcome,
+  isProbe,
+  isRamping,
+  RateWindow,
+  ramp,
+  withoutFailures
+} from "../policy/circuit.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import { timers } from "../time/timers.ts"
 import type { LiveEndpoint } from "./directory.ts"
@@ -133,6 +140,13 @@ export class HealthState {
     if (!ok || transitions.length > 0 || this.limit === undefined) return
     const next = ramp(this.limit, maxInFlight)
     this.limit = next < maxInFlight ? next : undefined
+  }
+
+  /** Forgets the failures of a suspended endpoint. A Retry-After that holds is kept. */
+  forgetFailures(): void {
+    this.#window.clear()
+    const health = withoutFailures(this.health)
+    if (health !== this.health) this.change(health)
   }
 
   /**

@@ -1,11 +1,13 @@
 import { Duration, Effect, Result } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
 import type { RetryPolicy } from "../domain/retry-policy.ts"
-import { attemptTimeoutMs } from "../policy/attempt-timeout.ts"
+import { attemptTimeoutMs, connectTimeoutMs } from "../policy/attempt-timeout.ts"
 import type { RetrySchedule } from "../policy/backoff.ts"
 import { toSchedule } from "../policy/backoff.ts"
 import type { EndpointPolicy, RetryChoices } from "../policy/endpoint-policies.ts"
 import { policiesOf, windowMs } from "../policy/endpoint-policies.ts"
+import type { StatusLimit } from "../policy/status-limit.ts"
+import { statusLimits } from "../policy/status-limit.ts"
 import { TypeChoice } from "../policy/type-choice.ts"
 import type { SharedHost } from "./inherited-settings.ts"
 import { forwardedTo, sharedHostOf } from "./inherited-settings.ts"
@@ -20,8 +22,12 @@ export interface PreparedPolicy {
   readonly policy: RetryPolicy
   /** Of an attempt: the endpoint's own, else the policy's. */
   readonly timeout: number
+  /** Of a connection: the endpoint's own, else the policy's. */
+  readonly connectTimeout: number
   readonly retryAfterCap: number
   readonly schedule: () => RetrySchedule
+  /** Limits of statuses that have some, by the policy's names for them. */
+  readonly statusLimits: () => ReadonlyMap<string, StatusLimit>
 }
 
 /** An endpoint's configuration, prepared for use. Durations in ms. */
@@ -126,8 +132,10 @@ const retryAfterCapOf = ({ retryAfterCap }: RetryPolicy): number => Duration.toM
 const prepared = (config: Endpoint, policy: RetryPolicy): PreparedPolicy => ({
   policy,
   timeout: attemptTimeoutMs(config, policy),
+  connectTimeout: connectTimeoutMs(config, policy),
   retryAfterCap: retryAfterCapOf(policy),
-  schedule: () => scheduleOf(policy)
+  schedule: () => scheduleOf(policy),
+  statusLimits: () => limitsOf(policy)
 })
 
 const lazy = <A>(make: () => A): (() => A) => {
@@ -138,13 +146,17 @@ const lazy = <A>(make: () => A): (() => A) => {
   }
 }
 
-/** Most endpoints have the policy of a preset, and so share one schedule. */
-const schedules = new WeakMap<RetryPolicy, RetrySchedule>()
-
-const scheduleOf = (policy: RetryPolicy): RetrySchedule => {
-  const known = schedules.get(policy)
-  if (known !== undefined) return known
-  const made = toSchedule(policy)
-  schedules.set(policy, made)
-  return made
+/** Most endpoints have the policy of a preset, and so share what is made of it. */
+const oncePerPolicy = <A extends object>(make: (policy: RetryPolicy) => A) => {
+  const all = new WeakMap<RetryPolicy, A>()
+  return (policy: RetryPolicy): A => {
+    const known = all.get(policy)
+    if (known !== undefined) return known
+    const made = make(policy)
+    all.set(policy, made)
+    return made
+  }
 }
+
+const scheduleOf = oncePerPolicy<RetrySchedule>(toSchedule)
+const limitsOf = oncePerPolicy(statusLimits)

@@ -5,7 +5,7 @@ const number = (value: number): string =>
   value.toLocaleString("en-US", { maximumFractionDigits: 2 })
 
 /** The alert's finding and its threshold, without its subject. */
-export const alertText = ({ name, threshold, value = 0, windowMs }: Alert): string => {
+export const alertText = ({ name, status, threshold, value = 0, windowMs }: Alert): string => {
   const over = `over ${spanText(windowMs)}`
   switch (name) {
     case "circuit-opened":
@@ -29,6 +29,9 @@ export const alertText = ({ name, threshold, value = 0, windowMs }: Alert): stri
       return `half took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
     case "p99-slow":
       return `1 of 100 took ${spanText(value)} or longer ${over}, more than ${spanText(threshold)}`
+    case "endpoint-not-found":
+    case "status-repeated":
+      return `it answered ${status ?? "the same"} ${number(value)} ${value === 1 ? "time" : "times"} in a row`
     case "waiting-growing":
       return `${number(value)} more deliveries wait than ${spanText(windowMs)} ago`
     case "circuits-open":

@@ -7,6 +7,8 @@ const isDeadReason = Schema.is(DeadReason)
 
 /**
  * Returns the progress that a fact records of a failed direct delivery; undefined for other facts.
+ * A drawn delay is no part of a fact: decorrelated backoff then goes on from its base, which keeps
+ * its bounds. Nor is a row of answers with one status: it then begins with the next answer.
  *
  * @param events the stream of events.
  */

@@ -8,7 +8,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
 import type { Fact, Place } from "../domain/fact.ts"
-import { successKinds } from "../domain/fact.ts"
+import { factResult, successKinds } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
 import { decodeFact } from "./fact-at.ts"
 
@@ -52,6 +52,12 @@ export interface LocateQuery {
   /** True for the sequences of the events that are looked for. (Default: all) */
   readonly isWanted?: (eventSeq: number) => boolean
 }
+
+/**
+ * Facts that show that a delivery was there. An audit's `missing` shows the contrary, and a claim of
+ * a round comes before its message.
+ */
+const shownBy = [...successKinds, "attempt-failed", "dead-lettered"] as const
 
 /** Up to this many endpoints, streams are filtered by endpoint; above it they are read whole. */
 const maxSingleLookups = 8
@@ -188,12 +194,9 @@ class Finder {
     const all = [{ tenant: "*", endpoint: "*" }]
     const range = {
       stream: history,
-      subjects: (isFew ? endpoints : all).flatMap(({ endpoint, tenant }) => [
-        ...successKinds.map((kind) => subjects.fact(tenant, endpoint, "ok", kind)),
-        // Not facts that an audit appends for what it found missing.
-        subjects.fact(tenant, endpoint, "failure", "attempt-failed"),
-        subjects.fact(tenant, endpoint, "failure", "dead-lettered")
-      ]),
+      subjects: (isFew ? endpoints : all).flatMap(({ endpoint, tenant }) =>
+        shownBy.map((kind) => subjects.fact(tenant, endpoint, factResult(kind), kind))
+      ),
       ...historySince
     }
     return seeStream(range, (message) => {

@@ -20,6 +20,7 @@ export interface AlertThresholds {
   readonly circuitOpened: number | undefined
   readonly endpointDisabled: number | undefined
   readonly endpointSuspended: number | undefined
+  readonly statusInARow: number | undefined
   readonly waitingGrowth: number | undefined
   readonly circuitsOpen: number | undefined
   readonly deliveriesMissing: number | undefined
@@ -39,6 +40,7 @@ export const defaultThresholds: AlertThresholds = {
   circuitOpened: 1,
   endpointDisabled: 1,
   endpointSuspended: 1,
+  statusInARow: 1,
   waitingGrowth: 1_000,
   circuitsOpen: 10,
   deliveriesMissing: 1,
@@ -59,6 +61,7 @@ const allOff: AlertThresholds = {
   circuitOpened: undefined,
   endpointDisabled: undefined,
   endpointSuspended: undefined,
+  statusInARow: undefined,
   waitingGrowth: undefined,
   circuitsOpen: undefined,
   deliveriesMissing: undefined

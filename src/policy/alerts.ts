@@ -2,9 +2,11 @@ import type { Alert, AlertName } from "../domain/alert.ts"
 import type { AlertThresholds } from "./alert-thresholds.ts"
 import type { AlertCounts } from "./alert-window.ts"
 import { quantile, stepOf } from "./durations.ts"
+import type { AnswersInARow } from "./status-alert.ts"
+import { rowReadings } from "./status-alert.ts"
 
 /** The measured state of one alert. */
-export interface AlertReading extends Pick<Alert, "level" | "name" | "unit"> {
+export interface AlertReading extends Pick<Alert, "level" | "name" | "status" | "unit"> {
   readonly value?: number
   readonly threshold: number
   /**
@@ -110,6 +112,8 @@ export interface EndpointAvailability {
   readonly closedFor: number
   readonly isDisabled: boolean
   readonly isSuspended: boolean
+  /** The last answers; `unknown` to an owner that has seen none. */
+  readonly inARow: AnswersInARow | "none" | "unknown"
 }
 
 const stateReading = (
@@ -132,12 +136,13 @@ const stateReading = (
  */
 export const isSimplyWell = (
   { attempts, dead, delivered, pending, refused, retried, times }: AlertCounts,
-  { isDisabled, isOpen, isSuspended }: EndpointAvailability,
+  { inARow, isDisabled, isOpen, isSuspended }: EndpointAvailability,
   { medianTime = Number.POSITIVE_INFINITY, p99Time = Number.POSITIVE_INFINITY }: AlertThresholds
 ): boolean =>
   !isOpen &&
   !isDisabled &&
   !isSuspended &&
+  typeof inARow === "string" &&
   dead + pending + refused + retried === 0 &&
   attempts === delivered &&
   times.length <= stepOf(Math.min(medianTime, p99Time))
@@ -145,7 +150,7 @@ export const isSimplyWell = (
 /** Returns all readings of an endpoint. */
 export const endpointReadings = (
   counts: AlertCounts,
-  { closedFor, isDisabled, isOpen, isSuspended }: EndpointAvailability,
+  { closedFor, inARow, isDisabled, isOpen, isSuspended }: EndpointAvailability,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => {
   const { attempts, dead, delivered, refused, retried, times, tried } = counts
@@ -174,6 +179,7 @@ export const endpointReadings = (
       { bad: isSuspended, good: !isSuspended },
       "endpoints"
     ),
+    ...rowReadings(inARow, thresholds.statusInARow !== undefined),
     // A count of 0 is not good: dead letters counted by the previous owner are unknown.
     withoutGood(
       judged({

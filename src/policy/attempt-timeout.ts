@@ -4,12 +4,26 @@ import type { RetryPolicy } from "../domain/retry-policy.ts"
 
 /** Used if neither the endpoint nor its policy sets a time-out, ms. */
 export const defaultTimeoutMs = 30_000
+/** Used if neither the endpoint nor its policy sets a connect time-out, ms. */
+export const defaultConnectTimeoutMs = 10_000
+
+const chosen = (
+  own: Duration.Duration | undefined,
+  ofPolicy: Duration.Duration | undefined,
+  fallbackMs: number
+): number => {
+  const given = own ?? ofPolicy
+  return given === undefined ? fallbackMs : Duration.toMillis(given)
+}
 
 /** Returns the time-out of one attempt, including redirects, ms. */
 export const attemptTimeoutMs = (
   { timeout }: Pick<Endpoint, "timeout">,
   policy: Pick<RetryPolicy, "timeout">
-): number => {
-  const chosen = timeout ?? policy.timeout
-  return chosen === undefined ? defaultTimeoutMs : Duration.toMillis(chosen)
-}
+): number => chosen(timeout, policy.timeout, defaultTimeoutMs)
+
+/** Returns the time limit of name look-up, TCP and TLS of one connection, ms. */
+export const connectTimeoutMs = (
+  { connectTimeout }: Pick<Endpoint, "connectTimeout">,
+  policy: Pick<RetryPolicy, "connectTimeout">
+): number => chosen(connectTimeout, policy.connectTimeout, defaultConnectTimeoutMs)

@@ -5,9 +5,9 @@ import type { Backoff, Jitter, RetryPolicy } from "../domain/retry-policy.ts"
  * The schedule of a round. Its first step is the beginning of the round, whose request is sent
  * immediately. The next step is the delay after the first attempt, and so on. A schedule whose
  * first step comes after the first attempt would not know when the round began, which is where its
- * window starts.
+ * window starts. The input of a step is the delay drawn before, ms; undefined before the first.
  */
-export type RetrySchedule = Schedule.Schedule<unknown, unknown>
+export type RetrySchedule = Schedule.Schedule<unknown, number | undefined>
 
 /** The minimum and maximum factor that each jitter applies to a nominal delay. */
 const spreads: Record<Jitter, readonly [number, number]> = {
@@ -21,25 +21,21 @@ const spreads: Record<Jitter, readonly [number, number]> = {
 const wholeMillis = (millis: number): Duration.Duration =>
   Duration.millis(Math.max(1, Math.ceil(millis)))
 
-const decorrelated = (
-  base: Duration.Duration,
-  cap: Duration.Duration
-): Schedule.Schedule<unknown, unknown> =>
-  Schedule.fromStep(
-    Effect.sync(() => {
-      let previous = Duration.toMillis(base)
-      return () =>
-        Effect.map(
-          Random.nextBetween(Duration.toMillis(base), previous * 3),
-          (millis): [unknown, Duration.Duration] => {
-            previous = Math.min(millis, Duration.toMillis(cap))
-            return [undefined, Duration.millis(previous)]
-          }
-        )
-    })
-  )
+/** Keeps no state: the delay drawn before is the input of a step. */
+const decorrelated = (base: Duration.Duration, cap: Duration.Duration): RetrySchedule => {
+  const least = Duration.toMillis(base)
+  const draw = (_now: number, previous: number | undefined) =>
+    Effect.map(
+      Random.nextBetween(least, Math.max(least, 3 * (previous ?? least))),
+      (millis): [unknown, Duration.Duration] => [
+        undefined,
+        Duration.min(Duration.millis(millis), cap)
+      ]
+    )
+  return Schedule.fromStep(Effect.succeed(draw))
+}
 
-const nominal = (backoff: Backoff): Schedule.Schedule<unknown, unknown> => {
+const nominal = (backoff: Backoff): RetrySchedule => {
   switch (backoff.kind) {
     case "exponential":
       return Schedule.min([
@@ -100,17 +96,18 @@ export const toSchedule = ({
 
 /**
  * Returns the schedule's steps from its beginning. Each call takes the time of a step (ms since the
- * epoch) and returns the delay in whole ms, or undefined at the end. It never waits itself.
+ * epoch) and the delay drawn before, and returns the delay in whole ms, or undefined at the end. It
+ * never waits itself.
  *
  * @param schedule from {@link toSchedule}.
  */
 export const stepsOf = (
   schedule: RetrySchedule
-): Effect.Effect<(now: number) => Effect.Effect<number | undefined>> =>
+): Effect.Effect<(now: number, previous?: number) => Effect.Effect<number | undefined>> =>
   Effect.map(
     Schedule.toStep(schedule),
-    (step) => (now) =>
-      Pull.matchEffect(step(now, undefined), {
+    (step) => (now, previous) =>
+      Pull.matchEffect(step(now, previous), {
         onSuccess: ([, delay]) => Effect.succeed(Duration.toMillis(delay)),
         onFailure: Effect.failCause,
         onDone: () => Effect.undefined
@@ -119,18 +116,24 @@ export const stepsOf = (
 
 /**
  * Returns the delay in whole ms after an attempt, or undefined if the policy is exhausted. Replays
- * the schedule from its beginning, so that no state is kept between attempts.
+ * the schedule from its beginning.
  *
  * @param schedule from {@link toSchedule}.
- * @param round `attempts` made so far, `began` and `now` in ms since the epoch.
+ * @param round `attempts` made so far, `began` and `now` in ms since the epoch; `previous` is the
+ *   delay drawn before, ms, which only `decorrelated` needs. (Default: its base)
  */
 export const delayAfter = Effect.fnUntraced(function* (
   schedule: RetrySchedule,
-  round: { readonly attempts: number; readonly began: number; readonly now: number }
+  round: {
+    readonly attempts: number
+    readonly began: number
+    readonly now: number
+    readonly previous?: number | undefined
+  }
 ) {
   const step = yield* stepsOf(schedule)
   for (let made = 0; made < round.attempts; made++) {
     if ((yield* step(round.began)) === undefined) return undefined
   }
-  return yield* step(round.now)
+  return yield* step(round.now, round.previous)
 })

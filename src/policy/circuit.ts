@@ -1,5 +1,6 @@
 import type { CircuitSettings } from "../domain/circuit.ts"
 import type { Health } from "../domain/health.ts"
+import { healthy, isHealthy } from "../domain/health.ts"
 import { isFromWrongClock, maxSkewMs } from "./clock-skew.ts"
 
 export type { CircuitSettings } from "../domain/circuit.ts"
@@ -321,6 +322,16 @@ export const toHalfOpen = (health: Health, now: number): Health =>
   health.circuit.state === "open"
     ? { ...health, circuit: { ...health.circuit, state: "half-open", since: now, successes: 0 } }
     : health
+
+/**
+ * Returns the health without its failures, the same object if it has none. A Retry-After stays: it
+ * is the receiver's wish, not a failure.
+ */
+export const withoutFailures = (health: Health): Health => {
+  const { notBefore, ...rest } = health
+  if (isHealthy(rest)) return health
+  return { ...healthy(health.generation), ...(notBefore === undefined ? {} : { notBefore }) }
+}
 
 /**
  * Returns true if traffic has not fully ramped up since the circuit closed. The owner starts at 1

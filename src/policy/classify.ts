@@ -1,5 +1,6 @@
-import type { ErrorClass } from "../domain/outcome.ts"
-import type { Verdict } from "../domain/retry-policy.ts"
+import type { RuledStatus } from "../domain/attempt-outcome.ts"
+import { type ErrorClass, errorFamilies } from "../domain/outcome.ts"
+import type { ErrorVerdict, RetryPolicy, Verdict } from "../domain/retry-policy.ts"
 
 /** The verdict on an answer, by status or class of statuses, unless a policy overrides it. */
 export const defaultStatuses: Readonly<Record<string, Verdict>> = {
@@ -16,50 +17,73 @@ export const defaultStatuses: Readonly<Record<string, Verdict>> = {
 }
 
 /** The verdict on an attempt without a usable answer. */
-export const defaultErrors: Readonly<Record<ErrorClass, Verdict>> = {
+export const defaultErrors: Readonly<Record<ErrorClass, ErrorVerdict>> = {
   timeout: "retry",
   "connect-timeout": "retry",
+  refused: "retry",
+  reset: "retry",
+  unreachable: "retry",
   connection: "retry",
   dns: "retry",
-  tls: "retry",
+  certificate: "retry",
+  handshake: "retry",
   address: "retry",
   protocol: "retry",
   redirect: "fail"
 }
 
-const ofStatus = (status: number, statuses: Readonly<Record<string, Verdict>>): Verdict => {
-  const exact = String(status)
-  const family = `${exact.charAt(0)}xx`
-  return (
-    statuses[exact] ??
-    statuses[family] ??
-    defaultStatuses[exact] ??
-    defaultStatuses[family] ??
-    // RFC 9110, 15: a status outside 100 to 599 is to be treated as a 5xx.
-    "retry"
+const familyOf: ReadonlyMap<ErrorClass, string> = new Map(
+  Object.entries(errorFamilies).flatMap(([family, members]) =>
+    members.map((member): [ErrorClass, string] => [member, family])
   )
+)
+
+/** What an attempt means for its delivery. */
+export interface Classification {
+  readonly verdict: Verdict
+  /** The receiver refuses all further deliveries: the endpoint must be disabled. */
+  readonly gone: boolean
+  /** Present if the policy has a rule for the answered status. */
+  readonly rule?: RuledStatus
 }
 
+const overridden = (
+  error: ErrorClass,
+  errors: RetryPolicy["errors"] = {}
+): ErrorVerdict | undefined => errors[error] ?? errors[familyOf.get(error) ?? error]
+
 /**
- * Returns the verdict on an attempt. `gone` means that the receiver refuses all further deliveries
- * (a 410 that no override changes): the endpoint must be disabled.
+ * Returns the verdict on an attempt. A 410 that no override changes is `gone`.
  *
  * An error takes precedence over the status, since an incomplete answer is no answer. The exception
- * is a redirect that is not followed, since the redirect itself is the answer.
+ * is a redirect that is not followed, since the redirect itself is the answer: its status counts,
+ * unless the policy names the error.
  *
- * @param statuses the policy's overrides. An exact status takes precedence over a class, and a
- *   class over the default table.
+ * @param policy its overrides. An exact status or error takes precedence over a class or family,
+ *   and that over the default table.
  */
 export const classify = (
   result: {
     readonly status?: number | undefined
     readonly error?: { readonly class: ErrorClass } | undefined
   },
-  statuses: Readonly<Record<string, Verdict>> = {}
-): { readonly verdict: Verdict; readonly gone: boolean } => {
+  { errors, statuses }: Pick<RetryPolicy, "errors" | "statuses"> = {}
+): Classification => {
   const { error, status } = result
-  if (status === undefined || (error !== undefined && error.class !== "redirect"))
-    return { verdict: error === undefined ? "retry" : defaultErrors[error.class], gone: false }
-  const verdict = ofStatus(status, statuses)
+  if (error !== undefined) {
+    const chosen = overridden(error.class, errors)
+    if (chosen !== undefined) return { verdict: chosen, gone: false }
+    if (status === undefined || error.class !== "redirect")
+      return { verdict: defaultErrors[error.class], gone: false }
+  }
+  if (status === undefined) return { verdict: "retry", gone: false }
+  const exact = String(status)
+  const family = `${exact.charAt(0)}xx`
+  const name = statuses?.[exact] === undefined ? family : exact
+  const override = statuses?.[name]
+  if (typeof override === "object")
+    return { verdict: "retry", gone: false, rule: { status: name, alert: override.alert } }
+  // RFC 9110, 15: a status outside 100 to 599 is to be treated as a 5xx.
+  const verdict = override ?? defaultStatuses[exact] ?? defaultStatuses[family] ?? "retry"
   return { verdict, gone: status === 410 && verdict === "fail" }
 }

@@ -2,6 +2,7 @@ import type { Progress } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { Decision, RetryRecord } from "../domain/retry-record.ts"
 import { isFromWrongClock } from "./clock-skew.ts"
+import { isPastDeadline } from "./deadline.ts"
 import type { NextStep } from "./next-step.ts"
 import { isSuspect, pauseBeforeTrialMs } from "./poison.ts"
 import { waitBy } from "./wait.ts"
@@ -116,7 +117,7 @@ const redeliver = (delayMs: number, why: "pause" | "ours"): NextMove => ({
  * was missing.
  */
 export const decide = (known: KnownDelivery): NextMove => {
-  const { deadline, now, stored } = known
+  const { now, stored } = known
   if (stored === "released") return { _tag: "Release" }
   if (!known.isClockTrusted) return redeliver(maxUnstoredDelayMs, "ours")
   if (stored !== undefined && !isDue(stored, now)) return { _tag: "Resume", stored }
@@ -127,7 +128,7 @@ export const decide = (known: KnownDelivery): NextMove => {
     return { _tag: "End", progress, reason: progress.ends }
   if (known.endpoint === undefined) return { _tag: "AskEndpoint" }
   const trials = stored?.decision._tag === "Trying" ? stored.decision.times : 0
-  const isOver = now >= deadline
+  const isOver = isPastDeadline(known, now)
   if (trials > 0 && !known.wasPaused && !isOver)
     return redeliver(pauseBeforeTrialMs(trials), "pause")
   if (known.endpoint !== "live")

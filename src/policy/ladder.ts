@@ -8,7 +8,7 @@ const climb = Effect.fnUntraced(function* (policy: RetryPolicy) {
   const rungs: Array<number> = []
   let elapsed = yield* step(0)
   while (elapsed !== undefined) {
-    const delay = yield* step(elapsed)
+    const delay = yield* step(elapsed, rungs.at(-1))
     if (delay === undefined || elapsed + delay > window) break
     rungs.push(delay)
     elapsed += delay

@@ -1,15 +1,29 @@
 import { Effect } from "effect"
+import type { StatusRow } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import { delayAfter, type RetrySchedule } from "./backoff.ts"
+import { isPastDeadline } from "./deadline.ts"
 import { parseRetryAfter } from "./retry-after.ts"
+import type { StatusLimit } from "./status-limit.ts"
 
 /**
  * The next step of a delivery after a failed attempt. Times in ms since the epoch, `delay` in whole
- * ms.
+ * ms. `drawn` is the delay that the policy's backoff gave; absent where the circuit decided.
  */
 export type NextStep =
-  | { readonly _tag: "Retry"; readonly at: number; readonly delay: number }
+  | {
+      readonly _tag: "Retry"
+      readonly at: number
+      readonly delay: number
+      readonly drawn?: number
+    }
   | { readonly _tag: "Dead"; readonly reason: DeadReason }
+
+/** An answer whose status has limits of its own, and the row that it belongs to. */
+export interface LimitedAnswer {
+  readonly limit: StatusLimit
+  readonly row: StatusRow
+}
 
 const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
 
@@ -21,7 +35,12 @@ const dead = (reason: DeadReason): NextStep => ({ _tag: "Dead", reason })
  * had just begun, so that only the attempts can end it. If both limits are reached, the reason is
  * the attempts.
  *
- * A Retry-After lengthens the delay and never shortens it.
+ * A Retry-After lengthens the delay and never shortens it. It is not a draw.
+ *
+ * A status may have limits of its own, which count its answers in a row: an outage before them uses
+ * up none. Their delays begin anew, stretched over the window, whose end the last attempt does not
+ * miss. A Retry-After beyond it ends the delivery. Probes are no attempts of the row either, but the
+ * row's window goes on: what is not found for so long is given up during an open circuit, too.
  *
  * A failed probe says nothing new about the delivery: only its deadline ends it, and the circuit
  * decides when it is its turn again. So an outage uses up no attempts, however long it lasts.
@@ -33,6 +52,10 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   readonly verdict: "retry" | "fail"
   /** Attempts made so far in this round, including this one, without probes. */
   readonly attempts: number
+  /** The limits of the answered status, and its answers in a row, including this one. */
+  readonly limited?: LimitedAnswer | undefined
+  /** The delay drawn after the attempt before, ms; undefined if there is none. */
+  readonly previousDelay?: number | undefined
   /**
    * Set after a probe: when the endpoint's circuit allows the next request, ms since the epoch. The
    * delivery then waits for the circuit instead of its schedule.
@@ -45,17 +68,32 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
-  const { attempts, deadline, nextProbeAt, now } = attempt
+  const { attempts, limited, nextProbeAt, now, previousDelay: previous } = attempt
   if (attempt.verdict === "fail") return dead("permanent")
-  const backoff =
-    nextProbeAt === undefined
-      ? yield* delayAfter(attempt.schedule, { attempts, began: now, now })
-      : Math.max(1, Math.ceil(nextProbeAt - now))
-  if (backoff === undefined) return dead("attempts")
+  if (limited !== undefined && limited.row.attempts >= limited.limit.attempts)
+    return dead("status-limit")
+  const after = (made: number) =>
+    delayAfter(attempt.schedule, { attempts: made, began: now, now, previous })
+  const lastAt = limited === undefined ? Number.POSITIVE_INFINITY : lastAttemptAt(limited)
+  let drawn: number | undefined
+  let wait: number
+  if (nextProbeAt === undefined) {
+    drawn = yield* after(attempts)
+    if (drawn !== undefined && limited !== undefined) drawn = yield* after(limited.row.attempts)
+    if (drawn === undefined) return dead("attempts")
+    wait = limited === undefined ? drawn : Math.min(stretched(drawn, limited), lastAt - now)
+  } else wait = Math.ceil(nextProbeAt - now)
   const asked = parseRetryAfter(attempt.retryAfter, now) ?? 0
-  const delay = Math.max(backoff, Math.min(asked, Math.floor(attempt.retryAfterCap)))
+  const delay = Math.max(1, wait, Math.min(asked, Math.floor(attempt.retryAfterCap)))
   const at = now + delay
-  if (at > deadline) return dead("deadline")
-  const retry: NextStep = { _tag: "Retry", at, delay }
+  if (at > lastAt) return dead("status-limit")
+  if (isPastDeadline(attempt, at)) return dead("deadline")
+  const retry: NextStep = { _tag: "Retry", at, delay, ...(drawn === undefined ? {} : { drawn }) }
   return retry
 })
+
+const lastAttemptAt = ({ limit, row }: LimitedAnswer): number =>
+  row.since + Math.floor(limit.windowMs)
+
+const stretched = (drawn: number, { limit }: LimitedAnswer): number =>
+  Math.ceil(drawn * limit.stretch)

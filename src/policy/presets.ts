@@ -10,6 +10,15 @@ export interface Preset {
   readonly policy: RetryPolicy
 }
 
+/** The guides that a preset's `source` names by their numbers. */
+export const guides: ReadonlyMap<string, string> = new Map([
+  ["1", "Webhook Retry Patterns That Actually Work in Production, Recuro"],
+  ["2", "a guide to the retry logic of webhook providers, without a title or an owner"],
+  ["3", "Webhook Retries: Backoff & Jitter, SendPromptly"],
+  ["4", "Webhook retry strategies: exponential backoff explained, Florian Wartner, Formspring"],
+  ["5", "Retries and backoff, a chapter of a book on webhooks without a named owner"]
+])
+
 /** Guide 1: of the 4xx, only 408 and 429 are retried. */
 const guide1: Record<string, Verdict> = { "404": "fail", "425": "fail" }
 /** Guide 2 (in a column) and guide 4 (in its text): no 4xx is retried, not even 429. */
@@ -18,11 +27,13 @@ const no4xx: Record<string, Verdict> = { "4xx": "fail" }
 /** Guide 1 counts retries, so its numbers are one lower than `maxAttempts`. */
 const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   default: {
-    source: "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter",
+    source:
+      "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter, 404 retried with care; ours: how often 404 is retried",
     backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "1 hour" },
     jitter: "equal",
     maxAttempts: 16,
-    window: "72 hours"
+    window: "72 hours",
+    statuses: { "404": { retry: { attempts: 5, window: "6 hours" }, alert: 3 } }
   },
   stripe: {
     source: "guide 1: ~15 retries, 72 h, 30 s; guide 2: cap 12 h; ours: base, jitter",
@@ -33,6 +44,14 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     timeout: "30 seconds",
     statuses: guide1
   },
+  "stripe-25": {
+    source: "guide 2: ~25 attempts, 3 d, exponential, cap 12 h, no 4xx; ours: base, factor, jitter",
+    backoff: { kind: "exponential", base: "40 seconds", factor: 1.4, cap: "12 hours" },
+    jitter: "equal",
+    maxAttempts: 25,
+    window: "3 days",
+    statuses: no4xx
+  },
   github: {
     source: "guide 1: 3 retries at fixed intervals, ~4 h, 10 s; ours: interval, jitter",
     backoff: { kind: "fixed", delay: "75 minutes" },
@@ -41,6 +60,14 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     window: "4 hours",
     timeout: "10 seconds",
     statuses: guide1
+  },
+  "github-linear": {
+    source: "guide 2: 3 attempts, 1 h, linear by 5 min, no 4xx; ours: cap, jitter",
+    backoff: { kind: "linear", step: "5 minutes", cap: "1 hour" },
+    jitter: "equal",
+    maxAttempts: 3,
+    window: "1 hour",
+    statuses: no4xx
   },
   shopify: {
     source: "guide 1: 19 retries, 48 h, 5 s; guide 2: cap 12 h; ours: base, factor, jitter",
@@ -52,13 +79,22 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     statuses: guide1
   },
   twilio: {
-    source: "guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter",
+    source:
+      "guide 1: a single retry, ~15 s, 15 s; ours: delay, jitter, a window that a time-out leaves room in",
     backoff: { kind: "fixed", delay: "5 seconds" },
     jitter: "equal",
     maxAttempts: 2,
-    window: "15 seconds",
+    window: "1 minute",
     timeout: "15 seconds",
     statuses: guide1
+  },
+  "twilio-24h": {
+    source: "guide 2: 3 attempts, 24 h, exponential, no 4xx; ours: base, cap, jitter",
+    backoff: { kind: "exponential", base: "7 hours", factor: 2, cap: "24 hours" },
+    jitter: "equal",
+    maxAttempts: 3,
+    window: "24 hours",
+    statuses: no4xx
   },
   sendgrid: {
     source: "guide 1: several retries, 72 h, 10 s; ours: attempts, base, cap, jitter",
@@ -77,6 +113,14 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     window: "30 minutes",
     timeout: "5 seconds",
     statuses: guide1
+  },
+  "slack-1h": {
+    source: "guide 2: 3 attempts, 1 h, exponential, no 4xx; ours: base, cap, jitter",
+    backoff: { kind: "exponential", base: "18 minutes", factor: 2, cap: "1 hour" },
+    jitter: "equal",
+    maxAttempts: 3,
+    window: "1 hour",
+    statuses: no4xx
   },
   paypal: {
     source:
@@ -111,6 +155,15 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     jitter: "equal",
     maxAttempts: 5,
     window: "8 hours",
+    statuses: no4xx
+  },
+  "doubling-1s": {
+    source:
+      "guide 2: its own schedule, 1 s doubling, 3 to 10 attempts, 1 to 3 d, no 4xx; ours: the most of both, cap, jitter",
+    backoff: { kind: "exponential", base: "1 second", factor: 2, cap: "1 hour" },
+    jitter: "equal",
+    maxAttempts: 10,
+    window: "3 days",
     statuses: no4xx
   },
   recuro: {
@@ -154,7 +207,7 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   },
   formspring: {
     source:
-      "guide 4: 8 attempts, its 7 delays (9 h), 24 h, jitter 0.5 to 1.5, only 5xx and network errors; 30 s + 30 s as one time-out is ours",
+      "guide 4: 8 attempts, its 7 delays (9 h), 24 h, jitter 0.5 to 1.5, only 5xx and network errors, 30 s to connect + 30 s to read (ours: 60 s in all)",
     backoff: {
       kind: "list",
       delays: [
@@ -171,6 +224,7 @@ const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
     maxAttempts: 8,
     window: "24 hours",
     timeout: "60 seconds",
+    connectTimeout: "30 seconds",
     statuses: no4xx
   }
 }

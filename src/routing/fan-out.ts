@@ -1,34 +1,30 @@
 import { Effect } from "effect"
-import { Broker } from "../broker/broker.ts"
+import type { Broker } from "../broker/broker.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import type { InFlightWork } from "../broker/in-flight.ts"
 import type { StoreFailure } from "../broker/publish-once.ts"
-import { mayBeStored } from "../broker/publish-once.ts"
-import { PublishError } from "../broker/publisher.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { untried } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Planned } from "../domain/fact.ts"
-import type { Names } from "../domain/names.ts"
-import { partitionOf, partitionOfKey } from "../domain/names.ts"
-import { elapsedMs } from "../time/elapsed.ts"
+import { partitionOfKey } from "../domain/names.ts"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
-import { deliveryOf, messageOf } from "./first-round.ts"
-import { nothingRouted } from "./partial-routing.ts"
+import type { DeliveryStore } from "./delivery-store.ts"
+import { deliveryOf } from "./delivery-store.ts"
 import type { DirectDelivery, DirectEnd, OwnedPartitions } from "./partition-owner.ts"
+import type { DirectLoad } from "./placement.ts"
+import { afterDirectEnd, mayGoDirectly } from "./placement.ts"
 import type { PlanCommit } from "./plan-commit.ts"
-import type { RoutingProgress } from "./routing-decisions.ts"
-import { afterDirectEnd } from "./routing-decisions.ts"
+import type { RoutingProgress } from "./routing-progress.ts"
+import { progressOf } from "./routing-progress.ts"
 import type { TimedEvent } from "./slow-event-timer.ts"
 import { SlowEventTimer } from "./slow-event-timer.ts"
 
 /** Maximum deliveries of one event that await the broker's acknowledgement at the same time. */
 export const maxConcurrentStores = 64
-/** Maximum direct deliveries at the same time, those that wait in lanes included. */
-const maxDirectDeliveries = 768
 /** How long the single delivery of an event may last before its plan is stored separately, ms. */
 const planCommitDelayMs = 1_000
 
@@ -47,11 +43,10 @@ export interface Routed {
 export interface FanOutOptions {
   /** Number of partitions. */
   readonly partitions: number
-  /** Maximum time to store an event's deliveries, ms. */
-  readonly safeRepublishMs: number
   /** Maximum bytes of event bodies in direct delivery. */
   readonly bytes: number
-  readonly owned: OwnedPartitions
+  readonly owned: Pick<OwnedPartitions, "attempt">
+  readonly store: DeliveryStore
 }
 
 /** Callbacks of one fan-out. */
@@ -70,12 +65,9 @@ export interface FanOutCallbacks {
 /** What the fan-outs of all events share. */
 interface Common {
   readonly options: FanOutOptions
-  readonly names: Names
-  readonly send: Broker["Service"]["send"]
   readonly reached: (step: FailpointName) => void
   readonly slowTimer: SlowEventTimer
-  /** Direct deliveries in flight, and the bytes of their events' bodies. */
-  readonly attempted: { deliveries: number; bytes: number }
+  readonly load: DirectLoad
 }
 
 /** Brings one event to the endpoints of its plan. A class, because there is one per event. */
@@ -101,7 +93,6 @@ class FanOut implements TimedEvent {
   /** Retries the plan commit while the single direct delivery is slow. */
   #commitTimer: Timer | undefined
   #isLate = false
-  /** True while deliveries are started: one that ends at once calls back meanwhile. */
   #isAdvancing = false
 
   constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
@@ -111,21 +102,19 @@ class FanOut implements TimedEvent {
     this.#then = then
   }
 
-  /** Starts as many deliveries as the limits allow. Ends where none is left. */
+  /** Starts as many deliveries as the limits allow. Ends the fan-out where nothing is left. */
   advance(): void {
+    // A delivery may end while it is begun: the loop that began it then goes on by itself.
     if (this.#isAdvancing) return
     this.#isAdvancing = true
-    try {
-      this.#startDeliveries()
-    } finally {
-      this.#isAdvancing = false
-    }
+    this.#beginNext()
+    this.#isAdvancing = false
     if (this.#storing + this.#attempting > 0) return
     if (this.#isOnFastPath) this.#then.onComplete()
     else this.#then.onFallback(this.#progress())
   }
 
-  #startDeliveries(): void {
+  #beginNext(): void {
     const { keys, planCommit } = this.#routed
     const { event, plan } = planCommit
     while (
@@ -163,34 +152,28 @@ class FanOut implements TimedEvent {
 
   /** Called when a direct delivery ends. */
   ended(planned: Planned, end: DirectEnd, wentOut: boolean): void {
-    const { began, planCommit } = this.#routed
+    const { planCommit } = this.#routed
     this.#leave(wentOut)
     this.#work.step(() => {
-      // By now another router may have stored it, and the broker may have forgotten its message id.
-      const isTooLate = elapsedMs() - began > this.#common.options.safeRepublishMs
-      switch (afterDirectEnd(end, isTooLate, planCommit.isUnsure)) {
-        case "locate":
-          this.#noteFailure(planned, "unknown")
-          break
-        case "queue":
-          this.#storeFailed(planned, end)
-          break
-        case "route":
-          this.#storeUntried(planned)
-      }
+      const isLate = end._tag !== "Delivered" && this.#isTooLate
+      const next = afterDirectEnd(end._tag, planCommit.isUnsure, isLate)
+      if (next === "locate") this.#noteFailure(planned, "unknown")
+      else if (end._tag === "Failed") {
+        this.#failed ??= new Map()
+        this.#failed.set(planned.id, end.progress)
+        this.#store(planned, end.progress)
+      } else if (next === "store") this.#storeUntried(planned)
       this.advance()
     })
   }
 
-  get #isOnFastPath(): boolean {
-    return this.#failures === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
+  /** True where the broker may have forgotten what was stored as routing began. */
+  get #isTooLate(): boolean {
+    return this.#routed.planCommit.safeRepublishMs <= 0
   }
 
-  #storeFailed(planned: Planned, end: DirectEnd): void {
-    if (end._tag !== "Failed") return
-    this.#failed ??= new Map()
-    this.#failed.set(planned.id, end.progress)
-    this.#store(planned, end.progress)
+  get #isOnFastPath(): boolean {
+    return this.#failures === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
@@ -215,9 +198,8 @@ class FanOut implements TimedEvent {
   }
 
   #attempt(planned: Planned, key: string): boolean {
-    const { attempted, options } = this.#common
-    if (attempted.deliveries >= maxDirectDeliveries || attempted.bytes >= options.bytes)
-      return false
+    const { load, options } = this.#common
+    if (!mayGoDirectly(load, options.bytes)) return false
     let isTaken = false
     this.#begin()
     try {
@@ -230,51 +212,41 @@ class FanOut implements TimedEvent {
   }
 
   #begin(): void {
-    const { attempted, slowTimer } = this.#common
-    attempted.deliveries++
+    const { load, slowTimer } = this.#common
+    load.deliveries++
     this.#inLine++
-    if (this.#attempting++ === 0) attempted.bytes += this.#routed.message.data.length
+    if (this.#attempting++ === 0) load.bytes += this.#routed.message.data.length
     if (this.#isYoung) return
     this.#isYoung = true
     slowTimer.add(this)
   }
 
   #leave(wentOut: boolean): void {
-    const { attempted, slowTimer } = this.#common
+    const { load, slowTimer } = this.#common
     if (!wentOut) this.#inLine--
-    attempted.deliveries--
+    load.deliveries--
     this.#attempting--
     this.#lasting = Math.min(this.#lasting, this.#attempting)
     if (this.#attempting > 0) return
-    attempted.bytes -= this.#routed.message.data.length
+    load.bytes -= this.#routed.message.data.length
     if (this.#isYoung) slowTimer.remove(this)
     this.#isYoung = false
     timers.cancel(this.#commitTimer)
   }
 
   #store(planned: Planned, progress: Progress): void {
-    const { names, options, send } = this.#common
     const { message, planCommit } = this.#routed
-    const delivery = deliveryOf(planCommit.event, planned, progress)
-    const partition = partitionOf(delivery.tenant, delivery.endpoint, options.partitions)
     this.#storing++
-    const ended = (why?: StoreFailure) => this.#stored(planned, why)
-    const keep = () =>
-      options.owned.storeInBacklog(partition, { delivery, body: message.data, ended })
-    if (progress === untried && keep()) return
-    const { headers, subject } = messageOf(names, partition, delivery)
-    send(subject, message.data, headers, (result) =>
-      ended(result instanceof PublishError ? result : undefined)
-    )
+    const delivery = deliveryOf(planCommit.event, planned, progress)
+    this.#common.options.store.store(delivery, message.data, (why) => this.#stored(planned, why))
   }
 
   #stored(planned: Planned, why: StoreFailure | undefined): void {
-    const { options, reached } = this.#common
     this.#work.step(() => {
       this.#storing--
       if (why !== undefined) this.#noteFailure(planned, why)
-      else reached("delivery-stored")
-      this.#isLate ||= elapsedMs() - this.#routed.began > options.safeRepublishMs
+      else this.#common.reached("delivery-stored")
+      this.#isLate ||= this.#isTooLate
       this.advance()
     })
   }
@@ -286,15 +258,8 @@ class FanOut implements TimedEvent {
 
   #progress(): RoutingProgress {
     const { began, planCommit } = this.#routed
-    const { event, plan, stored } = planCommit
-    if (stored === undefined) return { known: undefined, began, asked: planCommit }
-    const ids = plan.endpoints.slice(0, this.#next).map(({ id }) => id)
-    const without = [...(this.#failures ?? [])]
-    const sent = new Set(ids.filter((id) => this.#failures?.has(id) !== true))
-    const unsure = without.filter(([, why]) => why === "unknown" || mayBeStored(why))
-    const failed = this.#failed ?? new Map()
-    const known = { ...nothingRouted(event), parts: [stored], sent, failed }
-    return { known, tried: new Set(unsure.map(([id]) => id)), began }
+    const failures = this.#failures
+    return progressOf({ planCommit, began, begun: this.#next, failures, failed: this.#failed })
   }
 }
 
@@ -333,12 +298,10 @@ class PlannedDirectDelivery implements DirectDelivery {
  * it must wait there, otherwise in its partition's queue.
  */
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
-  const { names, send } = yield* Broker
   const reached = yield* Failpoint
   const slowTimer = new SlowEventTimer()
   yield* Effect.addFinalizer(() => Effect.sync(() => slowTimer.close()))
-  const attempted = { deliveries: 0, bytes: 0 }
-  const common: Common = { options, names, send, reached, slowTimer, attempted }
+  const common: Common = { options, reached, slowTimer, load: { deliveries: 0, bytes: 0 } }
   return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
     new FanOut(common, routed, work, then).advance()
 })

@@ -1,47 +1,19 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
-import { makeBatchedRead } from "../broker/batched-read.ts"
 import { Broker } from "../broker/broker.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
-import type { Addressee, Progress } from "../domain/delivery.ts"
-import { firstRound } from "../domain/delivery.ts"
+import type { Addressee } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
-import { progressFrom } from "../history/direct-progress.ts"
 import { decodeFact } from "../history/fact-at.ts"
 import type { Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
+import { makeJointLookup } from "./joint-lookup.ts"
 import type { StoredPart } from "./plan.ts"
-
-/** An event whose routing has begun: the stored parts of its plan, and its located deliveries. */
-export interface PartialRouting {
-  readonly tenant: string
-  /** When the event was stored, ms since the epoch. */
-  readonly at: number
-  readonly parts: Array<StoredPart>
-  readonly sent: Set<string>
-  /** Endpoints without a stored delivery, and the progress of their direct attempt. */
-  readonly failed: Map<string, Progress>
-}
-
-/** Returns the state of an event whose plan is not stored. */
-export const nothingRouted = ({ at, tenant }: Pick<Event, "at" | "tenant">): PartialRouting => ({
-  tenant,
-  at,
-  parts: [],
-  sent: new Set(),
-  failed: new Map()
-})
-
-/** Where the delivery to one endpoint is. */
-export interface Located {
-  /** True where it is in its queue, has moved on from there, or has ended. */
-  readonly isSent: boolean
-  /** Its progress, where a direct attempt failed. */
-  readonly failed: Progress | undefined
-}
+import type { PartialRouting } from "./routing-progress.ts"
+import { locatedIn, noteSighting, nothingRouted } from "./routing-progress.ts"
 
 /** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
@@ -74,19 +46,6 @@ const beginningOf = Effect.fnUntraced(function* (events: Events) {
 })
 
 /**
- * Notes that a delivery of one of the events was found. A direct attempt that failed proves no
- * delivery: what it left is the progress from which the delivery is to be stored.
- *
- * @param stream of events.
- */
-export const noteSighting = (events: Events, sighting: Sighting, stream: string): void => {
-  const begun = sighting.round === firstRound ? events.get(sighting.event) : undefined
-  const failed = sighting.where === "history" ? progressFrom(sighting.fact, stream) : undefined
-  if (failed === undefined) begun?.sent.add(sighting.endpoint)
-  else begun?.failed.set(sighting.endpoint, failed)
-}
-
-/**
  * Locates existing deliveries of the events: in the queue, then in the backlog, then in the
  * history. This order follows the way a delivery moves, so that none is missed.
  */
@@ -101,7 +60,8 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
   if (wanted.size === 0) return
   const seqs = new Set([...events.keys()].map((name) => readEventName(name)?.eventSeq))
   const note = (sighting: Sighting) => {
-    noteSighting(events, sighting, names.events)
+    const begun = events.get(sighting.event)
+    if (begun !== undefined) noteSighting(begun, sighting, names.events)
     return false
   }
   const beginning = yield* beginningOf(events)
@@ -125,74 +85,60 @@ const findSent = Effect.fnUntraced(function* (events: Events, partitions: number
     yield* locate({ within, endpoints, places: ["schedules", "queue"] }, note)
 })
 
-/**
- * Makes the locator of a delivery to one endpoint of a plan. Requests that arrive during a search
- * are answered together by the next search: each search reads the same streams.
- */
+/** A delivery to locate: to one endpoint of a stored part of its event's plan. */
+interface Unlocated {
+  readonly event: Pick<Event, "at" | "seq" | "tenant">
+  readonly planned: Planned
+  readonly part: StoredPart
+}
+
+const nameOf = ({ at, seq }: Unlocated["event"]): string =>
+  eventName({ eventSeq: seq, eventAt: at })
+
+/** Makes the locator of a delivery to one endpoint of a plan. */
 export const makeLocator = Effect.fnUntraced(function* (partitions: number) {
-  const search = yield* makeBatchedRead(
-    () => new Map<string, PartialRouting>(),
-    (events) => Effect.as(findSent(events, partitions), events)
-  )
-  return (
-    event: Pick<Event, "at" | "seq" | "tenant">,
-    planned: Planned,
-    { plan, seq }: StoredPart
-  ) => {
-    const name = eventName({ eventSeq: event.seq, eventAt: event.at })
-    const located = search((events) => {
-      const begun = events.get(name) ?? nothingRouted(event)
-      begun.parts.push({ plan: { ...plan, endpoints: [planned] }, seq })
-      events.set(name, begun)
-    })
-    return Effect.map(located, (events): Located => {
-      const begun = events.get(name)
-      return {
-        isSent: begun?.sent.has(planned.id) === true,
-        failed: begun?.failed.get(planned.id)
+  const lookup = yield* makeJointLookup(
+    Effect.fnUntraced(function* (unlocated: ReadonlyArray<Unlocated>) {
+      const events = new Map<string, PartialRouting>()
+      for (const { event, part, planned } of unlocated) {
+        const begun = events.get(nameOf(event)) ?? nothingRouted(event)
+        begun.parts.push({ plan: { ...part.plan, endpoints: [planned] }, seq: part.seq })
+        events.set(nameOf(event), begun)
       }
+      yield* findSent(events, partitions)
+      return events
     })
-  }
-})
-
-const review = Effect.fnUntraced(function* (
-  wanted: ReadonlyArray<EventIdentity>,
-  partitions: number
-) {
-  const events = new Map<string, PartialRouting>()
-  for (const [name, parts] of yield* findPlans(wanted))
-    parts.forEach(({ eventAt, plan, seq, tenant }) => {
-      const begun = events.get(name) ?? nothingRouted({ tenant, at: eventAt })
-      begun.parts[plan.part] = { plan, seq }
-      events.set(name, begun)
-    })
-  yield* findSent(events, partitions)
-  return events
-})
-
-/**
- * Makes the lookup of an event's routing. Requests that arrive during a lookup are answered
- * together by the next one.
- */
-const makeReview = Effect.fnUntraced(function* (partitions: number) {
-  const lookUp = yield* makeBatchedRead(
-    () => new Map<string, EventIdentity>(),
-    (wanted) => review([...wanted.values()], partitions)
   )
-  return (event: EventIdentity) => {
-    const name = eventName(event)
-    return Effect.map(
-      lookUp((wanted) => void wanted.set(name, event)),
-      (events) => events.get(name)
+  return (event: Unlocated["event"], planned: Planned, part: StoredPart) =>
+    Effect.map(lookup({ event, planned, part }), (events) =>
+      locatedIn(events.get(nameOf(event)), planned.id)
     )
-  }
+})
+
+/** Makes the lookup of an event's routing. */
+const makeReview = Effect.fnUntraced(function* (partitions: number) {
+  const lookup = yield* makeJointLookup(
+    Effect.fnUntraced(function* (wanted: ReadonlyArray<EventIdentity>) {
+      const events = new Map<string, PartialRouting>()
+      for (const [name, parts] of yield* findPlans(wanted))
+        parts.forEach(({ eventAt, plan, seq, tenant }) => {
+          const begun = events.get(name) ?? nothingRouted({ tenant, at: eventAt })
+          begun.parts[plan.part] = { plan, seq }
+          events.set(name, begun)
+        })
+      yield* findSent(events, partitions)
+      return events
+    })
+  )
+  return (event: EventIdentity) =>
+    Effect.map(lookup(event), (events) => events.get(eventName(event)))
 })
 
 /**
- * Returns the last event that the broker may have delivered to a router, as far as the streams
- * tell; later events are new. The consumer's own position may be too low: the broker persists it
- * with a delay, and after a crash or a change of leader the latest position is lost. The plans in
- * the history make up for it.
+ * Returns the sequences of the last event and of the last that the broker may have delivered to a
+ * router, as far as the streams tell; later events are new. The consumer's own position may be too
+ * low: the broker persists it with a delay, and after a crash or a change of leader the latest
+ * position is lost. The plans in the history make up for it.
  */
 const readLastDelivered = Effect.gen(function* () {
   const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
@@ -205,7 +151,7 @@ const readLastDelivered = Effect.gen(function* () {
   const last = state.last_seq
   if (delivered.stream_seq >= last) return { last, lastDelivered: last }
   const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
-  const first = yield* readMessage("read the first event that nobody has", names.events, query)
+  const first = yield* readMessage("read the first undelivered event", names.events, query)
   if (first === null) return { last, lastDelivered: last }
   const prefetch = config.max_ack_pending ?? -1
   const planned = yield* newestPlanned(

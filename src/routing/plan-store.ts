@@ -1,11 +1,11 @@
 import { Effect, Schedule } from "effect"
-import { makeBatchedRead } from "../broker/batched-read.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import { Facts } from "../history/facts.ts"
 import { findPlans, planId } from "../history/plans.ts"
+import { makeJointLookup } from "./joint-lookup.ts"
 import type { StoredPart } from "./plan.ts"
 import { routedFact } from "./plan.ts"
 
@@ -45,23 +45,18 @@ export const factId = (event: Event, { part }: Plan): string => planId(identityO
 
 const identityOf = ({ at, seq }: Event): EventIdentity => ({ eventSeq: seq, eventAt: at })
 
-/**
- * Makes the search for the plan of an event. Requests that arrive during a search are answered
- * together by the next one: a worker that was suspended asks for all events that it holds.
- */
+const nameOf = (event: Event): string => eventName(identityOf(event))
+
+/** Parts of plans, by event name. */
+type FoundPlans = ReadonlyMap<string, Array<StoredPart>>
+
+/** Makes the search for the plan of an event: a worker that was suspended asks for all it holds. */
 const makeFind = Effect.gen(function* () {
-  const find = yield* makeBatchedRead(
-    () => new Map<string, EventIdentity>(),
-    (events) => Effect.orDie(Effect.retry(findPlans([...events.values()]), retryPause))
+  const lookup = yield* makeJointLookup((events: ReadonlyArray<Event>) =>
+    Effect.orDie(Effect.retry(findPlans(events.map(identityOf)), retryPause))
   )
-  return (event: Event) => {
-    const identity = identityOf(event)
-    const name = eventName(identity)
-    return Effect.map(
-      find((events) => void events.set(name, identity)),
-      (found): Array<StoredPart> => found.get(name) ?? []
-    )
-  }
+  return (event: Event) =>
+    Effect.map(lookup(event), (found: FoundPlans) => found.get(nameOf(event)) ?? [])
 })
 
 /**

@@ -50,7 +50,7 @@ interface EventCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> 
 }
 
 /** What one router is made of. */
-interface RouterParts {
+export interface RouterParts {
   readonly services: RoutingServices
   readonly prefetch: PrefetchWindow
   readonly inFlight: InFlight<Broker>
@@ -63,7 +63,6 @@ interface RouterParts {
 const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const { ackWait, partitions } = options.layout
   const services = yield* makeRoutingServices(options)
-  const { safeRepublishMs } = services
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     bytes: options.bytesInHand,
@@ -78,7 +77,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     inFlight: yield* makeInFlight<Broker>(),
     waitingRoom: yield* makeWaitingRoom(partitions, () => prefetch.deliveryBytes),
     fanOut: yield* makeFanOut({
-      ...{ partitions, safeRepublishMs, bytes: options.directBytes, owned: options.owned }
+      ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store }
     })
   }
   return parts
@@ -97,7 +96,8 @@ export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
   yield* router.run
 })
 
-class Router {
+/** One router: which way an event goes, the fast path or recovery. */
+export class Router {
   readonly #options: RouterOptions
   readonly #parts: RouterParts
   readonly #services: RoutingServices
@@ -132,7 +132,9 @@ class Router {
     const { broker, endpoints } = this.#services
     const known = yield* partial.ready.pipe(
       Effect.tapError((error) =>
-        Effect.logWarning("cannot read which events were delivered", { why: error.message })
+        Effect.logWarning("cannot read which event was last delivered to a router", {
+          why: error.message
+        })
       ),
       Effect.option
     )

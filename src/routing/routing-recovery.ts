@@ -6,20 +6,19 @@ import type { PublishError } from "../broker/publisher.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Event, GetHeader } from "../domain/event.ts"
 import { eventId, eventName, subjectWithId } from "../domain/event.ts"
-import type { Plan } from "../domain/fact.ts"
-import { partitionOf } from "../domain/names.ts"
+import type { Plan, Planned } from "../domain/fact.ts"
 import { repeatOf } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { elapsedMs } from "../time/elapsed.ts"
+import { deliveryOf } from "./delivery-store.ts"
 import { maxConcurrentStores } from "./fan-out.ts"
-import { deliveryOf, messageOf } from "./first-round.ts"
 import { makeLocator } from "./partial-routing.ts"
 import type { EndpointChoice, StoredPart } from "./plan.ts"
 import { endOf, nextPart, partSize, readPart, routedFact } from "./plan.ts"
 import type { PlanCommit } from "./plan-commit.ts"
 import { factId } from "./plan-store.ts"
-import type { MissingDelivery, RoutingProgress } from "./routing-decisions.ts"
-import { missingOf } from "./routing-decisions.ts"
+import type { RecoveryStep, RoutingProgress } from "./routing-progress.ts"
+import { partStateOf, recoveryStep } from "./routing-progress.ts"
 import type { RoutingServices } from "./routing-services.ts"
 import { eventOf } from "./routing-services.ts"
 
@@ -37,6 +36,8 @@ class RoutingTooSlow extends Schema.TaggedError<RoutingTooSlow>()("RoutingTooSlo
 
 type Routing = Effect.Effect<void, PublishError | RoutingTooSlow | BrokerError, Broker>
 
+type Locate = Effect.Success<ReturnType<typeof makeLocator>>
+
 /** One event on the recovery path. */
 interface Recovered {
   readonly event: Event
@@ -53,7 +54,7 @@ interface Recovered {
  */
 export class RoutingRecovery {
   readonly #services: RoutingServices
-  readonly #locate: Effect.Success<ReturnType<typeof makeLocator>>
+  readonly #locate: Locate
 
   static readonly make = (services: RoutingServices) =>
     Effect.map(
@@ -61,10 +62,8 @@ export class RoutingRecovery {
       (locate) => new RoutingRecovery(services, locate)
     )
 
-  private constructor(
-    services: RoutingServices,
-    locate: Effect.Success<ReturnType<typeof makeLocator>>
-  ) {
+  /** @param locate finds the delivery to one endpoint of a stored part. */
+  constructor(services: RoutingServices, locate: Locate) {
     this.#services = services
     this.#locate = locate
   }
@@ -74,7 +73,7 @@ export class RoutingRecovery {
     const { endpoints, reached } = this.#services
     const began = progress.began ?? elapsedMs()
     return endpoints.pass.pipe(
-      Effect.andThen(Effect.suspend(() => this.#begin(message, header, { ...progress, began }))),
+      Effect.andThen(Effect.suspend(() => this.#begin(message, header, progress, began))),
       Effect.andThen(
         Effect.sync(() => {
           reached("event-routed")
@@ -84,58 +83,66 @@ export class RoutingRecovery {
     )
   }
 
-  #begin(message: StreamMessage, header: GetHeader, progress: RoutingProgress) {
+  #begin(message: StreamMessage, header: GetHeader, progress: RoutingProgress, began: number) {
     const { dropped, origins, routes } = this.#services
     const choice = routes.of(message.subject)
     const subject = subjectWithId(choice.subject, header)
     if ("problem" in subject)
       return this.#unroutable(message, header, subject.tenant, subject.problem)
-    const event = eventOf(message, header, subject, choice.forwards, dropped)
-    const body = message.data
-    const { began = elapsedMs() } = progress
-    const tooSlow = this.#tooSlow(began)
-    if (tooSlow !== undefined) return Effect.fail(tooSlow)
-    const routed = Effect.suspend(() =>
-      this.#routePart({ event, choice, body, progress, began }, 0, "")
-    )
-    if ((progress.known?.parts.length ?? 0) > 0) return routed
-    return Effect.flatMap(origins.repeated(event, header, body), (first) =>
-      first === undefined ? routed : this.#leaveOut(event, repeatOf(first))
+    const recovered: Recovered = {
+      ...{ event: eventOf(message, header, subject, choice.forwards, dropped), body: message.data },
+      ...{ choice, progress, began }
+    }
+    const routed = Effect.suspend(() => this.#routePart(recovered, 0, ""))
+    if (partStateOf(progress, 0)._tag === "Stored") return routed
+    return Effect.andThen(
+      this.#inTime(recovered),
+      Effect.flatMap(origins.repeated(recovered.event, header, recovered.body), (first) =>
+        first === undefined ? routed : this.#leaveOut(recovered.event, repeatOf(first))
+      )
     )
   }
 
-  /** Set where the event is to be looked up anew: another worker may have routed it meanwhile. */
-  #tooSlow(began: number): RoutingTooSlow | undefined {
+  /**
+   * Fails once it is too late to store a delivery: before anything is searched or stored for it.
+   */
+  #inTime({ began }: Recovered): Effect.Effect<void, RoutingTooSlow> {
     const { safeRepublishMs } = this.#services
-    return elapsedMs() - began > safeRepublishMs
-      ? new RoutingTooSlow({ ms: safeRepublishMs })
-      : undefined
+    return Effect.suspend(() =>
+      elapsedMs() - began >= safeRepublishMs
+        ? Effect.fail(new RoutingTooSlow({ ms: safeRepublishMs }))
+        : Effect.void
+    )
   }
 
   /** Stores one part of the plan and its deliveries, then the parts after it. */
   #routePart(recovered: Recovered, part: number, after: string): Routing {
-    const { broker, clock, reached } = this.#services
-    const { choice, event } = recovered
-    const { asked, known } = recovered.progress
-    const earlier = known?.parts[part]
-    const make = () => ({
-      plan: nextPart(event, choice, part, after, partSize(broker.largestMessage())).plan,
-      at: clock.currentTimeMillisUnsafe()
-    })
-    const planned =
-      earlier === undefined
-        ? this.#storePart(event, (part === 0 ? asked : undefined) ?? make())
-        : Effect.succeed({ stored: earlier, isNew: false })
-    return Effect.flatMap(planned, ({ isNew, stored }) => {
+    const { reached } = this.#services
+    return Effect.flatMap(this.#partOf(recovered, part, after), ({ isNew, stored }) => {
       reached("plan-stored")
-      const missing = missingOf(stored.plan, isNew, recovered.progress)
-      const sent = Effect.forEach(missing, (each) => this.#follow(recovered, each, stored), {
-        concurrency: Math.min(maxConcurrentStores, missing.length),
-        discard: true
-      })
+      const { endpoints, last } = stored.plan
+      const sent = Effect.forEach(
+        endpoints,
+        (planned) => this.#follow(recovered, planned, stored, isNew),
+        { concurrency: Math.min(maxConcurrentStores, endpoints.length), discard: true }
+      )
       const next = () => this.#routePart(recovered, part + 1, endOf(stored.plan))
-      return stored.plan.last ? sent : Effect.andThen(sent, next)
+      return last ? sent : Effect.andThen(sent, next)
     })
+  }
+
+  /** Returns a part of the plan as the history holds it, once it does. */
+  #partOf(recovered: Recovered, part: number, after: string) {
+    const { broker, clock } = this.#services
+    const { choice, event, progress } = recovered
+    const state = partStateOf(progress, part)
+    if (state._tag === "Stored") return Effect.succeed({ stored: state.part, isNew: false })
+    const store = Effect.suspend(() => {
+      if (state._tag === "Asked") return this.#storePart(event, state)
+      const { plan } = nextPart(event, choice, part, after, partSize(broker.largestMessage()))
+      return this.#storePart(event, { plan, at: clock.currentTimeMillisUnsafe() })
+    })
+    return Effect.andThen(this.#inTime(recovered), store)
   }
 
   /**
@@ -153,24 +160,28 @@ export class RoutingRecovery {
     )
   }
 
-  /** Stores the delivery to one endpoint of the plan, unless that takes too long by now. */
-  #follow({ began, body, event }: Recovered, to: MissingDelivery, part: StoredPart) {
-    return Effect.suspend((): Effect.Effect<void, PublishError | RoutingTooSlow> => {
-      const tooSlow = this.#tooSlow(began)
-      return tooSlow === undefined ? this.#store(event, body, to, part) : Effect.fail(tooSlow)
-    })
+  /** Stores the delivery to one endpoint of the plan, unless it was sent. */
+  #follow(recovered: Recovered, planned: Planned, part: StoredPart, isNew: boolean) {
+    const step = recoveryStep(recovered.progress, planned, isNew)
+    return step._tag === "Leave"
+      ? Effect.void
+      : Effect.andThen(
+          this.#inTime(recovered),
+          Effect.suspend(() => this.#store(recovered, planned, part, step))
+        )
   }
 
-  #store(event: Event, body: Uint8Array, to: MissingDelivery, part: StoredPart) {
-    const { broker, deliveries, options, reached, safeRepublishMs } = this.#services
-    const { mayBeStored: tried, planned } = to
-    let { progress } = to
-    const publication = Effect.suspend(() => {
-      const delivery = deliveryOf(event, planned, progress)
-      const partition = partitionOf(event.tenant, planned.id, options.layout.partitions)
-      const { headers, subject } = messageOf(broker.names, partition, delivery)
-      return broker.publish(subject, body, headers)
-    })
+  #store(
+    { body, event }: Recovered,
+    planned: Planned,
+    part: StoredPart,
+    step: Extract<RecoveryStep, { readonly _tag: "Store" }>
+  ) {
+    const { deliveries, reached, safeRepublishMs, store } = this.#services
+    let { progress } = step
+    const publication = Effect.suspend(() =>
+      store.enqueue(deliveryOf(event, planned, progress), body)
+    )
     const find = Effect.map(
       Effect.suspend(() => this.#locate(event, planned, part)),
       (found) => {
@@ -178,8 +189,8 @@ export class RoutingRecovery {
         return found.isSent
       }
     )
-    const store = publishOnce(publication, find, { tried })
-    return Effect.map(deliveries.within(safeRepublishMs, store), () => reached("delivery-stored"))
+    const publish = publishOnce(publication, find, { tried: step.mayBeSent })
+    return Effect.map(deliveries.within(safeRepublishMs, publish), () => reached("delivery-stored"))
   }
 
   /** Plans an event that goes to no endpoint, with the reason. */

@@ -11,6 +11,7 @@ import { contentOf, eventId } from "../domain/event.ts"
 import { forwardedOf } from "../domain/forwarded-headers.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
+import { DeliveryStore } from "./delivery-store.ts"
 import { makeDirectoryGate } from "./directory-gate.ts"
 import type { DroppedHeaders } from "./dropped-headers.ts"
 import { makeDroppedHeaders } from "./dropped-headers.ts"
@@ -45,6 +46,7 @@ export interface RoutingServices {
   readonly endpoints: ReturnType<typeof makeDirectoryGate>
   /** Guards the storing of deliveries. */
   readonly deliveries: Gate
+  readonly store: DeliveryStore
   /**
    * Above this age the broker may have forgotten what it has stored: the recovery path then
    * searches for it, ms.
@@ -56,7 +58,7 @@ export interface RoutingServices {
 export const makeRoutingServices = Effect.fnUntraced(function* (options: RoutingOptions) {
   const broker = yield* Broker
   const directory = yield* Directory
-  const { isSourced, moveDedupe } = options.layout
+  const { isSourced, moveDedupe, partitions } = options.layout
   const safeRepublishMs = moveDedupe / 2
   const services: RoutingServices = {
     options,
@@ -76,6 +78,7 @@ export const makeRoutingServices = Effect.fnUntraced(function* (options: Routing
       "the broker takes no deliveries: events wait until it does",
       "the broker takes deliveries again"
     ),
+    store: new DeliveryStore(broker, partitions, options.owned),
     safeRepublishMs
   }
   return services

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { AlertBook } from "../../src/alerts/alert-book.ts"
 import { thresholdsFrom } from "../../src/alerts/thresholds.ts"
+import type { RuledStatus } from "../../src/domain/attempt-outcome.ts"
 import { untried } from "../../src/domain/delivery.ts"
 import { blankEndpoint } from "../../src/operations/endpoints/endpoint-change.ts"
 
@@ -19,12 +20,19 @@ const makeBook = (windows: Readonly<Record<string, Duration.Duration>> = {}) => 
   const answered = (
     of: ReturnType<typeof endpoint>,
     status: number,
-    { at = start, type = "invoice.paid" } = {}
+    {
+      at = start,
+      rule,
+      type = "invoice.paid"
+    }: { at?: number; rule?: RuledStatus; type?: string } = {}
   ) =>
     book.answered(
       of,
       { tenant: "acme", type, began: at - 20 },
-      { at, verdict: status === 200 ? "delivered" : "retry", result: { status, durationMs: 1 } },
+      {
+        ...{ at, rule, verdict: status === 200 ? "delivered" : "retry" },
+        result: { status, durationMs: 1 }
+      },
       untried
     )
   return { book, answered }
@@ -49,6 +57,28 @@ describe("what alerts are made of", () => {
     assert.deepInclude(book.tenant("acme")?.read(start), { tried: 4, delivered: 2, dead: 1 })
     answered(endpoint("a"), 200)
     assert.strictEqual(book.page("acme.a")?.failuresInRow, 0)
+  })
+
+  it("is the last answers in a row with a rule, however far apart they are", () => {
+    const { answered, book } = makeBook({ acme: Duration.minutes(5) })
+    const rule = { status: "404", alert: 3 }
+    const count = () => book.page("acme.a")?.row?.count
+    answered(endpoint("a"), 404, { rule })
+    book.takeTouched(start)
+    book.takeTouched(start + 60 * minute)
+    answered(endpoint("a"), 404, { at: start + 60 * minute, rule })
+    assert.deepStrictEqual(book.page("acme.a")?.row, { ...rule, count: 2 })
+    answered(endpoint("a"), 503, { at: start + 61 * minute })
+    assert.isUndefined(count())
+    answered(endpoint("a"), 404, { at: start + 62 * minute, rule })
+    assert.strictEqual(count(), 1)
+    answered(endpoint("a"), 500, { at: start + 63 * minute, rule: { status: "5xx", alert: 9 } })
+    assert.deepStrictEqual(book.page("acme.a")?.row, { status: "5xx", alert: 9, count: 1 })
+    answered(endpoint("a"), 200, { at: start + 64 * minute })
+    assert.isUndefined(count())
+    book.takeTouched(start + 64 * minute)
+    book.takeTouched(start + 72 * minute)
+    assert.isUndefined(book.page("acme.a"))
   })
 
   it("names each endpoint once of which there is something new", () => {

@@ -154,6 +154,10 @@ describe("what is said of an endpoint on the command line", () => {
       { timeout: "30 secnds" },
       `--timeout "30 secnds" must be a length of time such as '30 seconds', 5m or 72h`
     ],
+    [
+      { connectTimeout: "soon" },
+      `--connect-timeout "soon" must be a length of time such as '30 seconds', 5m or 72h`
+    ],
     [{ timeout: "0s" }, `--timeout "0s" must be a length of time such as '30 seconds', 5m or 72h`],
     [{ header: ["Host: x"] }, '--header "Host" is a header that Petrel or HTTP sets itself'],
     [{ header: ["a b: c"] }, '--header "a b" must be a valid header name'],

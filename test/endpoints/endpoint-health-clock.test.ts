@@ -27,7 +27,7 @@ const place = { lane: { turn: () => false }, hostLine: undefined }
 
 /** One endpoint as its partition's owner sees it. */
 const ownerOf = (config: Partial<Endpoint> = {}) => {
-  const endpoint = makeLive(key, { ...live.config, circuit, ...config }, 1)
+  let endpoint = makeLive(key, { ...live.config, circuit, ...config }, 1)
   const directory = directoryOf({ find: () => endpoint })
   const noted: Array<string> = []
   let isClockTrusted = true
@@ -58,6 +58,10 @@ const ownerOf = (config: Partial<Endpoint> = {}) => {
   return {
     ...{ answers, health, noted },
     fails: (result = {}) => answers("retry", result),
+    /** Its configuration changes. */
+    becomes: (changes: Partial<Endpoint>) => {
+      endpoint = makeLive(key, { ...live.config, circuit, ...config, ...changes }, 1)
+    },
     trusts: (is: boolean) => {
       isClockTrusted = is
     }
@@ -232,5 +236,45 @@ describe("an endpoint whose owner's clock may be wrong", () => {
       trusts(true)
       fails()
       assert.deepStrictEqual(noted, ["given up"])
+    }))
+})
+
+describe("a suspended endpoint, as its owner sees it,", () => {
+  const suspended: Partial<Endpoint> = { suspended: { at: 0, by: "w", reason: "410" } }
+
+  it("is not probed, and has no failures behind it when it is resumed", () =>
+    withVirtualTime((time) => {
+      const { answers, becomes, fails, health, noted } = ownerOf()
+      fails()
+      becomes(suspended)
+      time.runs(minute)
+      health.tick()
+      fails()
+      health.tick()
+      assert.strictEqual(health.of(key)?.failuresInRow ?? 0, 0)
+      assert.deepStrictEqual(noted, ["circuit-opened", "circuit-opened"])
+      assert.strictEqual(health.limit(key), 0)
+      becomes({})
+      health.tick()
+      assert.strictEqual(health.limit(key), 1)
+      answers("delivered")
+      assert.strictEqual(health.limit(key), 2)
+    }))
+
+  it("is left alone until its Retry-After is over, though it is resumed before", () =>
+    withVirtualTime((time) => {
+      const { becomes, fails, health } = ownerOf()
+      fails({ retryAfter: "600" })
+      becomes(suspended)
+      health.tick()
+      becomes({})
+      health.tick()
+      assert.isTrue(health.isClosed(key))
+      time.runs(599 * second)
+      health.tick()
+      assert.strictEqual(health.limit(key), 0)
+      time.runs(2 * second)
+      health.tick()
+      assert.strictEqual(health.limit(key), 1)
     }))
 })

@@ -1,13 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import type { AckHandle } from "../../src/delivery/execution/ack-handle.ts"
-import { findMoved } from "../../src/delivery/retry/applied-steps.ts"
-import { roundKey, untried } from "../../src/domain/delivery.ts"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { readLateDeliveries } from "../../src/history/late-deliveries.ts"
-import { findRounds } from "../../src/operations/rounds/round-search.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -48,30 +44,4 @@ describe.concurrent("a late success", () => {
         assert.strictEqual(fate?.dead, 9)
       })
     )
-
-  scenario("shows that a round was begun, and that what was to wait has gone on", () =>
-    Effect.gen(function* () {
-      const record = { ...about, v: 1, decidedAt: Date.now() } as const
-      const progress = { attempts: 1 }
-      const held: AckHandle = {
-        place: { stream: "elsewhere", seq: 1, at: 1 },
-        delivery: {
-          ...{ ...about, event: "a", type: "paid", began: 1, deadline: 2, generation: "g" },
-          ...{ revision: 1, content: {}, progress: untried }
-        },
-        body: new Uint8Array(),
-        ...{ deliveryCount: 1, ack: () => Effect.void, nak: () => undefined }
-      }
-      const isFound = Effect.all([
-        Effect.map(
-          findRounds(about, 0, new Set([roundKey(about)]), 0),
-          (found) => found.size === 1
-        ),
-        findMoved(held, 0, { ...record, progress, decision: { _tag: "Schedule", at: 1 } })
-      ])
-      assert.deepStrictEqual(yield* isFound, [false, false])
-      yield* tell("delivered-late", 2)
-      assert.deepStrictEqual(yield* isFound, [true, true])
-    })
-  )
 })

@@ -147,10 +147,10 @@ describe("the line of a fact", () => {
       line({
         kind: "attempt-failed",
         attempt: 1,
-        error: { class: "connection", message: "connect ECONNREFUSED" },
+        error: { class: "refused", message: "connect ECONNREFUSED" },
         durationMs: 1
       }),
-      "10:32:07  acme.invoice-42 → acme/billing       #1  connection: connect ECONNREFUSED    1 ms  no further attempt"
+      "10:32:07  acme.invoice-42 → acme/billing       #1  refused: connect ECONNREFUSED    1 ms  no further attempt"
     )
   })
 

@@ -11,6 +11,7 @@ import { createServer as createTlsServer } from "node:https"
 import { createServer as createTcpServer, type Server, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { TlsOptions } from "node:tls"
 import { Effect } from "effect"
 import { makeConditions } from "./conditions.ts"
 
@@ -105,7 +106,7 @@ export interface ReceiverOptions {
   /** (Default: 127.0.0.1) */
   readonly host?: string
   /** Serves https with this certificate. */
-  readonly certificate?: Certificate
+  readonly certificate?: Certificate & Pick<TlsOptions, "ciphers" | "maxVersion">
 }
 
 /** An HTTP server on a free port that records requests and answers them by its script. */

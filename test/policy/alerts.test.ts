@@ -16,7 +16,13 @@ import {
 
 const minute = 60_000
 const start = 1_000_000 * minute
-const well = { isOpen: false, closedFor: 60 * minute, isDisabled: false, isSuspended: false }
+const well = {
+  isOpen: false,
+  closedFor: 60 * minute,
+  isDisabled: false,
+  inARow: "none" as const,
+  isSuspended: false
+}
 
 const readings = (counts: Partial<AlertCounts>, state = well, thresholds = defaultThresholds) => {
   const all = endpointReadings({ ...noAlertCounts, ...counts }, state, thresholds)

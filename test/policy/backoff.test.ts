@@ -165,28 +165,64 @@ describe("decorrelated backoff", () => {
   const decorrelated = (base: number, cap: number) =>
     policyOf({ kind: "decorrelated", base: ms(base), cap: ms(cap) }, { jitter: "full" })
 
+  /** The delays of one delivery: each draw is told the one before, as `nextStep` does. */
+  const drawn = Effect.fnUntraced(function* (policy: RetryPolicy, draws: number) {
+    const schedule = toSchedule(policy)
+    const delays: Array<number> = []
+    for (let attempts = 1; attempts <= draws; attempts++) {
+      const previous = delays.at(-1)
+      const delay = yield* delayAfter(schedule, { attempts, began: 0, now: 0, previous })
+      delays.push(delay ?? assert.fail("the schedule ended"))
+    }
+    return delays
+  })
+
   it.effect.prop(
-    "lies between base and three times the delay before, at most the cap",
-    { base: int(1, hour), cap: int(1, 24 * hour), n: int(1, 20), seed: Schema.String },
-    ({ base, cap, n, seed }) =>
+    "lies between base and three times the delay drawn before, at most the cap",
+    { base: int(1, hour), cap: int(1, 24 * hour), seed: Schema.String },
+    ({ base, cap, seed }) =>
       Effect.gen(function* () {
-        const delay = yield* after(decorrelated(base, cap), n).pipe(Random.withSeed(seed))
-        assert.isDefined(delay)
-        assert.isTrue(Number.isInteger(delay))
-        assert.isAtLeast(delay, Math.min(base, cap))
-        assert.isAtMost(delay, Math.min(base * 3 ** n, cap))
+        const delays = yield* drawn(decorrelated(base, cap), 100).pipe(Random.withSeed(seed))
+        for (const [index, delay] of delays.entries()) {
+          const previous = delays[index - 1] ?? base
+          assert.isTrue(Number.isInteger(delay))
+          assert.isAtLeast(delay, Math.min(base, cap))
+          assert.isAtMost(delay, Math.min(Math.max(base, 3 * previous), cap))
+        }
       })
   )
 
-  it.effect("goes to both ends, each time from its own beginning", () =>
+  it.effect("falls again after a long delay, and spreads over the whole range", () =>
+    Effect.gen(function* () {
+      const delays = yield* drawn(decorrelated(1000, hour), 500)
+      const falls = delays.filter((delay, index) => delay < (delays[index - 1] ?? 0))
+      assert.isAbove(falls.length, 100)
+      assert.isBelow(Math.min(...delays), 5000)
+      assert.strictEqual(Math.max(...delays), hour)
+    }).pipe(Random.withSeed("walk"))
+  )
+
+  it.effect("goes to both ends of what the delay before allows", () =>
+    Effect.gen(function* () {
+      const policy = decorrelated(1000, hour)
+      assert.deepStrictEqual(yield* drawn(policy, 3).pipe(lowest), [1000, 1000, 1000])
+      const most = yield* drawn(policy, 30).pipe(highest)
+      assert.deepStrictEqual(most.slice(0, 3), [3000, 9000, 27_000])
+      assert.strictEqual(most.at(-1), hour)
+    })
+  )
+
+  it.effect("draws from its base where the delay before is unknown or below it", () =>
     Effect.gen(function* () {
       const schedule = toSchedule(decorrelated(1000, hour))
-      const delay = (attempts: number) => delayAfter(schedule, { attempts, began: 0, now: 0 })
-      for (const n of [1, 2, 5, 2, 1]) {
-        assert.strictEqual(yield* delay(n).pipe(lowest), 1000)
-        assertRounded(yield* delay(n).pipe(highest), 1000 * 3 ** n)
+      for (const [previous, most] of [
+        [undefined, 3000],
+        [10, 1000]
+      ] as const) {
+        const delay = delayAfter(schedule, { attempts: 7, began: 0, now: 0, previous })
+        assert.strictEqual(yield* delay.pipe(lowest), 1000)
+        assert.strictEqual(yield* delay.pipe(highest), most)
       }
-      assert.strictEqual(yield* delay(30).pipe(highest), hour)
     })
   )
 })

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
+import { Duration, Result, Schema } from "effect"
 import { ErrorClass } from "../../src/domain/outcome.ts"
-import { Verdict } from "../../src/domain/retry-policy.ts"
+import { type ErrorVerdict, RetryPolicy, Verdict } from "../../src/domain/retry-policy.ts"
 import { classify, defaultErrors } from "../../src/policy/classify.ts"
 
-const verdictOf = (status: number, statuses?: Record<string, Verdict>) =>
-  classify({ status }, statuses).verdict
+const verdictOf = (status: number, statuses: Record<string, Verdict> = {}) =>
+  classify({ status }, { statuses }).verdict
 
 describe("without overrides", () => {
   it("any 2xx is a delivery", () => {
@@ -42,7 +42,7 @@ describe("without overrides", () => {
 
   it("an answer that broke off is an error, whatever its status was", () => {
     assert.strictEqual(classify({ status: 200, error: { class: "timeout" } }).verdict, "retry")
-    assert.deepStrictEqual(classify({ status: 410, error: { class: "connection" } }), {
+    assert.deepStrictEqual(classify({ status: 410, error: { class: "reset" } }), {
       verdict: "retry",
       gone: false
     })
@@ -63,8 +63,11 @@ describe("overrides", () => {
   it("a redirect that is not followed can be overridden by its status", () => {
     const redirect = { status: 302, error: { class: "redirect" } } as const
     assert.strictEqual(classify(redirect).verdict, "fail")
-    assert.strictEqual(classify(redirect, { "302": "delivered" }).verdict, "delivered")
-    assert.strictEqual(classify(redirect, { "3xx": "retry" }).verdict, "retry")
+    assert.strictEqual(
+      classify(redirect, { statuses: { "302": "delivered" } }).verdict,
+      "delivered"
+    )
+    assert.strictEqual(classify(redirect, { statuses: { "3xx": "retry" } }).verdict, "retry")
   })
 
   it.prop(
@@ -81,17 +84,98 @@ describe("gone", () => {
   it("is a 410, and nothing else", () => {
     assert.isTrue(classify({ status: 410 }).gone)
     assert.isFalse(classify({ status: 404 }).gone)
-    assert.isFalse(classify({ status: 403 }, { "403": "fail" }).gone)
+    assert.isFalse(classify({ status: 403 }, { statuses: { "403": "fail" } }).gone)
   })
 
   it("still holds where an override says that a 410 fails", () => {
-    assert.isTrue(classify({ status: 410 }, { "410": "fail" }).gone)
-    assert.isTrue(classify({ status: 410 }, { "4xx": "fail" }).gone)
+    assert.isTrue(classify({ status: 410 }, { statuses: { "410": "fail" } }).gone)
+    assert.isTrue(classify({ status: 410 }, { statuses: { "4xx": "fail" } }).gone)
   })
 
   it("does not hold where an override makes something else of a 410", () => {
-    assert.isFalse(classify({ status: 410 }, { "410": "retry" }).gone)
-    assert.isFalse(classify({ status: 410 }, { "410": "delivered" }).gone)
-    assert.isFalse(classify({ status: 410 }, { "4xx": "retry" }).gone)
+    assert.isFalse(classify({ status: 410 }, { statuses: { "410": "retry" } }).gone)
+    assert.isFalse(classify({ status: 410 }, { statuses: { "410": "delivered" } }).gone)
+    assert.isFalse(classify({ status: 410 }, { statuses: { "4xx": "retry" } }).gone)
+  })
+})
+
+describe("a rule for a status", () => {
+  const rule = { retry: { attempts: 5, window: Duration.hours(6) }, alert: 3 } as const
+
+  it("retries, and is told with the policy's name for the status", () => {
+    const ruled = (status: number, statuses: NonNullable<RetryPolicy["statuses"]>) =>
+      classify({ status }, { statuses }).rule
+    assert.deepStrictEqual(classify({ status: 404 }, { statuses: { "404": rule } }), {
+      ...{ verdict: "retry", gone: false, rule: { status: "404", alert: 3 } }
+    })
+    assert.deepStrictEqual(ruled(418, { "4xx": rule }), { status: "4xx", alert: 3 })
+    assert.deepStrictEqual(ruled(404, { "4xx": rule, "404": rule })?.status, "404")
+    assert.isUndefined(ruled(404, { "4xx": rule, "404": "retry" }))
+    assert.isUndefined(ruled(503, { "4xx": rule }))
+  })
+
+  it("of a 410 leaves the endpoint enabled, and holds for no error", () => {
+    assert.isFalse(classify({ status: 410 }, { statuses: { "410": rule } }).gone)
+    const broken = { status: 404, error: { class: "reset" } } as const
+    assert.notProperty(classify(broken, { statuses: { "404": rule } }), "rule")
+  })
+})
+
+describe("overrides of errors", () => {
+  const verdictOfError = (errorClass: ErrorClass, errors: Record<string, ErrorVerdict>) =>
+    classify({ error: { class: errorClass } }, { errors }).verdict
+
+  it("hold for a class", () => {
+    for (const errorClass of ErrorClass.literals) {
+      assert.strictEqual(verdictOfError(errorClass, { [errorClass]: "fail" }), "fail", errorClass)
+      assert.strictEqual(verdictOfError(errorClass, { [errorClass]: "retry" }), "retry", errorClass)
+    }
+  })
+
+  it("hold for a family, where its member is not named", () => {
+    const errors = { connection: "fail", tls: "fail", refused: "retry" } as const
+    for (const errorClass of [
+      "reset",
+      "unreachable",
+      "connection",
+      "certificate",
+      "handshake"
+    ] as const)
+      assert.strictEqual(verdictOfError(errorClass, errors), "fail", errorClass)
+    for (const errorClass of ["refused", "timeout", "connect-timeout", "dns", "protocol"] as const)
+      assert.strictEqual(verdictOfError(errorClass, errors), "retry", errorClass)
+  })
+
+  it("of a redirect count more than those of its status; other errors leave the status alone", () => {
+    const redirect = { status: 302, error: { class: "redirect" } } as const
+    const statuses = { "302": "delivered" } as const
+    assert.strictEqual(
+      classify(redirect, { statuses, errors: { redirect: "retry" } }).verdict,
+      "retry"
+    )
+    assert.strictEqual(
+      classify(redirect, { statuses, errors: { tls: "fail" } }).verdict,
+      "delivered"
+    )
+    assert.deepStrictEqual(classify({ status: 410 }, { errors: { connection: "retry" } }), {
+      verdict: "fail",
+      gone: true
+    })
+  })
+
+  it("are by error class or family, and retry or fail", () => {
+    const read = (errors: Record<string, string>) =>
+      Schema.decodeUnknownResult(RetryPolicy)({
+        backoff: { kind: "fixed", delay: "1 minute" },
+        ...{ jitter: "none", maxAttempts: 3, window: "1 hour", errors }
+      })
+    for (const key of [...ErrorClass.literals, "tls"])
+      assert.isTrue(Result.isSuccess(read({ [key]: "fail" })), key)
+    for (const [key, verdict] of [
+      ["certficate", "fail"],
+      ["5xx", "fail"],
+      ["timeout", "delivered"]
+    ] as const)
+      assert.isTrue(Result.isFailure(read({ [key]: verdict })), key)
   })
 })

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Schema } from "effect"
+import { Duration, Effect, Random, Schema } from "effect"
 import type { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { toSchedule } from "../../src/policy/backoff.ts"
-import { nextStep } from "../../src/policy/next-step.ts"
+import { type NextStep, nextStep } from "../../src/policy/next-step.ts"
 
 const minute = 60_000
 const hour = 60 * minute
@@ -41,7 +41,8 @@ describe("the next step", () => {
       assert.deepStrictEqual(yield* step({ attempts: 3, now }), {
         _tag: "Retry",
         at: now + 4 * minute,
-        delay: 4 * minute
+        delay: 4 * minute,
+        drawn: 4 * minute
       })
     })
   )
@@ -62,15 +63,17 @@ describe("the next step", () => {
     })
   )
 
-  it.effect("is the end when the next attempt would be after the deadline", () =>
+  it.effect("is the end when the next attempt would not be before the deadline", () =>
     Effect.gen(function* () {
       const now = began + 10 * minute
-      const just = yield* step({ attempts: 2, now, deadline: now + 2 * minute })
-      assert.deepStrictEqual(just, { _tag: "Retry", at: now + 2 * minute, delay: 2 * minute })
-      assert.deepStrictEqual(yield* step({ attempts: 2, now, deadline: now + 2 * minute - 1 }), {
-        _tag: "Dead",
-        reason: "deadline"
-      })
+      const at = now + 2 * minute
+      const just = yield* step({ attempts: 2, now, deadline: at + 1 })
+      assert.deepStrictEqual(just, { _tag: "Retry", at, delay: 2 * minute, drawn: 2 * minute })
+      for (const deadline of [at, at - 1])
+        assert.deepStrictEqual(yield* step({ attempts: 2, now, deadline }), {
+          _tag: "Dead",
+          reason: "deadline"
+        })
     })
   )
 
@@ -145,19 +148,92 @@ describe("the next step", () => {
   )
 })
 
+describe("a status with limits of its own", () => {
+  /** 5 attempts within 6 hours: 24, 48, 96 and 192 minutes. */
+  const limit = { attempts: 5, windowMs: 6 * hour, stretch: 24 }
+  const generous = { ...policy, maxAttempts: 16 }
+  const row = (attempts: number, since = began) => ({ status: "404", attempts, since })
+
+  it.effect.each([
+    // attempts of the row, minutes since its first answer, what is next
+    [1, 0, 24],
+    [2, 24, 48],
+    [3, 72, 96],
+    [4, 168, 192],
+    [5, 360, "status-limit"],
+    [4, 359, 1],
+    [2, 360, "status-limit"]
+  ] as const)("after %i answers in %i min is tried again in %j min", ([attempts, minutes, next]) =>
+    Effect.gen(function* () {
+      const now = began + minutes * minute
+      const taken = yield* step({
+        ...{ policy: generous, attempts: attempts + 7, now, limited: { limit, row: row(attempts) } }
+      })
+      if (typeof next === "string") assert.deepStrictEqual(taken, { _tag: "Dead", reason: next })
+      else assert.deepInclude(taken, { _tag: "Retry", delay: next * minute })
+    })
+  )
+
+  it.effect(
+    "does not end sooner for what was answered before, nor outlive the policy's attempts",
+    () =>
+      Effect.gen(function* () {
+        const limited = { limit, row: row(1) }
+        const after = (attempts: number) => step({ policy: generous, attempts, limited })
+        assert.deepInclude(yield* after(11), { _tag: "Retry", delay: 24 * minute })
+        assert.deepStrictEqual(yield* after(16), { _tag: "Dead", reason: "attempts" })
+        const deadline = began + 20 * minute
+        assert.deepStrictEqual(yield* step({ policy: generous, limited, deadline }), {
+          _tag: "Dead",
+          reason: "deadline"
+        })
+      })
+  )
+
+  it.effect("waits for a Retry-After within its window, and ends with one beyond it", () =>
+    Effect.gen(function* () {
+      const limited = { limit, row: row(1) }
+      const asked = (retryAfter: string) => step({ policy: generous, limited, retryAfter })
+      assert.deepInclude(yield* asked("18000"), { _tag: "Retry", delay: 5 * hour })
+      assert.deepStrictEqual(yield* asked("21601"), { _tag: "Dead", reason: "status-limit" })
+    })
+  )
+
+  it.effect("lets probes wait for the circuit, until its window is over", () =>
+    Effect.gen(function* () {
+      const probed = (minutes: number) =>
+        step({
+          ...{ limited: { limit, row: row(0) }, now: began + minutes * minute },
+          nextProbeAt: began + (minutes + 15) * minute
+        })
+      assert.deepInclude(yield* probed(345), { _tag: "Retry", delay: 15 * minute })
+      assert.deepStrictEqual(yield* probed(346), { _tag: "Dead", reason: "status-limit" })
+    })
+  )
+})
+
 describe("a Retry-After", () => {
+  const retryIn = (delay: number, drawn = delay): NextStep => ({
+    _tag: "Retry",
+    at: began + delay,
+    delay,
+    drawn
+  })
+
   it.effect("lengthens the delay", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* step({ retryAfter: "300" }), {
         _tag: "Retry",
         at: began + 5 * minute,
-        delay: 5 * minute
+        delay: 5 * minute,
+        drawn: minute
       })
       const date = new Date(began + hour).toUTCString()
       assert.deepStrictEqual(yield* step({ retryAfter: date }), {
         _tag: "Retry",
         at: began + hour,
-        delay: hour
+        delay: hour,
+        drawn: minute
       })
     })
   )
@@ -166,7 +242,7 @@ describe("a Retry-After", () => {
     Effect.gen(function* () {
       for (const retryAfter of ["1", "0", "-5", "soon", new Date(began - hour).toUTCString()]) {
         const next = yield* step({ attempts: 4, retryAfter })
-        assert.deepStrictEqual(next, { _tag: "Retry", at: began + 8 * minute, delay: 8 * minute })
+        assert.deepStrictEqual(next, retryIn(8 * minute))
       }
     })
   )
@@ -174,9 +250,24 @@ describe("a Retry-After", () => {
   it.effect("is obeyed up to the policy's cap only, which does not hold back the backoff", () =>
     Effect.gen(function* () {
       const capped = yield* step({ retryAfter: "9".repeat(40), retryAfterCap: 2 * minute })
-      assert.deepStrictEqual(capped, { _tag: "Retry", at: began + 2 * minute, delay: 2 * minute })
+      assert.deepStrictEqual(capped, retryIn(2 * minute, minute))
       const longer = yield* step({ attempts: 4, retryAfter: "9999", retryAfterCap: minute })
-      assert.deepStrictEqual(longer, { _tag: "Retry", at: began + 8 * minute, delay: 8 * minute })
+      assert.deepStrictEqual(longer, retryIn(8 * minute))
+    })
+  )
+
+  it.effect("is no draw: decorrelated backoff goes on from the delay that was drawn", () =>
+    Effect.gen(function* () {
+      const decorrelated: RetryPolicy = {
+        ...policy,
+        backoff: { kind: "decorrelated", base: Duration.minutes(1), cap: Duration.hours(1) }
+      }
+      const most = { nextDoubleUnsafe: () => 1 - 2 ** -53, nextIntUnsafe: () => 0 }
+      const draws = { policy: decorrelated, previousDelay: 2 * minute }
+      const next = yield* step({ ...draws, retryAfter: "1800" }).pipe(
+        Effect.provideService(Random.Random, most)
+      )
+      assert.deepStrictEqual(next, retryIn(30 * minute, 6 * minute))
     })
   )
 

@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Result, Schema } from "effect"
+import { Duration, Effect, Result, Schema } from "effect"
 import { RetryPolicy, type Verdict } from "../../src/domain/retry-policy.ts"
+import { attemptTimeoutMs } from "../../src/policy/attempt-timeout.ts"
+import { toSchedule } from "../../src/policy/backoff.ts"
 import { classify } from "../../src/policy/classify.ts"
 import { ladder, totalTime } from "../../src/policy/ladder.ts"
+import { nextStep } from "../../src/policy/next-step.ts"
 import {
   findPreset,
   presetNames,
@@ -27,11 +30,16 @@ interface Published {
 const published: Record<string, Published> = {
   default: { attempts: 16, window: 72 * hour, backoff: "exponential" },
   stripe: { retries: 15, window: 72 * hour, timeout: 30 * second, backoff: "exponential" },
+  "stripe-25": { attempts: 25, window: 72 * hour, backoff: "exponential" },
+  "github-linear": { attempts: 3, window: hour, backoff: "linear" },
   github: { retries: 3, window: 4 * hour, timeout: 10 * second, backoff: "fixed" },
   shopify: { retries: 19, window: 48 * hour, timeout: 5 * second, backoff: "exponential" },
-  twilio: { retries: 1, window: 15 * second, timeout: 15 * second },
+  twilio: { retries: 1, timeout: 15 * second },
+  "twilio-24h": { attempts: 3, window: 24 * hour, backoff: "exponential" },
   sendgrid: { window: 72 * hour, timeout: 10 * second, backoff: "exponential" },
   slack: { retries: 3, window: 30 * minute, timeout: 5 * second, backoff: "exponential" },
+  "slack-1h": { attempts: 3, window: hour, backoff: "exponential" },
+  "doubling-1s": { attempts: 10, window: 3 * day, backoff: "exponential" },
   paypal: { attempts: 8, window: 4 * day, timeout: 20 * second, backoff: "exponential" },
   discord: { retries: 5, window: 30 * minute, timeout: 10 * second, backoff: "exponential" },
   square: { attempts: 10, window: 3 * day, backoff: "exponential" },
@@ -80,10 +88,13 @@ describe("every preset", () => {
   it("spreads over most of its window where the guide gives a window but no delays", () => {
     for (const name of [
       "stripe",
+      "stripe-25",
       "github",
       "shopify",
       "sendgrid",
       "slack",
+      "slack-1h",
+      "twilio-24h",
       "paypal",
       "discord",
       "square",
@@ -93,6 +104,19 @@ describe("every preset", () => {
       assert.isAtLeast(totalTime(policy) / Duration.toMillis(policy.window), 0.85, name)
     }
   })
+
+  it.effect("retries a first attempt that times out", () =>
+    Effect.gen(function* () {
+      for (const name of presetNames) {
+        const policy = policyOf(name)
+        const next = yield* nextStep({
+          ...{ schedule: toSchedule(policy), retryAfterCap: day, verdict: "retry", attempts: 1 },
+          ...{ now: attemptTimeoutMs({}, policy), deadline: Duration.toMillis(policy.window) }
+        })
+        assert.strictEqual(next._tag, "Retry", name)
+      }
+    })
+  )
 
   it("is jittered, so that no wave of retries is synchronised", () => {
     for (const name of presetNames) assert.notStrictEqual(policyOf(name).jitter, "none", name)
@@ -135,6 +159,19 @@ describe("the delays that guides spell out", () => {
     assert.strictEqual(policyOf("recuro-list").jitter, "equal")
   })
 
+  it("are guide 2's, from a second on, and its 5 minutes more each time for GitHub", () => {
+    assert.deepStrictEqual(
+      ladder(policyOf("doubling-1s"))
+        .slice(0, 4)
+        .map((delay) => delay / second),
+      [1, 2, 4, 8]
+    )
+    assert.deepStrictEqual(
+      ladder(policyOf("github-linear")).map((delay) => delay / minute),
+      [5, 10]
+    )
+  })
+
   it("are SendPromptly's, capped at 15 minutes", () => {
     assert.deepStrictEqual(
       ladder(policyOf("sendpromptly"))
@@ -152,8 +189,16 @@ describe("the delays that guides spell out", () => {
     assert.strictEqual(policyOf("formspring").jitter, "scaled")
   })
 
+  it("are Formspring's 30 s to connect and 30 s to read: 60 s in all", () => {
+    const { connectTimeout, timeout } = policyOf("formspring")
+    assert.deepStrictEqual(
+      [connectTimeout, timeout].map((given) => given && Duration.toMillis(given)),
+      [30 * second, 60 * second]
+    )
+  })
+
   it("are the caps of 12 hours for Stripe and Shopify", () => {
-    for (const name of ["stripe", "shopify"])
+    for (const name of ["stripe", "stripe-25", "shopify"])
       assert.strictEqual(Math.max(...ladder(policyOf(name))), 12 * hour, name)
   })
 })
@@ -166,14 +211,16 @@ describe("classification by preset", () => {
     ["recuro-list", { 404: "fail", 408: "retry", 429: "retry", 500: "retry" }],
     ["square", { 404: "fail", 408: "fail", 429: "fail", 500: "retry" }],
     ["sendpromptly", { 204: "delivered", 302: "retry", 400: "retry", 404: "retry", 500: "retry" }],
+    ...["stripe-25", "github-linear", "twilio-24h", "slack-1h", "doubling-1s"].map(
+      (name) => [name, { 404: "fail", 429: "fail", 503: "retry" }] as const
+    ),
     ["formspring", { 404: "fail", 408: "fail", 425: "fail", 429: "fail", 500: "retry" }]
   ]
   it("follows the guide", () => {
     for (const [name, verdicts] of cases)
       for (const [status, verdict] of Object.entries(verdicts)) {
-        const { statuses } = policyOf(name)
         assert.strictEqual(
-          classify({ status: Number(status) }, statuses).verdict,
+          classify({ status: Number(status) }, policyOf(name)).verdict,
           verdict,
           `${name} ${status}`
         )

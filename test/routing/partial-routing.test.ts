@@ -12,6 +12,7 @@ import { planId } from "../../src/history/plans.ts"
 import { makeLocator, makePartialRoutings } from "../../src/routing/partial-routing.ts"
 import type { StoredPart } from "../../src/routing/plan.ts"
 import { acknowledgeEvents, publish } from "../kit/engine.ts"
+import { tellMissing } from "../kit/missing-fact.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -166,6 +167,18 @@ describe.concurrent("a delivery that a plan led to", () => {
         yield* Effect.provideService(look(stored), Broker, Broker.of({ ...broker, batch, read }))
       )
       assert.isTrue(arrived)
+    })
+  )
+
+  scenario("is not found by what an audit tells of it: that it is missing", () =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      const stored = yield* storePlan
+      yield* tellMissing({ ...event, endpoint: "hook", event: "evt_1", round: firstRound })
+      assert.deepStrictEqual(yield* lookAt(stored), { isSent: false, failed: undefined })
+      const known = yield* (yield* makePartialRoutings(2)).of(event, true)
+      assert.deepStrictEqual(known?.parts, [stored])
+      assert.strictEqual(known?.sent.size, 0)
     })
   )
 

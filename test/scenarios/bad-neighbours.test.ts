@@ -65,7 +65,7 @@ describe("endpoints that behave badly, each in its way", () => {
           new Set(about(facts.facts, id).flatMap(({ error }) => error?.class ?? []))
         assert.deepStrictEqual([...classes("silent")], ["timeout"])
         assert.deepStrictEqual([...classes("loris")], ["timeout"])
-        assert.deepStrictEqual([...classes("resets")], ["connection"])
+        assert.deepStrictEqual([...classes("resets")], ["reset"])
         // Those that were under way when it first said so.
         assert.isAtMost(busy.requests.length, 10)
         yield* facts.count("delivered", 950)

@@ -89,7 +89,7 @@ const paths: ReadonlyArray<Path> = [
   {
     name: "that waits for long after its first attempt",
     answer: byAttempt(503, 200),
-    retry: { backoff: { kind: "fixed", delay: "1200 millis" } },
+    retry: { backoff: { kind: "fixed", delay: "3 seconds" } },
     attempts: [1, 2],
     end: "delivered",
     steps: [["decided", 1]]
@@ -97,7 +97,7 @@ const paths: ReadonlyArray<Path> = [
   {
     name: "that waits for long, and as a schedule, after its first attempt",
     answer: byAttempt(503, 200),
-    retry: { backoff: { kind: "fixed", delay: "1200 millis" } },
+    retry: { backoff: { kind: "fixed", delay: "3 seconds" } },
     maxWaiting: 0,
     attempts: [1, 2],
     end: "delivered",

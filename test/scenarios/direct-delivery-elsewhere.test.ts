@@ -1,10 +1,11 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Deferred, Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
-import { Facts } from "../../src/history/facts.ts"
+import { firstRound } from "../../src/domain/delivery.ts"
 import { allFacts, closedBooks, noRecords } from "../kit/books.ts"
-import { endpoint, history, publish, quickRetry, worker } from "../kit/engine.ts"
+import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engine.ts"
+import { tellMissing } from "../kit/missing-fact.ts"
 import { assertNoneTooEarly, attempts, reasons } from "../kit/outcomes.ts"
 import { receiver } from "../kit/receiver.ts"
 import { rival } from "../kit/rival.ts"
@@ -73,31 +74,13 @@ describe.concurrent("a delivery that another router puts into its queue while it
 describe.concurrent("a delivery that a watch has told of as missing", () => {
   scenario("is delivered nonetheless, when somebody routes its event at last", (place) =>
     Effect.gen(function* () {
-      const { append } = yield* Facts
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })
       // With a second one, so that its plan is stored before anything is sent.
       yield* endpoint({ id: "other", url: (yield* receiver()).url })
       yield* crashAt(place, "plan-stored", 1, {}, publish("a"))
-      const [routed] = (yield* allFacts).filter(({ kind }) => kind === "routed")
-      const { event = "", eventSeq = 0 } = routed ?? {}
-      const at = yield* Clock.currentTimeMillis
-      yield* append(
-        {
-          v: 1,
-          kind: "missing",
-          at,
-          tenant: "acme",
-          endpoint: "hook",
-          event,
-          eventSeq,
-          delivery: `${event}.hook`,
-          round: "0",
-          reason: "its event has been stored for long",
-          worker: "audit"
-        },
-        "missing"
-      )
+      const routed = (yield* allFacts).filter(({ kind }) => kind === "routed")
+      yield* tellMissing({ ...nth(routed, 0), endpoint: "hook", round: firstRound })
       yield* worker({ id: "second" })
       yield* closedBooks
       assert.deepStrictEqual(attempts(hook), [1])

@@ -9,6 +9,7 @@ import { readFates, readUnended } from "../../src/history/dead-fates.ts"
 import { planRedelivery, redeliver } from "../../src/operations/rounds/redeliver.ts"
 import { closedBooks, quiet } from "../kit/books.ts"
 import { eventually, nth, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import { tellMissing } from "../kit/missing-fact.ts"
 import { onServer } from "../kit/scenario.ts"
 import { crashAt } from "../kit/worker-process.ts"
 
@@ -91,6 +92,21 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
         assert.deepInclude(ends[0], { attempt: 0, by: "ana@host", event: "invoice.paid-0" })
         assert.deepInclude(yield* sendAgain(), { gone: 0 })
         assert.deepInclude((yield* readFates({})).get(1), { outcome: "dead-lettered" })
+      }),
+    { moveDedupe: 100 }
+  )
+
+  scenario(
+    "is sent though a watch has told of it as missing",
+    () =>
+      Effect.gen(function* () {
+        const { facts, hook } = yield* deadLetters(1)
+        yield* crashWhileSending("round-claimed", 1)
+        yield* facts.count("redelivered", 1)
+        yield* tellMissing(nth(facts.of("redelivered"), 0))
+        assert.deepInclude(yield* sendAgain(), { begun: 0, finished: 1, before: 0 })
+        yield* closedBooks
+        assert.deepStrictEqual(sorted(timesAfter(hook, 1)), sorted(onceEach(1)))
       }),
     { moveDedupe: 100 }
   )

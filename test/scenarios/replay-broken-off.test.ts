@@ -7,6 +7,7 @@ import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { allFacts, closedBooks, quiet } from "../kit/books.ts"
 import { endpoint, history, nth, publishMany, worker } from "../kit/engine.ts"
+import { tellMissing } from "../kit/missing-fact.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { idsAt, paid, replayTo, upTo } from "./replaying.ts"
@@ -61,6 +62,28 @@ describe.concurrent("a replay that was broken off", () => {
         }),
       { moveDedupe: 100 }
     )
+
+  scenario(
+    "goes on with what it had claimed, though a watch has told of it as missing",
+    () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ id: "old", types: ["none"] })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(1)
+        yield* facts.planned(1)
+        yield* endpoint({ id: "new", url: `${hook.url}/new` })
+        yield* breakOff("new", "round-claimed", 1)
+        yield* facts.count("replayed", 1)
+        yield* tellMissing(nth(facts.of("replayed"), 0))
+        assert.deepInclude(yield* replayTo("new"), { begun: 0, finished: 1, before: 0 })
+        yield* closedBooks
+        assert.deepStrictEqual(idsAt(hook, "/new"), paid(0))
+      }),
+    { moveDedupe: 100 }
+  )
+
   scenario(
     "ends what it had claimed of an event that is not kept any more",
     () =>

@@ -19,7 +19,7 @@ import {
 } from "../kit/engine.ts"
 import { about, assertNoneTooEarly, attempts, waits } from "../kit/outcomes.ts"
 import type { Received, Receiver, Script } from "../kit/receiver.ts"
-import { receiver, tcpServer } from "../kit/receiver.ts"
+import { receiver, selfSigned, tcpServer } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -43,7 +43,7 @@ describe.concurrent("an attempt that fails for a while", () => {
     ["s408", byAttempt(408, 408, 201), 408],
     ["s425", byAttempt(425, 425, 200), 425],
     ["s429", byAttempt(429, 429, 200), 429],
-    ["reset", resets, "connection"],
+    ["reset", resets, "reset"],
     ["silent", silent, "timeout"]
   ]
 
@@ -104,9 +104,9 @@ describe.concurrent("an attempt that fails for a while", () => {
           error?.class
         ]),
         [
-          [1, "connection"],
-          [2, "connection"],
-          [3, "connection"]
+          [1, "refused"],
+          [2, "refused"],
+          [3, "refused"]
         ]
       )
       const letters = yield* deadLetters
@@ -123,10 +123,7 @@ describe.concurrent("an attempt that fails for a while", () => {
       assert.strictEqual(header("petrel-type"), "invoice.paid")
       assert.strictEqual(header("petrel-origin"), end.from && placeName(end.from))
       assert.deepInclude(JSON.parse(header("petrel-progress")), { attempts: 3, lastStatus: 500 })
-      assert.strictEqual(
-        nth(about(facts.of("dead-lettered"), "closed"), 0).error?.class,
-        "connection"
-      )
+      assert.strictEqual(nth(about(facts.of("dead-lettered"), "closed"), 0).error?.class, "refused")
       yield* eventually(waitingMessages, (count) => count === 0)
     })
   )
@@ -156,6 +153,37 @@ describe.concurrent("an attempt that fails for good", () => {
         )
         assert.deepStrictEqual(waits(told), [])
       }
+    })
+  )
+})
+
+describe.concurrent("an error", () => {
+  scenario("ends its delivery at once where the policy says so, by its cause", () =>
+    Effect.gen(function* () {
+      const unknown = yield* receiver({ certificate: selfSigned("IP:127.0.0.1") })
+      const hangsUp = yield* receiver({
+        answer: (_, response) => {
+          response.socket?.destroy()
+          return undefined
+        }
+      })
+      const retry = quickRetry({
+        maxAttempts: 2,
+        errors: { certificate: "fail", connection: "fail", reset: "retry" }
+      })
+      yield* endpoint({ id: "unknown", url: unknown.url, retry })
+      yield* endpoint({ id: "hangs-up", url: hangsUp.url, retry })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a")
+      yield* facts.count("dead-lettered", 2)
+      const ends = about(facts.of("dead-lettered"), "unknown")
+      assert.deepInclude(nth(ends, 0), { reason: "permanent", attempt: 1 })
+      assert.strictEqual(nth(ends, 0).error?.class, "certificate")
+      const other = nth(about(facts.of("dead-lettered"), "hangs-up"), 0)
+      assert.deepInclude(other, { reason: "attempts", attempt: 2 })
+      assert.strictEqual(other.error?.class, "reset")
+      assert.lengthOf(hangsUp.requests, 2)
     })
   )
 })

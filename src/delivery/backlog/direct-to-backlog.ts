@@ -20,7 +20,7 @@ export interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">
   readonly settlement: Pick<Settlement, "isOpen" | "relocate">
   readonly backlog: Pick<Backlog, "store">
-  readonly index: BacklogIndex
+  readonly index: Pick<BacklogIndex, "hasBacklog" | "isFull">
   readonly drainer: Pick<Drainer, "storing">
   readonly health: Pick<EndpointHealth, "limit" | "refuses">
   readonly inFlight: InFlight<Broker | Facts>

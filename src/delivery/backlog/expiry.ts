@@ -2,6 +2,7 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import type { Clock } from "effect"
 import { Effect } from "effect"
 import type { Delivery } from "../../domain/delivery.ts"
+import { isPastDeadline } from "../../policy/deadline.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { Backlog } from "./backlog.ts"
@@ -108,7 +109,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
       const delivery = deliveryIn(message)
       if (delivery === undefined) yield* options.keep(drain, message.seq)
       if (delivery === undefined || drain.window.has(message.seq)) continue
-      if (delivery.deadline > now) first = Math.min(first, delivery.deadline)
+      if (!isPastDeadline(delivery, now)) first = Math.min(first, delivery.deadline)
       else over.push([message, delivery])
     }
     const endOne = ([message, delivery]: readonly [StoredMsg, Delivery]) =>

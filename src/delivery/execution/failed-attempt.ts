@@ -1,13 +1,15 @@
 import { Effect } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
-import type { Progress } from "../../domain/delivery.ts"
+import type { Progress, StatusRow } from "../../domain/delivery.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { giveUpEndpoint } from "../../endpoints/endpoint-state.ts"
-import type { NextStep } from "../../policy/next-step.ts"
+import type { PreparedPolicy } from "../../endpoints/live-endpoint.ts"
+import type { LimitedAnswer, NextStep } from "../../policy/next-step.ts"
 import { nextStep } from "../../policy/next-step.ts"
+import { rowAfter } from "../../policy/status-limit.ts"
 import { deliveryFact } from "./delivery-fact.ts"
 
 /** What follows from a failed attempt. */
@@ -23,7 +25,7 @@ export interface FailedAttempt {
 export const judgeFailure = Effect.fnUntraced(function* (
   handle: Pick<PlacedDelivery, "delivery" | "place">,
   progress: Progress,
-  { at, gone, probe, result, verdict }: AttemptOutcome,
+  { at, gone, probe, result, rule, verdict }: AttemptOutcome,
   endpoint: LiveEndpoint,
   worker: string
 ) {
@@ -31,18 +33,25 @@ export const judgeFailure = Effect.fnUntraced(function* (
   // A suspended endpoint loses nothing, nor what told of its end.
   const isKept = gone && circuitOf(endpoint.config).onGone === "suspend"
   const probes = (progress.probes ?? 0) + (probe === undefined ? 0 : 1)
-  const { retryAfterCap, schedule } = endpoint.policyFor(handle.delivery.type)
+  const prepared = endpoint.policyFor(handle.delivery.type)
+  const row = rowAfter(progress.inARow, rule?.status, at, probe !== undefined)
   const step = yield* nextStep({
-    schedule: schedule(),
-    retryAfterCap,
+    schedule: prepared.schedule(),
+    retryAfterCap: prepared.retryAfterCap,
     verdict: verdict === "fail" && !isKept ? "fail" : "retry",
     attempts: attempts - probes,
+    limited: limitedBy(prepared, row),
+    previousDelay: progress.delayMs,
     nextProbeAt: probe?.nextAt,
     deadline: handle.delivery.deadline,
     now: at,
     retryAfter: result.retryAfter
   })
   const next = step._tag === "Dead" ? {} : { nextAttemptAt: step.at }
+  const delayMs =
+    prepared.policy.backoff.kind === "decorrelated" && step._tag === "Retry"
+      ? (step.drawn ?? progress.delayMs)
+      : undefined
   const failed: FailedAttempt = {
     step,
     fact: {
@@ -55,6 +64,8 @@ export const judgeFailure = Effect.fnUntraced(function* (
       firstAttemptAt: progress.firstAttemptAt ?? at,
       lastAttemptAt: at,
       ...next,
+      ...(delayMs === undefined ? {} : { delayMs }),
+      ...(row === undefined ? {} : { inARow: row }),
       ...(result.status === undefined ? {} : { lastStatus: result.status }),
       ...(result.error === undefined
         ? {}
@@ -63,6 +74,14 @@ export const judgeFailure = Effect.fnUntraced(function* (
   }
   return failed
 })
+
+const limitedBy = (
+  { statusLimits }: PreparedPolicy,
+  row: StatusRow | undefined
+): LimitedAnswer | undefined => {
+  const limit = row === undefined ? undefined : statusLimits().get(row.status)
+  return row === undefined || limit === undefined ? undefined : { limit, row }
+}
 
 /**
  * Disables or suspends an endpoint whose receiver answered 410 Gone.

@@ -6,6 +6,7 @@ import type { Progress } from "../../domain/delivery.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Directory, LiveEndpoint, Standing } from "../../endpoints/directory.ts"
 import type { Facts } from "../../history/facts.ts"
+import { isPastDeadline } from "../../policy/deadline.ts"
 import type { Goal, KnownDelivery, NextMove } from "../../policy/decide.ts"
 import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decide.ts"
 import type { Sender } from "../http/sender.ts"
@@ -66,7 +67,7 @@ export class Interpreter {
     if (settlement.decisions.has(place.seq) || !settlement.isOpen || !mayAttempt()) return undefined
     const now = clock.currentTimeMillisUnsafe()
     const { ends, nextAttemptAt = 0 } = delivery.progress
-    const isTime = now < delivery.deadline && now + timerToleranceMs >= nextAttemptAt
+    const isTime = !isPastDeadline(delivery, now) && now + timerToleranceMs >= nextAttemptAt
     return isTime && ends === undefined && !memory.poisonGuard.isSuspect(place.seq, deliveryCount)
       ? this.#directory.liveNow(delivery)
       : undefined
@@ -113,7 +114,7 @@ export class Interpreter {
       const pause = memory.poisonGuard.afterDefect(seq)
       const where = { stream, seq, pause }
       yield* Effect.logError("a delivery met a defect and comes back later", cause, where)
-      const isOver = clock.currentTimeMillisUnsafe() >= handle.delivery.deadline
+      const isOver = isPastDeadline(handle.delivery, clock.currentTimeMillisUnsafe())
       if (!isOver || !isClockTrusted()) return handle.nak(pause)
       const later = Effect.sync(() => handle.nak(pause))
       yield* Effect.catchCause(this.end(handle, "defect"), () => later)
@@ -159,7 +160,7 @@ export class Interpreter {
 
   #mayStillAttempt({ delivery }: AckHandle): boolean {
     const { clock, mayAttempt, settlement } = this.#options
-    const isTime = clock.currentTimeMillisUnsafe() < delivery.deadline
+    const isTime = !isPastDeadline(delivery, clock.currentTimeMillisUnsafe())
     const isLive = this.#directory.liveNow(delivery) !== undefined
     return isTime && isLive && mayAttempt() && settlement.isOpen
   }

@@ -3,7 +3,7 @@ import type { AttemptResult, Response } from "../../domain/outcome.ts"
 import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
 import type { Timer } from "../../time/timers.ts"
 import { timers } from "../../time/timers.ts"
-import { dispatchFor, freshConnectMs } from "./connector.ts"
+import { type ConnectionTerms, dispatchFor, freshConnectMs } from "./connector.ts"
 import { type Failure, failure, failureOf } from "./failure.ts"
 
 /** Maximum bytes of an answer that are read. The connection of a longer one is closed. */
@@ -33,8 +33,7 @@ const keptHeaders = [
   "traceparent"
 ]
 
-export interface AttemptRequest {
-  readonly tenant: string
+export interface AttemptRequest extends ConnectionTerms {
   readonly target: Target
   /** Name, value, name, value…; valid as HTTP headers. */
   readonly headers: ReadonlyArray<string>
@@ -209,12 +208,12 @@ class HttpAttempt implements Running {
   }
 
   #send(target: Target): Exchange {
-    const { body, headers, ownHeaders, tenant } = this.#request
+    const { body, headers, ownHeaders } = this.#request
     const exchange = new Exchange(this, target)
     this.#exchange = exchange
     try {
       dispatchFor(
-        tenant,
+        this.#request,
         this.#agent,
         {
           origin: target.origin,

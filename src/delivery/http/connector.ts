@@ -4,6 +4,7 @@ import type { SecureContext } from "node:tls"
 import { Effect } from "effect"
 import { Agent, buildConnector, type Dispatcher } from "undici"
 import type { AddressRefusal } from "../../policy/address.ts"
+import { defaultConnectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { timers } from "../../time/timers.ts"
 import { NameResolver, NameUnresolved, type Resolve } from "./dns.ts"
 
@@ -34,6 +35,15 @@ export interface RefusedConnection {
   readonly port: number
 }
 
+/** The receiver accepted a connection, and closed it at once. */
+class ClosedAtOnce extends Error {
+  readonly code = "ECONNRESET"
+
+  constructor() {
+    super("the connection was closed as soon as it was made")
+  }
+}
+
 export interface AgentOptions {
   /**
    * Returns why no request may go to this port of an IP address, in any text form; undefined where
@@ -42,8 +52,6 @@ export interface AgentOptions {
   readonly refuses: (ip: string, port: number) => AddressRefusal | undefined
   /** Called with each refused connection. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined
-  /** Time limit of name look-up, TCP and TLS together, ms. (Default: 10 000) */
-  readonly connectTimeoutMs?: number
   /** (Default: the hosts file, and the system's name servers) */
   readonly resolve?: Resolve
   /** Certificates trusted for receivers. (Default: those of Node itself) */
@@ -63,25 +71,52 @@ let freshMs: number | undefined
  */
 export const freshConnectMs = (): number | undefined => freshMs
 
-/** The tenant whose request is being dispatched right now. */
-let dispatchingFor = ""
+/** Whose request is dispatched, and what holds for the connection that it may need. */
+export interface ConnectionTerms {
+  readonly tenant: string
+  /** Time limit of name look-up, TCP and TLS together, ms. undici notices up to a second late. */
+  readonly connectTimeoutMs: number
+}
+
+/** The terms of the request that is being dispatched right now. */
+let dispatchingFor: ConnectionTerms = { tenant: "", connectTimeoutMs: defaultConnectTimeoutMs }
 
 /**
  * Dispatches a request in the name of a tenant, so that its name look-ups wait for no other
- * tenant's. undici tells the connector nothing about the request that needs a connection, but calls
- * it synchronously during the dispatch.
+ * tenant's, and with its own connect time-out. undici tells the connector nothing about the request
+ * that needs a connection, but calls it synchronously during the dispatch.
  */
 export const dispatchFor = (
-  tenant: string,
+  terms: ConnectionTerms,
   agent: Agent,
   options: Dispatcher.DispatchOptions,
   handler: Dispatcher.DispatchHandler
 ): void => {
-  dispatchingFor = tenant
+  const before = dispatchingFor
+  dispatchingFor = terms
   try {
     agent.dispatch(options, handler)
   } finally {
-    dispatchingFor = ""
+    dispatchingFor = before
+  }
+}
+
+/** Upper bound of the connectors that are kept: each has a cache of TLS sessions. */
+const maxConnectors = 64
+/** Longest delay of a Node timer, ms. */
+const maxTimerMs = 2 ** 31 - 1
+
+/** Returns undici's connector for a time-out, ms. undici has no time-out per connection. */
+const connectorByTimeout = (options: buildConnector.BuildOptions) => {
+  const made = new Map<number, buildConnector.connector>()
+  return (timeoutMs: number): buildConnector.connector => {
+    const timeout = Math.min(timeoutMs, maxTimerMs)
+    const known = made.get(timeout)
+    if (known !== undefined) return known
+    if (made.size >= maxConnectors) made.clear()
+    const connector = buildConnector({ ...options, timeout })
+    made.set(timeout, connector)
+    return connector
   }
 }
 
@@ -104,7 +139,7 @@ const permitted = (
 }
 
 const guardedConnector = (options: AgentOptions): buildConnector.connector => {
-  const { connectTimeoutMs = 10_000, resolve = new NameResolver().resolve } = options
+  const { resolve = new NameResolver().resolve } = options
   /** Set while a connection begins, which is when net looks up the addresses. */
   let wanted: WantedConnection | undefined
   /** Passes on allowed addresses only, so that no connection to another one begins. */
@@ -121,8 +156,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
     })
   }
   const { secureContext } = options
-  const connect = buildConnector({
-    timeout: connectTimeoutMs,
+  const connectWithin = connectorByTimeout({
     allowH2: false,
     lookup,
     ...(secureContext === undefined ? {} : { secureContext })
@@ -131,7 +165,8 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
     const startedAt = timers.monotonicMs()
     const { hostname: host } = target
     const port = Number(target.port) || (target.protocol === "https:" ? 443 : 80)
-    const asked = { tenant: dispatchingFor, host, port }
+    const { connectTimeoutMs, tenant } = dispatchingFor
+    const asked = { tenant, host, port }
     // A literal address is never looked up. URL has already normalized forms such as 0x7f.1.
     const refused =
       isIP(host) === 0 ? undefined : permitted(options, asked, [{ address: host, family: 0 }])
@@ -140,13 +175,13 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
       return
     }
     wanted = asked
-    connect(target, (...[error, socket]) => {
+    connectWithin(connectTimeoutMs)(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       // The address of the peer decides, whatever was resolved before.
       const address = socket.remoteAddress
       const reached =
         address === undefined
-          ? new Error("the connection was closed as soon as it was made")
+          ? new ClosedAtOnce()
           : permitted(options, asked, [{ address, family: 0 }])
       if (reached instanceof Error) {
         socket.destroy()

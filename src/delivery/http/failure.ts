@@ -33,9 +33,13 @@ const partsOf = (error: unknown): Parts => {
   }
 }
 
-/** Codes of Node's TLS, and of OpenSSL's handshake and certificate checks. */
-const tls =
-  /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|EPROTO$|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_|HOSTNAME_MISMATCH$|ERROR_IN_CERT_)/
+/** Codes of OpenSSL's and Node's checks of a certificate. */
+const certificate =
+  /^(ERR_TLS_CERT_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA$|INVALID_PURPOSE$|PATH_LENGTH_|HOSTNAME_MISMATCH$|ERROR_IN_CERT_)/
+/** Other codes of Node's TLS and of OpenSSL. */
+const handshake = /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|EPROTO$)/
+const reset = /^(ECONNRESET|EPIPE|ECONNABORTED|UND_ERR_SOCKET)$/
+const unreachable = /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/
 const notHttp =
   /^(UND_ERR_HEADERS_OVERFLOW|UND_ERR_INVALID_ARG|UND_ERR_NOT_SUPPORTED|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)$/
 const unasked = /^bad (response|upgrade)$/
@@ -51,13 +55,16 @@ const classOf = (parts: Parts, answered: boolean): ErrorClass => {
   const { code, name, syscall, message } = parts
   if (code === "UND_ERR_CONNECT_TIMEOUT") return "connect-timeout"
   if (code === "ETIMEDOUT" && syscall === "connect") return "connect-timeout"
-  if (tls.test(code)) return "tls"
-  if (brokeOff(parts, answered)) return "connection"
+  if (certificate.test(code)) return "certificate"
+  if (handshake.test(code)) return "handshake"
+  if (brokeOff(parts, answered)) return "reset"
   if (code === "UND_ERR_SOCKET" && unasked.test(message)) return "protocol"
   // undici's parser accepts statuses that undici itself does not expect.
   if (code === "ERR_ASSERTION") return "protocol"
   if (name === "HTTPParserError" || notHttp.test(code)) return "protocol"
-  return "connection"
+  if (code === "ECONNREFUSED") return "refused"
+  if (unreachable.test(code)) return "unreachable"
+  return reset.test(code) ? "reset" : "connection"
 }
 
 /**
@@ -103,8 +110,10 @@ export const failureOf = (error: unknown, answered: boolean): Failure => {
   // Happy eyeballs: one error per tried address, and no message of its own.
   if (error instanceof AggregateError && error.errors.length > 0) {
     const each = error.errors.map((part) => failureOf(part, answered))
+    // A host without IPv6 has no route to any IPv6 address: the other addresses tell more.
+    const telling = each.find((part) => part.class !== "unreachable") ?? each[0]
     return failure(
-      each[0]?.class ?? "connection",
+      telling?.class ?? "connection",
       [...new Set(each.map(({ message }) => message))].join("; ")
     )
   }

@@ -54,18 +54,28 @@ export const startSending = (
   if (traceparent !== undefined) headers.push("traceparent", traceparent)
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
   const { target, ownHeaders } = endpoint
-  const { policy, timeout: timeoutMs } = endpoint.policyFor(delivery.type)
+  const prepared = endpoint.policyFor(delivery.type)
+  const { connectTimeout: connectTimeoutMs, policy, timeout: timeoutMs } = prepared
   const { redirects, tenant } = endpoint.config
   const sent = sentBeside(delivery, endpoint)
-  const request = { tenant, target, headers, ownHeaders: sent, body, timeoutMs, redirects }
+  const request = {
+    tenant,
+    target,
+    headers,
+    ownHeaders: sent,
+    body,
+    connectTimeoutMs,
+    timeoutMs,
+    redirects
+  }
   return transport.start(request, (result) => {
-    const { gone, verdict } = classify(result, policy.statuses)
+    const { gone, rule, verdict } = classify(result, policy)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"
     const kept = keptResult(result, answers(delivery.tenant), () =>
       secretsOf({ ownHeaders, signature, secrets: endpoint.config.secrets, path: target.path })
     )
     // By its duration: a clock that steps meanwhile would put the retry off by as much.
     const at = now + Math.round(result.durationMs)
-    done({ result: kept, verdict, gone, overloaded, at })
+    done({ result: kept, verdict, gone, rule, overloaded, at })
   })
 }

@@ -11,6 +11,7 @@ import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { Directory, LiveEndpoint } from "../../endpoints/directory.ts"
 import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
 import type { Facts } from "../../history/facts.ts"
+import { isPastDeadline } from "../../policy/deadline.ts"
 import type { DirectDelivery, DirectEnd, UncommittedPlan } from "../../routing/partition-owner.ts"
 import { deliveredFact, logFact } from "../execution/delivery-fact.ts"
 import type { FailedAttempt } from "../execution/failed-attempt.ts"
@@ -135,7 +136,7 @@ export class EventSource implements TaskSource<DirectHandle> {
     const { context, mayAttempt, memory, settlement } = this.#options
     const { delivery, direct } = handle
     const isOpen = settlement.isOpen && mayAttempt()
-    if (!isOpen || context.sender.clock.currentTimeMillisUnsafe() >= delivery.deadline)
+    if (!isOpen || isPastDeadline(delivery, context.sender.clock.currentTimeMillisUnsafe()))
       return undefined
     const endpoint = this.#directory.liveNow(delivery, direct.key)
     if (endpoint === undefined) return undefined

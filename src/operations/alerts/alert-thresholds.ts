@@ -29,6 +29,7 @@ const toggles: ReadonlySet<string> = new Set([
   "circuitOpened",
   "endpointDisabled",
   "endpointSuspended",
+  "statusInARow",
   "deliveriesMissing"
 ])
 

@@ -3,8 +3,10 @@ import type { Endpoint } from "../../domain/endpoint.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import { commonType } from "../../domain/type-filter.ts"
 import { refusalOf, usualPorts } from "../../policy/address.ts"
+import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { durationText } from "../text/time.ts"
+import { shortPolicy } from "./short-policy.ts"
 
 const shortTimeout = 10_000
 
@@ -54,6 +56,33 @@ const shortTimeoutCaution = (timeout: Duration.Duration | undefined, whose: stri
       ]
     : []
 
+/** Policies that give up within a few hours. */
+const shortPolicyCautions = (endpoint: Endpoint): ReadonlyArray<string> =>
+  Result.getOrElse(policiesOf(endpoint), () => []).flatMap(({ policy, types }) => {
+    const said = shortPolicy(policy)
+    return said === undefined
+      ? []
+      : [`the retry policy${types === undefined ? "" : ` for ${types}`} ${said}`]
+  })
+
+/** A connect time-out that the time-out of the whole attempt never lets come. */
+const connectTimeoutCautions = (endpoint: Endpoint): ReadonlyArray<string> => {
+  const policies = Result.getOrElse(policiesOf(endpoint), () => [])
+  const said = policies.flatMap(({ policy }) => {
+    if ((endpoint.connectTimeout ?? policy.connectTimeout) === undefined) return []
+    const [connect, whole] = [
+      connectTimeoutMs(endpoint, policy),
+      attemptTimeoutMs(endpoint, policy)
+    ]
+    return connect < whole
+      ? []
+      : [
+          `the connect time-out of ${durationText(Duration.millis(connect))} never comes, since a whole attempt has ${durationText(Duration.millis(whole))}`
+        ]
+  })
+  return [...new Set(said)]
+}
+
 /** The endpoint's own time-out counts in place of those of its policies. */
 const timeoutCautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   if (endpoint.timeout !== undefined) return shortTimeoutCaution(endpoint.timeout, "the time-out")
@@ -98,6 +127,8 @@ export const cautions = (endpoint: Endpoint): ReadonlyArray<string> => {
   return [
     ...found,
     ...timeoutCautions(endpoint),
+    ...connectTimeoutCautions(endpoint),
+    ...shortPolicyCautions(endpoint),
     ...unusedCautions(endpoint),
     ...headerNameCautions(endpoint)
   ]

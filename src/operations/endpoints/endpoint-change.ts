@@ -68,6 +68,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     adapt: oldAdapt,
     alerts: oldAlerts,
     circuit: oldCircuit,
+    connectTimeout: oldConnectTimeout,
     contact: oldContact,
     forwardHeaders: oldForwards = [],
     headerNames: oldNames,
@@ -79,6 +80,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   } = before
   const signatureHeader = sign === "stripe" ? (patch.signatureHeader ?? oldHeader) : undefined
   const timeout = after(patch.timeout, oldTimeout)
+  const connectTimeout = after(patch.connectTimeout, oldConnectTimeout)
   const rate = after(patch.rate, oldRate)
   const contact = after(patch.contact, oldContact)
   const alerts = patch.alerts ?? oldAlerts ?? {}
@@ -99,6 +101,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     updatedAt: now,
     ...(signatureHeader === undefined ? {} : { signatureHeader }),
     ...(timeout === undefined ? {} : { timeout }),
+    ...(connectTimeout === undefined ? {} : { connectTimeout }),
     ...((patch.adapt ?? oldAdapt) ? { adapt: true } : {}),
     ...(rate === undefined ? {} : { rate }),
     ...(Object.keys(retryFor).length === 0 ? {} : { retryFor }),

@@ -69,6 +69,7 @@ export const NewEndpoint = Schema.Struct({
   url,
   rate: Schema.optional(RateLimit),
   timeout: Schema.optional(PositiveDuration),
+  connectTimeout: Schema.optional(PositiveDuration),
   contact: Schema.optional(Contact),
   headers: Schema.optional(headers),
   forwardHeaders: Schema.optional(ForwardHeadersPatch),
@@ -86,6 +87,7 @@ export const EndpointPatch = Schema.Struct({
   ...settings,
   rate: Schema.optional(Schema.NullOr(RateLimit)),
   timeout: Schema.optional(Schema.NullOr(PositiveDuration)),
+  connectTimeout: Schema.optional(Schema.NullOr(PositiveDuration)),
   contact: Schema.optional(Schema.NullOr(Contact)),
   forwardHeaders: Schema.optional(ForwardHeadersPatch),
   /** Values by name. Names are compared without case; null removes a header. */

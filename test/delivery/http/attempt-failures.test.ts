@@ -16,12 +16,12 @@ describe("no answer", () => {
     })
   )
 
-  it.live("because nobody listens is a connection error", () =>
+  it.live("because nobody listens is a refused connection", () =>
     Effect.gen(function* () {
       const to = yield* Effect.scoped(receiver())
       const result = yield* attempt(yield* client(), post(to.url))
       assert.deepStrictEqual(errorOf(result), {
-        class: "connection",
+        class: "refused",
         message: `connect ECONNREFUSED ${to.host}`
       })
       assert.isUndefined(result.status)
@@ -44,14 +44,14 @@ describe("no answer", () => {
       assert.deepStrictEqual(
         errorOf(yield* attempt(http, post(`http://two.example.test:${port}`))),
         {
-          class: "connection",
+          class: "refused",
           message: `connect ECONNREFUSED 127.0.0.1:${port}; connect ECONNREFUSED 127.0.0.2:${port}`
         }
       )
     })
   )
 
-  it.live("because the connection is reset is a connection error, and is not sent twice", () =>
+  it.live("because the connection is reset is told so, and is not sent twice", () =>
     Effect.gen(function* () {
       let requests = 0
       const to = yield* tcpServer((socket) =>
@@ -62,19 +62,19 @@ describe("no answer", () => {
       )
       const error = errorOf(yield* attempt(yield* client(), post(`http://${to.host}`)))
       assert.deepStrictEqual(error, {
-        class: "connection",
+        class: "reset",
         message: "the receiver reset the connection before an answer"
       })
       assert.deepStrictEqual([requests, to.connections()], [1, 1])
     })
   )
 
-  it.live("because the receiver hangs up is a connection error", () =>
+  it.live("because the receiver hangs up is a reset connection", () =>
     Effect.gen(function* () {
       const to = yield* tcpServer((socket) => socket.once("data", () => socket.end()))
       const result = yield* attempt(yield* client(), post(`http://${to.host}`))
       assert.deepStrictEqual(errorOf(result), {
-        class: "connection",
+        class: "reset",
         message: "the receiver closed the connection before an answer"
       })
       assert.isUndefined(result.status)
@@ -85,11 +85,11 @@ describe("no answer", () => {
     ["its head", "HTTP/1.1 200 OK\r\ncontent-le"],
     ["its length is reached", "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"],
     ["its last chunk", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"]
-  ] as const)("that ends before %s is a connection error", ([, raw]) =>
+  ] as const)("that ends before %s is a reset connection", ([, raw]) =>
     Effect.gen(function* () {
       const to = yield* tcpServer((socket) => socket.once("data", () => socket.end(raw)))
       const error = errorOf(yield* attempt(yield* client(), post(`http://${to.host}`)))
-      assert.strictEqual(error.class, "connection")
+      assert.strictEqual(error.class, "reset")
       assert.match(error.message, /^the receiver closed the connection before/)
     })
   )
@@ -143,44 +143,87 @@ describe("no answer", () => {
     })
   )
 
-  it.live("because nobody trusts the certificate is a tls error", () =>
+  it.live("because nobody trusts the certificate is a certificate error", () =>
     Effect.gen(function* () {
       const to = yield* receiver({ certificate: selfSigned("IP:127.0.0.1") })
       assert.deepStrictEqual(errorOf(yield* attempt(yield* client(), post(to.url))), {
-        class: "tls",
+        class: "certificate",
         message: "self-signed certificate"
       })
       assert.strictEqual(to.requests.length, 0)
     })
   )
 
-  it.live("because the certificate is another host's is a tls error", () =>
+  it.live("because the certificate is another host's is a certificate error", () =>
     Effect.gen(function* () {
       const certificate = selfSigned("DNS:other.example.test")
       setDefaultCACertificates([certificate.cert])
       const to = yield* receiver({ certificate })
       const error = errorOf(yield* attempt(yield* client(), post(to.url)))
-      assert.strictEqual(error.class, "tls")
+      assert.strictEqual(error.class, "certificate")
       assert.match(error.message, /does not match certificate's altnames/)
     })
   )
 
-  it.live("because the other side speaks no TLS is a tls error", () =>
+  it.live("because the other side speaks no TLS is a handshake error", () =>
     Effect.gen(function* () {
       const to = yield* receiver()
       const error = errorOf(yield* attempt(yield* client(), post(`https://${to.host}`)))
-      assert.strictEqual(error.class, "tls")
+      assert.strictEqual(error.class, "handshake")
       assert.match(error.message, /^TLS: /)
     })
   )
 
-  it.live("because no connection comes about is a connect time-out", () =>
+  it.live("because no version of TLS is spoken by both is a handshake error", () =>
+    Effect.gen(function* () {
+      const to = yield* receiver({
+        certificate: {
+          ...selfSigned("IP:127.0.0.1"),
+          maxVersion: "TLSv1.1",
+          ciphers: "ALL:@SECLEVEL=0"
+        }
+      })
+      const error = errorOf(yield* attempt(yield* client(), post(to.url)))
+      assert.strictEqual(error.class, "handshake", error.message)
+    })
+  )
+
+  it.live("because no route leads there is an unreachable address", () =>
+    Effect.gen(function* () {
+      const http = yield* client({ refuses: () => undefined })
+      // The kernel refuses to route class E.
+      const error = errorOf(yield* attempt(http, post("http://255.255.255.255/")))
+      assert.strictEqual(error.class, "unreachable", error.message)
+    })
+  )
+
+  it.live("is told by the addresses that there is a route to", () =>
+    Effect.gen(function* () {
+      const { port } = yield* Effect.scoped(receiver())
+      const http = yield* client({
+        refuses: () => undefined,
+        resolve: (_hostname, _tenant, done) =>
+          done([
+            { address: "255.255.255.255", family: 4 },
+            { address: "127.0.0.1", family: 4 }
+          ])
+      })
+      const error = errorOf(yield* attempt(http, post(`http://two.example.test:${port}`)))
+      assert.strictEqual(error.class, "refused", error.message)
+    })
+  )
+
+  it.live("because no connection comes about is a connect time-out, of each request its own", () =>
     Effect.gen(function* () {
       const silent = yield* tcpServer(() => {})
-      const http = yield* client({ connectTimeoutMs: 50 })
-      const error = errorOf(yield* attempt(http, post(`https://${silent.host}`)))
-      assert.strictEqual(error.class, "connect-timeout")
-      assert.match(error.message, /^no connection within the time-out .*50ms/)
+      const http = yield* client()
+      const url = `https://${silent.host}`
+      const tell = (connectTimeoutMs: number) =>
+        Effect.map(attempt(http, post(url, { connectTimeoutMs, timeoutMs: 2_500 })), errorOf)
+      const [short, long] = yield* Effect.all([tell(50), tell(5_000)], { concurrency: 2 })
+      assert.strictEqual(short.class, "connect-timeout")
+      assert.match(short.message, /^no connection within the time-out .*50ms/)
+      assert.deepStrictEqual(long, { class: "timeout", message: "no connection within 2500 ms" })
     })
   )
 

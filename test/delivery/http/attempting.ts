@@ -21,6 +21,7 @@ export const post = (url: string, overrides: Partial<AttemptRequest> = {}): Atte
   ownHeaders: ["authorization", "Bearer of the endpoint"],
   body: Buffer.from('{"a":1}'),
   timeoutMs: 5000,
+  connectTimeoutMs: 10_000,
   redirects: 3,
   ...overrides
 })

@@ -67,7 +67,7 @@ describe("an authority for receivers", () => {
           makeAgents({ everyone: loopback, tenants: new Map(), receiverCa }),
           (agentOf) => attempt(agentOf("acme"), post(to.url))
         )
-      assert.strictEqual(errorOf(yield* through(undefined)).class, "tls")
+      assert.strictEqual(errorOf(yield* through(undefined)).class, "certificate")
       assert.strictEqual((yield* through(certificate.cert)).status, 200)
     })
   )
@@ -86,7 +86,7 @@ describe("an authority for the broker", () => {
           env: { ...process.env, NODE_EXTRA_CA_CERTS: extra }
         })
       )
-      assert.deepStrictEqual(JSON.parse(ended.stdout), { node: 200, worker: "tls" })
+      assert.deepStrictEqual(JSON.parse(ended.stdout), { node: 200, worker: "certificate" })
     })
   )
 })

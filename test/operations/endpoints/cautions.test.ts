@@ -58,11 +58,48 @@ describe("cautions", () => {
     assert.match(of({ retry: "shopify" })[0] ?? "", /^the retry policy's time-out of 5 s is short/)
     assert.deepStrictEqual(of({ timeout: Duration.seconds(10) }), [])
     assert.deepStrictEqual(of({ retry: "shopify", timeout: Duration.seconds(10) }), [])
-    const retryFor = { "invoice.>": "slack", "order.>": "stripe" }
+    const retryFor = { "invoice.>": "shopify", "order.>": "stripe" }
     const [said = "", ...others] = of({ retryFor })
     assert.match(said, /^the retry policy's time-out for invoice\.> of 5 s is short/)
     assert.deepStrictEqual(others, [])
     assert.deepStrictEqual(of({ retryFor, timeout: Duration.seconds(10) }), [])
+  })
+
+  it("warn of a connect time-out that the whole attempt's does not let come", () => {
+    const never = "the connect time-out of 40 s never comes, since a whole attempt has 30 s"
+    assert.deepStrictEqual(of({ connectTimeout: Duration.seconds(40) }), [never])
+    const timeout = Duration.seconds(60)
+    assert.deepStrictEqual(of({ connectTimeout: Duration.seconds(40), timeout }), [])
+    assert.deepStrictEqual(of({ timeout: Duration.seconds(10) }), [])
+    const [said = ""] = of({ retry: "formspring", timeout: Duration.seconds(20) })
+    assert.match(said, /^the connect time-out of 30 s never comes/)
+  })
+
+  it("warn of a policy that gives up within a few hours, by its window or its attempts", () => {
+    const long = { timeout: Duration.seconds(10) }
+    const cases = {
+      slack: "gives up after 30 min: what is down for longer loses events to the dead letters",
+      "doubling-1s":
+        "makes 10 attempts within 8 min 31 s: what fails for longer is dead-lettered, unless the circuit opens before"
+    }
+    for (const [retry, said] of Object.entries(cases)) {
+      assert.deepStrictEqual(of({ ...long, retry }), [`the retry policy ${said}`])
+      const retryFor = { "invoice.>": retry }
+      assert.deepStrictEqual(of({ ...long, retryFor }), [`the retry policy for invoice.> ${said}`])
+    }
+    for (const retry of ["default", "stripe", "mailgun", "twilio-24h"])
+      assert.deepStrictEqual(of({ ...long, retry }), [], retry)
+  })
+
+  it("warn of what a policy's window or number of attempts leaves it", () => {
+    const backoff = { kind: "fixed", delay: Duration.hours(3) } as const
+    const retryAfterCap = Duration.hours(24)
+    const policy = { backoff, jitter: "none", maxAttempts: 9, window: Duration.hours(5) } as const
+    const said = (changes: Partial<typeof policy | { maxAttempts: number }>) =>
+      of({ retry: { ...policy, retryAfterCap, ...changes } })
+    assert.deepStrictEqual(said({}), [])
+    assert.match(said({ maxAttempts: 2 })[0] ?? "", /makes 2 attempts within 3 h: /)
+    assert.match(said({ maxAttempts: 1 })[0] ?? "", /makes a single attempt: /)
   })
 
   it("name a policy for event types that the endpoint does not want", () => {

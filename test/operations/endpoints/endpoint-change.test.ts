@@ -121,10 +121,18 @@ describe("a change of an endpoint", () => {
     })
   )
 
-  it.effect("goes back to the policy's time-out", () =>
+  it.effect("goes back to the policy's time-outs", () =>
     Effect.gen(function* () {
-      const { endpoint } = yield* change({ timeout: null })
+      const connectTimeout = Duration.seconds(3)
+      const { endpoint: limited } = yield* change({ connectTimeout })
+      assert.deepStrictEqual(limited.connectTimeout, connectTimeout)
+      const { endpoint } = yield* changedEndpoint(
+        limited,
+        { timeout: null, connectTimeout: null },
+        now
+      )
       assert.notProperty(endpoint, "timeout")
+      assert.notProperty(endpoint, "connectTimeout")
     })
   )
 

@@ -1,0 +1,150 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { PrefetchWindow } from "../../src/broker/prefetch-window.ts"
+import type { Pull } from "../../src/broker/pull.ts"
+import type { Plan } from "../../src/domain/fact.ts"
+import { candidates } from "../../src/routing/plan.ts"
+import type { RouterOptions, RouterParts } from "../../src/routing/router.ts"
+import { Router } from "../../src/routing/router.ts"
+import type { RoutingProgress } from "../../src/routing/routing-progress.ts"
+import { nothingRouted } from "../../src/routing/routing-progress.ts"
+import { clock } from "../../src/time/timers.ts"
+import { endpointIds, event, makeMessage, planFor, work } from "./made-routing.ts"
+
+interface World {
+  /** Endpoints that want the event. */
+  readonly endpoints: ReadonlyArray<string>
+  readonly isNew: boolean
+  readonly isCurrent: boolean
+  readonly isRoutable: boolean
+  readonly areDeliveriesTaken: boolean
+  readonly isFirstOfOrigin: boolean
+  /** Whether the history took a fact recently, and whether it takes the plan. */
+  readonly isHistoryTaking: boolean
+  readonly isPlanTaken: boolean
+}
+
+const usual: World = {
+  ...{ endpoints: ["hook"], isNew: true, isCurrent: true, isRoutable: true },
+  ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true }
+}
+
+const known = { ...nothingRouted(event), parts: [{ plan: planFor("hook"), seq: 3 }] }
+
+const progressText = (progress: RoutingProgress) =>
+  progress.known !== undefined ? "known" : progress.asked !== undefined ? "asked" : "start"
+
+const makeServices = (world: World, log: Array<string>) => {
+  const listed = {
+    isDisabled: false,
+    generation: "g",
+    revision: 1,
+    window: 60_000,
+    windows: undefined
+  }
+  const matching = world.endpoints.map((id) => ({ ...listed, id, key: `acme.${id}` }))
+  const subject = world.isRoutable
+    ? { tenant: "acme", type: "paid" }
+    : { tenant: undefined, problem: "it names no type" }
+  return {
+    ...{ clock, safeRepublishMs: 60_000, reached: () => undefined },
+    broker: { largestMessage: () => 8 * 1024 ** 2, names: {} },
+    facts: { isTaking: () => world.isHistoryTaking },
+    routes: { of: () => ({ subject, all: candidates(matching, []), directory: 1 }) },
+    plans: {
+      safeRepublishMs: 60_000,
+      tryStore: (_: unknown, __: Plan, ___: number, settle: (stored: unknown) => void) => {
+        log.push("plan")
+        settle(world.isPlanTaken ? { stream: "", seq: 3, duplicate: false } : undefined)
+      }
+    },
+    origins: {
+      tryClaim: (_: unknown, __: unknown, settle: (isFirst: boolean) => void) =>
+        settle(world.isFirstOfOrigin)
+    },
+    endpoints: { isOpen: () => world.isCurrent, pass: Effect.void },
+    deliveries: { isHealthy: () => world.areDeliveriesTaken }
+  }
+}
+
+/** Gives an event to a router, so often, and tells which way it goes. */
+const take = (changes: Partial<World> = {}, times = 1) => {
+  const log: Array<string> = []
+  const world = { ...usual, ...changes }
+  const services = makeServices(world, log)
+  const pull = ({ take }: Pull) =>
+    Effect.sync(() => {
+      for (let count = 0; count < times; count++) take(makeMessage().message, () => undefined)
+    })
+  const parts = {
+    services: { ...services, broker: { ...services.broker, pull } },
+    prefetch: new PrefetchWindow({ deliveries: 10, bytes: 1_000, usualParts: 1 }),
+    inFlight: {
+      begin: () => ({
+        ...work,
+        continueInFiber: (routed: Effect.Effect<void>) => Effect.runSync(routed)
+      }),
+      run: (routed: Effect.Effect<void>) => Effect.runSync(routed),
+      none: Effect.void
+    },
+    partial: { isNew: () => world.isNew, of: () => Effect.succeed(known) },
+    recovery: {
+      route: (_: unknown, __: unknown, progress: RoutingProgress) =>
+        Effect.sync(() => void log.push(`recovery: ${progressText(progress)}`))
+    },
+    waitingRoom: { routed: () => undefined },
+    fanOut: () => void log.push("fan-out")
+  }
+  const router = new Router({} as RouterOptions, parts as unknown as RouterParts)
+  Effect.runSync(router.run)
+  return log
+}
+
+describe("an event that a router takes", () => {
+  for (const [what, world, log] of [
+    ["leaves its plan to the outcome of its only delivery", {}, ["fan-out"]],
+    [
+      "has its plan stored first where it goes to several",
+      { endpoints: ["a", "b"] },
+      ["plan", "fan-out"]
+    ],
+    ["has its plan stored first where it goes to nobody", { endpoints: [] }, ["plan", "fan-out"]],
+    [
+      "has its plan stored first where the history took nothing recently",
+      { isHistoryTaking: false },
+      ["plan", "fan-out"]
+    ],
+    [
+      "goes on in recovery with the plan that was not taken",
+      { endpoints: ["a", "b"], isPlanTaken: false },
+      ["plan", "recovery: asked"]
+    ],
+    ["goes on in recovery where it was delivered before", { isNew: false }, ["recovery: known"]],
+    [
+      "goes on in recovery where endpoints may be out of date",
+      { isCurrent: false },
+      ["recovery: start"]
+    ],
+    ["goes on in recovery where it cannot be routed", { isRoutable: false }, ["recovery: start"]],
+    [
+      "goes on in recovery while no deliveries are taken",
+      { areDeliveriesTaken: false },
+      ["recovery: start"]
+    ],
+    [
+      "goes on in recovery where it may repeat another",
+      { isFirstOfOrigin: false },
+      ["recovery: start"]
+    ],
+    [
+      "goes on in recovery where its plan has several parts",
+      { endpoints: endpointIds(1_001) },
+      ["recovery: start"]
+    ]
+  ] satisfies ReadonlyArray<readonly [string, Partial<World>, ReadonlyArray<string>]>)
+    it(what, () => assert.deepStrictEqual(take(world), log))
+
+  it("is not taken a second time while it is in flight", () => {
+    assert.deepStrictEqual(take({}, 2), ["fan-out"])
+  })
+})
