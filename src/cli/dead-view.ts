@@ -1,4 +1,5 @@
 import type { DeadLetterView, Redelivery } from "../operations/dead-letters/dead-letter-view.ts"
+import { plural } from "../operations/text/number-format.ts"
 import { moment } from "../operations/text/time.ts"
 
 /** Returns the outcome of a redelivery in a word. */
@@ -7,9 +8,12 @@ export const outcomeText = ({ dead, outcome }: Redelivery): string => {
   return outcome === "delivered-late" ? "delivered late" : outcome
 }
 
-/** Returns the number of attempts and the last result: `16× 503`. */
-const triedText = ({ attempts, lastErrorClass, lastStatus }: DeadLetterView): string =>
-  attempts === 0 ? "never" : `${attempts}× ${lastStatus ?? lastErrorClass ?? ""}`.trimEnd()
+/** Returns the number of attempts and the last result: `12× 503, 9 probes`. */
+const triedText = ({ attempts, lastErrorClass, lastStatus, probes = 0 }: DeadLetterView) => {
+  if (attempts === 0) return "never"
+  const tried = `${attempts}× ${lastStatus ?? lastErrorClass ?? ""}`.trimEnd()
+  return probes === 0 ? tried : `${tried}, ${plural(probes, "probe")}`
+}
 
 /** The event is the last column, since ids may be long and a terminal truncates them. */
 export const listHeadings = [

@@ -1,6 +1,6 @@
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
-import { momentText, plainText } from "../history/line.ts"
+import { attemptsText, momentText, plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import type { RoundView } from "../operations/deliveries/explain-delivery.ts"
 import { explainDelivery, readDeliveryId } from "../operations/deliveries/explain-delivery.ts"
@@ -56,7 +56,7 @@ const roundLines = (round: RoundView, now: number): ReadonlyArray<string> => {
       ? [
           line(
             end.at,
-            `dead-lettered: ${end.reason} after ${lastAttempt} attempts${end.dead === undefined ? "" : `; petrel dead show ${end.dead}`}`
+            `dead-lettered: ${end.reason} ${attemptsText(lastAttempt, end.probes)}${end.dead === undefined ? "" : `; petrel dead show ${end.dead}`}`
           )
         ]
       : []),

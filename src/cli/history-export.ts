@@ -24,6 +24,8 @@ const columns = [
   "delivery",
   "round",
   "attempt",
+  "probe",
+  "probes",
   "status",
   "errorClass",
   "errorMessage",

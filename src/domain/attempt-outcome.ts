@@ -21,7 +21,8 @@ export interface AttemptOutcome {
   readonly overloaded: boolean
   readonly at: number
   /**
-   * Present if the request was a probe: see `isProbe` of policy/circuit.ts. `nextAt` is when the circuit allows the next request, ms since the epoch.
+   * Present if the request was a probe: see `isProbe` of policy/circuit.ts. `nextAt` is when the
+   * circuit allows the next request, ms since the epoch.
    */
   readonly probe?: { readonly nextAt: number }
 }

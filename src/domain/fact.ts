@@ -130,6 +130,8 @@ export const Fact = Schema.Struct({
   attempt: Schema.optional(Schema.Int),
   /** True for a request that probed an endpoint whose circuit was half-open. */
   probe: Schema.optional(Schema.Boolean),
+  /** In `dead-lettered`: how many of the attempts were probes. */
+  probes: Schema.optional(Schema.Int),
   /** The message that this fact settles, or whose attempt it records. */
   from: Schema.optional(Place),
   /** The place that this message was moved from: a {@link placeName}. */

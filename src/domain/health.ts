@@ -28,7 +28,7 @@ export const Health = Schema.Struct({
     until: Schema.optionalKey(Schema.Number),
     /** Successful probes since the circuit became half-open. */
     successes: Schema.optionalKey(Schema.Int),
-    /** The delivery of the latest probe. The next probe should use another one. */
+    /** The delivery of the latest probe, for people. */
     lastProbe: Schema.optionalKey(Schema.String),
     /** Why it opened. */
     why: Schema.optionalKey(Schema.String)

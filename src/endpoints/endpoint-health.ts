@@ -107,7 +107,8 @@ export class EndpointHealth {
 
   /**
    * True if the circuit is open and deliveries are dead-lettered instead of waiting. Those of a
-   * suspended endpoint wait, also while its circuit is still open.
+   * suspended endpoint wait, also while its circuit is still open. So do those that come once its
+   * cool-down is over: the next tick makes it half-open, and one of them is its probe.
    */
   refuses(key: string): boolean {
     const endpoint = this.#directory.find(key)
@@ -115,7 +116,10 @@ export class EndpointHealth {
     if (endpoint === undefined || state?.health.circuit.state !== "open") return false
     const { config } = endpoint
     if (config.suspended !== undefined || !state.isOf(endpoint)) return false
-    return circuitOf(config).onOpen === "dead-letter"
+    return (
+      circuitOf(config).onOpen === "dead-letter" &&
+      !mayProbe(state.health, this.#options.clock.currentTimeMillisUnsafe())
+    )
   }
 
   /**

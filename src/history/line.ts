@@ -69,9 +69,11 @@ const planText = ({ plan, type }: Fact): string => {
 const deliveredText = ({ plan, type }: Fact): string =>
   plan === undefined || type === undefined ? "delivered" : `delivered: ${type}`
 
-const attemptsText = ({ attempt = 0 }: Fact): string => {
-  if (attempt === 0) return "never attempted"
-  return attempt === 1 ? "after 1 attempt" : `after ${attempt} attempts`
+/** How often a delivery was attempted that has ended: `after 12 attempts, 9 of them probes`. */
+export const attemptsText = (attempts: number, probes = 0): string => {
+  if (attempts === 0) return "never attempted"
+  const after = attempts === 1 ? "after 1 attempt" : `after ${attempts} attempts`
+  return probes === 0 ? after : `${after}, ${probes} of them probes`
 }
 
 type Asker = Pick<Fact, "by" | "user">
@@ -134,7 +136,14 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
         ? [[...attemptOf(fact), "no further attempt"], "red"]
         : [[...attemptOf(fact), `next in ${spanText(nextAttemptAt - fact.at)}`], "yellow"]
     case "dead-lettered":
-      return [[attemptsText(fact), ...answerOf(fact), `dead-lettered: ${reason}`], "red"]
+      return [
+        [
+          attemptsText(fact.attempt ?? 0, fact.probes),
+          ...answerOf(fact),
+          `dead-lettered: ${reason}`
+        ],
+        "red"
+      ]
     case "circuit-opened":
       return [
         [

@@ -8,7 +8,7 @@ import type { StatusLimit } from "./status-limit.ts"
 
 /**
  * The next step of a delivery after a failed attempt. Times in ms since the epoch, `delay` in whole
- * ms. `drawn` is the delay that the policy's backoff gave; absent where the circuit decided.
+ * ms. `drawn` is the delay that the policy's backoff gave; absent where the endpoint decided.
  */
 export type NextStep =
   | {
@@ -57,10 +57,10 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The delay drawn after the attempt before, ms; undefined if there is none. */
   readonly previousDelay?: number | undefined
   /**
-   * Set after a probe: when the endpoint's circuit allows the next request, ms since the epoch. The
-   * delivery then waits for the circuit instead of its schedule.
+   * Set where the delivery waits for its endpoint instead of its schedule: after a probe, and after
+   * a 410 that suspends the endpoint. When the next request is allowed, ms since the epoch.
    */
-  readonly nextProbeAt?: number | undefined
+  readonly nextAllowedAt?: number | undefined
   /** Give-up deadline, ms since the epoch. */
   readonly deadline: number
   /** When the attempt ended, ms since the epoch. */
@@ -68,7 +68,7 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
 }) {
-  const { attempts, limited, nextProbeAt, now, previousDelay: previous } = attempt
+  const { attempts, limited, nextAllowedAt, now, previousDelay: previous } = attempt
   if (attempt.verdict === "fail") return dead("permanent")
   if (limited !== undefined && limited.row.attempts >= limited.limit.attempts)
     return dead("status-limit")
@@ -77,12 +77,12 @@ export const nextStep = Effect.fnUntraced(function* (attempt: {
   const lastAt = limited === undefined ? Number.POSITIVE_INFINITY : lastAttemptAt(limited)
   let drawn: number | undefined
   let wait: number
-  if (nextProbeAt === undefined) {
+  if (nextAllowedAt === undefined) {
     drawn = yield* after(attempts)
     if (drawn !== undefined && limited !== undefined) drawn = yield* after(limited.row.attempts)
     if (drawn === undefined) return dead("attempts")
     wait = limited === undefined ? drawn : Math.min(stretched(drawn, limited), lastAt - now)
-  } else wait = Math.ceil(nextProbeAt - now)
+  } else wait = Math.ceil(nextAllowedAt - now)
   const asked = parseRetryAfter(attempt.retryAfter, now) ?? 0
   const delay = Math.max(1, wait, Math.min(asked, Math.floor(attempt.retryAfterCap)))
   const at = now + delay

@@ -25,6 +25,7 @@ describe("petrel dead list", () => {
           reason: "attempts",
           progress: {
             attempts: 16,
+            probes: 9,
             firstAttemptAt: buriedAt,
             lastAttemptAt: buriedAt + 5_000,
             lastErrorClass: "refused",
@@ -50,10 +51,10 @@ describe("petrel dead list", () => {
           { concurrency: 3 }
         )
         assert.deepStrictEqual(table.out, [
-          "id  dead since           endpoint      reason     tried        sent again  event",
-          "1   2026-03-04 10:32:12  acme/billing  attempts   16× refused  -           acme-invoice-42",
-          "2   2026-03-04 10:32:12  acme/crm      deadline   never        -           acme-1",
-          "3   2026-03-04 10:32:12  acme/crm      permanent  1× 422       -           acme-2"
+          "id  dead since           endpoint      reason     tried                  sent again  event",
+          "1   2026-03-04 10:32:12  acme/billing  attempts   16× refused, 9 probes  -           acme-invoice-42",
+          "2   2026-03-04 10:32:12  acme/crm      deadline   never                  -           acme-1",
+          "3   2026-03-04 10:32:12  acme/crm      permanent  1× 422                 -           acme-2"
         ])
         assert.deepStrictEqual(
           json.out.map((line) => JSON.parse(line)),
@@ -69,6 +70,7 @@ describe("petrel dead list", () => {
               round: "0",
               reason: "attempts",
               attempts: 16,
+              probes: 9,
               firstAttemptAt: buriedAt,
               lastAttemptAt: buriedAt + 5_000,
               lastErrorClass: "refused",

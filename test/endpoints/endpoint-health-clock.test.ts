@@ -189,6 +189,24 @@ for (const [what, happens] of clockEvents)
     })
   })
 
+describe("an endpoint for which nothing is to wait while its circuit is open", () => {
+  it("refuses deliveries until its cool-down is over, not until it is seen to be half-open", () =>
+    withVirtualTime((time) => {
+      const { fails, health } = ownerOf({ circuit: { ...circuit, onOpen: "dead-letter" } })
+      fails()
+      assert.isTrue(health.refuses(key))
+      // A cool-down is up to a quarter longer than it is set.
+      time.runs(29 * second)
+      assert.isTrue(health.refuses(key))
+      time.runs(9 * second)
+      assert.strictEqual(health.limit(key), 0)
+      assert.isFalse(health.refuses(key))
+      health.tick()
+      assert.strictEqual(health.limit(key), 1)
+      assert.isFalse(health.refuses(key))
+    }))
+})
+
 describe("an endpoint whose owner's clock may be wrong", () => {
   it("is neither probed nor given up until the clock is known to be right", () =>
     withVirtualTime((time) => {

@@ -91,6 +91,13 @@ describe("the line of a fact", () => {
     )
   })
 
+  it("of a probe says that it was one", () => {
+    assert.strictEqual(
+      line({ attempt: 7, probe: true, status: 200, durationMs: 12 }),
+      "10:32:07  acme.invoice-42 → acme/billing       #7  probe  200   12 ms  delivered"
+    )
+  })
+
   it("of an alert tells what was found, how the last attempts went and whom to tell", () => {
     const alert = {
       id: "alert_1",
@@ -151,6 +158,10 @@ describe("the line of a fact", () => {
     assert.strictEqual(
       line({ kind: "dead-lettered", reason: "attempts", attempt: 5, status: 500 }),
       "10:32:07  acme.invoice-42 → acme/billing       after 5 attempts  500  dead-lettered: attempts"
+    )
+    assert.strictEqual(
+      line({ kind: "dead-lettered", reason: "deadline", attempt: 12, probes: 9, status: 503 }),
+      "10:32:07  acme.invoice-42 → acme/billing       after 12 attempts, 9 of them probes  503  dead-lettered: deadline"
     )
     assert.strictEqual(
       line({ kind: "dead-lettered", reason: "deadline", attempt: 0 }),

@@ -81,11 +81,11 @@ describe("the next step", () => {
     "after a probe is an attempt when the circuit allows it, whatever was made before",
     () =>
       Effect.gen(function* () {
-        const nextProbeAt = began + 15 * minute
+        const nextAllowedAt = began + 15 * minute
         for (const attempts of [0, 3, 5, 100])
-          assert.deepStrictEqual(yield* step({ attempts, nextProbeAt }), {
+          assert.deepStrictEqual(yield* step({ attempts, nextAllowedAt }), {
             _tag: "Retry",
-            at: nextProbeAt,
+            at: nextAllowedAt,
             delay: 15 * minute
           })
       })
@@ -94,12 +94,12 @@ describe("the next step", () => {
   it.effect("after a probe is never before now, and not before its Retry-After", () =>
     Effect.gen(function* () {
       const [past, soon] = [began - minute, began + minute]
-      assert.deepStrictEqual(yield* step({ nextProbeAt: past }), {
+      assert.deepStrictEqual(yield* step({ nextAllowedAt: past }), {
         _tag: "Retry",
         at: began + 1,
         delay: 1
       })
-      assert.deepStrictEqual(yield* step({ nextProbeAt: soon, retryAfter: "120" }), {
+      assert.deepStrictEqual(yield* step({ nextAllowedAt: soon, retryAfter: "120" }), {
         _tag: "Retry",
         at: began + 2 * minute,
         delay: 2 * minute
@@ -109,12 +109,12 @@ describe("the next step", () => {
 
   it.effect("after a probe is the end at the deadline, and where the answer is final", () =>
     Effect.gen(function* () {
-      const nextProbeAt = began + 15 * minute
-      assert.deepStrictEqual(yield* step({ nextProbeAt, deadline: nextProbeAt - 1 }), {
+      const nextAllowedAt = began + 15 * minute
+      assert.deepStrictEqual(yield* step({ nextAllowedAt, deadline: nextAllowedAt - 1 }), {
         _tag: "Dead",
         reason: "deadline"
       })
-      assert.deepStrictEqual(yield* step({ nextProbeAt, verdict: "fail" }), {
+      assert.deepStrictEqual(yield* step({ nextAllowedAt, verdict: "fail" }), {
         _tag: "Dead",
         reason: "permanent"
       })
@@ -204,7 +204,7 @@ describe("a status with limits of its own", () => {
       const probed = (minutes: number) =>
         step({
           ...{ limited: { limit, row: row(0) }, now: began + minutes * minute },
-          nextProbeAt: began + (minutes + 15) * minute
+          nextAllowedAt: began + (minutes + 15) * minute
         })
       assert.deepInclude(yield* probed(345), { _tag: "Retry", delay: 15 * minute })
       assert.deepStrictEqual(yield* probed(346), { _tag: "Dead", reason: "status-limit" })

@@ -88,6 +88,9 @@ describe.concurrent("an outage that is longer than the ladder", () => {
       const dead = nth(facts.of("dead-lettered"), 0)
       assert.strictEqual(dead.reason, "deadline")
       assert.isAbove(dead.attempt ?? 0, 5)
+      assert.strictEqual(dead.probes, (dead.attempt ?? 0) - 3)
+      const probes = facts.of("attempt-failed").filter(({ probe }) => probe === true)
+      assert.lengthOf(probes, dead.probes ?? 0)
       yield* closedBooks
     })
   )

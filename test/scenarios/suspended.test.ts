@@ -122,7 +122,7 @@ describe.concurrent("an endpoint that is suspended instead of disabled", () => {
     Effect.gen(function* () {
       const hook = yield* receiver({ answer: { status: 410 } })
       yield* endpoint({
-        ...{ url: hook.url, circuit: { onGone: "suspend" } },
+        ...{ url: hook.url, circuit: { onGone: "suspend", coolDown: "500 millis" } },
         retry: quickRetry({ maxAttempts: 100, window: "1 hour" })
       })
       const facts = yield* history

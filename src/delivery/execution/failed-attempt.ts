@@ -21,6 +21,17 @@ export interface FailedAttempt {
   readonly progress: Progress
 }
 
+/**
+ * Returns until when a delivery that was answered 410 waits, ms since the epoch; undefined where its
+ * endpoint is disabled. A suspended endpoint loses nothing, nor what told of its end. Until the
+ * suspension is known, or if it cannot be stored, the endpoint is left alone for a cool-down: the
+ * 410 of a probe does not open its circuit again.
+ */
+const waitForSuspension = ({ config }: LiveEndpoint, at: number): number | undefined => {
+  const { coolDown, onGone } = circuitOf(config)
+  return onGone === "suspend" ? at + coolDown : undefined
+}
+
 /** Decides what happens to a delivery after a failed attempt. */
 export const judgeFailure = Effect.fnUntraced(function* (
   handle: Pick<PlacedDelivery, "delivery" | "place">,
@@ -30,19 +41,18 @@ export const judgeFailure = Effect.fnUntraced(function* (
   worker: string
 ) {
   const attempts = progress.attempts + 1
-  // A suspended endpoint loses nothing, nor what told of its end.
-  const isKept = gone && circuitOf(endpoint.config).onGone === "suspend"
+  const keptUntil = gone ? waitForSuspension(endpoint, at) : undefined
   const probes = (progress.probes ?? 0) + (probe === undefined ? 0 : 1)
   const prepared = endpoint.policyFor(handle.delivery.type)
   const row = rowAfter(progress.inARow, rule?.status, at, probe !== undefined)
   const step = yield* nextStep({
     schedule: prepared.schedule(),
     retryAfterCap: prepared.retryAfterCap,
-    verdict: verdict === "fail" && !isKept ? "fail" : "retry",
+    verdict: verdict === "fail" && keptUntil === undefined ? "fail" : "retry",
     attempts: attempts - probes,
     limited: limitedBy(prepared, row),
     previousDelay: progress.delayMs,
-    nextProbeAt: probe?.nextAt,
+    nextAllowedAt: keptUntil ?? probe?.nextAt,
     deadline: handle.delivery.deadline,
     now: at,
     retryAfter: result.retryAfter

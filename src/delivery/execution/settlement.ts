@@ -296,10 +296,10 @@ export class Settlement {
           : stored.failure
       this.#reached("dead-stored")
       const at = yield* Clock.currentTimeMillis
-      const { lastError = "", lastErrorClass, lastStatus, attempts } = record.progress
+      const { lastError = "", lastErrorClass, lastStatus, attempts, probes } = record.progress
       const fact: Fact = {
         ...deliveryFact(handle, "dead-lettered", at, this.#options.worker),
-        ...{ reason, dead: stored.success, attempt: attempts, status: lastStatus },
+        ...{ reason, dead: stored.success, attempt: attempts, probes, status: lastStatus },
         error:
           lastErrorClass === undefined ? undefined : { class: lastErrorClass, message: lastError }
       }

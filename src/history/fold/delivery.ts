@@ -37,6 +37,8 @@ export interface DeliveryRound {
     readonly reason?: string
     /** Its dead letter, also one that a late success resolved. */
     readonly dead?: number
+    /** How many of its attempts were probes, where it ended without success. */
+    readonly probes?: number
     /** Set if a former owner recorded the success; the round may have another end too. */
     readonly late?: true
   }
@@ -98,7 +100,8 @@ const close = (round: DeliveryRound, fact: Fact): DeliveryRound => {
     end: {
       at: fact.at,
       ...(fact.reason === undefined ? {} : { reason: fact.reason }),
-      ...(fact.dead === undefined ? {} : { dead: fact.dead })
+      ...(fact.dead === undefined ? {} : { dead: fact.dead }),
+      ...(fact.probes === undefined ? {} : { probes: fact.probes })
     }
   }
 }

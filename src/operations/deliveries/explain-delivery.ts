@@ -50,6 +50,8 @@ export const RoundView = Schema.Struct({
       reason: Schema.optionalKey(Schema.String),
       /** The dead letter that it left, or that the late success resolves. */
       dead: Schema.optionalKey(Schema.Int),
+      /** How many of its attempts were probes, where it ended without success. */
+      probes: Schema.optionalKey(Schema.Int),
       /** A former owner recorded the success. */
       late: Schema.optionalKey(Schema.Literal(true))
     })

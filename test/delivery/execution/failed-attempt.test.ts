@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Random, Schema } from "effect"
+import { Duration, Effect, Random, Schema } from "effect"
 import { judgeFailure } from "../../../src/delivery/execution/failed-attempt.ts"
 import type { AttemptOutcome } from "../../../src/domain/attempt-outcome.ts"
+import type { Circuit } from "../../../src/domain/circuit.ts"
 import { type Progress, untried } from "../../../src/domain/delivery.ts"
 import { Endpoint } from "../../../src/domain/endpoint.ts"
 import type { RetryPolicyJson } from "../../../src/domain/retry-policy.ts"
 import { makeLive } from "../../../src/endpoints/live-endpoint.ts"
+import type { NextStep } from "../../../src/policy/next-step.ts"
 import { deliveryOf, key, live, now, outcomeOf, placeOf } from "../made-deliveries.ts"
 
 const handle = { delivery: deliveryOf(), place: placeOf(3) }
@@ -92,6 +94,36 @@ describe("the progress after a failed attempt", () => {
           [3, undefined]
         ]
       )
+    })
+  )
+})
+
+describe("a delivery that was answered 410", () => {
+  const answered = (config: Partial<Endpoint>, outcome: Partial<AttemptOutcome> = {}) => {
+    const gone = outcomeOf("fail", {
+      ...{ gone: true, result: { status: 410, durationMs: 1 } },
+      ...outcome
+    })
+    const endpoint = makeLive(key, { ...live.config, ...config }, 1)
+    return Effect.map(judgeFailure(handle, untried, gone, endpoint, "w1"), ({ step }) => step)
+  }
+  const coolDown = Duration.minutes(1)
+
+  it.effect("ends where its endpoint is disabled then", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* answered({}), { _tag: "Dead", reason: "permanent" })
+    })
+  )
+
+  it.effect("is kept where it is suspended, and does not go again at once if that fails", () =>
+    Effect.gen(function* () {
+      const circuit: Circuit = { onGone: "suspend", coolDown }
+      const kept: NextStep = { _tag: "Retry", at: now + 60_000, delay: 60_000 }
+      assert.deepStrictEqual(yield* answered({ circuit }), kept)
+      // As a probe: the circuit stays half-open, and allows the next request now.
+      assert.deepStrictEqual(yield* answered({ circuit }, { probe: { nextAt: now } }), kept)
+      const once = { ...live.policyFor("paid").policy, maxAttempts: 1 }
+      assert.deepStrictEqual(yield* answered({ circuit, retry: once }), kept)
     })
   )
 })
