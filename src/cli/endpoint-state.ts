@@ -11,6 +11,7 @@ import {
 import { byFlag } from "./asked-by.ts"
 import { endpointArgument } from "./endpoint-flags.ts"
 import { stateText } from "./endpoint-view.ts"
+import { Refused } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
 const encode = Schema.encodeSync(EndpointState)
@@ -70,13 +71,14 @@ export const enable = Command.make(
   { name: endpointArgument, by: byFlag },
   Effect.fnUntraced(function* ({ by, name }) {
     const after = yield* enableEndpoint(name, by).pipe(Effect.provide(connected))
+    if (after.suspended !== undefined)
+      return yield* new Refused({
+        message: `${endpointLabel(name)} is suspended, not disabled: \`petrel endpoint resume ${endpointLabel(name)}\` lets its events go on`
+      })
     yield* reportState(
       after,
       () => "is enabled",
-      () =>
-        after.suspended === undefined
-          ? "is enabled already"
-          : `is suspended, not disabled: \`petrel endpoint resume ${endpointLabel(name)}\` lets its events go on`
+      () => "is enabled already"
     )
   })
 ).pipe(Command.withDescription("Put a disabled endpoint back to work"))

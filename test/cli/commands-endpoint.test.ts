@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { suspendEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { writeHealth } from "../../src/endpoints/health-store.ts"
 import { endpoint, history, nth } from "../kit/engine.ts"
 import { installations, parse, program } from "./command-line.ts"
@@ -166,13 +167,23 @@ describe("petrel endpoint", () => {
         assert.deepStrictEqual(resumed.out, ["acme/hook is resumed: enabled"])
         const twice = yield* petrel("resume", "acme/hook")
         assert.deepStrictEqual(twice.out, ["acme/hook is neither paused nor suspended: enabled"])
+        yield* suspendEndpoint({ tenant: "acme", endpoint: "hook" }, "410", "w1")
+        const enabled = yield* petrel("enable", "acme/hook")
+        assert.strictEqual(enabled.code, 1)
+        assert.strictEqual(
+          nth(enabled.err, 0),
+          "petrel: acme/hook is suspended, not disabled: `petrel endpoint resume acme/hook` lets its events go on"
+        )
+        yield* petrel("resume", "acme/hook")
         const { facts } = yield* Effect.tap(history, ({ until }) =>
-          until((all) => all.some(({ kind }) => kind === "endpoint-resumed"))
+          until((all) => all.filter(({ kind }) => kind === "endpoint-resumed").length === 2)
         )
         assert.deepStrictEqual(
           facts.map(({ kind, reason, worker }) => [kind, reason, worker]),
           [
             ["endpoint-paused", "moving house", "cli"],
+            ["endpoint-resumed", undefined, "cli"],
+            ["endpoint-suspended", "410", "w1"],
             ["endpoint-resumed", undefined, "cli"]
           ]
         )

@@ -88,7 +88,7 @@ const aboutAlerts = ({ alerts, at }: Survey): ReadonlyArray<News> =>
 const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray<News> => {
   const { lastHour = 0 } = dead
   const { pending = 0 } = events
-  const { longestOpen = [], open = 0, unreadable = 0 } = endpoints ?? {}
+  const { longestOpen = [], open = 0, suspended = 0, unreadable = 0 } = endpoints ?? {}
   const [worst] = longestOpen
   const name = `${worst?.tenant}/${worst?.endpoint}`
   return [
@@ -106,6 +106,14 @@ const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray
           {
             code: "circuit-open",
             text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${moment(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
+          }
+        ]),
+    ...(suspended === 0
+      ? []
+      : [
+          {
+            code: "endpoint-suspended",
+            text: `${plural(suspended, "endpoint")} ${suspended === 1 ? "is" : "are"} suspended, and what waits there expires: \`petrel endpoint list\` names them, \`petrel endpoint resume\` lets their events go on`
           }
         ]),
     ...(unreadable === 0

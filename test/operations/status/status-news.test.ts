@@ -45,6 +45,15 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(changing), [["repartitioning"], []])
   })
 
+  it("is an endpoint that was suspended: what waits there expires", () => {
+    const survey = { ...busy, endpoints: { ...endpoints, suspended: 2 } }
+    assert.deepStrictEqual(codes(survey), [[], ["endpoint-suspended"]])
+    assert.match(
+      texts(survey)[0] ?? "",
+      /^2 endpoints are suspended, and what waits there expires: /
+    )
+  })
+
   it("is a stream that nobody leads, and a server that is missing or behind", () => {
     const behind = (offline: boolean) => [
       led({ behind: [{ server: "n2", offline, lag: 12 }] }),
