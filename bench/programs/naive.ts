@@ -22,13 +22,17 @@ export interface NaivelySent {
   readonly ms: number
 }
 
+/** Time-out of a request, ms. */
+const timeoutMs = 10_000
+
 const url = process.argv[2] ?? ""
 const dispatcher = new Agent({ pipelining: 1 })
 
 const isDelivered = async (body: Buffer): Promise<boolean> => {
   try {
     const headers = { "content-type": "application/json" }
-    const answer = await request(url, { method: "POST", body, dispatcher, headers })
+    const signal = AbortSignal.timeout(timeoutMs)
+    const answer = await request(url, { method: "POST", body, dispatcher, headers, signal })
     await answer.body.dump()
     return answer.statusCode === 200
   } catch {
