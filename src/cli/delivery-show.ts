@@ -9,7 +9,7 @@ import { labelled, screenWidth } from "./screen.ts"
 import { tenantFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
 
-const idArgument = Argument.String("ID").pipe(
+export const deliveryIdArgument = Argument.String("ID").pipe(
   Argument.withDescription("<event id>.<endpoint id>, as the history shows it"),
   Argument.filterMap(
     (text) => (readDeliveryId(text) === undefined ? Option.none() : Option.some(text)),
@@ -76,7 +76,7 @@ const roundLines = (round: RoundView, now: number): ReadonlyArray<string> => {
 /** Shows the rounds of one delivery, and what blocks it. */
 export const deliveryShow = Command.make(
   "show",
-  { id: idArgument, tenant: tenantFlag },
+  { id: deliveryIdArgument, tenant: tenantFlag },
   Effect.fnUntraced(function* ({ id, tenant }) {
     const { json } = yield* petrel
     const found = yield* explainDelivery(id, tenant).pipe(Effect.provide(connected))

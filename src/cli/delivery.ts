@@ -1,8 +1,11 @@
 import { Command } from "effect/cli"
+import { deliveryResend } from "./delivery-resend.ts"
 import { deliveryShow } from "./delivery-show.ts"
 
 /** Commands for single deliveries. */
 export const delivery = Command.make("delivery").pipe(
-  Command.withDescription("See what became of a delivery, or what it waits for"),
-  Command.withSubcommands([deliveryShow])
+  Command.withDescription(
+    "See what became of a delivery or what it waits for, or send it once more"
+  ),
+  Command.withSubcommands([deliveryShow, deliveryResend])
 )

@@ -96,6 +96,12 @@ export const replay = Command.make(
   "replay",
   {
     to: endpointNameFlag("to", "Where they are sent"),
+    event: Flag.String("event").pipe(
+      Flag.withMetavar("ID"),
+      Flag.withDescription("Only the event of this id, whatever its type"),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
     types: typesFlag,
     since: givenTimeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
     until: givenTimeFlag("until", "Up to then, in the same form (default: now)"),
@@ -135,6 +141,10 @@ export const replay = Command.make(
   Command.withShortDescription("Send events of the past to one endpoint"),
   Command.withExamples([
     { command: "petrel replay --to acme/billing --since 2d --types 'invoice.>' --dry-run" },
+    {
+      command: "petrel replay --to acme/billing --event acme.invoice-42-paid",
+      description: "One event, once more"
+    },
     {
       command: "petrel replay --to acme/billing --skipped",
       description: "What it missed while it was disabled"

@@ -134,7 +134,11 @@ const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, 
   return [...HashMap.values(deliveries)].filter((life) => life.endpoint === endpoint)
 })
 
-const findLife = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
+/** Returns the rounds of a delivery, according to the facts. */
+export const findDelivery = Effect.fnUntraced(function* (
+  delivery: string,
+  tenant: string | undefined
+) {
   const id = readDeliveryId(delivery)
   if (id === undefined)
     return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
@@ -211,7 +215,7 @@ const roundView = (round: DeliveryRound): RoundView => {
  * @param tenant needed if several tenants have such a delivery.
  */
 export const explainDelivery = Effect.fnUntraced(function* (delivery: string, tenant?: string) {
-  const life = yield* findLife(delivery, tenant)
+  const life = yield* findDelivery(delivery, tenant)
   const rounds = yield* Effect.forEach(life.rounds, (round) =>
     hasEnded(round.state)
       ? Effect.succeed(roundView(round))

@@ -56,7 +56,16 @@ export interface ReplayWatch {
 }
 
 /** Identifies what is asked for. */
-const fingerprint = ({ asked, onlyMissing, since, skipped, to, types, until }: ReplayRequest) =>
+const fingerprint = ({
+  asked,
+  event,
+  onlyMissing,
+  since,
+  skipped,
+  to,
+  types,
+  until
+}: ReplayRequest) =>
   createHash("sha256")
     .update(
       JSON.stringify([
@@ -65,11 +74,30 @@ const fingerprint = ({ asked, onlyMissing, since, skipped, to, types, until }: R
         types?.toSorted(),
         ...(asked === undefined ? [since, until] : [asked]),
         skipped === true,
-        onlyMissing === true
+        onlyMissing === true,
+        ...(event === undefined ? [] : [event])
       ])
     )
     .digest("hex")
     .slice(0, 10)
+
+/** The event of this id was never stored, or is not kept any more. */
+export class EventNotKept extends Schema.TaggedError<EventNotKept>()("EventNotKept", {
+  tenant: Schema.String,
+  event: Schema.String
+}) {
+  override get message() {
+    return `there is no event ${this.event} of ${this.tenant}, or it is not kept any more: events are removed after a while (7 days by default); a dead letter keeps its body for longer, see \`petrel dead list\``
+  }
+}
+
+/** Fails if one event is asked for that is not there. Nothing is stored then. */
+const refuseUnknown = Effect.fnUntraced(function* (options: ReplayOptions) {
+  const { event, tenant } = options
+  if (event === undefined) return
+  const { before, count, unfit } = yield* planReplay(options)
+  if (count + before === 0 && unfit === undefined) return yield* new EventNotKept({ tenant, event })
+})
 
 /** Fails if the endpoint accepts no deliveries. */
 const refuseUnfit = Effect.fnUntraced(function* (name: EndpointName) {
@@ -96,7 +124,7 @@ const optionsOf = Effect.fnUntraced(function* (request: ReplayRequest, { by, hel
   const now = yield* Clock.currentTimeMillis
   const problems = replayProblems(request, now)
   if (problems.length > 0) return yield* new Invalid({ problems })
-  const { id, onlyMissing = false, since = 0, skipped = false, to, until = now } = request
+  const { event, id, onlyMissing = false, since = 0, skipped = false, to, until = now } = request
   const asked = fingerprint(request)
   return {
     tenant: to.tenant,
@@ -104,7 +132,8 @@ const optionsOf = Effect.fnUntraced(function* (request: ReplayRequest, { by, hel
     name: id ?? asked,
     asked,
     by,
-    types: request.types ?? (skipped ? [">"] : yield* typesOf(to)),
+    event,
+    types: request.types ?? (skipped || event !== undefined ? [">"] : yield* typesOf(to)),
     since,
     until,
     skipped,
@@ -144,7 +173,9 @@ export const startReplay = Effect.fnUntraced(function* (
   request: ReplayRequest,
   watch: ReplayWatch
 ) {
-  const replay = yield* openReplay(yield* optionsOf(request, watch))
+  const options = yield* optionsOf(request, watch)
+  yield* refuseUnknown(options)
+  const replay = yield* openReplay(options)
   return {
     id: replay.record.id,
     /** The number of events that `run` handles. */

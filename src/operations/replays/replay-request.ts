@@ -14,7 +14,12 @@ const ReplayId = Schema.String.check(Schema.makeFilter(replayIdProblem))
 /** Which events of the past are sent to an endpoint. Times in ms since the epoch. */
 export const ReplayRequest = Schema.Struct({
   to: EndpointName,
-  /** NATS wildcards, of which one must match. (Default: the types that the endpoint wants) */
+  /** Only the event of this id. (Default: all) */
+  event: Schema.optional(Schema.NonEmptyString),
+  /**
+   * NATS wildcards, of which one must match. (Default: the types that the endpoint wants; of one
+   * event, any)
+   */
   types: Schema.optional(Schema.NonEmptyArray(TypeFilter)),
   /** Events stored then or later. (Default: all there are) */
   since: Schema.optional(Schema.Number),
@@ -34,11 +39,18 @@ export const ReplayRequest = Schema.Struct({
 })
 export type ReplayRequest = typeof ReplayRequest.Type
 
-/** Returns what is wrong with the times of a request. */
+/** Returns what is wrong with a request. */
 export const replayProblems = (
-  { since, until }: Pick<ReplayRequest, "since" | "until">,
+  { event, onlyMissing, since, skipped, until }: Omit<ReplayRequest, "to">,
   now: number
 ): ReadonlyArray<Problem> => {
+  if (event !== undefined && (skipped === true || onlyMissing === true))
+    return [
+      {
+        field: "event",
+        message: "names one event: leave out `skipped` and `onlyMissing`, which choose among many"
+      }
+    ]
   if (since !== undefined && until !== undefined && since > until)
     return [{ field: "since", message: "is later than `until`: nothing lies between" }]
   return since !== undefined && since > now

@@ -5,7 +5,7 @@ import { headerOf } from "../../broker/header-lookup.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { firstRound, roundKey } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
-import { eventName, parseEventSubject, subjectWithId } from "../../domain/event.ts"
+import { eventId, eventName, parseEventSubject, subjectWithId } from "../../domain/event.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess, successKinds } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
@@ -23,6 +23,8 @@ export interface ReplayQuery {
   readonly types: ReadonlyArray<string>
   readonly since: number
   readonly until: number
+  /** Only events of this id, as receivers see it. (Default: all) */
+  readonly event?: string | undefined
   /** Only events that a plan skipped because the endpoint was disabled, and that no replay sent. */
   readonly skipped: boolean
   /** Excludes events that the endpoint has, that are on their way to it, or that are not routed yet. */
@@ -76,10 +78,16 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
     Stream.takeWhile(isUpTo(until)),
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const named = parseEventSubject(message.subject, names)
-        const parsed = subjectWithId(named, (name) => headerOf(message.headers)(name))
+        const header = headerOf(message.headers)
+        const eventAt = storedAt(message)
+        const id =
+          query.event === undefined
+            ? undefined
+            : eventId(header("nats-msg-id"), message.seq, eventAt)
+        if (id !== query.event) return
+        const parsed = subjectWithId(parseEventSubject(message.subject, names), header)
         if (!("problem" in parsed) && matches(parsed.type))
-          found.push({ eventSeq: message.seq, eventAt: storedAt(message), type: parsed.type })
+          found.push({ eventSeq: message.seq, eventAt, type: parsed.type })
       })
     )
   )

@@ -22,7 +22,7 @@ import { readTarget } from "./target.ts"
 
 export interface ReplayOptions
   extends ReplayWish,
-    Pick<ReplayQuery, "types" | "skipped" | "onlyMissing"> {
+    Pick<ReplayQuery, "event" | "types" | "skipped" | "onlyMissing"> {
   readonly pace?: BackpressureLimits | undefined
   /** Called with the number of deliveries that wait while throttled, and with 0 on resuming. */
   readonly held?: ((waiting: number) => void) | undefined
@@ -56,13 +56,14 @@ const plan = Effect.fnUntraced(function* (
   { target, unfit }: Effect.Success<ReturnType<typeof readTarget>>,
   { record }: Effect.Success<ReturnType<typeof findReplay>>
 ) {
-  const { by, endpoint, held, onlyMissing, pace, skipped, tenant, types } = options
+  const { by, endpoint, event, held, onlyMissing, pace, skipped, tenant, types } = options
   const round = replayRound(record.id)
   const { delivered, events, open, unrouted } =
     unfit === undefined
       ? yield* selectEvents({
           tenant,
           endpoint,
+          event,
           types,
           since: record.since,
           until: record.until,
