@@ -7,7 +7,7 @@ import type { OwnedPartition } from "../cluster/assignment.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
-import { makeAgents } from "../delivery/http/egress.ts"
+import { makeConnections } from "../delivery/http/egress.ts"
 import type { Sender } from "../delivery/http/sender.ts"
 import { AgentTransport } from "../delivery/http/transport.ts"
 import { Partition } from "../delivery/partition.ts"
@@ -31,7 +31,7 @@ const hostTickMs = 100
 
 /** Makes what signs and sends the requests of a worker. */
 const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
-  const agentOf = yield* makeAgents({
+  const { agentOf } = yield* makeConnections({
     everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
     tenants: options.tenantReach ?? new Map(),
     receiverCa: options.receiverCa
