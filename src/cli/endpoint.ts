@@ -7,6 +7,7 @@ import { removeEndpoint } from "../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../operations/endpoints/endpoint-view.ts"
 import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
+import { diagnose } from "./endpoint-diagnose.ts"
 import { diff } from "./endpoint-diff.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
 import { showHistory } from "./endpoint-history.ts"
@@ -124,6 +125,7 @@ export const endpoint = Command.make("endpoint").pipe(
     list,
     show,
     diff,
+    diagnose,
     set,
     rotate,
     pause,
