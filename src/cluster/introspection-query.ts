@@ -12,6 +12,8 @@ import { IntrospectionChunk as PartSchema } from "./introspection.ts"
 const answerWithinMs = 1_000
 /** How long the owner may take for each further chunk, ms: it is known to be there, and busy. */
 const furtherChunkMs = 3_000
+/** How long it may take to try a connection, ms: longer than the owner's own limit. */
+const connectionMs = 25_000
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(PartSchema))
 
@@ -36,12 +38,13 @@ export const queryOwner = Effect.fnUntraced(function* (
       parts.push(part)
       if (part.isLast) return end(joined(parts))
       timers.cancel(timer)
-      timer = timers.after(furtherChunkMs, () => end(undefined))
+      timer = timers.after(furtherMs, () => end(undefined))
     })
     const stop = () => {
       timers.cancel(timer)
       unlisten()
     }
+    const furtherMs = question.about === "connection" ? connectionMs : furtherChunkMs
     const end = (answer: IntrospectionAnswer | undefined) => {
       stop()
       resume(Effect.succeed(answer))
@@ -58,6 +61,7 @@ const joined = (parts: ReadonlyArray<IntrospectionChunk>): IntrospectionAnswer |
     ? undefined
     : {
         ...first,
+        ...parts.at(-1),
         endpoints: parts.flatMap(({ endpoints }) => endpoints),
         tenants: parts.flatMap(({ tenants = [] }) => tenants)
       }

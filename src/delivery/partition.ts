@@ -17,6 +17,7 @@ import type { Settlement } from "./execution/settlement.ts"
 import { SuccessLog } from "./execution/success-log.ts"
 import type { TaskContext } from "./execution/task.ts"
 import { DeliveryTask } from "./execution/task.ts"
+import { checkEndpoint } from "./http/check-endpoint.ts"
 import { answerQueries } from "./introspection/introspection-answer.ts"
 import { TallyBook } from "./introspection/tally-book.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
@@ -180,8 +181,8 @@ export class Partition {
 
   /** Runs what runs at intervals, and answers queries, until the scope closes. */
   readonly #run = Effect.fnUntraced({ self: this }, function* () {
-    const { health, index } = this.#its
-    const { alerts, fence, memory, sender, worker } = this.#options
+    const { directory, health, index } = this.#its
+    const { alerts, checkConnection, fence, memory, sender, worker } = this.#options
     yield* Effect.acquireRelease(
       Effect.sync(() => timers.every(tickMs, () => this.#tick())),
       (timer) => Effect.sync(() => timers.cancel(timer))
@@ -198,7 +199,8 @@ export class Partition {
         unreadable: () => this.#queue.unreadableCount + index.unreadableCount(),
         alerts: alerts.book,
         openCircuits: health.openCircuits
-      }
+      },
+      checkConnection: (key) => checkEndpoint(checkConnection, directory.find(key))
     })
   })
 

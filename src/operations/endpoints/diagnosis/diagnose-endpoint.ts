@@ -1,5 +1,7 @@
 import { Clock, Effect } from "effect"
-import type { ConnectionCheck } from "../../../domain/connection-check.ts"
+import { readLayout } from "../../../broker/installed.ts"
+import { queryOwner } from "../../../cluster/introspection-query.ts"
+import { partitionOf } from "../../../domain/names.ts"
 import { getEndpoint } from "../../../endpoints/endpoint-store.ts"
 import type { EndpointName } from "../endpoint-settings.ts"
 import { adviceOf, checksOf, type Diagnosis } from "./diagnosis.ts"
@@ -11,7 +13,11 @@ import { readFindings } from "./read-findings.ts"
  */
 export const diagnoseEndpoint = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
   const { endpoint } = yield* getEndpoint(tenant, id)
-  const connection = yield* Effect.succeed<ConnectionCheck | undefined>(undefined)
+  const { partitions } = yield* readLayout
+  const answer = yield* queryOwner(partitionOf(tenant, id, partitions), {
+    ...{ about: "connection", tenant, endpoint: id }
+  })
+  const connection = answer?.connection
   const findings = yield* readFindings(endpoint, connection)
   const now = yield* Clock.currentTimeMillis
   const checks = checksOf(findings, now)
