@@ -20,7 +20,7 @@ const marks: Readonly<
 }
 
 /** The longest name of a check. */
-const nameWidth = "certificate".length
+const nameWidth = "dead letters".length
 
 const checkLines = (
   { name, result, says }: Check,

@@ -36,10 +36,7 @@ describe("petrel endpoint diagnose", () => {
           /ok +events +1 stored event of acme matches invoice\.>, the latest from /
         )
         assert.match(text, /ok +connection +connected to port \d+ of 127\.0\.0\.1 in /)
-        assert.match(
-          text,
-          /problem +failures +the last 1 failed attempt: 1 × 401; .*: bad signature/
-        )
+        assert.match(text, /problem +failures +the last failed attempt: 1 × 401; .*: bad signature/)
         assert.match(text, /\n {2}1\. The receiver does not accept the signature/)
         assert.strictEqual(hook.requests.length, before)
       })

@@ -17,7 +17,7 @@ export const Check = Schema.Struct({
     "rate",
     "circuit",
     "waiting",
-    "test event"
+    "dead letters"
   ]),
   result: CheckResult,
   says: Schema.String,

@@ -3,7 +3,7 @@ import { ConnectionCheck } from "../../../domain/connection-check.ts"
 import { EndpointName } from "../endpoint-settings.ts"
 import { Check } from "./check.ts"
 import { connectionChecks } from "./connection-checks.ts"
-import { failureChecks } from "./failure-checks.ts"
+import { failureChecks, type Way } from "./failure-checks.ts"
 import type { Findings } from "./findings.ts"
 import { holdChecks, stateChecks } from "./state-checks.ts"
 import { subscriptionCheck } from "./subscription-check.ts"
@@ -32,15 +32,23 @@ export const adviceOf = (checks: ReadonlyArray<Check>): ReadonlyArray<string> =>
   )
 ]
 
+const wayOf = ({ connection }: Findings, checks: ReadonlyArray<Check>): Way => {
+  if (connection === undefined) return "unknown"
+  return checks.some(({ result }) => result === "problem") ? "blocked" : "free"
+}
+
 /**
  * Makes all checks, in the order in which an event passes what they are about.
  *
  * @param now ms since the epoch.
  */
-export const checksOf = (findings: Findings, now: number): ReadonlyArray<Check> => [
-  subscriptionCheck(findings, now),
-  ...stateChecks(findings, now),
-  ...connectionChecks(findings, now),
-  ...failureChecks(findings, now),
-  ...holdChecks(findings, now)
-]
+export const checksOf = (findings: Findings, now: number): ReadonlyArray<Check> => {
+  const connection = connectionChecks(findings, now)
+  return [
+    subscriptionCheck(findings, now),
+    ...stateChecks(findings, now),
+    ...connection,
+    ...failureChecks(findings, wayOf(findings, connection), now),
+    ...holdChecks(findings, now)
+  ]
+}

@@ -12,7 +12,7 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
     case "connect-timeout":
       return "Packets are dropped on the way: check the receiver's firewall, and that it lets in the workers' addresses."
     case "refused":
-      return `Nothing listens there: start the receiver, or correct host and port: petrel endpoint set ${name} --url.`
+      return `Nothing listens there: start the receiver, or correct host and port: petrel endpoint set ${name} --url URL.`
     case "reset":
       return "The receiver, or a proxy in front of it, closes connections: look at its log, at its limits of body and connections, and at its time-out of idle connections."
     case "unreachable":
@@ -20,9 +20,9 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
     case "connection":
       return "The connection fails: check the way from the workers to the receiver."
     case "dns":
-      return `Correct the host's name, or its DNS entry: petrel endpoint set ${name} --url.`
+      return `Correct the host's name, or its DNS entry: petrel endpoint set ${name} --url URL.`
     case "certificate":
-      return "Mend the receiver's certificate (below), or trust its authority: petrel worker --receiver-ca."
+      return "Mend the receiver's certificate, or start the workers with --receiver-ca, where its authority is one of your own."
     case "handshake":
       return `The other side speaks no TLS that fits: check that the port is that of https, and that it takes TLS 1.2 or newer.`
     case "address":
@@ -30,7 +30,7 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
     case "protocol":
       return "What answers there is no HTTP server: check host and port."
     case "redirect":
-      return `Point the endpoint at where it redirects to: petrel endpoint set ${name} --url.`
+      return `Point the endpoint at where it redirects to: petrel endpoint set ${name} --url URL.`
   }
 }
 
@@ -48,9 +48,9 @@ export const statusAdvice = (status: number, name: string): string => {
     case 403:
       return `The receiver does not accept the signature or the credentials: compare its secret with petrel endpoint show ${name} --reveal, its header names with the endpoint's, and its clock with the time (a signature holds for some minutes); petrel endpoint rotate makes a new secret.`
     case 404:
-      return `The path is wrong, or the receiver's route is gone: petrel endpoint set ${name} --url.`
+      return `The path is wrong, or the receiver's route is gone: petrel endpoint set ${name} --url URL.`
     case 405:
-      return `The receiver takes no POST there: correct the path with petrel endpoint set ${name} --url.`
+      return `The receiver takes no POST there: correct the path with petrel endpoint set ${name} --url URL.`
     case 408:
       return "The receiver gave up waiting for the request: look for a slow proxy on the way."
     case 410:
@@ -69,7 +69,7 @@ export const statusAdvice = (status: number, name: string): string => {
       if (status >= 500)
         return "The receiver fails inside: its log, at the times above, says why. Nothing has to be done here; retries go on."
       if (status >= 300 && status < 400)
-        return `It redirects to where Petrel does not follow: point the endpoint there with petrel endpoint set ${name} --url.`
+        return `It redirects to where Petrel does not follow: point the endpoint there with petrel endpoint set ${name} --url URL.`
       return "The receiver refuses the requests: its answer and its log say why."
   }
 }

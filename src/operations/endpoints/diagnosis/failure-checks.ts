@@ -1,12 +1,16 @@
 import type { Fact } from "../../../domain/fact.ts"
+import type { ErrorClass } from "../../../domain/outcome.ts"
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
 import { parseRetryAfter } from "../../../policy/retry-after.ts"
-import { plural } from "../../text/number-format.ts"
+import { countText, plural } from "../../text/number-format.ts"
 import { moment } from "../../text/time.ts"
 import type { Check } from "./check.ts"
 import { errorAdvice, statusAdvice } from "./failure-advice.ts"
 import type { Findings } from "./findings.ts"
+
+/** Whether the worker can connect to the receiver now. */
+export type Way = "blocked" | "free" | "unknown"
 
 /** Characters of an answer that are shown. */
 const maxAnswerLength = 160
@@ -27,42 +31,60 @@ const countsText = (failures: ReadonlyArray<Fact>): string => {
     .join(", ")
 }
 
+/** Returns what the receiver said, or why there was no answer, in one line. */
 const answerText = ({ error, response }: Fact): string => {
-  const text = plainText(error?.message ?? response?.body ?? "").trim()
-  if (text === "") return ""
+  const location = response?.headers.location
+  const said = location === undefined ? (response?.body ?? "") : `to ${location}`
+  const text = plainText(error?.message ?? said).trim()
   return text.length <= maxAnswerLength ? text : `${text.slice(0, maxAnswerLength - 1)}…`
 }
 
-const adviceFor = (failure: Fact, name: string): string => {
-  const { error, response, status = 0 } = failure
-  const advice = error === undefined ? statusAdvice(status, name) : errorAdvice(error.class, name)
+/** Errors on the way to the receiver, which the check of the connection meets as well. */
+const onTheWay: ReadonlySet<ErrorClass> = new Set([
+  ...(["address", "certificate", "connect-timeout", "dns"] as const),
+  ...(["handshake", "refused", "unreachable"] as const)
+])
+
+/** Returns what to do about a failure; undefined where another check says it. */
+const adviceFor = (
+  { error, response, status = 0 }: Fact,
+  name: string,
+  way: Way
+): string | undefined => {
+  if (error !== undefined) {
+    if (!onTheWay.has(error.class) || way === "unknown") return errorAdvice(error.class, name)
+    return way === "blocked"
+      ? undefined
+      : `The way to it works now: do not wait for the next attempt, petrel endpoint retry-now ${name}.`
+  }
+  const advice = statusAdvice(status, name)
   const id = response?.headers["x-request-id"]
   return id === undefined
     ? advice
     : `${advice} The receiver's id of that request: ${plainText(id)}.`
 }
 
-const failuresCheck = ({ attempts, endpoint }: Findings, now: number): Check => {
-  const { deliveredAt, failures, since } = attempts
+const failuresCheck = ({ attempts, endpoint }: Findings, way: Way, now: number): Check => {
+  const { deliveredAt, failures } = attempts
   const last = failures.at(-1)
   const well =
-    deliveredAt === undefined ? "nothing was delivered" : `delivered at ${moment(deliveredAt, now)}`
+    deliveredAt === undefined
+      ? "nothing was delivered"
+      : `last delivered at ${moment(deliveredAt, now)}`
   if (last === undefined)
-    return {
-      name: "failures",
-      result: "ok",
-      says: `none since ${moment(since, now)}; ${deliveredAt === undefined ? "nothing was delivered either" : `last ${well}`}`
-    }
-  const isOver = deliveredAt !== undefined && deliveredAt > last.at
+    return { name: "failures", result: "ok", says: `none in the history; ${well}` }
   const answer = answerText(last)
-  const says = `the last ${plural(failures.length, "failed attempt")}: ${countsText(failures)}; the latest at ${moment(last.at, now)}${answer === "" ? "" : `: ${answer}`}`
-  if (isOver)
-    return { name: "failures", result: "ok", says: `over: last ${well}. Before that, ${says}` }
+  const many =
+    failures.length === 1 ? "the last failed attempt" : `${failures.length} failed attempts`
+  const says = `${many}: ${countsText(failures)}; the latest at ${moment(last.at, now)}${answer === "" ? "" : `: ${answer}`}`
+  if (deliveredAt !== undefined && deliveredAt > last.at)
+    return { name: "failures", result: "ok", says: `over: ${well}. Before that, ${says}` }
+  const advice = adviceFor(last, `${endpoint.tenant}/${endpoint.id}`, way)
   return {
     name: "failures",
     result: "problem",
-    says: deliveredAt === undefined ? says : `${says}; last ${well}`,
-    advice: adviceFor(last, `${endpoint.tenant}/${endpoint.id}`)
+    says: deliveredAt === undefined ? says : `${says}; ${well}`,
+    ...(advice === undefined ? {} : { advice })
   }
 }
 
@@ -73,19 +95,20 @@ const failuresCheck = ({ attempts, endpoint }: Findings, now: number): Check => 
 const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): ReadonlyArray<Check> => {
   const limited = attempts.failures.findLast(({ status }) => status === 429)
   if (limited === undefined || rate === undefined) return []
-  const { requests, withinMs } = rate
+  const { inMinute, inSecond } = rate
   const name = `${endpoint.tenant}/${endpoint.id}`
   const pause = parseRetryAfter(limited.response?.headers["retry-after"], limited.at)
   const asked = pause === undefined ? "it named no Retry-After" : `it asked for ${spanText(pause)}`
-  const went = `${plural(requests, "request")} went there in the ${spanText(withinMs)} before its 429 of ${moment(limited.at, now)}; ${asked}`
-  const perMinute = Math.max(1, Math.floor((requests * 60_000) / withinMs / 2))
-  if (requests > 1)
+  const went = `${plural(inMinute, "request")} went there in the minute before its 429 of ${moment(limited.at, now)}, ${countText(inSecond)} of them in the last second; ${asked}`
+  const half =
+    inSecond > 1 ? `${Math.ceil(inSecond / 2)}/s` : `${Math.max(1, Math.floor(inMinute / 2))}/min`
+  if (inMinute > 1)
     return [
       {
         name: "rate",
         result: "warning",
         says: `the 429s may be of our own making: ${went}`,
-        advice: `Send no faster than the receiver takes, for instance half of it: petrel endpoint set ${name} --rate ${perMinute}/min, or --adapt on.`
+        advice: `Send no faster than the receiver takes, for instance half of it: petrel endpoint set ${name} --rate ${half}, or --adapt on.`
       }
     ]
   return [
@@ -99,7 +122,7 @@ const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): Readonl
 }
 
 /** Checks the latest attempts. */
-export const failureChecks = (findings: Findings, now: number): ReadonlyArray<Check> => [
-  failuresCheck(findings, now),
+export const failureChecks = (findings: Findings, way: Way, now: number): ReadonlyArray<Check> => [
+  failuresCheck(findings, way, now),
   ...rateCheck(findings, now)
 ]

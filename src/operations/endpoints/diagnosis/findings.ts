@@ -13,11 +13,12 @@ export interface RecentAttempts {
   readonly deliveredAt: number | undefined
 }
 
-/** How fast requests went to an endpoint before it answered 429. */
+/** Requests to an endpoint before it answered 429. */
 export interface RequestRate {
-  readonly requests: number
-  /** The time in which they were made, ms. */
-  readonly withinMs: number
+  /** In the minute before. */
+  readonly inMinute: number
+  /** In the second before. */
+  readonly inSecond: number
   /** When the 429 came, ms since the epoch. */
   readonly at: number
 }
@@ -45,6 +46,8 @@ export interface Findings {
   /** Undefined without a 429 among the failures. */
   readonly rate: RequestRate | undefined
   readonly subscription: Subscription
+  /** Dead letters that are kept, those that were sent again included. */
+  readonly deadLetters: number
   /** From the worker that owns the endpoint. Undefined where none answers. */
   readonly connection: ConnectionCheck | undefined
 }

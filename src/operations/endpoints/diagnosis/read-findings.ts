@@ -15,8 +15,8 @@ export const maxFailures = 20
 /** Windows before the latest failure in which others are looked for, each where the one before it
  * held too few, ms. */
 const windowsMs = [10 * 60_000, 2 * 3_600_000, 24 * 3_600_000, 7 * 24 * 3_600_000]
-/** Time before a 429 in which requests are counted, ms. */
-const rateWindowMs = 60_000
+const secondMs = 1_000
+const minuteMs = 60_000
 /** Maximum types whose latest event is looked up. */
 const maxTypesLookedUp = 64
 const maxConcurrentLookups = 8
@@ -74,13 +74,20 @@ const readRate = Effect.fnUntraced(function* (
 ) {
   const limited = failures.findLast(({ status }) => status === 429)
   if (limited === undefined) return undefined
-  const requests = yield* readFacts({
+  const times = yield* readFacts({
     endpoint: { tenant, id },
     kinds: ["attempt-failed", ...successKinds],
-    since: limited.at - rateWindowMs,
+    since: limited.at - minuteMs,
     until: limited.at
-  }).pipe(Stream.runCount)
-  const found: RequestRate = { requests, withinMs: rateWindowMs, at: limited.at }
+  }).pipe(
+    Stream.map(({ fact }) => fact.at),
+    Stream.runCollect
+  )
+  const found: RequestRate = {
+    inMinute: times.length,
+    inSecond: times.filter((at) => at > limited.at - secondMs).length,
+    at: limited.at
+  }
   return found
 })
 
@@ -117,20 +124,31 @@ const readSubscription = Effect.fnUntraced(function* ({ tenant, types: filters }
   return found
 })
 
+/** Counts an endpoint's dead letters. */
+const countDeadLetters = Effect.fnUntraced(function* ({ id, tenant }: Endpoint) {
+  const { names, streamInfo } = yield* Broker
+  const subject = names.subjects.dead(tenant, id)
+  const { state } = yield* streamInfo("count dead letters", names.dead, {
+    subjects_filter: subject
+  })
+  return state.subjects?.[subject] ?? 0
+})
+
 /** Reads all that a diagnosis is made from, except what only a worker can find out. */
 export const readFindings = Effect.fnUntraced(function* (
   endpoint: Endpoint,
   connection: ConnectionCheck | undefined
 ) {
-  const { activity, attempts, health, subscription } = yield* Effect.all(
+  const read = yield* Effect.all(
     {
       health: healthOf(endpoint),
       activity: readEndpointNow(endpoint.tenant, endpoint.id),
       attempts: readAttempts(endpoint),
-      subscription: readSubscription(endpoint)
+      subscription: readSubscription(endpoint),
+      deadLetters: countDeadLetters(endpoint)
     },
     { concurrency: "unbounded" }
   )
-  const rate = yield* readRate(endpoint, attempts)
-  return { endpoint, health, activity, attempts, rate, subscription, connection } satisfies Findings
+  const rate = yield* readRate(endpoint, read.attempts)
+  return { endpoint, connection, rate, ...read } satisfies Findings
 })

@@ -72,7 +72,10 @@ const circuitCheck = ({ endpoint, health }: Findings, now: number): Check => {
 const waitingCheck = ({ activity: { answer, waiting }, endpoint, health }: Findings): Check => {
   const { backlog, queue, schedules } = waiting
   const sum = backlog + queue + (schedules ?? 0)
-  const says = `${countText(sum)}${schedules === undefined ? "+" : ""} deliveries wait`
+  const says =
+    schedules === undefined
+      ? `more than ${countText(sum)} deliveries wait`
+      : `${plural(sum, "delivery waits", "deliveries wait")}`
   const isFull = answer !== undefined && answer.inFlight >= endpoint.maxInFlight
   if (backlog === 0 || health.circuit.state !== "closed" || !isFull)
     return { name: "waiting", result: "ok", says: sum === 0 ? "nothing waits" : says }
@@ -90,8 +93,22 @@ export const stateChecks = (findings: Findings, now: number): ReadonlyArray<Chec
   workerCheck(findings)
 ]
 
-/** Checks what holds deliveries back that could be sent. */
+const deadLettersCheck = ({ deadLetters, endpoint }: Findings): ReadonlyArray<Check> => {
+  if (deadLetters === 0) return []
+  const name = nameOf(endpoint)
+  return [
+    {
+      name: "dead letters",
+      result: "warning",
+      says: `${plural(deadLetters, "dead letter")} of it ${deadLetters === 1 ? "is" : "are"} kept, those that were sent again included`,
+      advice: `See why they ended (petrel dead list --endpoint ${name}), and send them again once it works: petrel dead redeliver --endpoint ${name}.`
+    }
+  ]
+}
+
+/** Checks what holds deliveries back that could be sent, and what has ended without success. */
 export const holdChecks = (findings: Findings, now: number): ReadonlyArray<Check> => [
   circuitCheck(findings, now),
-  waitingCheck(findings)
+  waitingCheck(findings),
+  ...deadLettersCheck(findings)
 ]

@@ -57,6 +57,6 @@ export const subscriptionCheck = (
     advice:
       near === undefined
         ? `Subscribe it to what is published: petrel endpoint set ${tenant}/${id} --types '${types[0]?.type ?? ">"}'.`
-        : `Did ${near.filter} mean ${plainText(near.near)}? petrel endpoint set ${tenant}/${id} --types changes it.`
+        : `Did ${near.filter} mean ${plainText(near.near)}? petrel endpoint set ${tenant}/${id} --types TYPES changes it.`
   }
 }

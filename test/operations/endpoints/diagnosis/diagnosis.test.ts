@@ -47,7 +47,8 @@ const well: Findings = {
     ],
     matchedAt: now - minute
   },
-  connection
+  connection,
+  deadLetters: 0
 }
 
 const failed = (outcome: number | ErrorClass, fields: Partial<Fact> = {}): Fact => ({
@@ -227,6 +228,7 @@ describe("the diagnosis of an endpoint", () => {
       },
       ["circuit: warning"]
     ],
+    ["has dead letters", { deadLetters: 3 }, ["dead letters: warning"]],
     [
       "has more waiting than its cap lets go",
       {
@@ -262,10 +264,7 @@ describe("what it says of failures", () => {
       failing(failed("timeout"), failed(500), failed(500, { response })),
       "failures"
     )
-    assert.match(
-      says,
-      /^the last 3 failed attempts: 2 × 500, 1 × timeout; the latest at .*: no such table$/
-    )
+    assert.match(says, /^3 failed attempts: 2 × 500, 1 × timeout; the latest at .*: no such table$/)
     assert.match(advice ?? "", /r-7\.$/)
   })
 
@@ -296,7 +295,25 @@ describe("what it says of failures", () => {
     ["protocol", /HTTP/],
     ["redirect", /redirects/]
   ])("advises after %s", (outcome, advice) => {
-    assert.match(check(failing(failed(outcome)), "failures").advice ?? "", advice)
+    const unseen = { ...failing(failed(outcome)), connection: undefined }
+    assert.match(check(unseen, "failures").advice ?? "", advice)
+  })
+})
+
+describe("what it says of a failure on the way", () => {
+  const refused = failing(failed("refused"))
+
+  it("leaves the advice to the check that still meets it", () => {
+    const address = { address: "192.0.2.1", durationMs: 1 }
+    const error = { class: "refused", message: "refused" } as const
+    const blocked = { ...connection, addresses: [{ ...address, error }] }
+    const checks = checksFor({ ...refused, connection: blocked })
+    assert.deepStrictEqual(adviceOf(checks).length, 1)
+    assert.match(adviceOf(checks)[0] ?? "", /^Nothing listens/)
+  })
+
+  it("advises to try again where the way is free now", () => {
+    assert.match(check(refused, "failures").advice ?? "", /retry-now acme\/hook/)
   })
 })
 
@@ -304,13 +321,16 @@ describe("what it says of 429s", () => {
   const response = { headers: { "retry-after": "30" }, body: "", bytes: 0 }
   const limited = (requests: number) => ({
     ...failing(failed(429, { response })),
-    rate: { requests, withinMs: minute, at: now - minute }
+    rate: { inMinute: requests, inSecond: Math.ceil(requests / 60), at: now - minute }
   })
 
   it("that follow many requests: they may be of our own making", () => {
     const { advice, says } = check(limited(600), "rate")
-    assert.match(says, /^the 429s may be of our own making: 600 requests .* asked for 30 s$/)
-    assert.match(advice ?? "", /--rate 300\/min/)
+    assert.match(
+      says,
+      /^the 429s may be of our own making: 600 requests .*, 10 of them in the last second; it asked for 30 s$/
+    )
+    assert.match(advice ?? "", /--rate 5\/s/)
   })
 
   it("that follow a single request: they are not", () => {
