@@ -16,6 +16,7 @@ import { set } from "./endpoint-set.ts"
 import { disable, enable, pause, resume } from "./endpoint-state.ts"
 import { endpointText, listHeadings, listRow } from "./endpoint-view.ts"
 import { Refused } from "./refused.ts"
+import { endpointRetryNow } from "./retry-now.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
@@ -132,6 +133,7 @@ export const endpoint = Command.make("endpoint").pipe(
     resume,
     enable,
     disable,
+    endpointRetryNow,
     remove
   ])
 )

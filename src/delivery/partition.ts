@@ -11,6 +11,8 @@ import { timers } from "../time/timers.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { Drainer } from "./backlog/drainer.ts"
 import { Spill } from "./backlog/spill.ts"
+import { answerCommands } from "./commands/answer-commands.ts"
+import { retryNow } from "./commands/retry-now.ts"
 import type { AckHandle } from "./execution/ack-handle.ts"
 import { Interpreter } from "./execution/interpreter.ts"
 import type { Settlement } from "./execution/settlement.ts"
@@ -201,6 +203,22 @@ export class Partition {
         openCircuits: health.openCircuits
       },
       checkConnection: (key) => checkEndpoint(checkConnection, directory.find(key))
+    })
+    yield* answerCommands({
+      partition: memory.index,
+      ...{ worker, holds: () => fence.holds() && this.#isReady },
+      retryNow: (command, onProgress) =>
+        retryNow(
+          {
+            memory,
+            probeNow: health.probeNow,
+            inBacklog: (key) => index.count(key),
+            hurry: (key, handle) => this.#queue.hurry(key, handle)
+          },
+          endpointKey(command.tenant, command.endpoint),
+          command,
+          onProgress
+        )
     })
   })
 
