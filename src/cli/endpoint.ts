@@ -14,6 +14,7 @@ import { showHistory } from "./endpoint-history.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
 import { disable, enable, pause, resume } from "./endpoint-state.ts"
+import { test } from "./endpoint-test.ts"
 import { endpointText, listHeadings, listRow } from "./endpoint-view.ts"
 import { Refused } from "./refused.ts"
 import { endpointRetryNow } from "./retry-now.ts"
@@ -127,6 +128,7 @@ export const endpoint = Command.make("endpoint").pipe(
     show,
     diff,
     diagnose,
+    test,
     set,
     rotate,
     pause,

@@ -1,4 +1,6 @@
 import { Schema } from "effect"
+import { ErrorClass, Response } from "../domain/outcome.ts"
+import { Verdict } from "../domain/retry-policy.ts"
 
 /** Which delivery is meant, whatever its round. */
 const EventOf = Schema.Struct({ eventSeq: Schema.Int, eventAt: Schema.Number })
@@ -14,12 +16,23 @@ export const RetryNow = Schema.TaggedStruct("RetryNow", {
 })
 export type RetryNow = typeof RetryNow.Type
 
+/** Asks the owner of a partition to send one event to an endpoint that nobody has published. */
+export const SendTest = Schema.TaggedStruct("SendTest", {
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  id: Schema.String,
+  type: Schema.String,
+  body: Schema.String,
+  contentType: Schema.String
+})
+export type SendTest = typeof SendTest.Type
+
 /** What somebody wants of the owner of a partition, beyond an answer. */
 export const Command = Schema.Struct({
   v: Schema.Literal(1),
   /** Who asks: `user@host`, or the value of `--by`. */
   by: Schema.String,
-  does: RetryNow
+  does: Schema.Union([RetryNow, SendTest])
 })
 export type Command = typeof Command.Type
 
@@ -36,6 +49,25 @@ export const Retried = Schema.Struct({
 })
 export type Retried = typeof Retried.Type
 
+/** A test event's request and answer. */
+export const TestExchange = Schema.Struct({
+  url: Schema.String,
+  /** Names and values alternate. The values of the endpoint's own headers are masked. */
+  headers: Schema.Array(Schema.String),
+  /** When the request began, ms since the epoch. */
+  at: Schema.Number,
+  status: Schema.optionalKey(Schema.Int),
+  error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
+  response: Schema.optionalKey(Response),
+  durationMs: Schema.Number,
+  /** Absent where a kept connection was used. */
+  connectMs: Schema.optionalKey(Schema.Number),
+  firstByteMs: Schema.optionalKey(Schema.Number),
+  /** What such an answer would be for a delivery. */
+  verdict: Verdict
+})
+export type TestExchange = typeof TestExchange.Type
+
 /** A part of the owner's answer to a command. Parts before the last one say that it is at work. */
 export const CommandPart = Schema.Struct({
   v: Schema.Literal(1),
@@ -44,6 +76,8 @@ export const CommandPart = Schema.Struct({
   isLast: Schema.Boolean,
   /** In the last part, and in others so far. */
   retried: Schema.optionalKey(Retried),
+  /** In the last part. */
+  tested: Schema.optionalKey(TestExchange),
   /** In the last part: why the command failed. */
   problem: Schema.optionalKey(Schema.String)
 })

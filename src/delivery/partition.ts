@@ -13,6 +13,7 @@ import { Drainer } from "./backlog/drainer.ts"
 import { Spill } from "./backlog/spill.ts"
 import { answerCommands } from "./commands/answer-commands.ts"
 import { retryNow } from "./commands/retry-now.ts"
+import { sendTest } from "./commands/send-test.ts"
 import type { AckHandle } from "./execution/ack-handle.ts"
 import { Interpreter } from "./execution/interpreter.ts"
 import type { Settlement } from "./execution/settlement.ts"
@@ -218,7 +219,11 @@ export class Partition {
           endpointKey(command.tenant, command.endpoint),
           command,
           onProgress
-        )
+        ),
+      sendTest: (command) => {
+        const to = directory.find(endpointKey(command.tenant, command.endpoint))
+        return to === undefined ? undefined : sendTest(sender, to, command)
+      }
     })
   })
 

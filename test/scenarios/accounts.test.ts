@@ -248,6 +248,8 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
         ["workers"],
         ["endpoint", "list"],
         ["endpoint", "diagnose", "acme/billing"],
+        ["endpoint", "test", "acme/billing"],
+        ["endpoint", "retry-now", "acme/billing"],
         ["alerts", "list"],
         ["history", "totals"],
         ["audit"]

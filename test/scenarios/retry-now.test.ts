@@ -5,10 +5,11 @@ import { retryDelivery } from "../../src/operations/deliveries/retry-delivery.ts
 import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { retryEndpointNow } from "../../src/operations/endpoints/retry-now.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
-import { endpoint, history, lateRetry, nth, publish, worker } from "../kit/engine.ts"
+import { endpoint, eventually, history, lateRetry, nth, publish, worker } from "../kit/engine.ts"
 import { change } from "../kit/live-endpoints.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer } from "../kit/scenario.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { crashAt } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 
@@ -94,6 +95,28 @@ describe.concurrent("what waits for its next attempt", () => {
       assert.match((yield* Effect.flip(everything())).message, /no worker that owns partition/)
       yield* pauseEndpoint(hook, {}, "test")
       assert.match((yield* Effect.flip(everything())).message, /is paused: petrel endpoint resume/)
+    })
+  )
+})
+
+describe.concurrent("what was to go on when its worker died", () => {
+  scenario("is attempted once by the next one", (place) =>
+    Effect.gen(function* () {
+      const to = yield* receiver({ answer: byAttempt(500, 200) })
+      yield* endpoint({ url: to.url, retry: lateRetry })
+      const facts = yield* history
+      const begin = Effect.gen(function* () {
+        yield* publish("a")
+        yield* facts.count("attempt-failed", 1)
+        // It may still be on its way to where it waits.
+        yield* eventually(Effect.result(everything()), ({ _tag }) => _tag === "Failure")
+      })
+      yield* crashAt(place, "moved", 1, {}, begin)
+      yield* worker({ id: "next" })
+      yield* facts.count("delivered", 1)
+      yield* closedBooks
+      assert.lengthOf(to.requests, 2)
+      yield* isClean
     })
   )
 })

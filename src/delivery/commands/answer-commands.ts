@@ -1,7 +1,13 @@
 import type { Fiber } from "effect"
 import { Cause, Effect, FiberSet, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import type { CommandPart, Retried, RetryNow } from "../../cluster/command.ts"
+import type {
+  CommandPart,
+  Retried,
+  RetryNow,
+  SendTest,
+  TestExchange
+} from "../../cluster/command.ts"
 import { Command } from "../../cluster/command.ts"
 import type { Facts } from "../../history/facts.ts"
 import { timers } from "../../time/timers.ts"
@@ -21,12 +27,28 @@ export interface CommandOptions {
     command: RetryNow,
     onProgress: (sofar: Retried) => void
   ) => Effect.Effect<Retried, unknown, Broker | Facts>
+  /** Returns undefined for an endpoint that is not known. */
+  readonly sendTest: (command: SendTest) => Effect.Effect<TestExchange> | undefined
 }
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Command))
 
 /** What a part of an answer says of the command. */
 type Result = Omit<CommandPart, "isLast" | "part" | "v" | "worker">
+
+/** Carries a command out. */
+const resultOf = (
+  { retryNow, sendTest }: CommandOptions,
+  does: Command["does"],
+  onProgress: (sofar: Retried) => void
+): Effect.Effect<Result, unknown, Broker | Facts> => {
+  if (does._tag === "RetryNow")
+    return Effect.map(retryNow(does, onProgress), (retried) => ({ retried }))
+  const sent = sendTest(does)
+  return sent === undefined
+    ? Effect.succeed({ problem: "it does not know the endpoint yet: try again in a second" })
+    : Effect.map(sent, (tested) => ({ tested }))
+}
 
 /** Says from time to time how far a command is, until the answer is complete. */
 class CommandAnswer {
@@ -60,13 +82,14 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
     const answer = new CommandAnswer(options.worker, (part) => say(to, JSON.stringify(part)))
     answer.send({}, false)
     const beat = timers.every(partEveryMs, () => answer.send(answer.latest, false))
-    const work = Effect.gen(function* () {
-      yield* Effect.logInfo(`${does.tenant}/${does.endpoint} is to be tried now`, { by })
-      const retried = yield* options.retryNow(does, (sofar) => {
+    const work = Effect.andThen(
+      Effect.logInfo("carries out a command", {
+        ...{ command: does._tag, tenant: does.tenant, endpoint: does.endpoint, by }
+      }),
+      resultOf(options, does, (sofar) => {
         answer.latest = { retried: sofar }
       })
-      return { retried } satisfies Result
-    })
+    )
     return run(
       work.pipe(
         Effect.catchCause((cause) =>
