@@ -11,6 +11,7 @@ import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/intro
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
+import { countOpen } from "../../history/open-dead-letters.ts"
 import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
@@ -85,6 +86,8 @@ export interface Survey {
   }
   readonly dead: {
     readonly stored: number | undefined
+    /** Neither sent again nor delivered late; also undefined where that takes too long to count. */
+    readonly open: number | undefined
     readonly lastHour: number | undefined
     readonly bytes: number | undefined
     readonly limit: number | undefined
@@ -223,6 +226,14 @@ const bytesOf = (
   return sum
 }
 
+const openIn = ({ state }: NonNullable<StreamSurvey["info"]>) =>
+  countOpen({
+    stored: state.messages,
+    firstId: state.first_seq,
+    oldestAt: Date.parse(state.first_ts),
+    removed: state.num_deleted ?? 0
+  })
+
 /**
  * Surveys an installation as a whole. What cannot be read is left out, so that the rest is shown.
  * Fails where the broker does not answer at all, or there is no installation.
@@ -264,6 +275,7 @@ export const readSurvey = Effect.gen(function* () {
     lastHour,
     letters,
     oldest,
+    open,
     partitions,
     roster,
     router
@@ -276,6 +288,7 @@ export const readSurvey = Effect.gen(function* () {
       changes: ifLed(names.buckets.workers, readChanges),
       router: lookAtConsumer(names.events, names.routerConsumer),
       lastHour: countSince(names.dead, at - hour),
+      open: dead === undefined ? Effect.succeed(undefined) : orUnknown(openIn(dead)),
       letters: orUnknown(readDeadLetterUse),
       oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
       partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
@@ -303,6 +316,7 @@ export const readSurvey = Effect.gen(function* () {
     },
     dead: {
       stored: dead?.state.messages,
+      open,
       lastHour,
       bytes: dead?.state.bytes,
       limit: bound(dead?.config.max_bytes),
