@@ -247,6 +247,7 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
         ["status", "--json"],
         ["workers"],
         ["endpoint", "list"],
+        ["endpoint", "diagnose", "acme/billing"],
         ["alerts", "list"],
         ["history", "totals"],
         ["audit"]
