@@ -250,6 +250,9 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
         ["endpoint", "diagnose", "acme/billing"],
         ["alerts", "list"],
         ["history", "totals"],
+        ["history", "totals", "--by-endpoint"],
+        ["history", "--limit", "2"],
+        ["dead", "list", "--open"],
         ["audit"]
       ])
         yield* petrel(...command)
