@@ -252,6 +252,9 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
         ["endpoint", "retry-now", "acme/billing"],
         ["alerts", "list"],
         ["history", "totals"],
+        ["history", "totals", "--by-endpoint"],
+        ["history", "--limit", "2"],
+        ["dead", "list", "--open"],
         ["audit"]
       ])
         yield* petrel(...command)
