@@ -57,8 +57,9 @@ const common = (error: unknown): Answered<never, Common, never> => {
         error.problems.map(({ field, message }) => ({ field, message: withoutCommands(message) }))
       )
     )
+  if (error instanceof InvalidRequest || error instanceof Unavailable) return Effect.fail(error)
   const isAway = [BrokerError, PublishError, TopologyError].some((kind) => error instanceof kind)
-  if (!isAway) return error instanceof InvalidRequest ? Effect.fail(error) : Effect.die(error)
+  if (!isAway) return Effect.die(error)
   return Effect.andThen(
     Effect.logWarning("a request found no answer of the broker", { why: textOf(error) }),
     unavailable("the broker does not answer now: try again")

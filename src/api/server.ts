@@ -9,6 +9,7 @@ import { accessLayer } from "./access.ts"
 import { Api } from "./definition/api.ts"
 import { apiDocument, apiRoutes } from "./document.ts"
 import { endpointsHandlers } from "./handlers/endpoints.ts"
+import { eventsHandlers } from "./handlers/events.ts"
 import { healthHandlers, systemHandlers } from "./handlers/system.ts"
 import { tokensHandlers } from "./handlers/tokens.ts"
 import { allowedHosts } from "./hosts.ts"
@@ -92,6 +93,7 @@ export class Stopping extends Context.Service<Stopping, Deferred.Deferred<void>>
 ) {}
 
 const handlers = Layer.mergeAll(
+  eventsHandlers,
   endpointsHandlers,
   tokensHandlers,
   systemHandlers,
