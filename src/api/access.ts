@@ -25,6 +25,8 @@ export class Caller extends Context.Service<
     readonly scopes: ReadonlyArray<TokenScope>
     /** Who asks, as the history records it. */
     readonly by: string
+    /** False once the token was revoked or has expired. */
+    readonly isValid: () => boolean
   }
 >()("petrel/api/Caller") {}
 
@@ -69,6 +71,9 @@ const refusalOf = (
   return tenant === own ? undefined : `the token is one of ${own}, and not of ${tenant}`
 }
 
+const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
+  expiresAt !== undefined && expiresAt <= timers.wallMs()
+
 const needsOf = (endpoint: HttpApiEndpoint.Top): TokenScope =>
   Context.getOrElse(endpoint.annotations as Context.Context<Needs>, Needs, () => "operator")
 
@@ -87,16 +92,23 @@ export const accessLayer = Layer.effect(
           return yield* unauthorized("there is no such token: it was revoked, or never was")
         const notes = yield* RequestNotes
         notes.token = record.id
-        const { expiresAt } = record
-        if (expiresAt !== undefined && expiresAt <= timers.wallMs())
-          return yield* unauthorized("the token has expired")
+        if (hasExpired(record)) return yield* unauthorized("the token has expired")
         const waitMs = rates.take(record.id, record.rate ?? defaultTokenRate)
         if (waitMs > 0) return yield* tooMany(waitMs, record)
         const { tenant } = yield* HttpRouter.params
         const refusal = refusalOf(record, needsOf(endpoint), tenant)
         if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
         const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
-        const caller = { id: record.id, tenant: record.tenant, scopes: record.scopes, by }
+        const caller = {
+          id: record.id,
+          tenant: record.tenant,
+          scopes: record.scopes,
+          by,
+          isValid: () => {
+            const now = tokens.find(given)
+            return now !== undefined && !hasExpired(now)
+          }
+        }
         return yield* Effect.provideService(next, Caller, caller)
       })
     })

@@ -90,7 +90,17 @@ export const listing = <A, E, R>(operation: Effect.Effect<A, E, R>): Answered<A,
 export const reading = <A, E, R>(operation: Effect.Effect<A, E, R>): Answered<A, OfNamed, R> =>
   Effect.catch(operation, ofNamed)
 
-/** Turns the failures of an operation that changes something into problems. */
+/** Turns the failures of an operation that does something once into problems. */
+export const acting = <A, E, R>(
+  operation: Effect.Effect<A, E, R>
+): Answered<A, OfNamed | Conflict, R> =>
+  Effect.catch(
+    operation,
+    (error): Answered<never, OfNamed | Conflict, never> =>
+      error instanceof Conflict ? Effect.fail(error) : ofNamed(error)
+  )
+
+/** Turns the failures of an operation that changes an endpoint into problems. */
 export const changing = <A, E, R>(
   operation: Effect.Effect<A, E, R>
 ): Answered<A, OfNamed | Conflict | RevisionMismatch, R> => Effect.catch(operation, ofChange)

@@ -2,18 +2,21 @@ import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Deferred, Effect, Layer, Schema } from "effect"
+import { Deferred, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { accessLayer } from "./access.ts"
 import { Api } from "./definition/api.ts"
 import { apiDocument, apiRoutes } from "./document.ts"
+import { deadLettersHandlers } from "./handlers/dead-letters.ts"
+import { deliveriesHandlers } from "./handlers/deliveries.ts"
 import { endpointsHandlers } from "./handlers/endpoints.ts"
 import { eventsHandlers } from "./handlers/events.ts"
 import { healthHandlers, systemHandlers } from "./handlers/system.ts"
 import { tokensHandlers } from "./handlers/tokens.ts"
 import { allowedHosts } from "./hosts.ts"
 import { problemBody, problemType } from "./problems.ts"
+import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
 import { validationLayer } from "./validation.ts"
@@ -87,13 +90,10 @@ const makeServer = ({ tls }: ApiOptions) => {
   return server
 }
 
-/** Completes when the server begins to stop, so that answers without an end do not hold it up. */
-export class Stopping extends Context.Service<Stopping, Deferred.Deferred<void>>()(
-  "petrel/api/Stopping"
-) {}
-
 const handlers = Layer.mergeAll(
   eventsHandlers,
+  deliveriesHandlers,
+  deadLettersHandlers,
   endpointsHandlers,
   tokensHandlers,
   systemHandlers,

@@ -1,6 +1,8 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import packageJson from "../../../package.json" with { type: "json" }
 import { Validation } from "../validation.ts"
+import { DeadLettersGroup } from "./dead-letters.ts"
+import { DeliveriesGroup } from "./deliveries.ts"
 import { EndpointsGroup } from "./endpoints.ts"
 import { EventsGroup } from "./events.ts"
 import { HealthGroup, SystemGroup } from "./system.ts"
@@ -15,7 +17,15 @@ const strict = { onExcessProperty: "error", errors: "all", reportInput: true } a
 
 /** The HTTP API. A route is a part of its group, in a file of its own. */
 export class Api extends HttpApi.make("petrel")
-  .add(EventsGroup, EndpointsGroup, TokensGroup, SystemGroup, HealthGroup)
+  .add(
+    EventsGroup,
+    DeliveriesGroup,
+    DeadLettersGroup,
+    EndpointsGroup,
+    TokensGroup,
+    SystemGroup,
+    HealthGroup
+  )
   .middleware(Validation)
   .annotate(HttpApi.PayloadParseOptions, strict)
   .annotate(HttpApi.QueryParseOptions, strict)
