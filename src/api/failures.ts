@@ -7,6 +7,7 @@ import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/
 import { EndpointUnreadable } from "../endpoints/endpoint-value.ts"
 import { DeadLettersNotFound } from "../operations/dead-letters/dead-letter-selection.ts"
 import { DeliveryNotFound } from "../operations/deliveries/explain-delivery.ts"
+import { JobNotFound } from "../operations/jobs/manage-jobs.ts"
 import { Invalid } from "../operations/problem.ts"
 import { EventNotKept } from "../operations/replays/replay-events.ts"
 import { TokenNotFound } from "../operations/tokens/manage-tokens.ts"
@@ -28,6 +29,7 @@ const notFound: ReadonlyArray<(error: unknown) => boolean> = [
   DeadLettersNotFound,
   DeliveryNotFound,
   EventNotKept,
+  JobNotFound,
   TokenNotFound
 ].map((kind) => (error: unknown) => error instanceof kind)
 

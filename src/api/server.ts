@@ -12,6 +12,7 @@ import { deadLettersHandlers } from "./handlers/dead-letters.ts"
 import { deliveriesHandlers } from "./handlers/deliveries.ts"
 import { endpointsHandlers } from "./handlers/endpoints.ts"
 import { eventsHandlers } from "./handlers/events.ts"
+import { jobsHandlers } from "./handlers/jobs.ts"
 import { healthHandlers, systemHandlers } from "./handlers/system.ts"
 import { tokensHandlers } from "./handlers/tokens.ts"
 import { allowedHosts } from "./hosts.ts"
@@ -94,6 +95,7 @@ const handlers = Layer.mergeAll(
   eventsHandlers,
   deliveriesHandlers,
   deadLettersHandlers,
+  jobsHandlers,
   endpointsHandlers,
   tokensHandlers,
   systemHandlers,

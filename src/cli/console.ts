@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs"
+import { hostname } from "node:os"
 import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../api/hosts.ts"
@@ -77,8 +78,13 @@ export const addressOf = (
   publicUrl?.replace(/\/$/, "") ??
   `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
 
+/** Returns a name of this machine and process. */
+const ownName = (): string => `${hostname()}-${process.pid}`
+
 const serve = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
+  const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
+  yield* runJobs(ownName())
   const { port } = yield* serveApi(options).pipe(
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )

@@ -5,6 +5,7 @@ import { DeadLettersGroup } from "./dead-letters.ts"
 import { DeliveriesGroup } from "./deliveries.ts"
 import { EndpointsGroup } from "./endpoints.ts"
 import { EventsGroup } from "./events.ts"
+import { JobsGroup } from "./jobs.ts"
 import { HealthGroup, SystemGroup } from "./system.ts"
 import { TokensGroup } from "./tokens.ts"
 
@@ -17,10 +18,12 @@ const strict = { onExcessProperty: "error", errors: "all", reportInput: true } a
 
 /** The HTTP API. A route is a part of its group, in a file of its own. */
 export class Api extends HttpApi.make("petrel")
+  // One to a line, so that routes of different people do not meet.
   .add(
     EventsGroup,
     DeliveriesGroup,
     DeadLettersGroup,
+    JobsGroup,
     EndpointsGroup,
     TokensGroup,
     SystemGroup,
