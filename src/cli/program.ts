@@ -20,6 +20,7 @@ const commands = {
   worker: async () => (await import("./worker.ts")).worker,
   workers: async () => (await import("./workers.ts")).workers,
   console: async () => (await import("./console.ts")).console,
+  openapi: async () => (await import("./openapi.ts")).openapi,
   repartition: async () => (await import("./repartition.ts")).repartition,
   endpoint: async () => (await import("./endpoint.ts")).endpoint,
   tenant: async () => (await import("./tenant.ts")).tenant,

@@ -52,7 +52,9 @@ const Described = documented(Fields, {
 })
 
 /** An event as it is published in JSON. */
-export const EventInput = Described.check(Schema.makeFilter(hasOneBody))
+export const EventInput = Described.check(Schema.makeFilter(hasOneBody)).annotate({
+  identifier: "NewEvent"
+})
 export type EventInput = typeof EventInput.Type
 
 const publishedTexts = {
@@ -140,13 +142,14 @@ const publish = HttpApiEndpoint.post("publish", `${tenantPath}/events`, {
     "One event is answered with 201 when the broker has it, and 200 if it had it already. An array, or NDJSON with an event a line, is answered with 200 and what became of each; with 503 only if nothing was stored."
   )
 
-const publishRaw = HttpApiEndpoint.post("publishRaw", `${tenantPath}/events/:type`, {
+const publishRaw = HttpApiEndpoint.post("publishRaw", `${tenantPath}/events/:event`, {
   params: {
     tenant: Tenant,
-    type: Schema.String.annotate({ description: "The event's type.", examples: ["invoice.paid"] })
+    // OpenAPI knows one name for it, and with GET it is an event's id.
+    event: Schema.String.annotate({ description: "The event's type.", examples: ["invoice.paid"] })
   },
   headers: idempotency,
-  payload: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array()),
+  payload: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "*/*" })),
   success: bothStatuses,
   error: [Conflict]
 })

@@ -185,7 +185,7 @@ const carried = ["traceparent", "tracestate"] as const
 
 const rawEvent = (
   { headers }: HttpServerRequest.HttpServerRequest,
-  { tenant, type }: { readonly tenant: string; readonly type: string },
+  { event: type, tenant }: { readonly tenant: string; readonly event: string },
   id: string | undefined
 ): NewEvent => ({
   tenant,
