@@ -3,6 +3,7 @@ import type { HttpServerRequest } from "effect/http"
 import { BrokerError } from "../broker/broker-error.ts"
 import { TopologyError } from "../broker/installed.ts"
 import { PublishError } from "../broker/publisher.ts"
+import { CommandFailed } from "../cluster/command-owner.ts"
 import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/endpoint-store.ts"
 import { EndpointUnreadable } from "../endpoints/endpoint-value.ts"
 import { DeadLettersNotFound } from "../operations/dead-letters/dead-letter-selection.ts"
@@ -60,6 +61,7 @@ const common = (error: unknown): Answered<never, Common, never> => {
       )
     )
   if (error instanceof InvalidRequest || error instanceof Unavailable) return Effect.fail(error)
+  if (error instanceof CommandFailed) return unavailable(textOf(error))
   const isAway = [BrokerError, PublishError, TopologyError].some((kind) => error instanceof kind)
   if (!isAway) return Effect.die(error)
   return Effect.andThen(

@@ -8,6 +8,7 @@ import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { accessLayer } from "./access.ts"
 import { Api } from "./definition/api.ts"
 import { apiDocument, apiRoutes } from "./document.ts"
+import { attemptsHandlers } from "./handlers/attempts.ts"
 import { deadLettersHandlers } from "./handlers/dead-letters.ts"
 import { deliveriesHandlers } from "./handlers/deliveries.ts"
 import { endpointsHandlers } from "./handlers/endpoints.ts"
@@ -94,6 +95,7 @@ const makeServer = ({ tls }: ApiOptions) => {
 const handlers = Layer.mergeAll(
   eventsHandlers,
   deliveriesHandlers,
+  attemptsHandlers,
   deadLettersHandlers,
   jobsHandlers,
   endpointsHandlers,

@@ -1,6 +1,7 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import packageJson from "../../../package.json" with { type: "json" }
 import { Validation } from "../validation.ts"
+import { AttemptsGroup } from "./attempts.ts"
 import { DeadLettersGroup } from "./dead-letters.ts"
 import { DeliveriesGroup } from "./deliveries.ts"
 import { EndpointsGroup } from "./endpoints.ts"
@@ -22,6 +23,7 @@ export class Api extends HttpApi.make("petrel")
   .add(
     EventsGroup,
     DeliveriesGroup,
+    AttemptsGroup,
     DeadLettersGroup,
     JobsGroup,
     EndpointsGroup,

@@ -3,10 +3,15 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { RaisedAlertView } from "../../operations/alerts/raised-alerts.ts"
 import { ExplainedDelivery } from "../../operations/deliveries/explain-delivery.ts"
 import { EventView } from "../../operations/events/find-event.ts"
-import { Period, PeriodTotals } from "../../operations/history/period-totals.ts"
+import {
+  Grouping,
+  GroupTotals,
+  Period,
+  PeriodTotals
+} from "../../operations/history/period-totals.ts"
 import { Access, Needs } from "../access.ts"
 import { NotFound } from "../problems.ts"
-import { EndpointId, Tenant, TenantOrAll, Time, tenantPath } from "./common.ts"
+import { EndpointId, pageQuery, Tenant, TenantOrAll, Time, tenantPath } from "./common.ts"
 import { documented } from "./documented.ts"
 
 const EventId = Schema.String.annotate({
@@ -56,27 +61,42 @@ const delivery = HttpApiEndpoint.get("delivery", `${tenantPath}/deliveries/:deli
   .annotate(Needs, "deliveries:read")
   .annotate(OpenApi.Summary, "Show a delivery: its rounds and attempts, and why it waits")
 
+const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotate({
+  description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
+})
+
 const totals = HttpApiEndpoint.get("totals", `${tenantPath}/totals`, {
   params: { tenant: TenantOrAll },
   query: {
-    by: Schema.optionalKey(
-      Period.annotate({ description: "Sum up by hour or day. (Default: hour)" })
-    ),
+    by: Schema.optionalKey(By),
     since: Schema.optionalKey(Time.annotate({ description: "From then on. (Default: a day ago)" })),
-    until: Schema.optionalKey(Time.annotate({ description: "Up to then. (Default: now)" }))
+    until: Schema.optionalKey(Time.annotate({ description: "Up to then. (Default: now)" })),
+    limit: pageQuery.limit
   },
-  success: Schema.Struct({
-    totals: Schema.Array(
-      documented(PeriodTotals, {
-        identifier: "Totals",
-        description: "What happened to a tenant's events within an hour or a day (UTC).",
-        fields: { begins: "When the period begins, ms since the epoch." }
-      })
-    )
-  }).annotate({ identifier: "TotalsList" })
+  success: [
+    Schema.Struct({
+      totals: Schema.Array(
+        documented(PeriodTotals, {
+          identifier: "Totals",
+          description: "What happened to a tenant's events within an hour or a day (UTC).",
+          fields: { begins: "When the period begins, ms since the epoch." }
+        })
+      )
+    }).annotate({ identifier: "TotalsList" }),
+    Schema.Struct({
+      totals: Schema.Array(
+        documented(GroupTotals, {
+          identifier: "GroupTotals",
+          description:
+            "What happened at an endpoint or with an event type; those with most dead letters first.",
+          fields: { name: "`TENANT/ENDPOINT`, or the type; null for all that are not listed." }
+        })
+      )
+    }).annotate({ identifier: "GroupTotalsList" })
+  ]
 })
   .annotate(Needs, "deliveries:read")
-  .annotate(OpenApi.Summary, "Sum up what happened, by hour or day")
+  .annotate(OpenApi.Summary, "Sum up what happened, by hour, day, endpoint or event type")
 
 const alerts = HttpApiEndpoint.get("alerts", `${tenantPath}/alerts`, {
   params: { tenant: TenantOrAll },

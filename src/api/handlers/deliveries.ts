@@ -8,11 +8,11 @@ import { readEventBody, showEvent } from "../../operations/events/find-event.ts"
 import type { LiveFailure } from "../../operations/history/live-failures.ts"
 import { liveFailures } from "../../operations/history/live-failures.ts"
 import type { PeriodTotals } from "../../operations/history/period-totals.ts"
-import { sumUpHistory } from "../../operations/history/period-totals.ts"
+import { sumUpGroups, sumUpHistory } from "../../operations/history/period-totals.ts"
 import { allTenants } from "../../operations/tokens/token.ts"
 import { Caller } from "../access.ts"
 import { Api } from "../definition/api.ts"
-import { timeOf } from "../definition/common.ts"
+import { defaultLimit, timeOf } from "../definition/common.ts"
 import { listing, reading } from "../failures.ts"
 import { Stopping } from "../stopping.ts"
 
@@ -58,6 +58,33 @@ const follow = Effect.fnUntraced(function* (
   return HttpServerResponse.stream(lines, { contentType: "text/event-stream" })
 })
 
+/** What is summed up, and how. */
+interface TotalsAsked {
+  readonly by?: "hour" | "day" | "endpoint" | "type"
+  readonly since?: string
+  readonly until?: string
+  readonly limit?: number
+}
+
+const totals = Effect.fnUntraced(function* (
+  tenant: string | undefined,
+  { by = "hour", limit = defaultLimit, since, until }: TotalsAsked
+) {
+  const now = yield* Clock.currentTimeMillis
+  const range = {
+    ...(tenant === undefined ? {} : { tenant }),
+    since: since === undefined ? now - day : timeOf(since),
+    ...(until === undefined ? {} : { until: timeOf(until) })
+  }
+  if (by === "endpoint" || by === "type") {
+    const { rows } = yield* sumUpGroups({ ...range, by, limit })
+    return { totals: rows }
+  }
+  const totals: Array<PeriodTotals> = []
+  yield* sumUpHistory({ ...range, by }, (complete) => Effect.sync(() => totals.push(...complete)))
+  return { totals }
+})
+
 /** Carries out the routes of what became of events. */
 export const deliveriesHandlers = HttpApiBuilder.group(Api, "deliveries", (handlers) =>
   handlers.handleAll({
@@ -73,22 +100,7 @@ export const deliveriesHandlers = HttpApiBuilder.group(Api, "deliveries", (handl
         )
       ),
     delivery: ({ params: { delivery, tenant } }) => reading(explainDelivery(delivery, tenant)),
-    totals: ({ params, query: { by = "hour", since, until } }) =>
-      listing(
-        Effect.gen(function* () {
-          const now = yield* Clock.currentTimeMillis
-          const totals: Array<PeriodTotals> = []
-          const tenant = tenantOf(params.tenant)
-          const period = {
-            ...(tenant === undefined ? {} : { tenant }),
-            since: since === undefined ? now - day : timeOf(since),
-            ...(until === undefined ? {} : { until: timeOf(until) }),
-            by
-          }
-          yield* sumUpHistory(period, (complete) => Effect.sync(() => totals.push(...complete)))
-          return { totals }
-        })
-      ),
+    totals: ({ params, query }) => listing(totals(tenantOf(params.tenant), query)),
     alerts: ({ params }) =>
       listing(Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))),
     live: ({ params, query }) => follow(tenantOf(params.tenant), query.endpoint)
