@@ -1,5 +1,6 @@
 import { OpenApi } from "effect/http-api"
 import { Api } from "./definition/api.ts"
+import { defaultLimit, maxLimit } from "./definition/common.ts"
 import type { KnownRoute } from "./surround.ts"
 
 type Json =
@@ -60,17 +61,41 @@ const readable = (value: Json): Json => {
   return asPlainList(withoutParts(plain))
 }
 
-/** Query parameters that are numbers: their texts are what a schema of a query can say. */
-const numbers: ReadonlySet<string> = new Set(["limit"])
+/**
+ * Parameters that are numbers, by name: in a path or query they are decoded from texts, of which a
+ * schema can say no more than that.
+ */
+const numbers: Record<string, Json> = {
+  limit: {
+    type: "integer",
+    minimum: 1,
+    maximum: maxLimit,
+    description: `How many at most. (Default: ${defaultLimit})`
+  },
+  number: { type: "integer", minimum: 1, description: "The dead letter's number." },
+  status: {
+    type: "integer",
+    minimum: 100,
+    maximum: 599,
+    description: "The status of the last answer."
+  }
+}
+
+const isBare = (schema: Json | undefined): boolean =>
+  isObject(schema) && schema.type === "string" && Object.keys(schema).length === 1
 
 const withNumbers = (value: Json): Json => {
   if (Array.isArray(value)) return value.map(withNumbers)
   if (!isObject(value)) return value
   const { in: place, name, schema } = value
-  if (place === "query" && typeof name === "string" && numbers.has(name) && isObject(schema))
-    return { ...value, schema: { ...schema, type: "integer", minimum: 1 } }
+  if (typeof place === "string" && typeof name === "string" && isBare(schema))
+    return { ...value, schema: numbers[name] ?? schema ?? null }
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withNumbers(one)]))
 }
+
+/** Names of problems without the suffix of their encoded form. */
+const withPlainNames = (text: string): string =>
+  text.replaceAll(/"(#\/components\/schemas\/)?(\w+)Encoded"/g, '"$1$2"')
 
 /** Descriptions of schemas stand at the parameter, too, where readers look for them. */
 const withDescriptions = (value: Json): Json => {
@@ -90,7 +115,7 @@ let made: object | undefined
 /** Returns the API's OpenAPI 3.1 document. */
 export const apiDocument = (): object => {
   made ??= withDescriptions(
-    withNumbers(readable(JSON.parse(JSON.stringify(OpenApi.fromApi(Api)))))
+    withNumbers(readable(JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))))
   ) as object
   return made
 }

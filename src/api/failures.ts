@@ -12,6 +12,7 @@ import { JobNotFound } from "../operations/jobs/manage-jobs.ts"
 import { Invalid } from "../operations/problem.ts"
 import { EventNotKept } from "../operations/replays/replay-events.ts"
 import { TokenNotFound } from "../operations/tokens/manage-tokens.ts"
+import { LogUnavailable } from "../projection/delivery-log.ts"
 import { withHeader } from "./answer.ts"
 import { Conflict, InvalidRequest, NotFound, RevisionMismatch, Unavailable } from "./problems.ts"
 import { invalidRequest } from "./validation.ts"
@@ -61,7 +62,8 @@ const common = (error: unknown): Answered<never, Common, never> => {
       )
     )
   if (error instanceof InvalidRequest || error instanceof Unavailable) return Effect.fail(error)
-  if (error instanceof CommandFailed) return unavailable(textOf(error))
+  if (error instanceof CommandFailed || error instanceof LogUnavailable)
+    return unavailable(textOf(error))
   const isAway = [BrokerError, PublishError, TopologyError].some((kind) => error instanceof kind)
   if (!isAway) return Effect.die(error)
   return Effect.andThen(

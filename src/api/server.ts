@@ -11,6 +11,7 @@ import { apiDocument, apiRoutes } from "./document.ts"
 import { attemptsHandlers } from "./handlers/attempts.ts"
 import { deadLettersHandlers } from "./handlers/dead-letters.ts"
 import { deliveriesHandlers } from "./handlers/deliveries.ts"
+import { deliveryLogHandlers } from "./handlers/delivery-log.ts"
 import { endpointsHandlers } from "./handlers/endpoints.ts"
 import { eventsHandlers } from "./handlers/events.ts"
 import { jobsHandlers } from "./handlers/jobs.ts"
@@ -34,6 +35,8 @@ export interface ApiOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 10 s) */
   readonly stopWithin?: number | undefined
+  /** How long a client may take for its headers, ms. (Default: 10 s) */
+  readonly headersWithin?: number | undefined
 }
 
 /** The API cannot be served at its address. */
@@ -79,11 +82,11 @@ const refuseConnection = (error: Error, socket: Socket) => {
   )
 }
 
-const makeServer = ({ tls }: ApiOptions) => {
+const makeServer = ({ headersWithin = headersWithinMs, tls }: ApiOptions) => {
   const limits = {
-    headersTimeout: headersWithinMs,
+    headersTimeout: headersWithin,
     requestTimeout: requestWithinMs,
-    connectionsCheckingInterval: checkedEveryMs
+    connectionsCheckingInterval: Math.min(checkedEveryMs, headersWithin)
   }
   const server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...tls })
   server.maxConnections = maxConnections
@@ -95,6 +98,7 @@ const makeServer = ({ tls }: ApiOptions) => {
 const handlers = Layer.mergeAll(
   eventsHandlers,
   deliveriesHandlers,
+  deliveryLogHandlers,
   attemptsHandlers,
   deadLettersHandlers,
   jobsHandlers,

@@ -84,7 +84,15 @@ const wrongRequests = (
       : []),
     ["an unknown parameter", `${path}?nonsense=1`, right, hasQuery ? [400] : []],
     ...(parameters.some(({ name }) => name === "cursor")
-      ? [["a broken cursor", `${path}?cursor=bm9uc2Vuc2U`, right, [400]] as const]
+      ? [
+          // No projection runs here, which knows the cursors of the log.
+          [
+            "a broken cursor",
+            `${path}?cursor=bm9uc2Vuc2U`,
+            right,
+            [operation.id === "log.list" ? 503 : 400]
+          ] as const
+        ]
       : []),
     ...(parameters.some(({ name }) => name === "limit")
       ? [["a wrong limit", `${path}?limit=0`, right, [400]] as const]

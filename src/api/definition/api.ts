@@ -4,6 +4,7 @@ import { Validation } from "../validation.ts"
 import { AttemptsGroup } from "./attempts.ts"
 import { DeadLettersGroup } from "./dead-letters.ts"
 import { DeliveriesGroup } from "./deliveries.ts"
+import { DeliveryLogGroup } from "./delivery-log.ts"
 import { EndpointsGroup } from "./endpoints.ts"
 import { EventsGroup } from "./events.ts"
 import { JobsGroup } from "./jobs.ts"
@@ -23,6 +24,7 @@ export class Api extends HttpApi.make("petrel")
   .add(
     EventsGroup,
     DeliveriesGroup,
+    DeliveryLogGroup,
     AttemptsGroup,
     DeadLettersGroup,
     JobsGroup,

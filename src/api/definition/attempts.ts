@@ -15,7 +15,7 @@ const name = { tenant: Tenant, id: EndpointId }
 const delivery = `${tenantPath}/deliveries/:delivery` as const
 const ofDelivery = {
   tenant: Tenant,
-  delivery: Schema.String.annotate({
+  delivery: Schema.String.annotateKey({
     description: "The delivery's id, <event id>.<endpoint id>.",
     examples: ["acme.invoice-42-paid.billing"]
   })

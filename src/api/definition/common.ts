@@ -7,28 +7,28 @@ const tenantText = "Whose it is: the owner of events and endpoints."
 /** The path of what belongs to a tenant. */
 export const tenantPath = "/v1/tenants/:tenant"
 
-export const Tenant = Token.annotate({ description: tenantText, examples: ["acme"] })
+export const Tenant = Token.annotateKey({ description: tenantText, examples: ["acme"] })
 
 /** A tenant, or `*` for all of them. */
-export const TenantOrAll = Schema.Union([Schema.Literal(allTenants), Token]).annotate({
+export const TenantOrAll = Schema.Union([Schema.Literal(allTenants), Token]).annotateKey({
   description: `${tenantText} \`*\` for all tenants, with a token of all of them.`,
   examples: ["acme"]
 })
 
-export const EndpointId = Token.annotate({
+export const EndpointId = Token.annotateKey({
   description: "The endpoint's id within its tenant.",
   examples: ["billing"]
 })
 
 /** The upper bound of a page. */
-const maxLimit = 200
+export const maxLimit = 200
 /** The length of a page that is not asked for. */
 export const defaultLimit = 50
 
 const Limit = Schema.NumberFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 1, maximum: maxLimit })
-).annotate({
+).annotateKey({
   description: `How many at most, 1 to ${maxLimit}. (Default: ${defaultLimit})`,
   examples: [defaultLimit]
 })
@@ -37,7 +37,7 @@ const Limit = Schema.NumberFromString.check(
 export const pageQuery = {
   limit: Schema.optionalKey(Limit),
   cursor: Schema.optionalKey(
-    Schema.String.annotate({ description: "Where the page begins: `next` of the page before." })
+    Schema.String.annotateKey({ description: "Where the page begins: `next` of the page before." })
   )
 }
 
@@ -52,7 +52,7 @@ const isTime = (text: string): string | undefined =>
     : "must be a time such as 2026-03-04T10:30:00Z, or ms since the epoch"
 
 /** A time in a query. */
-export const Time = Schema.String.check(Schema.makeFilter(isTime)).annotate({
+export const Time = Schema.String.check(Schema.makeFilter(isTime)).annotateKey({
   description: "A time such as 2026-03-04T10:30:00Z, or ms since the epoch.",
   examples: ["2026-03-04T10:30:00Z"]
 })

@@ -38,7 +38,7 @@ const Detail = documented(DeadLetterDetail, {
 const number = Schema.NumberFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-).annotate({ description: "The dead letter's number.", examples: [42] })
+).annotateKey({ description: "The dead letter's number.", examples: [42] })
 
 const one = `${tenantPath}/dead-letters/:number` as const
 
@@ -47,9 +47,11 @@ const list = HttpApiEndpoint.get("list", `${tenantPath}/dead-letters`, {
   query: {
     ...pageQuery,
     endpoint: Schema.optionalKey(EndpointId),
-    reason: Schema.optionalKey(DeadReason),
+    reason: Schema.optionalKey(DeadReason).annotateKey({
+      description: "Only those that ended for this reason."
+    }),
     status: Schema.optionalKey(
-      Schema.String.check(Schema.makeFilter(statusProblem)).annotate({
+      Schema.String.check(Schema.makeFilter(statusProblem)).annotateKey({
         description: "The last answer's status, or its class.",
         examples: ["503", "5xx"]
       })

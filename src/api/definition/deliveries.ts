@@ -14,7 +14,7 @@ import { NotFound } from "../problems.ts"
 import { EndpointId, pageQuery, Tenant, TenantOrAll, Time, tenantPath } from "./common.ts"
 import { documented } from "./documented.ts"
 
-const EventId = Schema.String.annotate({
+const EventId = Schema.String.annotateKey({
   description: "The event's id, as receivers get it.",
   examples: ["acme.invoice-42-paid"]
 })
@@ -47,7 +47,7 @@ const body = HttpApiEndpoint.get("eventBody", `${tenantPath}/events/:event/body`
 const delivery = HttpApiEndpoint.get("delivery", `${tenantPath}/deliveries/:delivery`, {
   params: {
     tenant: Tenant,
-    delivery: Schema.String.annotate({
+    delivery: Schema.String.annotateKey({
       description: "The delivery's id, <event id>.<endpoint id>.",
       examples: ["acme.invoice-42-paid.billing"]
     })
@@ -61,7 +61,7 @@ const delivery = HttpApiEndpoint.get("delivery", `${tenantPath}/deliveries/:deli
   .annotate(Needs, "deliveries:read")
   .annotate(OpenApi.Summary, "Show a delivery: its rounds and attempts, and why it waits")
 
-const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotate({
+const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotateKey({
   description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
 })
 
@@ -69,8 +69,10 @@ const totals = HttpApiEndpoint.get("totals", `${tenantPath}/totals`, {
   params: { tenant: TenantOrAll },
   query: {
     by: Schema.optionalKey(By),
-    since: Schema.optionalKey(Time.annotate({ description: "From then on. (Default: a day ago)" })),
-    until: Schema.optionalKey(Time.annotate({ description: "Up to then. (Default: now)" })),
+    since: Schema.optionalKey(
+      Time.annotateKey({ description: "From then on. (Default: a day ago)" })
+    ),
+    until: Schema.optionalKey(Time.annotateKey({ description: "Up to then. (Default: now)" })),
     limit: pageQuery.limit
   },
   success: [

@@ -61,7 +61,10 @@ const PatchBody = documented(EndpointPatch, {
   examples: [{ maxInFlight: 5, rate: { perSecond: 10, burst: 20 } }]
 })
 
+const { operational: _, secret: __, ...keptTexts } = settingTexts
+
 const shownTexts = {
+  ...keptTexts,
   tenant: "Its tenant.",
   id: "Its id within the tenant.",
   generation: "Made anew each time that an endpoint of this name is added.",
@@ -139,7 +142,7 @@ const Secrets = Schema.Struct({
 
 const ifMatch = {
   "if-match": Schema.optionalKey(
-    Schema.String.annotate({
+    Schema.String.annotateKey({
       description:
         'The ETag of the endpoint as you know it, such as `"42"`: the change is refused (412) if it is another by now.',
       examples: ['"42"']
@@ -149,11 +152,11 @@ const ifMatch = {
 
 const ifNoneMatch = {
   "if-none-match": Schema.optionalKey(
-    Schema.Literal("*").annotate({ description: "`*`: only if there is no such endpoint yet." })
+    Schema.Literal("*").annotateKey({ description: "`*`: only if there is no such endpoint yet." })
   )
 }
 
-const etag = { etag: Schema.String.annotate({ description: "Its revision, in quotes." }) }
+const etag = { etag: Schema.String.annotateKey({ description: "Its revision, in quotes." }) }
 const name = { tenant: Tenant, id: EndpointId }
 const one = `${tenantPath}/endpoints/:id` as const
 const changes = [NotFound, Conflict, RevisionMismatch]

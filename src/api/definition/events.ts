@@ -114,7 +114,7 @@ export const BatchResult = documented(
 
 const idempotency = {
   "idempotency-key": Schema.optionalKey(
-    Schema.String.annotate({
+    Schema.String.annotateKey({
       description: "The id of the event, if the event itself has none. Not for a batch.",
       examples: ["invoice-42-paid"]
     })
@@ -146,7 +146,10 @@ const publishRaw = HttpApiEndpoint.post("publishRaw", `${tenantPath}/events/:eve
   params: {
     tenant: Tenant,
     // OpenAPI knows one name for it, and with GET it is an event's id.
-    event: Schema.String.annotate({ description: "The event's type.", examples: ["invoice.paid"] })
+    event: Schema.String.annotateKey({
+      description: "The event's type.",
+      examples: ["invoice.paid"]
+    })
   },
   headers: idempotency,
   payload: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "*/*" })),

@@ -29,7 +29,7 @@ const Jobs = Schema.Struct({ jobs: Schema.Array(Job) }).annotate({ identifier: "
 
 const Accepted = Job.pipe(HttpApiSchema.status(202))
 
-const jobParam = Schema.String.annotate({ description: "The job's id." })
+const jobParam = Schema.String.annotateKey({ description: "The job's id." })
 
 const dryRun = Schema.optionalKey(Schema.Boolean).annotateKey({
   description: "Say what would be done, and do nothing. (Default: false)"

@@ -29,7 +29,7 @@ const tenants = HttpApiEndpoint.get("tenants", "/v1/tenants", {
     tenants: Schema.Array(
       Schema.Struct({
         tenant: Schema.String,
-        endpoints: Schema.Int.annotate({ description: "How many endpoints it has." })
+        endpoints: Schema.Int.annotateKey({ description: "How many endpoints it has." })
       })
     ),
     next

@@ -54,7 +54,7 @@ const list = HttpApiEndpoint.get("list", path, {
 const revoke = HttpApiEndpoint.delete("revoke", `${path}/:token`, {
   params: {
     ...tenantParams,
-    token: Schema.String.annotate({
+    token: Schema.String.annotateKey({
       description: "The token's id.",
       examples: ["0123456789abcdef"]
     })
