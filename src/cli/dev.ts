@@ -30,11 +30,13 @@ import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
+import { makeCountedOutput } from "./counted-output.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
 import type { DevToken } from "./dev-token.ts"
 import { readDevToken, withToken } from "./dev-token.ts"
+import { isSet } from "./endpoint-flags.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
@@ -60,8 +62,9 @@ const isNews = ({ fact }: StoredFact): boolean =>
   fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
 /** Prints new facts. `samplesDelivered` succeeds when all sample events are delivered. */
-const tell = Effect.gen(function* () {
+const tell = Effect.fnUntraced(function* (quiet: boolean) {
   const { json } = yield* petrel
+  const counted = yield* makeCountedOutput
   const since = yield* Clock.currentTimeMillis
   const missing = new Set(sampleIds)
   const delivered = yield* Deferred.make<void>()
@@ -69,7 +72,8 @@ const tell = Effect.gen(function* () {
     Stream.filter((stored) => json || isNews(stored)),
     Stream.runForEach((stored) =>
       Effect.gen(function* () {
-        yield* reportFact(stored)
+        const isShown = !quiet && (json || counted.note(stored.fact.kind))
+        if (isShown) yield* reportFact(stored)
         if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
         if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
       })
@@ -125,7 +129,11 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  { data, withSample }: { readonly data: string; readonly withSample: boolean },
+  {
+    data,
+    quiet,
+    withSample
+  }: { readonly data: string; readonly quiet: boolean; readonly withSample: boolean },
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
@@ -137,7 +145,7 @@ const serve = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const { eventBytes } = yield* layout(size)
   const sample = withSample ? yield* serveSample : undefined
-  const telling = yield* tell
+  const telling = yield* tell(quiet)
   const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
@@ -208,6 +216,7 @@ const run = Effect.fnUntraced(function* (options: {
   readonly store: number | undefined
   readonly withSample: boolean
   readonly asksForToken: boolean
+  readonly quiet: boolean
 }) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
@@ -310,6 +319,7 @@ export const dev = Command.make(
       Flag.withDefault(false),
       Flag.withoutNegation
     ),
+    quiet: isSet("quiet", "Do not print what happens to each delivery"),
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)

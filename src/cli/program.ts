@@ -26,6 +26,7 @@ const commands = {
   tenant: async () => (await import("./tenant.ts")).tenant,
   token: async () => (await import("./token.ts")).token,
   publish: async () => (await import("./publish.ts")).publish,
+  receive: async () => (await import("./receive.ts")).receive,
   history: async () => (await import("./history.ts")).history,
   dead: async () => (await import("./dead.ts")).dead,
   replay: async () => (await import("./replay.ts")).replay,
