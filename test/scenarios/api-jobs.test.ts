@@ -1,7 +1,14 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Clock, Effect, Exit, Scope } from "effect"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
-import { readJobs } from "../../src/operations/jobs/job-store.ts"
+import {
+  changeJob,
+  leaseMs,
+  readJob,
+  readJobs,
+  takeJob
+} from "../../src/operations/jobs/job-store.ts"
+import { addJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { startConsole } from "../kit/console.ts"
 import { deadLetters, endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -88,6 +95,29 @@ describe.concurrent("long work", () => {
       assert.property(last.json, "endedAt")
       assert.lengthOf(yield* readJobs, 2)
       assert.lengthOf(yield* deadLetters, 40)
+    })
+  )
+
+  scenario("is taken up when the lease of a console that died has expired, and not before", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* buried(3)
+      const { id } = yield* addJob(
+        {
+          kind: "redelivery",
+          selection: { tenant: "acme", until: yield* Clock.currentTimeMillis }
+        },
+        "acme",
+        "test"
+      )
+      // What a console leaves behind that is killed in the middle of it.
+      assert.isDefined(yield* takeJob(id, "killed"))
+      yield* changeJob(id, (job) => ({ ...job, state: "running", progress: { done: 1, total: 3 } }))
+      assert.isUndefined(yield* takeJob(id, "another"))
+      const began = yield* Clock.currentTimeMillis
+      yield* runJobs("one")
+      yield* eventually(readJob(id), (job) => job?.record.state === "done")
+      assert.isAtLeast((yield* Clock.currentTimeMillis) - began, leaseMs - 2_000)
+      assert.lengthOf(facts.of("redelivered"), 3)
     })
   )
 
