@@ -4,7 +4,9 @@ import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../api/server.ts"
+import { readLayout } from "../broker/installed.ts"
 import { isSet } from "./endpoint-flags.ts"
+import { giveBackMemory, setCollector } from "./gc-flags.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
@@ -82,12 +84,16 @@ export const addressOf = (
 const ownName = (): string => `${hostname()}-${process.pid}`
 
 const serve = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
+  setCollector()
+  // Says what to do where there is no installation, or an older one.
+  yield* readLayout
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   yield* runJobs(ownName())
   const { port } = yield* serveApi(options).pipe(
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )
+  giveBackMemory()
   const address = addressOf(options, port)
   yield* Effect.ignore(
     report({ event: "ready", address, roles: roleNames }, `the console answers at ${address}`)

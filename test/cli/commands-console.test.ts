@@ -95,6 +95,9 @@ describe("petrel console", () => {
           assert.match(err.join("\n"), says, args.join(" "))
         }
         taken.close()
+        const nobodys = ["--nats", server.url, "--prefix", "NOBODYS_"]
+        const { err } = yield* run("console", "--listen", "127.0.0.1:0", ...nobodys)
+        assert.match(err.join("\n"), /no installation named NOBODYS_.*run `petrel init`/)
       })
   )
 })

@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto"
+import { randomUUID } from "node:crypto"
 import { Effect, Result, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
@@ -37,18 +37,10 @@ export type Publication =
   | EventNotStored
   | { readonly _tag: "Refused"; readonly problems: ReadonlyArray<Problem> }
 
-const idBytes = 12
+const idLength = 24
 
-/** Makes ids for events that have none. */
-const makeIds = (count: number): Effect.Effect<ReadonlyArray<string>> =>
-  Effect.sync(() => {
-    const digits = randomBytes(idBytes * count).toString("hex")
-    const length = 2 * idBytes
-    return Array.from(
-      { length: count },
-      (_, index) => `evt_${digits.slice(index * length, (index + 1) * length)}`
-    )
-  })
+/** Makes an id for an event that has none. Node keeps random numbers for UUIDs in store. */
+const makeId = (): string => `evt_${randomUUID().replaceAll("-", "").slice(-idLength)}`
 
 type Sent = PubAck | PublishError
 
@@ -123,8 +115,7 @@ const publicationOf = Effect.fnUntraced(function* (
  * is known already is compared with the stored one: equal ones are duplicates, others conflicts.
  */
 export const publishEvents = Effect.fnUntraced(function* (items: ReadonlyArray<EventToPublish>) {
-  const ids = yield* makeIds(items.length)
-  const checked = items.map(({ event }, index) => checkEvent(event, ids[index] ?? ""))
+  const checked = yield* Effect.sync(() => items.map(({ event }) => checkEvent(event, makeId())))
   const sent = yield* sendAll(
     checked.map((one) => (Result.isSuccess(one) ? one.success : undefined)),
     items
