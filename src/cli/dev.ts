@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path"
+import type { JsMsg } from "@nats-io/jetstream"
 import {
   Clock,
   Deferred,
@@ -18,10 +19,11 @@ import { Broker } from "../broker/broker.ts"
 import { abandon, connectTo } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
+import { readStream } from "../broker/scan.ts"
 import { maxStoreBytes, minStoreBytes } from "../broker/storage-limits.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
-import { readFacts } from "../history/read.ts"
+import { parseFact } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
 import { defaultListen, readListen } from "./console.ts"
 import { makeCountedOutput } from "./counted-output.ts"
@@ -57,27 +59,47 @@ const leaseTime = "2 seconds"
 const isNews = ({ fact }: StoredFact): boolean =>
   fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
-/** Prints new facts. `samplesDelivered` succeeds when all sample events are delivered. */
-const tell = Effect.fnUntraced(function* (quiet: boolean) {
+/**
+ * Prints new facts. `samplesDelivered` succeeds when all sample events are delivered; where nothing
+ * is printed, facts are read no longer than that, because reading them takes as much as delivering.
+ */
+const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<string>) {
   const { json } = yield* petrel
   const counted = yield* makeCountedOutput
   const since = yield* Clock.currentTimeMillis
-  const missing = new Set(sampleIds)
+  const missing = new Set(samples)
   const delivered = yield* Deferred.make<void>()
-  const telling = yield* readFacts({ follow: true, since }).pipe(
-    Stream.filter((stored) => json || isNews(stored)),
-    Stream.runForEach((stored) =>
-      Effect.gen(function* () {
-        const isShown = !quiet && (json || counted.note(stored.fact.kind))
-        if (isShown) yield* reportFact(stored)
-        if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
-        if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
-      })
-    ),
+  const { names } = yield* Broker
+  const facts = readStream({
+    stream: names.history,
+    subjects: [names.subjects.allFacts],
+    fromTime: since,
+    follow: true
+  })
+  const show = Effect.fnUntraced(function* (message: JsMsg, isCounted: boolean) {
+    const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
+    if (stored === undefined) return
+    if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
+    if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
+    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
+  })
+  const telling = yield* facts.pipe(
+    Stream.runForEach((message) => {
+      // A fact is parsed only where it is needed: that takes as long as a delivery.
+      const isShown = !quiet && (json || counted.note(kindIn(message)))
+      return isShown || missing.size > 0 ? show(message, isShown) : Effect.void
+    }),
+    (reading) =>
+      quiet
+        ? Effect.andThen(Effect.raceFirst(reading, Deferred.await(delivered)), Effect.never)
+        : reading,
     Effect.forkScoped
   )
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
+
+/** The kind of a fact is the last token of its subject. */
+const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
 interface DevOptions {
   readonly data: string
@@ -117,7 +139,8 @@ const serve = Effect.fnUntraced(function* (
   const { eventBytes } = yield* initDevStore(size)
   const console = yield* serveDevConsole(data, listen)
   const sample = withSample ? yield* serveSample : undefined
-  const telling = yield* tell(quiet)
+  const samples = sample?.first === true ? sampleIds : new Set<string>()
+  const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
   const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
@@ -169,10 +192,10 @@ const serve = Effect.fnUntraced(function* (
   })
   if (sample?.first === true) {
     yield* publishSamples
-    yield* telling.samplesDelivered.pipe(Effect.timeoutOption(sampleTime))
+    yield* (telling?.samplesDelivered ?? Effect.void).pipe(Effect.timeoutOption(sampleTime))
   }
   yield* say(text.next)
-  yield* Effect.raceFirst(telling.ended, worker.refused)
+  yield* Effect.raceFirst(telling?.ended ?? Effect.never, worker.refused)
 })
 
 /** The broker is part of this command: when the broker exits, the command exits. */
