@@ -37,6 +37,8 @@ import type { DevToken } from "./dev-token.ts"
 import { readDevToken, withToken } from "./dev-token.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
+import type { MetricsChoice } from "./metrics-flags.ts"
+import { metricsFlags, startMetrics } from "./metrics-flags.ts"
 import { Refused } from "./refused.ts"
 import { petrel } from "./root-command.ts"
 import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
@@ -125,29 +127,33 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  { data, withSample }: { readonly data: string; readonly withSample: boolean },
+  options: MetricsChoice & { readonly data: string; readonly withSample: boolean },
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
+  const { data, withSample } = options
+  const id = `dev-${process.pid}`
+  const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* layout(size)
   const sample = withSample ? yield* serveSample : undefined
   const telling = yield* tell
-  const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
       roles: ["router", "deliver"],
       allowNetworks: loopback,
       allowPorts: "any",
-      stopWithin
+      stopWithin,
+      metrics
     })
   )
+  started(worker.problems)
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const { store } = size
@@ -158,7 +164,8 @@ const serve = Effect.fnUntraced(function* (
     store,
     eventBytes,
     eventRoot: names.eventRoot,
-    sample
+    sample,
+    metrics: servedAt
   })
   if (json)
     yield* print(
@@ -170,6 +177,7 @@ const serve = Effect.fnUntraced(function* (
         storeBytes: store,
         eventBytes,
         worker: id,
+        ...(servedAt === undefined ? {} : { metrics: servedAt }),
         ...(sample === undefined ? {} : { sample: sample.url })
       })
     )
@@ -202,13 +210,15 @@ const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
       })
   )
 
-const run = Effect.fnUntraced(function* (options: {
+interface DevOptions extends MetricsChoice {
   readonly data: string
   readonly port: number
   readonly store: number | undefined
   readonly withSample: boolean
   readonly asksForToken: boolean
-}) {
+}
+
+const run = Effect.fnUntraced(function* (options: DevOptions) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
   const token = options.asksForToken ? yield* readDevToken(options.data) : undefined
@@ -313,7 +323,8 @@ export const dev = Command.make(
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
-    )
+    ),
+    ...metricsFlags
   },
   (options) => quietly(untilStopped(Effect.onInterrupt(run(options), () => farewell)))
 ).pipe(

@@ -22,8 +22,10 @@ export const welcome = (options: {
   readonly eventBytes: number
   readonly eventRoot: string
   readonly sample: { readonly first: boolean } | undefined
+  /** Where the worker's numbers are served. */
+  readonly metrics?: string | undefined
 }): Welcome => {
-  const { data, eventBytes, eventRoot, nats, sample, store, token } = options
+  const { data, eventBytes, eventRoot, metrics, nats, sample, store, token } = options
   const events = eventBytes < 0 ? "" : `, ${bytesText(eventBytes)} of them for events`
   const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
   return {
@@ -33,6 +35,7 @@ export const welcome = (options: {
       token === undefined
         ? "Everybody on this machine may read and change all of it, secrets too; --token asks for one."
         : `It asks its clients for the token in ${token.file}.`,
+      ...(metrics === undefined ? [] : [`Its numbers are at ${metrics}.`]),
       "",
       ...(sample?.first === true
         ? [

@@ -157,6 +157,11 @@ export class Partition {
     }))
   }
 
+  /** True while this worker is its owner: the lease was renewed in time. */
+  get isHeld(): boolean {
+    return this.#options.fence.holds()
+  }
+
   /** Returns whether a pull request has completed since the last call. */
   hasPulled(): boolean {
     return this.#queue.hasPulled()
@@ -261,13 +266,14 @@ export class Partition {
   }
 
   #makeContext(): TaskContext {
-    const { facts, inFlight, logsDeliveries, reached } = this.#its
+    const { facts, inFlight, logsDeliveries, metrics, reached } = this.#its
     const { fence, memory, sender, worker } = this.#options
     return {
       ...{ sender, worker, inFlight, reached, logsDeliveries },
       successes: new SuccessLog(facts, fence, memory.completed),
       answered: (endpoint, delivery, sent, progress) =>
         this.#answered(endpoint, delivery, sent, progress),
+      cutOff: () => metrics.cutOff(),
       freed: (position) => this.#left(position)
     }
   }
