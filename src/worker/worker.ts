@@ -54,7 +54,9 @@ const enter = Effect.fnUntraced(function* (
   const layout = yield* readLayout
   const mayReturn = refuseNewLayout(epoch)
   // Before the first heartbeat: while 100,000 endpoints are read, the next ones may come too late.
-  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  // Fresh: facts of another part of this process are not counted here, nor these there.
+  const facts = Layer.fresh(Facts.layer)
+  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, facts))
   const workerClock = yield* watchClock
   const membership = yield* join({ owner, roles, load, mayReturn })
   // Whoever changes the layout announces that and then looks for workers: one of the two sees the
