@@ -16,8 +16,13 @@ const cumulative = 2
 
 const nanosText = (ms: number): string => `${BigInt(Math.round(ms * 1_000)) * 1_000n}`
 
-const attributesOf = (labels: Labels) =>
-  Object.entries(labels).map(([key, value]) => ({ key, value: { stringValue: value } }))
+const attributesOf = (labels: Labels) => {
+  const attributes = Object.entries(labels).map(([key, value]) => ({
+    key,
+    value: { stringValue: value }
+  }))
+  return attributes.length === 0 ? {} : { attributes }
+}
 
 /** 64-bit integers are text in OTLP's JSON. */
 const countText = (count: number): string => String(Math.round(count))
@@ -32,12 +37,12 @@ export const otlpMetrics = (families: ReadonlyArray<Family>, source: OtlpSource)
     timeUnixNano: nanosText(source.at)
   }
   const number = ({ labels, value }: NumberSample) => ({
-    attributes: attributesOf(labels),
+    ...attributesOf(labels),
     ...times,
     asDouble: value
   })
   const histogram = ({ bounds, counts, labels, sum }: HistogramSample) => ({
-    attributes: attributesOf(labels),
+    ...attributesOf(labels),
     ...times,
     count: countText(Array.from(counts).reduce((all, count) => all + count, 0)),
     sum,
@@ -71,7 +76,7 @@ export const otlpMetrics = (families: ReadonlyArray<Family>, source: OtlpSource)
   return {
     resourceMetrics: [
       {
-        resource: { attributes: attributesOf(source.resource) },
+        resource: attributesOf(source.resource),
         scopeMetrics: [{ scope: { name: "petrel", version: source.version }, metrics }]
       }
     ]

@@ -248,9 +248,9 @@ describe("a delivery that is cancelled", () => {
       const { cancel, enter, lanes, steps, transport } = yield* makeLane()
       enter()
       yield* cancel
-      assert.deepStrictEqual(steps, ["sent", "aborted", "freed", "left false"])
+      assert.deepStrictEqual(steps, ["sent", "aborted", "cut off", "freed", "left false"])
       transport.answer()
-      assert.deepStrictEqual(steps, ["sent", "aborted", "freed", "left false"])
+      assert.deepStrictEqual(steps, ["sent", "aborted", "cut off", "freed", "left false"])
       assert.deepStrictEqual(lanes.countsOf(key), { inFlight: 0, inLine: 0 })
     })
   )
