@@ -78,8 +78,14 @@ export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consu
 
 /**
  * Counts the messages stored since a time (ms since the epoch); undefined if there is no answer.
+ *
+ * @param subject counts those of this subject. (Default: all)
  */
-export const countSince = Effect.fnUntraced(function* (stream: string, since: number) {
+export const countSince = Effect.fnUntraced(function* (
+  stream: string,
+  since: number,
+  subject?: string
+) {
   const { ask, jsm } = yield* natsClients
   return yield* ifAnswered(
     ask(`count what is new in ${stream}`, async () => {
@@ -87,6 +93,7 @@ export const countSince = Effect.fnUntraced(function* (stream: string, since: nu
         ack_policy: AckPolicy.None,
         deliver_policy: DeliverPolicy.StartTime,
         opt_start_time: new Date(since).toISOString(),
+        ...(subject === undefined ? {} : { filter_subject: subject }),
         inactive_threshold: nanos(5_000),
         mem_storage: true,
         num_replicas: 1

@@ -5,7 +5,7 @@ import { Flag } from "effect/cli"
 const maxNameLength = 200
 
 /** Returns the user of this process on this machine: `ana@host`. */
-const thisUser = (): string => {
+export const thisUser = (): string => {
   try {
     return `${userInfo().username}@${hostname()}`
   } catch {

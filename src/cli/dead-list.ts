@@ -1,10 +1,11 @@
-import { Clock, Effect, Option, Stream } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { listDeadLetters } from "../operations/dead-letters/dead-letter-queries.ts"
 import { filterFlags } from "./dead-selection.ts"
 import { listHeadings, listRow } from "./dead-view.ts"
 import { connected, petrel } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
+import { limitFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
@@ -16,16 +17,14 @@ export const list = Command.make(
   "list",
   {
     ...filterFlags,
-    limit: Flag.Int("limit").pipe(
-      Flag.withMetavar("N"),
-      Flag.withDescription("Only the newest so many of them"),
-      Flag.filter(
-        (count) => count > 0,
-        () => "must be a whole number from 1 on"
+    open: Flag.Boolean("open").pipe(
+      Flag.withDescription(
+        "Only those that nobody has sent again, and that were not delivered late"
       ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
-    )
+      Flag.withDefault(false),
+      Flag.withoutNegation
+    ),
+    limit: limitFlag("Only the newest so many of them")
   },
   Effect.fnUntraced(function* ({ limit, ...filter }) {
     const { json } = yield* petrel
@@ -57,6 +56,7 @@ export const list = Command.make(
   Command.withDescription("List deliveries that ended without success, oldest first"),
   Command.withExamples([
     { command: "petrel dead list --endpoint acme/billing --status 5xx --since 1h" },
+    { command: "petrel dead list --open", description: "What nobody has taken care of yet" },
     { command: "petrel dead list --limit 20", description: "The newest 20, the newest one last" }
   ])
 )

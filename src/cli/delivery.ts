@@ -1,11 +1,12 @@
 import { Command } from "effect/cli"
 import { deliveryResend } from "./delivery-resend.ts"
 import { deliveryShow } from "./delivery-show.ts"
+import { deliveryRetry } from "./retry-now.ts"
 
 /** Commands for single deliveries. */
 export const delivery = Command.make("delivery").pipe(
   Command.withDescription(
-    "See what became of a delivery or what it waits for, or send it once more"
+    "See what became of a delivery or what it waits for, try it now, or send it once more"
   ),
-  Command.withSubcommands([deliveryShow, deliveryResend])
+  Command.withSubcommands([deliveryShow, deliveryRetry, deliveryResend])
 )

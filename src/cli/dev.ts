@@ -30,11 +30,13 @@ import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
+import { makeCountedOutput } from "./counted-output.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
 import type { DevToken } from "./dev-token.ts"
 import { readDevToken, withToken } from "./dev-token.ts"
+import { isSet } from "./endpoint-flags.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
 import type { MetricsChoice } from "./metrics-flags.ts"
@@ -62,8 +64,9 @@ const isNews = ({ fact }: StoredFact): boolean =>
   fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
 /** Prints new facts. `samplesDelivered` succeeds when all sample events are delivered. */
-const tell = Effect.gen(function* () {
+const tell = Effect.fnUntraced(function* (quiet: boolean) {
   const { json } = yield* petrel
+  const counted = yield* makeCountedOutput
   const since = yield* Clock.currentTimeMillis
   const missing = new Set(sampleIds)
   const delivered = yield* Deferred.make<void>()
@@ -71,7 +74,8 @@ const tell = Effect.gen(function* () {
     Stream.filter((stored) => json || isNews(stored)),
     Stream.runForEach((stored) =>
       Effect.gen(function* () {
-        yield* reportFact(stored)
+        const isShown = !quiet && (json || counted.note(stored.fact.kind))
+        if (isShown) yield* reportFact(stored)
         if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
         if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
       })
@@ -126,15 +130,24 @@ const withoutRepeatedLogs = Effect.updateService(
     )
 )
 
+interface DevOptions extends MetricsChoice {
+  readonly data: string
+  readonly port: number
+  readonly store: number | undefined
+  readonly withSample: boolean
+  readonly asksForToken: boolean
+  readonly quiet: boolean
+}
+
 const serve = Effect.fnUntraced(function* (
-  options: MetricsChoice & { readonly data: string; readonly withSample: boolean },
+  options: Pick<DevOptions, keyof MetricsChoice | "data" | "quiet" | "withSample">,
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
-  const { data, withSample } = options
+  const { data, quiet, withSample } = options
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
@@ -142,7 +155,7 @@ const serve = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const { eventBytes } = yield* layout(size)
   const sample = withSample ? yield* serveSample : undefined
-  const telling = yield* tell
+  const telling = yield* tell(quiet)
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
@@ -209,14 +222,6 @@ const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
         message: `the broker has stopped by itself (exit code ${code}): see ${log}, then start again`
       })
   )
-
-interface DevOptions extends MetricsChoice {
-  readonly data: string
-  readonly port: number
-  readonly store: number | undefined
-  readonly withSample: boolean
-  readonly asksForToken: boolean
-}
 
 const run = Effect.fnUntraced(function* (options: DevOptions) {
   const { events, prefix } = yield* petrel
@@ -320,6 +325,7 @@ export const dev = Command.make(
       Flag.withDefault(false),
       Flag.withoutNegation
     ),
+    quiet: isSet("quiet", "Do not print what happens to each delivery"),
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)

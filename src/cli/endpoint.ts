@@ -7,14 +7,17 @@ import { removeEndpoint } from "../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../operations/endpoints/endpoint-view.ts"
 import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
+import { diagnose } from "./endpoint-diagnose.ts"
 import { diff } from "./endpoint-diff.ts"
 import { endpointArgument, isSet, revealFlag } from "./endpoint-flags.ts"
 import { showHistory } from "./endpoint-history.ts"
 import { rotate } from "./endpoint-rotate.ts"
 import { set } from "./endpoint-set.ts"
 import { disable, enable, pause, resume } from "./endpoint-state.ts"
+import { test } from "./endpoint-test.ts"
 import { endpointText, listHeadings, listRow } from "./endpoint-view.ts"
 import { Refused } from "./refused.ts"
+import { endpointRetryNow } from "./retry-now.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
@@ -124,12 +127,15 @@ export const endpoint = Command.make("endpoint").pipe(
     list,
     show,
     diff,
+    diagnose,
+    test,
     set,
     rotate,
     pause,
     resume,
     enable,
     disable,
+    endpointRetryNow,
     remove
   ])
 )

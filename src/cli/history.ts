@@ -2,12 +2,13 @@ import { Clock, Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { factKinds } from "../domain/fact.ts"
 import { factLine } from "../history/line.ts"
+import { readNewestFacts } from "../history/newest.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
 import { historyExport } from "./history-export.ts"
 import { historyTotals } from "./history-totals.ts"
 import { connected, petrel, report } from "./root-command.ts"
-import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
+import { endpointFlag, limitFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { untilStopped } from "./signals.ts"
 import { coloured, remark } from "./terminal.ts"
 
@@ -32,6 +33,7 @@ const flags = {
   ),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
+  limit: limitFlag("Only the newest so many of them, the newest one last"),
   follow: Flag.Boolean("follow").pipe(
     Flag.withAlias("f"),
     Flag.withDescription("Go on with what happens from now on"),
@@ -43,9 +45,9 @@ const flags = {
 export const history = Command.make(
   "history",
   flags,
-  Effect.fnUntraced(function* ({ endpoint, event, follow, kind, since, tenant, until }) {
+  Effect.fnUntraced(function* ({ endpoint, event, follow, kind, limit, since, tenant, until }) {
     let found = 0
-    const read = readFacts({
+    const query = {
       tenant,
       endpoint,
       event: event._tag === "Some" ? event.value : undefined,
@@ -53,7 +55,9 @@ export const history = Command.make(
       since,
       until,
       follow
-    }).pipe(
+    }
+    const facts = limit === undefined ? readFacts(query) : readNewestFacts(query, limit)
+    const read = facts.pipe(
       Stream.tap(() =>
         Effect.sync(() => {
           found++
@@ -67,7 +71,10 @@ export const history = Command.make(
     if (found === 0 && !json) yield* remark("Nothing in the history is like that.")
   })
 ).pipe(
-  Command.withDescription("Show what happened, one line a fact"),
+  Command.withDescription("Show what happened, one line a fact, oldest first"),
+  Command.withExamples([
+    { command: "petrel history --limit 20", description: "The newest 20, the newest one last" }
+  ]),
   Command.withShortDescription("Show what happened"),
   Command.withSubcommands([historyExport, historyTotals])
 )

@@ -94,3 +94,15 @@ export const nameFlag = <const Names extends ReadonlyArray<string>>(
       }
     )
   )
+
+/** `--limit N`: shows so many of a list. */
+export const limitFlag = (description: string): Flag.Flag<number | undefined> =>
+  Flag.Int("limit").pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription(description),
+    Flag.filter(
+      (count) => count > 0,
+      () => "must be a whole number from 1 on"
+    ),
+    maybe
+  )

@@ -110,8 +110,8 @@ const lastHourText = ({ at, lastHour }: Status): string => {
     : `${plural(attempts, "attempt")}, ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms ?? 0)}, p95 ${spanText(p95Ms ?? 0)}${from}`
 }
 
-const deadText = ({ deadLetters: { lastHour, stored } }: Status): string =>
-  `${known(stored, (count) => plural(count, "dead letter"))}, ${known(lastHour, countText)} of the last hour`
+const deadText = ({ deadLetters: { lastHour, open, stored } }: Status): string =>
+  `${known(stored, (count) => plural(count, "dead letter"))}, ${known(open, countText)} open, ${known(lastHour, countText)} of the last hour`
 
 const headings = ["worker", "host", "since", "roles", "partitions", "in flight"]
 

@@ -64,10 +64,23 @@ const sentence = (error: CliError.NonShowHelpErrors, help: HelpDoc.HelpDoc): str
 }
 
 /**
+ * Returns the errors that are not consequences of another one. The value of an unknown flag looks
+ * like a command or an argument; under an unknown command, all flags are unknown, too.
+ */
+const causes = (
+  errors: ReadonlyArray<CliError.NonShowHelpErrors>
+): ReadonlyArray<CliError.NonShowHelpErrors> => {
+  const isUnknownFlag = ({ _tag }: CliError.NonShowHelpErrors) => _tag === "UnrecognizedOption"
+  const first = errors.find((error) => error._tag === "UnknownSubcommand" || isUnknownFlag(error))
+  if (first === undefined) return errors
+  return isUnknownFlag(first) ? errors.filter(isUnknownFlag) : [first]
+}
+
+/**
  * `--since -5m` is parsed as a flag without a value and the flags -5 and -m. Reports this as one
  * mistake.
  */
-const withoutMinus = (
+const sentences = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   help: HelpDoc.HelpDoc
 ): ReadonlyArray<string> => {
@@ -78,23 +91,20 @@ const withoutMinus = (
     (error) => error._tag === "UnrecognizedOption" && /^-\d$/.test(error.option)
   )
   const shown = isQuantity ? errors.filter((error) => !letters.includes(error)) : errors
-  return shown.map((error) =>
+  return causes(shown).map((error) =>
     isQuantity && error._tag === "InvalidValue" && error.value === ""
       ? `--${error.option} must not begin with a minus`
       : sentence(error, help)
   )
 }
 
-/** Returns the problems of an invocation in one line. */
+/** Returns the problems of an invocation in one line. An unknown flag is the only one then. */
 export const usageProblem = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   help: HelpDoc.HelpDoc,
   commandPath: ReadonlyArray<string>
 ): string => {
-  // Under an unknown command, all flags are unknown, too.
-  const unknown = errors.find(({ _tag }) => _tag === "UnknownSubcommand")
-  const sentences = unknown === undefined ? withoutMinus(errors, help) : [sentence(unknown, help)]
-  const problems = [...new Set(sentences)].join("; ")
+  const problems = [...new Set(sentences(errors, help))].join("; ")
   return `${problems}${problems.endsWith("?") ? "" : ";"} see \`${commandPath.join(" ")} --help\``
 }
 

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { timers } from "../time/timers.ts"
+import { askInParts } from "./exchange.ts"
 import type {
   IntrospectionAnswer,
   IntrospectionChunk,
@@ -12,6 +12,8 @@ import { IntrospectionChunk as PartSchema } from "./introspection.ts"
 const answerWithinMs = 1_000
 /** How long the owner may take for each further chunk, ms: it is known to be there, and busy. */
 const furtherChunkMs = 3_000
+/** How long it may take to try a connection, ms: longer than the owner's own limit. */
+const connectionMs = 25_000
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(PartSchema))
 
@@ -23,33 +25,18 @@ export const queryOwner = Effect.fnUntraced(function* (
   partition: number,
   question: Omit<IntrospectionQuery, "v">
 ) {
-  const { listen, names, say, inbox: newInbox } = yield* Broker
-  return yield* Effect.callback<IntrospectionAnswer | undefined>((resume) => {
-    const inbox = newInbox()
-    const parts: Array<IntrospectionChunk> = []
-    let timer = timers.after(answerWithinMs, () => end(undefined))
-    const unlisten = listen(inbox, (message) => {
-      const part = Option.getOrUndefined(decode(message.string()))
-      // The broker answers with an empty message if nobody listens. An answer with a missing chunk
-      // counts as none.
-      if (part === undefined || part.part !== parts.length) return end(undefined)
-      parts.push(part)
-      if (part.isLast) return end(joined(parts))
-      timers.cancel(timer)
-      timer = timers.after(furtherChunkMs, () => end(undefined))
-    })
-    const stop = () => {
-      timers.cancel(timer)
-      unlisten()
+  const { names } = yield* Broker
+  const asked: IntrospectionQuery = { v: 1, ...question }
+  const parts = yield* askInParts(
+    names.subjects.ask(partition),
+    asked,
+    (text) => Option.getOrUndefined(decode(text)),
+    {
+      first: answerWithinMs,
+      next: question.about === "connection" ? connectionMs : furtherChunkMs
     }
-    const end = (answer: IntrospectionAnswer | undefined) => {
-      stop()
-      resume(Effect.succeed(answer))
-    }
-    const asked: IntrospectionQuery = { v: 1, ...question }
-    say(names.subjects.ask(partition), JSON.stringify(asked), inbox)
-    return Effect.sync(stop)
-  })
+  )
+  return parts === undefined ? undefined : joined(parts)
 })
 
 const joined = (parts: ReadonlyArray<IntrospectionChunk>): IntrospectionAnswer | undefined => {
@@ -58,6 +45,7 @@ const joined = (parts: ReadonlyArray<IntrospectionChunk>): IntrospectionAnswer |
     ? undefined
     : {
         ...first,
+        ...parts.at(-1),
         endpoints: parts.flatMap(({ endpoints }) => endpoints),
         tenants: parts.flatMap(({ tenants = [] }) => tenants)
       }

@@ -1,12 +1,13 @@
 import { Schema } from "effect"
+import { ConnectionCheck } from "../domain/connection-check.ts"
 
 /**
- * A query to the owner of a partition: about the whole partition, or about its endpoints one by
- * one.
+ * A query to the owner of a partition: about the whole partition, about its endpoints one by one,
+ * or how it reaches the host of one of them.
  */
 export const IntrospectionQuery = Schema.Struct({
   v: Schema.Literal(1),
-  about: Schema.Literals(["partition", "endpoints", "alerts"]),
+  about: Schema.Literals(["partition", "endpoints", "alerts", "connection"]),
   /** Limits the answer to this tenant. */
   tenant: Schema.optionalKey(Schema.String),
   /** Limits the answer to this endpoint of the tenant. */
@@ -78,7 +79,9 @@ export const IntrospectionChunk = Schema.Struct({
    * Endpoints with deliveries now or attempts in the last hour; there is nothing to report of
    * others.
    */
-  endpoints: Schema.Array(EndpointActivity)
+  endpoints: Schema.Array(EndpointActivity),
+  /** In the last chunk. Absent for an endpoint that the owner does not know. */
+  connection: Schema.optionalKey(ConnectionCheck)
 })
 export type IntrospectionChunk = typeof IntrospectionChunk.Type
 
@@ -86,5 +89,12 @@ export type IntrospectionChunk = typeof IntrospectionChunk.Type
 export interface IntrospectionAnswer
   extends Pick<
     IntrospectionChunk,
-    "endpoints" | "openCircuits" | "partition" | "since" | "tenants" | "watchedSince" | "worker"
+    | "connection"
+    | "endpoints"
+    | "openCircuits"
+    | "partition"
+    | "since"
+    | "tenants"
+    | "watchedSince"
+    | "worker"
   > {}

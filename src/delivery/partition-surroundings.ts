@@ -15,6 +15,7 @@ import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import type { Settlement } from "./execution/settlement.ts"
+import type { Connections } from "./http/egress.ts"
 import type { Sender } from "./http/sender.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import type { HistoryEnd } from "./recovery/takeovers.ts"
@@ -42,6 +43,8 @@ export interface PartitionOptions {
     maxWaiting?: number
   ) => Effect.Effect<Settlement, never, Broker | Facts>
   readonly sender: Sender
+  /** Tries to connect to a host under the rules of requests, and sends no request. */
+  readonly checkConnection: Connections["check"]
   /** Input of the alerts about its endpoints. */
   readonly alerts: PartitionAlerts
   /** The worker's capacity for requests, shared by its partitions. */

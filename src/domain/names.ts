@@ -48,6 +48,8 @@ export interface Names {
     readonly schedulesOf: (partition: number) => string
     /** The subject on which a partition's owner answers introspection queries. */
     readonly ask: (partition: number) => string
+    /** The subject on which a partition's owner takes commands. */
+    readonly command: (partition: number) => string
     /** The subject of a stream that is about to be removed. Nothing is published to it. */
     readonly removed: (stream: string) => string
     readonly fact: (
@@ -120,6 +122,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       schedule: (partition, id) => `${root}.schedules.${partition}.${id}`,
       schedulesOf: (partition) => `${root}.schedules.${partition}.>`,
       ask: (partition) => `${root}.ask.${partition}`,
+      command: (partition) => `${root}.command.${partition}`,
       removed: (stream) => `${root}.removed.${stream}`,
       fact: (tenant, endpoint, result, kind) =>
         `${root}.history.${tenant}.${endpoint}.${result}.${kind}`,

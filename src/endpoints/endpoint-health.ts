@@ -3,7 +3,7 @@ import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { circuitOf, isHeldBack } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
-import { heldAtMost, isHeld, mayProbe, toHalfOpen } from "../policy/circuit.ts"
+import { cooledDown, heldAtMost, isHeld, mayProbe, toHalfOpen } from "../policy/circuit.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts"
@@ -173,6 +173,20 @@ export class EndpointHealth {
     return judged.probe
   }
 
+  /**
+   * Ends what makes an endpoint wait before it is tried: the cool-down of its circuit, and the
+   * receiver's Retry-After if that is to be ignored.
+   */
+  readonly probeNow = (key: string, ignoresRetryAfter: boolean): void => {
+    const state = this.#states.get(key)
+    if (state === undefined) return
+    const now = this.#options.clock.currentTimeMillisUnsafe()
+    state.change(cooledDown(state.health, now))
+    if (ignoresRetryAfter && state.health.notBefore !== undefined)
+      state.change({ ...state.health, notBefore: now })
+    this.#revise(key, state, now)
+  }
+
   /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
   tick(): void {
     const { clock, holds, isClockTrusted } = this.#options
@@ -214,6 +228,7 @@ export class EndpointHealth {
       return
     }
     if (endpoint.config.suspended !== undefined) state.forgetFailures()
+    if (!isHeldBack(endpoint.config)) state.noteRevision(endpoint, now)
     state.storeIfDue()
     const health = heldAtMost(state.health, now, endpoint.longestRetryAfterCap)
     if (health !== state.health) state.change(health)

@@ -7,6 +7,7 @@ import { healthy, isHealthy } from "../domain/health.ts"
 import type { Consequence } from "../policy/circuit.ts"
 import {
   afterOutcome,
+  cooledDown,
   isProbe,
   isRamping,
   RateWindow,
@@ -54,13 +55,15 @@ export class HealthState {
   /** The health that was last written to the bucket, and when. */
   #stored: Health | undefined
   #storedAt = Number.NEGATIVE_INFINITY
+  /** The revision of the endpoint's configuration that was seen last. */
+  #revision: number
 
   /**
    * @param found the health that a former owner stored.
    * @param write stores health where this worker is owner; undefined for none.
    */
   constructor(
-    { config }: LiveEndpoint,
+    { config, revision }: LiveEndpoint,
     record: HealthRecord,
     found: Health | undefined,
     write: (state: HealthState, health: Health | undefined) => void
@@ -70,10 +73,21 @@ export class HealthState {
     this.record = record
     this.#write = write
     this.#stored = found
+    this.#revision = revision
   }
 
   isOf({ config }: LiveEndpoint): boolean {
     return this.health.generation === config.generation
+  }
+
+  /**
+   * Lets the circuit be probed at once where the endpoint's configuration has changed: somebody may
+   * have mended it, and its failures say nothing of what holds now.
+   */
+  noteRevision({ revision }: LiveEndpoint, now: number): void {
+    if (revision === this.#revision) return
+    this.#revision = revision
+    this.change(cooledDown(this.health, now))
   }
 
   /** True where nothing of the endpoint's failures is worth keeping any more. */

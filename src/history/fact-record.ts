@@ -5,6 +5,7 @@ import { nobody } from "../domain/token.ts"
 /** A fact with unchecked fields: to validate millions of facts in full takes too long. */
 export interface Loose {
   readonly kind?: unknown
+  readonly at?: unknown
   readonly tenant?: unknown
   readonly endpoint?: unknown
   readonly event?: unknown
@@ -12,6 +13,7 @@ export interface Loose {
   readonly eventAt?: unknown
   readonly round?: unknown
   readonly attempt?: unknown
+  readonly durationMs?: unknown
   readonly reason?: unknown
   readonly dead?: unknown
   readonly plan?: unknown

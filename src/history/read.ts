@@ -22,6 +22,8 @@ export interface FactQuery {
   readonly since?: number | undefined
   /** Inclusive. */
   readonly until?: number | undefined
+  /** Excludes facts up to this sequence of the history. Not together with `since`. */
+  readonly after?: number | undefined
   /** Also read facts stored later, up to `until` if set. (Default: end with those stored now) */
   readonly follow?: boolean | undefined
 }
@@ -53,7 +55,7 @@ const frequent: ReadonlySet<FactKind> = new Set(["routed", "delivered", "attempt
  * index. With thousands of subjects, a filter of single tokens costs the broker 80 µs a fact that
  * passes, times the number of filters; reading all facts costs 6 µs each.
  */
-const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string> => {
+export const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray<string> => {
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
   const endpoint = query.endpoint?.id ?? "*"
   const kinds = kindsOf(query)
@@ -93,6 +95,31 @@ const kindsOf = ({ kinds = [] }: FactQuery): ReadonlyArray<FactKind> | undefined
 
 const anything = { isAbout: () => true, mayBeAbout: () => true }
 
+/** Whether a query names a tenant and an endpoint of another one. */
+export const contradictsItself = ({ endpoint, tenant }: FactQuery): boolean =>
+  tenant !== undefined && endpoint !== undefined && tenant !== endpoint.tenant
+
+/** Picks the facts that a query asks for, apart from their time, and counts what is no fact. */
+export const makePicker = (query: FactQuery) => {
+  const kinds = kindsOf(query)
+  const { isAbout, mayBeAbout } = query.event === undefined ? anything : concerning(query.event)
+  let skipped = 0
+  return {
+    pick: (text: string, seq: number): StoredFact | undefined => {
+      if (!mayBeAbout(text)) return undefined
+      const stored = Option.getOrUndefined(parseFact(text, seq))
+      if (stored === undefined) skipped++
+      else if (isAbout(stored.fact) && (kinds?.includes(stored.fact.kind) ?? true)) return stored
+      return undefined
+    },
+    warnOfSkipped: Effect.flatMap(Broker, ({ names }) =>
+      skipped === 0
+        ? Effect.void
+        : Effect.logWarning(`passed over what is no fact in ${names.history}: ${skipped}`)
+    )
+  }
+}
+
 /**
  * Reads the facts that match a query, in the order of the history. Skips records that are not facts
  * of this version, and logs their number at the end.
@@ -102,35 +129,20 @@ export const readFacts = (query: FactQuery): Stream.Stream<StoredFact, BrokerErr
     Effect.gen(function* () {
       const { names } = yield* Broker
       const now = yield* Clock.currentTimeMillis
-      const { since = 0, tenant, until } = query
-      if (tenant !== undefined && query.endpoint !== undefined && tenant !== query.endpoint.tenant)
-        return Stream.empty
+      const { after, since = 0, until } = query
+      if (contradictsItself(query)) return Stream.empty
       const follow = query.follow === true && (until === undefined || until > now)
-      const kinds = kindsOf(query)
-      const { isAbout, mayBeAbout } = query.event === undefined ? anything : concerning(query.event)
-      let skipped = 0
-      const warnOfSkipped = Effect.suspend(() =>
-        skipped === 0
-          ? Effect.void
-          : Effect.logWarning(`passed over what is no fact in ${names.history}: ${skipped}`)
-      )
+      const { pick, warnOfSkipped } = makePicker(query)
       const facts = readStream({
         stream: names.history,
         subjects: subjectsOf(query, names),
-        fromTime: since,
+        ...(after === undefined ? { fromTime: since } : { fromSeq: after + 1 }),
         follow
       }).pipe(
         Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
-        Stream.map((message) => {
-          const text = message.string()
-          if (!mayBeAbout(text)) return undefined
-          const stored = Option.getOrUndefined(parseFact(text, message.seq))
-          if (stored === undefined) skipped++
-          return stored
-        }),
+        Stream.map((message) => pick(message.string(), message.seq)),
         Stream.ensuring(warnOfSkipped),
-        Stream.filter((stored) => stored !== undefined),
-        Stream.filter(({ fact }) => isAbout(fact) && (kinds?.includes(fact.kind) ?? true))
+        Stream.filter((stored) => stored !== undefined)
       )
       return follow && until !== undefined
         ? Stream.interruptWhen(facts, Effect.sleep(until - now))

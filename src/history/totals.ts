@@ -4,18 +4,20 @@ import { readThrough } from "../broker/bulk-read.ts"
 import { firstSince } from "../broker/scan.ts"
 import type { Loose } from "./fact-record.ts"
 import { numberIn, planOf, readRecord, textIn } from "./fact-record.ts"
-import type { Countable, Period, Totals } from "./fold/totals.ts"
+import type { Groupable, Grouping } from "./fold/groups.ts"
+import { Groups } from "./fold/groups.ts"
+import { Spread } from "./fold/spread.ts"
+import type { Period, Totals } from "./fold/totals.ts"
 import { afterCounting, beginningOf, countedKinds, noTotals } from "./fold/totals.ts"
 
 /** Number of facts read before completed periods are emitted. */
 const segment = 100_000
 
 /** Which facts to sum up. Times in ms since the epoch, of when the broker stored a fact; inclusive. */
-export interface TotalsSelection {
+export interface CountedSelection {
   readonly tenant?: string | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined
-  readonly by: Period
 }
 
 /** The totals of a tenant within a period. */
@@ -24,6 +26,7 @@ export interface TenantTotals {
   /** ms since the epoch */
   readonly begins: number
   readonly totals: Totals
+  readonly spread: Spread
 }
 
 /** Progress of the reading, in sequences of the history. */
@@ -32,32 +35,39 @@ export interface TotalsProgress {
   readonly all: number
 }
 
-const countableIn = (record: Loose): Countable | undefined => {
+const countedIn = (record: Loose): Groupable | undefined => {
   const kind = countedKinds.find((kind) => kind === record.kind)
-  if (kind === undefined) return undefined
-  const attempt = numberIn(record.attempt)
-  const reason = textIn(record.reason)
-  const plan = planOf(record)
+  const tenant = textIn(record.tenant)
+  if (kind === undefined || tenant === undefined) return undefined
   return {
     kind,
-    ...(attempt === undefined ? {} : { attempt }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(plan === undefined ? {} : { plan })
+    tenant,
+    endpoint: textIn(record.endpoint),
+    type: textIn(record.type),
+    round: textIn(record.round),
+    at: numberIn(record.at),
+    eventAt: numberIn(record.eventAt),
+    durationMs: numberIn(record.durationMs),
+    attempt: numberIn(record.attempt),
+    reason: textIn(record.reason),
+    plan: planOf(record)
   }
 }
 
 /**
- * Sums up the history by period, in order, and by tenant, by name. Emits a period's totals as soon
- * as it is over, so memory holds at most one period of all tenants. A fact counts for the period in
- * which the broker stored it.
+ * Reads the facts that are counted, in the order of the history. Logs at the end how many records
+ * are no facts.
+ *
+ * @param see called with each, and with when the broker stored it, ms since the epoch.
+ * @param pause called after each segment.
  */
-export const readTotals = Effect.fnUntraced(function* <E, R>(
-  query: TotalsSelection,
-  give: (complete: ReadonlyArray<TenantTotals>) => Effect.Effect<void, E, R>,
+const readCounted = Effect.fnUntraced(function* <E, R>(
+  { since, tenant, until }: CountedSelection,
+  see: (fact: Groupable, storedAt: number) => void,
+  pause: Effect.Effect<void, E, R>,
   progress: (now: TotalsProgress) => void
 ) {
   const { names, streamInfo } = yield* Broker
-  const { by, since, tenant, until } = query
   const { state } = yield* streamInfo("look at the history", names.history)
   const kept = Math.max(1, state.first_seq)
   const first = since === undefined ? kept : Math.max(kept, yield* firstSince(names.history, since))
@@ -65,16 +75,7 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
     until === undefined
       ? state.last_seq
       : Math.min(state.last_seq, (yield* firstSince(names.history, until + 1)) - 1)
-
-  let begins = 0
   let skipped = 0
-  const now = new Map<string, Totals>()
-  const complete: Array<TenantTotals> = []
-  const close = () => {
-    for (const [tenant, totals] of [...now].sort(([a], [b]) => (a < b ? -1 : 1)))
-      complete.push({ tenant, begins, totals })
-    now.clear()
-  }
   const show = (next: number) => progress({ done: next - first, all: last - first + 1 })
 
   // One filter for all kinds: a filter for each kind takes the broker a hundred times as long.
@@ -83,25 +84,72 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
   for (let from = first; from <= last; from += segment) {
     const to = Math.min(last, from + segment - 1)
     yield* readThrough({ stream: names.history, subjects, from, to }, (seen) => {
-      const period = beginningOf(Math.floor(Number(seen.nanoseconds) / 1e6), by)
-      // After a change of leader, the new leader's clock may be a little behind the old one's.
-      if (period > begins) {
-        close()
-        begins = period
-      }
       const record = readRecord(seen.message.string())
-      const about = textIn(record?.tenant)
-      const counted = record === undefined ? undefined : countableIn(record)
-      if (about === undefined) skipped++
-      else if (counted !== undefined)
-        now.set(about, afterCounting(now.get(about) ?? noTotals, counted))
+      const counted = record === undefined ? undefined : countedIn(record)
+      if (counted !== undefined) see(counted, Math.floor(Number(seen.nanoseconds) / 1e6))
+      else if (textIn(record?.tenant) === undefined) skipped++
       show(seen.seq + 1)
     })
     show(to + 1)
-    if (complete.length > 0) yield* give(complete.splice(0))
+    yield* pause
   }
-  close()
-  if (complete.length > 0) yield* give(complete)
   if (skipped > 0)
     yield* Effect.logWarning(`passed over what is no fact in ${names.history}: ${skipped}`)
+})
+
+/**
+ * Sums up the history by period, in order, and by tenant, by name. Emits a period's totals as soon
+ * as it is over, so memory holds at most one period of all tenants. A fact counts for the period in
+ * which the broker stored it. Returns how all of them together are distributed.
+ */
+export const readTotals = Effect.fnUntraced(function* <E, R>(
+  { by, ...query }: CountedSelection & { readonly by: Period },
+  give: (complete: ReadonlyArray<TenantTotals>) => Effect.Effect<void, E, R>,
+  progress: (now: TotalsProgress) => void
+) {
+  let begins = 0
+  const now = new Map<string, { totals: Totals; readonly spread: Spread }>()
+  const whole = new Spread()
+  const complete: Array<TenantTotals> = []
+  const close = () => {
+    for (const [tenant, sum] of [...now].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      complete.push({ tenant, begins, ...sum })
+      whole.add(sum.spread)
+    }
+    now.clear()
+  }
+  const giveComplete = Effect.suspend(() =>
+    complete.length === 0 ? Effect.void : give(complete.splice(0))
+  )
+  const see = (fact: Groupable, storedAt: number) => {
+    const period = beginningOf(storedAt, by)
+    // After a change of leader, the new leader's clock may be a little behind the old one's.
+    if (period > begins) {
+      close()
+      begins = period
+    }
+    const sum = now.get(fact.tenant) ?? { totals: noTotals, spread: new Spread() }
+    sum.totals = afterCounting(sum.totals, fact)
+    sum.spread.note(fact)
+    now.set(fact.tenant, sum)
+  }
+  yield* readCounted(query, see, giveComplete, progress)
+  close()
+  yield* giveComplete
+  return whole
+})
+
+/** Sums up the history by endpoint or type, and all of it. */
+export const readGroups = Effect.fnUntraced(function* (
+  { by, ...query }: CountedSelection & { readonly by: Grouping },
+  progress: (now: TotalsProgress) => void
+) {
+  const groups = new Groups(by)
+  const whole = new Spread()
+  const see = (fact: Groupable) => {
+    groups.note(fact)
+    whole.note(fact)
+  }
+  yield* readCounted(query, see, Effect.void, progress)
+  return { groups, whole }
 })

@@ -317,6 +317,17 @@ export const mayProbe = (health: Health, now: number): boolean => {
   return isOpen(health) && (until <= now || isFromWrongClock(since, now)) && !isHeld(health, now)
 }
 
+/**
+ * Returns the health with an open circuit whose cool-down ends now, the same object if the circuit is
+ * not open. A Retry-After still holds.
+ */
+export const cooledDown = (health: Health, now: number): Health => {
+  const { state, until = now } = health.circuit
+  return state === "open" && until > now
+    ? { ...health, circuit: { ...health.circuit, until: now } }
+    : health
+}
+
 /** Returns the health with a half-open circuit; the same object if the circuit is not open. */
 export const toHalfOpen = (health: Health, now: number): Health =>
   health.circuit.state === "open"

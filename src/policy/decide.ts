@@ -20,6 +20,8 @@ export type Goal =
   | { readonly _tag: "Attempt" }
   /** It cannot wait in memory: it moves to its endpoint's backlog. */
   | { readonly _tag: "Relocate" }
+  /** Somebody wants it tried now: it moves there, too, and does not wait for its next attempt. */
+  | { readonly _tag: "Hurry" }
   /** It may not wait anywhere. */
   | { readonly _tag: "End"; readonly reason: DeadReason }
 
@@ -91,10 +93,11 @@ export type NextMove =
  * True where the next step of a stored decision is an attempt whose time has come. The time that a
  * wrong clock has set is not waited for.
  */
-const isDue = (stored: StoredDecision, now: number): boolean => {
+const isDue = (stored: StoredDecision, { goal, now }: KnownDelivery): boolean => {
   const { decidedAt, decision, isOutcomeRecorded } = stored
   if (decision._tag === "Trying") return true
   if (!isOutcomeRecorded || decision._tag !== "Nak") return false
+  if (goal._tag === "Hurry") return true
   return decision.at - now <= timerToleranceMs || isFromWrongClock(decidedAt, now)
 }
 
@@ -120,7 +123,7 @@ export const decide = (known: KnownDelivery): NextMove => {
   const { now, stored } = known
   if (stored === "released") return { _tag: "Release" }
   if (!known.isClockTrusted) return redeliver(maxUnstoredDelayMs, "ours")
-  if (stored !== undefined && !isDue(stored, now)) return { _tag: "Resume", stored }
+  if (stored !== undefined && !isDue(stored, known)) return { _tag: "Resume", stored }
   if (!known.areStoresOpen) return { _tag: "AwaitStores" }
   const progress = stored?.progress ?? known.progress
   // A direct attempt was final, before the delivery was queued.
@@ -138,7 +141,8 @@ export const decide = (known: KnownDelivery): NextMove => {
   // A broker schedule fires at most a little early. A longer wait means that a direct attempt
   // failed before the delivery was queued.
   const { lastAttemptAt = 0, nextAttemptAt = 0 } = progress
-  const waitMs = isFromWrongClock(lastAttemptAt, now) ? 0 : nextAttemptAt - now
+  const isUrgent = known.goal._tag === "Hurry" || isFromWrongClock(lastAttemptAt, now)
+  const waitMs = isUrgent ? 0 : nextAttemptAt - now
   if (stored === undefined && waitMs > timerToleranceMs)
     return waitMs > maxUnstoredDelayMs
       ? { _tag: "Postpone", progress, at: nextAttemptAt }
@@ -148,8 +152,10 @@ export const decide = (known: KnownDelivery): NextMove => {
 
 /** Carries the goal out: nothing speaks against an attempt now. */
 const reach = (known: KnownDelivery, progress: Progress, trials: number): NextMove => {
-  const { goal } = known
+  const { goal, now } = known
   if (goal._tag === "Relocate") return { _tag: "Relocate", progress }
+  if (goal._tag === "Hurry")
+    return { _tag: "Relocate", progress: { ...progress, nextAttemptAt: now } }
   if (goal._tag === "End") return { _tag: "End", progress, reason: goal.reason }
   // The endpoint was created just now.
   if (!known.isEndpointKnown) return redeliver(unknownEndpointPauseMs, "ours")

@@ -7,7 +7,7 @@ import type { OwnedPartition } from "../cluster/assignment.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
-import { makeAgents } from "../delivery/http/egress.ts"
+import { makeConnections } from "../delivery/http/egress.ts"
 import type { Sender } from "../delivery/http/sender.ts"
 import { AgentTransport } from "../delivery/http/transport.ts"
 import { Partition } from "../delivery/partition.ts"
@@ -30,9 +30,9 @@ const systemAlertsFactor = 3
 /** Interval at which grown shares of hosts' caps are given to lanes that wait, ms. */
 const hostTickMs = 100
 
-/** Makes what signs and sends the requests of a worker. */
+/** Makes what signs and sends the requests of a worker, and what tries a connection. */
 const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
-  const agentOf = yield* makeAgents({
+  const { agentOf, check } = yield* makeConnections({
     everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
     tenants: options.tenantReach ?? new Map(),
     receiverCa: options.receiverCa
@@ -42,7 +42,7 @@ const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
     clock: yield* Clock.Clock,
     answers: options.answers ?? (() => "body")
   }
-  return sender
+  return { sender, checkConnection: check }
 })
 
 /** Makes the caps of hosts, which are followed until the scope closes. */
@@ -58,7 +58,7 @@ const makeHostLimits = Effect.gen(function* () {
 /** Acquires what the partitions of a worker share. */
 const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const { layout, options } = node
-  const sender = yield* makeSender(node)
+  const { checkConnection, sender } = yield* makeSender(node)
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const { alertEvery = defaultAlertEvery } = options
   const pool = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
@@ -70,6 +70,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   })
   return {
     sender,
+    checkConnection,
     hosts: yield* makeHostLimits,
     pool,
     dutyCycle: { until: 0 },
@@ -148,7 +149,7 @@ class PartitionRunner {
     ) {
       const { layout, nextId, options, workerClock } = this.#node
       const { deadLetters, dutyCycle, hosts, maxPrefetchBytes, pool, records } = this.#shared
-      const { sender, takeovers } = this.#shared
+      const { checkConnection, sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
       const fence = ownerFence(ownership)
       const alerts = yield* makePartitionAlerts({ ...this.#shared.alerts, index, holds })
@@ -167,6 +168,7 @@ class PartitionRunner {
           nextId,
           fence,
           sender,
+          checkConnection,
           alerts,
           pool,
           hosts,

@@ -120,6 +120,10 @@ describe("a dead letter that was delivered late", () => {
           ],
           { concurrency: 3 }
         )
+        const open = yield* dead("list", "--open")
+        assert.deepStrictEqual([open.out, open.err], [[], ["There are no such dead letters."]])
+        const status = yield* run("status", "--json", ...place.flags)
+        assert.deepInclude(parse(nth(status.out, 0)).deadLetters, { stored: 1, open: 0 })
         assert.match(
           nth(table.out, 1),
           /permanent +never +2026-03-04 10:32:14 delivered late +acme-1$/

@@ -17,7 +17,10 @@ const story = Effect.gen(function* () {
   let stored = 0
   const append = (kind: Fact["kind"], more: Partial<Fact> = {}) =>
     facts.append(
-      { v: 1, kind, at: 0, tenant: "acme", endpoint: "hook", eventSeq: 1, round: "0", ...more },
+      {
+        ...{ v: 1, kind, at: 64_000, tenant: "acme", endpoint: "hook", type: "invoice.paid" },
+        ...{ eventSeq: 1, eventAt: 0, round: "0", ...more }
+      },
       `${stored++}`
     )
   const planned = { id: "hook", generation: "g", revision: 1, deadline: 0 }
@@ -32,7 +35,7 @@ const story = Effect.gen(function* () {
   yield* append("routed", { tenant: "globex", endpoint: "_", plan })
   yield* append("attempt-failed", { attempt: 1 })
   yield* append("attempt-failed", { attempt: 2 })
-  yield* append("delivered", { attempt: 3 })
+  yield* append("delivered", { attempt: 3, durationMs: 0 })
   yield* append("delivered", { attempt: 1, eventSeq: 2 })
   yield* append("attempt-failed", { attempt: 1, eventSeq: 3 })
   yield* append("dead-lettered", { attempt: 1, eventSeq: 3, reason: "permanent", dead: 1 })
@@ -53,12 +56,17 @@ const ofAcme = {
   discarded: 1,
   attempts: 5,
   successRate: 0.6667,
-  meanAttempts: 1.67
+  meanAttempts: 1.67,
+  attemptCounts: { "1": 2, "3-5": 1 },
+  // Within the step of the scale that 64 s are in, from 2^15.75 ms to 2^16 ms.
+  toSuccessMs: { p50: 60_322.5, p90: 64_493.3, p99: 65_431.7 },
+  latencyMs: { p50: 0.5, p90: 0.9, p99: 1 }
 }
 
 const untold = {
   ...{ delivered: 0, deliveredLate: 0, retries: 0, deadLettered: 0, discarded: 0, attempts: 0 },
-  ...{ successRate: null, meanAttempts: null }
+  ...{ successRate: null, meanAttempts: null },
+  ...{ attemptCounts: {}, toSuccessMs: null, latencyMs: null }
 }
 
 describe("petrel history totals", () => {
@@ -93,13 +101,76 @@ describe("petrel history totals", () => {
         const from = new Date(begins).toISOString().slice(0, 16).replace("T", " ")
         assert.deepStrictEqual(table.out, [
           "hour (UTC)        tenant  events  delivered  dead letters  attempts  retries  success  mean attempts",
-          `${from}  acme         3          2             1         5        2    66.6%           1.67`
+          `${from}  acme         3          2             1         5        2    66.6%           1.67`,
+          "",
+          "attempts taken   1: 2, 3-5: 1",
+          "time to success  p50 1 min, p90 1 min 4 s, p99 1 min 5 s",
+          "latency          p50 1 ms, p90 1 ms, p99 1 ms"
         ])
         const day = Math.floor(begins / (24 * hour)) * 24 * hour
         assert.deepStrictEqual(parse(nth(days.out, 0)), { begins: day, by: "day", ...ofAcme })
         assert.deepStrictEqual([none.out, none.err], [[], ["Nothing in the history is like that."]])
         assert.strictEqual(wrong.code, 1)
         assert.match(wrong.err.join("\n"), /must be one of hour, day/)
+      })
+    )
+  })
+
+  it.live("sums up by endpoint or by type, worst first, with a remainder", () => {
+    const { flags, run: inside } = place()
+    return inside(
+      Effect.gen(function* () {
+        yield* story
+        const totals = (...args: ReadonlyArray<string>) =>
+          run("history", "totals", ...flags, ...args)
+        const [json, table, types, ofGlobex, both, limited] = yield* Effect.all(
+          [
+            totals("--by-endpoint", "--json", "--limit", "2"),
+            totals("--by-endpoint", "--limit", "2"),
+            totals("--by-type", "--json"),
+            totals("--by-endpoint", "--tenant", "globex", "--json"),
+            totals("--by-endpoint", "--by", "day"),
+            totals("--limit", "3")
+          ],
+          { concurrency: 2 }
+        )
+        const brief = (lines: ReadonlyArray<string>) =>
+          lines
+            .map((line) => parse(line))
+            .map(({ begun, events, name, others, skipped }) => [
+              name,
+              others,
+              events,
+              begun,
+              skipped
+            ])
+        assert.deepStrictEqual(brief(json.out), [
+          ["acme/hook", undefined, 4, 5, 0],
+          ["acme/off", undefined, 0, 0, 4],
+          [null, 4, 6, 6, 1]
+        ])
+        assert.deepInclude(parse(nth(json.out, 0)), {
+          ...{ by: "endpoint", delivered: 2, deadLettered: 1, attempts: 5, meanAttempts: 1.67 },
+          attemptCounts: ofAcme.attemptCounts
+        })
+        assert.deepStrictEqual(
+          [nth(table.out, 1), nth(table.out, 3)].map((line) => line.split(/ {2,}/)),
+          [
+            [
+              ...["acme/hook", "4", "2", "1", "5", "2", "66.6%", "1.67"],
+              ...["1 min", "1 min 5 s", "1 ms", "1 ms"]
+            ],
+            ["and 4 more endpoints", "6", "0", "0", "0", "0", "-", "-", "-", "-", "-", "-"]
+          ]
+        )
+        assert.strictEqual(nth(table.out, 5), "attempts taken   1: 2, 3-5: 1")
+        assert.deepStrictEqual(brief(types.out), [["invoice.paid", undefined, 4, 11, 5]])
+        assert.deepStrictEqual(
+          ofGlobex.out.map((line) => parse(line).name),
+          ["globex/hook", "globex/off", "globex/other"]
+        )
+        assert.match(nth(both.err, 0), /--by, --by-endpoint and --by-type exclude each other/)
+        assert.match(nth(limited.err, 0), /--limit needs --by-endpoint or --by-type/)
       })
     )
   })

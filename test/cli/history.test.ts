@@ -97,6 +97,36 @@ describe("petrel history", () => {
     )
   })
 
+  it.live("prints only the newest so many, the newest one last, and goes on from there", () => {
+    const installed = installation(server)
+    const flags = ["--nats", installed.url, "--prefix", installed.prefix, "--json"]
+    const events = (out: ReadonlyArray<string>) => out.map((line) => JSON.parse(line).event)
+    return installed.run(
+      Effect.gen(function* () {
+        for (const event of ["1", "2", "3", "4"]) yield* append({ event })
+        const [two, all, wrong] = yield* Effect.all(
+          [
+            run("history", "--limit", "2", ...flags),
+            run("history", "--limit", "9", ...flags),
+            run("history", "--limit", "0", ...flags)
+          ],
+          { concurrency: 3 }
+        )
+        assert.deepStrictEqual(events(two.out), ["3", "4"])
+        assert.deepStrictEqual(events(all.out), ["1", "2", "3", "4"])
+        assert.match(wrong.err.join("\n"), /--limit "0" must be a whole number from 1 on/)
+
+        const command = yield* start("history", "--limit", "1", "--follow", ...flags)
+        yield* command.until((out) => out.length === 1)
+        yield* append({ event: "5" })
+        yield* command.until((out) => out.length === 2)
+        assert.deepStrictEqual(events(command.out), ["4", "5"])
+        yield* command.signal("SIGINT")
+        assert.strictEqual(yield* command.ended, 0)
+      })
+    )
+  })
+
   it.live("suggests the kind that was probably meant", () =>
     Effect.gen(function* () {
       const { code, err } = yield* run("history", "--kind", "dead-letered")

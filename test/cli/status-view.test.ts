@@ -19,7 +19,7 @@ describe("the screen of petrel status", () => {
       "            one, 960,000 in 120 backlogs; 32 in flight, 24 in line",
       "oldest      acme/billing has waited for 2 h 5 min, in its backlog",
       "last hour   160,000 attempts, 99.5% delivered, p50 4 ms, p95 9 ms",
-      "dead        4,321 dead letters, 0 of the last hour",
+      "dead        4,321 dead letters, 1,234 open, 0 of the last hour",
       "endpoints   100,000: 99,000 closed, 0 open, 3 half-open, 7 paused, 990 disabled",
       "",
       "worker    host                since     roles           partitions  in flight",

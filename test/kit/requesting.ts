@@ -1,14 +1,17 @@
 import { Effect } from "effect"
 import { IpNetwork } from "effect/net"
 import { startAttempt } from "../../src/delivery/http/attempt.ts"
-import { makeAgents } from "../../src/delivery/http/egress.ts"
+import { makeConnections } from "../../src/delivery/http/egress.ts"
 import { targetOf } from "../../src/endpoints/target.ts"
 
 /** Sends a request like a worker. Returns the status, or the class of the error. */
 const asWorker = (url: string) =>
   Effect.gen(function* () {
     const networks = [IpNetwork.fromStringUnsafe("127.0.0.0/8")]
-    const agentOf = yield* makeAgents({ everyone: { networks, ports: [] }, tenants: new Map() })
+    const { agentOf } = yield* makeConnections({
+      everyone: { networks, ports: [] },
+      tenants: new Map()
+    })
     return yield* Effect.callback<number | string | undefined>((resume) => {
       const request = {
         ...{ tenant: "acme", target: targetOf(url), headers: [], ownHeaders: [] },

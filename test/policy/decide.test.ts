@@ -301,3 +301,47 @@ describe("a decision that was made at some time", () => {
     assert.strictEqual(appliedSince(now + hour, storedAt, now), storedAt)
   })
 })
+
+describe("a delivery that somebody wants to be tried now", () => {
+  const goal = { _tag: "Hurry" } as const
+  const relocate = (progress: Progress): NextMove => ({
+    _tag: "Relocate",
+    progress: { ...progress, nextAttemptAt: now }
+  })
+  const late = { ...twice, nextAttemptAt: now + hour }
+  const waiting = nak(now + hour, { progress: late })
+  table([
+    ["does not wait for the time that was decided", { goal, stored: waiting }, relocate(late)],
+    ["nor for the time that its message carries", { goal, progress: late }, relocate(late)],
+    [
+      "is recorded first, where its last attempt is not",
+      { goal, stored: { ...waiting, isOutcomeRecorded: false } },
+      resume({ ...waiting, isOutcomeRecorded: false })
+    ],
+    [
+      "ends where it had ended",
+      { goal, stored: stored({ _tag: "Dead", reason: "attempts" }) },
+      resume(stored({ _tag: "Dead", reason: "attempts" }))
+    ],
+    [
+      "still waits after attempts that were not survived",
+      { goal, stored: trying(1) },
+      redeliver(1_000, "pause")
+    ],
+    [
+      "ends for its endpoint",
+      { goal, stored: waiting, endpoint: "disabled" },
+      end("endpoint-disabled", late)
+    ],
+    [
+      "ends at its deadline",
+      { goal, now: deadline, stored: { ...waiting } },
+      end("deadline", late)
+    ],
+    [
+      "waits while another worker may own it",
+      { goal, stored: waiting, mayAttempt: false },
+      redeliver(1_000, "ours")
+    ]
+  ])
+})

@@ -247,8 +247,14 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
         ["status", "--json"],
         ["workers"],
         ["endpoint", "list"],
+        ["endpoint", "diagnose", "acme/billing"],
+        ["endpoint", "test", "acme/billing"],
+        ["endpoint", "retry-now", "acme/billing"],
         ["alerts", "list"],
         ["history", "totals"],
+        ["history", "totals", "--by-endpoint"],
+        ["history", "--limit", "2"],
+        ["dead", "list", "--open"],
         ["audit"]
       ])
         yield* petrel(...command)

@@ -36,7 +36,12 @@ export class BacklogIndex {
 
   /** True where an endpoint's backlog accepts no more messages. */
   isFull(key: string): boolean {
-    return (this.drains.get(key)?.count ?? 0) >= this.#maxMessages
+    return this.count(key) >= this.#maxMessages
+  }
+
+  /** Returns the number of messages in an endpoint's backlog, without unreadable ones. */
+  count(key: string): number {
+    return this.drains.get(key)?.count ?? 0
   }
 
   /** Returns the highest known sequence of the stream. */

@@ -14,7 +14,7 @@ import type { Drainer } from "./drainer.ts"
 
 export interface SpillOptions {
   readonly memory: StreamMemory
-  readonly interpreter: Pick<Interpreter, "reject" | "relocate">
+  readonly interpreter: Pick<Interpreter, "hurry" | "reject" | "relocate">
   readonly backlog: Pick<Backlog, "store">
   readonly drainer: Pick<Drainer, "isFull" | "storing">
   readonly health: Pick<EndpointHealth, "refuses">
@@ -55,6 +55,23 @@ export class Spill {
     if (health.refuses(key)) return interpreter.reject(handle, "circuit-open")
     if (drainer.isFull(key)) return interpreter.reject(handle, "backlog-full")
     return interpreter.relocate(handle, this.#store)
+  }
+
+  /**
+   * Moves a delivery that may be waiting for its next attempt to its endpoint's backlog, so that it
+   * is attempted as soon as the endpoint takes it. Returns undefined where the backlog takes none.
+   *
+   * @param key of its endpoint.
+   */
+  hurry(
+    key: string,
+    handle: AckHandle
+  ): Effect.Effect<unknown, unknown, Broker | Facts> | undefined {
+    const { drainer, health, interpreter } = this.#options
+    if (this.hasBegun(handle.place)) return this.move(key, handle)
+    return health.refuses(key) || drainer.isFull(key)
+      ? undefined
+      : interpreter.hurry(handle, this.#store)
   }
 
   readonly #store: Relocate = (handle, progress) => {

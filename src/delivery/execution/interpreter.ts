@@ -40,6 +40,7 @@ export type Relocate = (
 
 const attemptGoal: Goal = { _tag: "Attempt" }
 const relocateGoal: Goal = { _tag: "Relocate" }
+const hurryGoal: Goal = { _tag: "Hurry" }
 
 const endpointOf = ({ _tag }: Standing): KnownDelivery["endpoint"] =>
   _tag === "Live" ? "live" : _tag === "Removed" ? "removed" : "disabled"
@@ -81,6 +82,11 @@ export class Interpreter {
   /** Moves a delivery elsewhere, where it would be attempted. */
   relocate(handle: AckHandle, store: Relocate) {
     return this.#guarded(handle, this.#decide(handle, relocateGoal, store))
+  }
+
+  /** Moves a delivery elsewhere that may be waiting for its next attempt, to be attempted now. */
+  hurry(handle: AckHandle, store: Relocate) {
+    return this.#guarded(handle, this.#decide(handle, hurryGoal, store))
   }
 
   /** Dead-letters a delivery, where it would be attempted. */

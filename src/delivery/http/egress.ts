@@ -1,9 +1,11 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls"
 import { Effect } from "effect"
 import type { Agent } from "undici"
+import type { ConnectionCheck } from "../../domain/connection-check.ts"
 import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
 import { timers } from "../../time/timers.ts"
-import { agent, type RefusedConnection } from "./connector.ts"
+import { type CheckRequest, checkConnection } from "./connection-check.ts"
+import { type AgentOptions, agent, type RefusedConnection } from "./connector.ts"
 import { NameResolver } from "./dns.ts"
 import { ownAddresses } from "./own-addresses.ts"
 
@@ -53,27 +55,46 @@ const trust = (receiverCa: string | undefined): SecureContext | undefined => {
   return createSecureContext({ ca: receiverCa === undefined ? usual : [...usual, receiverCa] })
 }
 
+/** What a worker connects with, under the rules of {@link Egress}. */
+export interface Connections {
+  /** Returns the HTTP client of a tenant. */
+  readonly agentOf: (tenant: string) => Agent
+  /** Tries to connect to an endpoint's host, and sends no request. */
+  readonly check: (request: CheckRequest) => Effect.Effect<ConnectionCheck>
+}
+
 /**
  * Makes the HTTP client for each tenant, for a scope. Tenants share one client and its connections.
  * A tenant that may reach more has its own, so that no other tenant uses a connection that only it
  * may make.
  */
-export const makeAgents = Effect.fnUntraced(function* ({ everyone, receiverCa, tenants }: Egress) {
+export const makeConnections = Effect.fnUntraced(function* ({
+  everyone,
+  receiverCa,
+  tenants
+}: Egress) {
   // Fails at the start, not at the first request, where the system does not list its addresses.
   ownAddresses()
   const names = new NameResolver()
   const onRefused = yield* makeRefusalLog
   const secureContext = trust(receiverCa)
-  const agentFor = (reach: Reach) =>
-    agent({
-      refuses: (ip, port) => refusalOf(ip, port, reach, ownAddresses()),
-      onRefused,
-      resolve: names.resolve,
-      secureContext
-    })
-  const common = yield* agentFor(everyone)
-  const others = new Map<string, Agent>()
+  const optionsFor = (reach: Reach): AgentOptions => ({
+    refuses: (ip, port) => refusalOf(ip, port, reach, ownAddresses()),
+    onRefused,
+    resolve: names.resolve,
+    secureContext
+  })
+  const openFor = Effect.fnUntraced(function* (reach: Reach) {
+    const options = optionsFor(reach)
+    return { options, agent: yield* agent(options) }
+  })
+  const common = yield* openFor(everyone)
+  const others = new Map<string, typeof common>()
   for (const [tenant, reach] of tenants)
-    others.set(tenant, yield* agentFor(bothReaches(everyone, reach)))
-  return (tenant: string): Agent => others.get(tenant) ?? common
+    others.set(tenant, yield* openFor(bothReaches(everyone, reach)))
+  const of = (tenant: string) => others.get(tenant) ?? common
+  return {
+    agentOf: (tenant) => of(tenant).agent,
+    check: (request) => checkConnection(of(request.tenant).options, request)
+  } satisfies Connections
 })

@@ -4,7 +4,7 @@ import type { Delivery } from "../../domain/delivery.ts"
 import { withForwarded } from "../../domain/forwarded-headers.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { classify } from "../../policy/classify.ts"
-import type { Running } from "./attempt.ts"
+import type { AttemptRequest, Running } from "./attempt.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
 import type { HttpTransport } from "./transport.ts"
@@ -30,6 +30,46 @@ const sentBeside = (
     ? ownHeaders
     : withForwarded(ownHeaders, forwarded, forwards)
 
+/** A delivery and the bytes to send. */
+export interface Sending {
+  readonly body: Uint8Array
+  readonly delivery: Delivery
+}
+
+/**
+ * Returns the request of an attempt, signed.
+ *
+ * @param number of this attempt within its round, from 1.
+ * @param now ms since the epoch.
+ */
+export const requestFor = (
+  { body, delivery }: Sending,
+  endpoint: LiveEndpoint,
+  number: number,
+  now: number
+): AttemptRequest => {
+  const signer = endpoint.signer()
+  const seconds = Math.floor(now / 1000)
+  const headers = signer.sign(delivery.event, delivery.type, seconds, body, now)
+  const { contentType, traceparent, tracestate } = delivery.content
+  headers.push("content-type", contentType ?? defaultContentType)
+  headers.push("user-agent", userAgent, "petrel-attempt", String(number))
+  if (traceparent !== undefined) headers.push("traceparent", traceparent)
+  if (tracestate !== undefined) headers.push("tracestate", tracestate)
+  const { connectTimeout: connectTimeoutMs, timeout: timeoutMs } = endpoint.policyFor(delivery.type)
+  const { redirects, tenant } = endpoint.config
+  return {
+    tenant,
+    target: endpoint.target,
+    headers,
+    ownHeaders: sentBeside(delivery, endpoint),
+    body,
+    connectTimeoutMs,
+    timeoutMs,
+    redirects
+  }
+}
+
 /**
  * Signs a delivery with a fresh timestamp, POSTs it, and classifies the answer. The id and the
  * bytes are the same in each attempt.
@@ -37,37 +77,40 @@ const sentBeside = (
  * @param number of this attempt within its round, from 1.
  */
 export const startSending = (
-  { answers, clock, transport }: Sender,
-  { body, delivery }: { readonly body: Uint8Array; readonly delivery: Delivery },
+  sender: Sender,
+  sending: Sending,
   endpoint: LiveEndpoint,
   number: number,
   done: (sent: AttemptOutcome) => void
 ): Running => {
-  const now = clock.currentTimeMillisUnsafe()
-  const signer = endpoint.signer()
-  const seconds = Math.floor(now / 1000)
-  const headers = signer.sign(delivery.event, delivery.type, seconds, body, now)
-  const signature = headers[signer.signatureAt]
-  const { contentType, traceparent, tracestate } = delivery.content
-  headers.push("content-type", contentType ?? defaultContentType)
-  headers.push("user-agent", userAgent, "petrel-attempt", String(number))
-  if (traceparent !== undefined) headers.push("traceparent", traceparent)
-  if (tracestate !== undefined) headers.push("tracestate", tracestate)
-  const { target, ownHeaders } = endpoint
-  const prepared = endpoint.policyFor(delivery.type)
-  const { connectTimeout: connectTimeoutMs, policy, timeout: timeoutMs } = prepared
-  const { redirects, tenant } = endpoint.config
-  const sent = sentBeside(delivery, endpoint)
-  const request = {
-    tenant,
-    target,
-    headers,
-    ownHeaders: sent,
-    body,
-    connectTimeoutMs,
-    timeoutMs,
-    redirects
-  }
+  const now = sender.clock.currentTimeMillisUnsafe()
+  return sendRequest(
+    sender,
+    requestFor(sending, endpoint, number, now),
+    sending,
+    endpoint,
+    now,
+    done
+  )
+}
+
+/**
+ * POSTs a request that `requestFor` has made, and classifies the answer.
+ *
+ * @param now when it was signed, ms since the epoch.
+ */
+export const sendRequest = (
+  { answers, transport }: Sender,
+  request: AttemptRequest,
+  { delivery }: Sending,
+  endpoint: LiveEndpoint,
+  now: number,
+  done: (sent: AttemptOutcome) => void
+): Running => {
+  const { headers } = request
+  const { ownHeaders, target } = endpoint
+  const { policy } = endpoint.policyFor(delivery.type)
+  const signature = headers[endpoint.signer().signatureAt]
   return transport.start(request, (result) => {
     const { gone, rule, verdict } = classify(result, policy)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"

@@ -10,6 +10,7 @@ import type {
   TenantCounts
 } from "../../cluster/introspection.ts"
 import { IntrospectionQuery as QuerySchema } from "../../cluster/introspection.ts"
+import type { ConnectionCheck } from "../../domain/connection-check.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { quantile } from "../../policy/durations.ts"
 import { tallySince } from "../../policy/tally.ts"
@@ -27,6 +28,8 @@ const maxConcurrentAnswers = 4
  * Maximum long answers, in progress or waiting. Their callers would time out before further ones.
  */
 const maxConcurrentLongAnswers = 8
+/** Maximum connections that are tried at the same time; further queries get no answer. */
+const maxConcurrentChecks = 4
 
 /** What only the owner of a partition knows. */
 export interface Activity {
@@ -50,6 +53,8 @@ export interface AnswerOptions {
   readonly holds: () => boolean
   readonly clock: Clock.Clock
   readonly activity: Activity
+  /** Tries the way to an endpoint's host; undefined for an endpoint that is not known. */
+  readonly checkConnection: (key: string) => Effect.Effect<ConnectionCheck> | undefined
 }
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(QuerySchema))
@@ -83,6 +88,7 @@ class IntrospectionAnswers {
   readonly #begun: SteadySince
   readonly #oneLong = Semaphore.makeUnsafe(1)
   #longCount = 0
+  #checkCount = 0
 
   constructor(
     options: AnswerOptions,
@@ -103,6 +109,10 @@ class IntrospectionAnswers {
   receive(text: string, to: string | undefined): void {
     const query = Option.getOrUndefined(decode(text))
     if (query === undefined || to === undefined) return
+    if (query.about === "connection") {
+      this.#check(query, to)
+      return
+    }
     const answer = this.#answer(query, to)
     const isLong = query.about === "endpoints" && query.endpoint === undefined
     if (!isLong) {
@@ -113,6 +123,25 @@ class IntrospectionAnswers {
     this.#longCount++
     this.#run(this.#oneLong.withPermit(answer)).addObserver(() => {
       this.#longCount--
+    })
+  }
+
+  /** Says at once that an answer comes, and tries the connection. */
+  #check({ endpoint = "", tenant = "" }: IntrospectionQuery, to: string): void {
+    const { checkConnection, clock, holds, worker } = this.#options
+    if (!holds() || this.#checkCount >= maxConcurrentChecks) return
+    const { say } = this.#broker
+    const since = clock.currentTimeMillisUnsafe()
+    const chunk = { v: 1, worker, since, endpoints: [] } as const
+    const check = checkConnection(endpointKey(tenant, endpoint))
+    say(to, JSON.stringify({ ...chunk, part: 0, isLast: check === undefined }))
+    if (check === undefined) return
+    this.#checkCount++
+    const answer = Effect.map(check, (connection) =>
+      say(to, JSON.stringify({ ...chunk, part: 1, isLast: true, connection }))
+    )
+    this.#run(answer).addObserver(() => {
+      this.#checkCount--
     })
   }
 

@@ -11,6 +11,7 @@ import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/intro
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
+import { countOpen } from "../../history/open-dead-letters.ts"
 import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
@@ -85,6 +86,8 @@ export interface Survey {
   }
   readonly dead: {
     readonly stored: number | undefined
+    /** Neither sent again nor delivered late; also undefined where that takes too long to count. */
+    readonly open: number | undefined
     readonly lastHour: number | undefined
     readonly bytes: number | undefined
     readonly limit: number | undefined
@@ -223,6 +226,39 @@ const bytesOf = (
   return sum
 }
 
+/** Undefined for what cannot be read, or not in time. */
+const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.timeoutOption(effect, bucketPatience).pipe(
+    Effect.map((found) => (found._tag === "Some" ? found.value : undefined)),
+    Effect.orElseSucceed(() => undefined)
+  )
+
+const surveyDead = Effect.fnUntraced(function* (info: StreamSurvey["info"], at: number) {
+  const { names } = yield* Broker
+  const state = info?.state
+  const counted =
+    state === undefined
+      ? Effect.succeed(undefined)
+      : countOpen({
+          stored: state.messages,
+          firstId: state.first_seq,
+          oldestAt: Date.parse(state.first_ts),
+          removed: state.num_deleted ?? 0
+        })
+  const [lastHour, open, letters] = yield* Effect.all(
+    [countSince(names.dead, at - hour), orUnknown(counted), orUnknown(readDeadLetterUse)],
+    { concurrency: 3 }
+  )
+  return {
+    stored: state?.messages,
+    open,
+    lastHour,
+    bytes: state?.bytes,
+    limit: bound(info?.config.max_bytes),
+    byTenant: letters?.byTenant
+  } satisfies Survey["dead"]
+})
+
 /**
  * Surveys an installation as a whole. What cannot be read is left out, so that the rest is shown.
  * Fails where the broker does not answer at all, or there is no installation.
@@ -248,42 +284,26 @@ export const readSurvey = Effect.gen(function* () {
   const event = byName.get(names.events)?.info
   const dead = byName.get(names.dead)?.info
   const at = Date.parse(event?.ts ?? dead?.ts ?? "") || timers.wallMs()
-  const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.timeoutOption(effect, bucketPatience).pipe(
-      Effect.map((found) => (found._tag === "Some" ? found.value : undefined)),
-      Effect.orElseSucceed(() => undefined)
-    )
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const {
-    account,
-    alerts,
-    changes,
-    endpoints,
-    lastHour,
-    letters,
-    oldest,
-    partitions,
-    roster,
-    router
-  } = yield* Effect.all(
-    {
-      account: orUnknown(readAccountStorage),
-      alerts: ifLed(names.buckets.alerts, listAlerts()),
-      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
-      roster: ifLed(names.buckets.workers, readLeases),
-      changes: ifLed(names.buckets.workers, readChanges),
-      router: lookAtConsumer(names.events, names.routerConsumer),
-      lastHour: countSince(names.dead, at - hour),
-      letters: orUnknown(readDeadLetterUse),
-      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
-      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-        concurrency: maxConcurrentLookups
-      })
-    },
-    { concurrency: "unbounded" }
-  )
+  const { account, alerts, changes, endpoints, letters, oldest, partitions, roster, router } =
+    yield* Effect.all(
+      {
+        account: orUnknown(readAccountStorage),
+        alerts: ifLed(names.buckets.alerts, listAlerts()),
+        endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
+        roster: ifLed(names.buckets.workers, readLeases),
+        changes: ifLed(names.buckets.workers, readChanges),
+        router: lookAtConsumer(names.events, names.routerConsumer),
+        letters: surveyDead(dead, at),
+        oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+        partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+          concurrency: maxConcurrentLookups
+        })
+      },
+      { concurrency: "unbounded" }
+    )
   const survey: Survey = {
     at,
     version: server().version ?? "",
@@ -301,13 +321,7 @@ export const readSurvey = Effect.gen(function* () {
       pending: router?.pending,
       inRouter: router?.ackPending
     },
-    dead: {
-      stored: dead?.state.messages,
-      lastHour,
-      bytes: dead?.state.bytes,
-      limit: bound(dead?.config.max_bytes),
-      byTenant: letters?.byTenant
-    },
+    dead: letters,
     change: changes?.changes.change,
     partitions: partitions.map((partition) => ({
       ...partition,

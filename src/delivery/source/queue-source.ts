@@ -8,6 +8,7 @@ import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { Facts } from "../../history/facts.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Settlement } from "../execution/settlement.ts"
@@ -34,7 +35,7 @@ export interface QueueSourceOptions extends StoredSourceOptions {
   readonly context: TaskContext
   readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready">
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
-  readonly spill: Pick<Spill, "forget" | "hasBegun" | "move">
+  readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move">
   /** Maximum bytes of bodies that it holds. */
   readonly maxBytes: number
   /** True while it is unknown whether the broker has truncated the stream. */
@@ -142,6 +143,27 @@ export class QueueSource extends StoredSource<QueueMessage> {
 
   releaseWaiting({ at, seq }: Place): void {
     if (this.#inFlight.get(seq) === at) this.#inFlight.delete(seq)
+  }
+
+  /**
+   * Moves a delivery that waits here for its next attempt to its endpoint's backlog, where it goes
+   * on as soon as the endpoint takes it.
+   *
+   * @param handle of its message, which the consumer has not delivered.
+   */
+  hurry(
+    key: string,
+    handle: AckHandle
+  ): Effect.Effect<"inFlight" | "left" | "moved", unknown, Broker | Facts> {
+    const { memory, spill } = this.#options
+    const { delivery, place } = handle
+    // Without a decision it does not wait: the consumer is about to deliver it.
+    const waits = memory.waiting.has(place.seq) || memory.unreadRecords.has(place.seq)
+    if (!waits || !this.takeWaiting(place)) return Effect.succeed("inFlight")
+    return (spill.hurry(key, handle) ?? Effect.void).pipe(
+      Effect.map(() => (memory.completed.has(place.seq, delivery) ? "moved" : "left")),
+      Effect.ensuring(Effect.sync(() => this.releaseWaiting(place)))
+    )
   }
 
   /** Takes the message out of the prefetch window. It stays in flight. */

@@ -57,7 +57,8 @@ const sweep = (
     return left
   })
 
-const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
+/** True for a message that waits for its time, and is delivered then. */
+export const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
 
 /**
  * Replaces a schedule by one that fires now, unless it has fired. Its delivery is then redelivered
@@ -80,7 +81,8 @@ export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, deliver
   )
 })
 
-const targetOf = ({ header, subject }: StoredMsg): string =>
+/** Returns the subject on which a message is delivered, scheduled or not. */
+export const targetOf = ({ header, subject }: StoredMsg): string =>
   header.get("Nats-Schedule-Target") || subject
 
 /**
@@ -116,8 +118,14 @@ export const sweepSchedules = (memory: PartitionMemory, end: EndWaiting): Swept 
     return yield* sweep(memory, scanQueue(memory.stream, subject), end)
   })
 
-const handleOf = Effect.fnUntraced(function* (
-  memory: PartitionMemory,
+/**
+ * Returns a handle of a message that was read from the stream and not delivered by the consumer;
+ * undefined where it is unreadable.
+ *
+ * @param later called instead of a NAK: the message stays where it is.
+ */
+export const handleOf = Effect.fnUntraced(function* (
+  memory: Pick<PartitionMemory, "stream">,
   message: StoredMsg,
   later: () => void
 ) {

@@ -33,6 +33,20 @@ export const noTotals: Totals = {
   discarded: 0
 }
 
+/** Returns the sum of two totals. */
+export const addTotals = (one: Totals, other: Totals): Totals => ({
+  events: one.events + other.events,
+  begun: one.begun + other.begun,
+  skipped: one.skipped + other.skipped,
+  delivered: one.delivered + other.delivered,
+  deliveredLate: one.deliveredLate + other.deliveredLate,
+  attemptsFailed: one.attemptsFailed + other.attemptsFailed,
+  retries: one.retries + other.retries,
+  deadLettered: one.deadLettered + other.deadLettered,
+  attemptsOfEnded: one.attemptsOfEnded + other.attemptsOfEnded,
+  discarded: one.discarded + other.discarded
+})
+
 /** Length of a period, ms. Days are in UTC. */
 export const periods = { hour: 3_600_000, day: 86_400_000 } as const
 export type Period = keyof typeof periods

@@ -7,8 +7,11 @@ import { getDeadLetter, readDeadLetters } from "../../history/dead-letters.ts"
 import { readLateDeliveries } from "../../history/late-deliveries.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../text/utf8.ts"
-import type { DeadLetterFilter } from "./dead-letter-selection.ts"
-import { DeadLettersNotFound, selectDeadLetters } from "./dead-letter-selection.ts"
+import {
+  DeadLetterFilter,
+  DeadLettersNotFound,
+  selectDeadLetters
+} from "./dead-letter-selection.ts"
 import { DeadLetterView, deadLetterView } from "./dead-letter-view.ts"
 
 /** A dead letter as a whole: what was sent, and how each attempt went. */
@@ -32,8 +35,19 @@ export const DeadLetterDetail = Schema.Struct({
 })
 export type DeadLetterDetail = typeof DeadLetterDetail.Type
 
+/** Which dead letters are listed. */
+export const DeadLetterListing = Schema.Struct({
+  ...DeadLetterFilter.fields,
+  /** Only open ones: neither sent again nor delivered late. Those discarded are not stored. */
+  open: Schema.optional(Schema.Boolean)
+})
+export type DeadLetterListing = typeof DeadLetterListing.Type
+
+const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
+  deliveredLate === undefined && redelivered === undefined
+
 /** Reads the dead letters that a filter selects, oldest first, and what became of them. */
-export const listDeadLetters = (filter: DeadLetterFilter) =>
+export const listDeadLetters = ({ open = false, ...filter }: DeadLetterListing) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const fates = yield* readFates(filter)
@@ -43,9 +57,10 @@ export const listDeadLetters = (filter: DeadLetterFilter) =>
         id.length === 0
           ? readDeadLetters(filter)
           : Stream.fromIterable(yield* selectDeadLetters(filter))
-      return Stream.map(letters, (letter) =>
+      const views = Stream.map(letters, (letter) =>
         deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
       )
+      return open ? Stream.filter(views, isOpen) : views
     })
   )
 

@@ -1,27 +1,60 @@
-import { type Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Token } from "../../domain/token.ts"
+import type { Group } from "../../history/fold/groups.ts"
+import type { Quantiles, Spread } from "../../history/fold/spread.ts"
+import type { Totals } from "../../history/fold/totals.ts"
 import type { TenantTotals, TotalsProgress } from "../../history/totals.ts"
-import { readTotals } from "../../history/totals.ts"
+import { readGroups, readTotals } from "../../history/totals.ts"
 import { shareOf } from "../text/number-format.ts"
 
 export const Period = Schema.Literals(["hour", "day"])
+export const Grouping = Schema.Literals(["endpoint", "type"])
+
+const selection = {
+  tenant: Schema.optional(Token),
+  since: Schema.optional(Schema.Number),
+  until: Schema.optional(Schema.Number)
+}
 
 /** Which facts are summed up. Times in ms since the epoch, of when the broker stored a fact. */
 export const TotalsQuery = Schema.Struct({
-  tenant: Schema.optional(Token),
-  since: Schema.optional(Schema.Number),
-  until: Schema.optional(Schema.Number),
+  ...selection,
   /** Days are those of UTC. */
   by: Period
 })
 export type TotalsQuery = typeof TotalsQuery.Type
 
-/** What happened to a tenant's events within a period. */
-export const PeriodTotals = Schema.Struct({
-  /** ms since the epoch. */
-  begins: Schema.Number,
-  by: Period,
-  tenant: Schema.String,
+/** Which facts are summed up by endpoint or type. Times as in TotalsQuery. */
+export const GroupsQuery = Schema.Struct({
+  ...selection,
+  by: Grouping,
+  /** Maximum number of endpoints or types that are listed; the others are summed up. */
+  limit: Schema.Int
+})
+export type GroupsQuery = typeof GroupsQuery.Type
+
+/** Durations in ms; null without any. Off by a fifth at most, or by 1 ms. */
+const QuantilesMs = Schema.NullOr(
+  Schema.Struct({ p50: Schema.Number, p90: Schema.Number, p99: Schema.Number })
+)
+
+const spreadFields = {
+  /**
+   * Number of ended deliveries by the number of attempts that they took (`0`, `1`, `2`, `3-5`,
+   * `6-10`, `11-20`, `21+`), without empty groups.
+   */
+  attemptCounts: Schema.Record(Schema.String, Schema.Int),
+  /** From when the event was stored until it was delivered. Further rounds are left out. */
+  toSuccessMs: QuantilesMs,
+  /** Of all attempts. */
+  latencyMs: QuantilesMs
+}
+
+/** How attempts, times until success and latencies are distributed. */
+export const SpreadTotals = Schema.Struct(spreadFields)
+export type SpreadTotals = typeof SpreadTotals.Type
+
+const sums = {
   /** Events that were routed. */
   events: Schema.Int,
   /** Deliveries that plans, redeliveries and replays began. */
@@ -39,33 +72,72 @@ export const PeriodTotals = Schema.Struct({
   /** Of the deliveries that ended, from 0 to 1; null if none did. */
   successRate: Schema.NullOr(Schema.Number),
   /** Of the deliveries that ended, to two decimals; null if none did. */
-  meanAttempts: Schema.NullOr(Schema.Number)
+  meanAttempts: Schema.NullOr(Schema.Number),
+  ...spreadFields
+}
+
+/** What happened to a tenant's events within a period. */
+export const PeriodTotals = Schema.Struct({
+  /** ms since the epoch. */
+  begins: Schema.Number,
+  by: Period,
+  tenant: Schema.String,
+  ...sums
 })
 export type PeriodTotals = typeof PeriodTotals.Type
 
-/** Returns the totals of a period with what is computed from them. */
-export const periodTotals = (
-  { begins, tenant, totals }: TenantTotals,
-  by: TotalsQuery["by"]
-): PeriodTotals => {
+/** What happened to an endpoint, or with events of a type, or to all that are not listed. */
+export const GroupTotals = Schema.Struct({
+  by: Grouping,
+  /** `TENANT/ENDPOINT`, or the type; null in the remainder. */
+  name: Schema.NullOr(Schema.String),
+  /** In the remainder: how many endpoints or types it sums up. */
+  others: Schema.optionalKey(Schema.Int),
+  ...sums
+})
+export type GroupTotals = typeof GroupTotals.Type
+
+const tenths = (found: Quantiles | undefined): typeof QuantilesMs.Type => {
+  if (found === undefined) return null
+  const rounded = (ms: number) => Math.round(ms * 10) / 10
+  return { p50: rounded(found.p50), p90: rounded(found.p90), p99: rounded(found.p99) }
+}
+
+const spreadTotals = ({ attempts, latency, toSuccess }: Spread): SpreadTotals => ({
+  attemptCounts: attempts,
+  toSuccessMs: tenths(toSuccess),
+  latencyMs: tenths(latency)
+})
+
+const sumsOf = ({ spread, totals }: { readonly totals: Totals; readonly spread: Spread }) => {
   const { attemptsFailed, attemptsOfEnded, begun, delivered, events, ...rest } = totals
   const ended = rest.deadLettered + delivered
   return {
-    begins,
-    by,
-    tenant,
     events,
     begun,
     delivered,
     ...rest,
     attempts: delivered + attemptsFailed,
     successRate: shareOf(delivered, ended),
-    meanAttempts: ended === 0 ? null : Math.round((100 * attemptsOfEnded) / ended) / 100
+    meanAttempts: ended === 0 ? null : Math.round((100 * attemptsOfEnded) / ended) / 100,
+    ...spreadTotals(spread)
   }
 }
 
+/** Returns the totals of a period with what is computed from them. */
+export const periodTotals = (
+  { begins, tenant, ...sum }: TenantTotals,
+  by: TotalsQuery["by"]
+): PeriodTotals => ({ begins, by, tenant, ...sumsOf(sum) })
+
+const groupTotals = ({ name, ...sum }: Group, by: GroupsQuery["by"]): GroupTotals => ({
+  by,
+  name,
+  ...sumsOf(sum)
+})
+
 /**
- * Sums up the history by tenant and period.
+ * Sums up the history by tenant and period. Returns how all of it is distributed.
  *
  * @param give called with completed periods, in order.
  * @param progress called as the reading goes on.
@@ -75,8 +147,31 @@ export const sumUpHistory = <E, R>(
   give: (complete: ReadonlyArray<PeriodTotals>) => Effect.Effect<void, E, R>,
   progress: (now: TotalsProgress) => void = () => {}
 ) =>
-  readTotals(
-    query,
-    (complete) => give(complete.map((one) => periodTotals(one, query.by))),
-    progress
+  Effect.map(
+    readTotals(
+      query,
+      (complete) => give(complete.map((one) => periodTotals(one, query.by))),
+      progress
+    ),
+    spreadTotals
   )
+
+/**
+ * Sums up the history by endpoint or type: those with most dead letters first, then with most
+ * failed attempts, then with most deliveries. The last row sums up what is not listed.
+ *
+ * @param progress called as the reading goes on.
+ */
+export const sumUpGroups = (
+  { limit, ...query }: GroupsQuery,
+  progress: (now: TotalsProgress) => void = () => {}
+) =>
+  Effect.map(readGroups(query, progress), ({ groups, whole }) => {
+    const { others, shown } = groups.top(limit)
+    const rows = shown.map((group) => groupTotals(group, query.by))
+    const remainder: ReadonlyArray<GroupTotals> =
+      others === undefined
+        ? []
+        : [{ by: query.by, name: null, others: others.groups, ...sumsOf(others) }]
+    return { rows: [...rows, ...remainder], whole: spreadTotals(whole) }
+  })

@@ -100,6 +100,8 @@ const EndpointCounts = Schema.Struct({
 
 const DeadLetterCounts = Schema.Struct({
   stored: Count,
+  /** Neither sent again nor delivered late; also null where that takes too long to count. */
+  open: Count,
   lastHour: Count,
   bytes: Count,
   limitBytes: Count,
@@ -242,6 +244,7 @@ const endpointsIn = (survey: Survey): Status["endpoints"] => {
 
 const deadLettersIn = ({ dead }: Survey): Status["deadLetters"] => ({
   stored: dead.stored ?? null,
+  open: dead.open ?? null,
   lastHour: dead.lastHour ?? null,
   bytes: dead.bytes ?? null,
   limitBytes: dead.limit ?? null,

@@ -30,6 +30,8 @@ const makeSpill = (
           Effect.sync(() => steps.push(`reject ${reason}`)),
           undefined
         ),
+      hurry: (handle, store) =>
+        Effect.as(store(handle, { attempts: 1 }), undefined).pipe(Effect.orDie),
       relocate: (handle, store) => Effect.as(store(handle, untried), undefined).pipe(Effect.orDie)
     },
     backlog: {

@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { IpNetwork } from "effect/net"
 import { NameResolver } from "../../../src/delivery/http/dns.ts"
-import { makeAgents } from "../../../src/delivery/http/egress.ts"
+import { makeConnections } from "../../../src/delivery/http/egress.ts"
 import { ownAddresses } from "../../../src/delivery/http/own-addresses.ts"
 import type { Reach } from "../../../src/policy/address.ts"
 import { makeLog } from "../../kit/log.ts"
@@ -22,7 +22,7 @@ describe("what only one tenant may reach", () => {
   it.live("nobody else does, not even over the connection that it has made", () =>
     Effect.gen(function* () {
       const to = yield* receiver()
-      const agentOf = yield* makeAgents({
+      const { agentOf } = yield* makeConnections({
         everyone: nothing,
         tenants: new Map([["acme", loopback]])
       })
@@ -39,8 +39,8 @@ describe("a refusal", () => {
   it.live("names the address in the log, and not to the tenant", () =>
     Effect.gen(function* () {
       const log = makeLog()
-      const agentOf = yield* Effect.provide(
-        makeAgents({ everyone: nothing, tenants: new Map() }),
+      const { agentOf } = yield* Effect.provide(
+        makeConnections({ everyone: nothing, tenants: new Map() }),
         log.layer
       )
       const request = post("http://localhost:8080/hook")
@@ -64,8 +64,8 @@ describe("an authority for receivers", () => {
       const to = yield* receiver({ certificate })
       const through = (receiverCa: string | undefined) =>
         Effect.flatMap(
-          makeAgents({ everyone: loopback, tenants: new Map(), receiverCa }),
-          (agentOf) => attempt(agentOf("acme"), post(to.url))
+          makeConnections({ everyone: loopback, tenants: new Map(), receiverCa }),
+          ({ agentOf }) => attempt(agentOf("acme"), post(to.url))
         )
       assert.strictEqual(errorOf(yield* through(undefined)).class, "certificate")
       assert.strictEqual((yield* through(certificate.cert)).status, 200)

@@ -22,6 +22,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
     const alertBook = new AlertBook(thresholdsFrom({ system: undefined, tenants: new Map() }))
     const clock = yield* Clock.Clock
     yield* answerQueries({
+      checkConnection: () => undefined,
       partition: 1,
       worker: "w1",
       holds: () => true,

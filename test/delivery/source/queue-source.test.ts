@@ -84,6 +84,7 @@ const makeQueue = Effect.fnUntraced(function* () {
     spill: {
       hasBegun: (place: Place) => begun.has(placeName(place)),
       forget: (place) => void forgotten.push(placeName(place)),
+      hurry: (_, { place }) => Effect.sync(() => void moved.push(placeName(place))),
       move: (_, { place }) => Effect.sync(() => void moved.push(placeName(place)))
     },
     isDoubtful: () => state.isDoubtful,

@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Spread } from "../../../src/history/fold/spread.ts"
 import { noTotals } from "../../../src/history/fold/totals.ts"
 import { periodTotals } from "../../../src/operations/history/period-totals.ts"
 
 describe("the totals of a period", () => {
-  const of = (totals: Partial<typeof noTotals>) =>
-    periodTotals({ tenant: "acme", begins: 0, totals: { ...noTotals, ...totals } }, "day")
+  const of = (totals: Partial<typeof noTotals>) => {
+    const sum = { totals: { ...noTotals, ...totals }, spread: new Spread() }
+    return periodTotals({ tenant: "acme", begins: 0, ...sum }, "day")
+  }
 
   it("counts all attempts, and rates those that ended", () => {
     assert.deepInclude(
@@ -17,7 +20,10 @@ describe("the totals of a period", () => {
     assert.deepInclude(of({ attemptsFailed: 1 }), {
       attempts: 1,
       successRate: null,
-      meanAttempts: null
+      meanAttempts: null,
+      attemptCounts: {},
+      toSuccessMs: null,
+      latencyMs: null
     })
   })
 })

@@ -88,7 +88,7 @@ export const busy: Survey = {
     backlogs: 980 * 1024 ** 2
   },
   events: { stored: 12_345_678, pending: 4, inRouter: 3 },
-  dead: { stored: 4_321, lastHour: 0, bytes: 1, limit: 100 },
+  dead: { stored: 4_321, open: 1_234, lastHour: 0, bytes: 1, limit: 100 },
   alerts: [],
   change: undefined,
   partitions: Array.from({ length: 8 }, (_, index) => partition(index)),

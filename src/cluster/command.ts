@@ -1,0 +1,84 @@
+import { Schema } from "effect"
+import { ErrorClass, Response } from "../domain/outcome.ts"
+import { Verdict } from "../domain/retry-policy.ts"
+
+/** Which delivery is meant, whatever its round. */
+const EventOf = Schema.Struct({ eventSeq: Schema.Int, eventAt: Schema.Number })
+
+/** Asks the owner of a partition to try an endpoint, or one delivery of it, now. */
+export const RetryNow = Schema.TaggedStruct("RetryNow", {
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  /** (Default: all deliveries that wait for the endpoint) */
+  event: Schema.optionalKey(EventOf),
+  /** Does not wait for the end of the receiver's Retry-After. */
+  ignoreRetryAfter: Schema.Boolean
+})
+export type RetryNow = typeof RetryNow.Type
+
+/** Asks the owner of a partition to send one event to an endpoint that nobody has published. */
+export const SendTest = Schema.TaggedStruct("SendTest", {
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  id: Schema.String,
+  type: Schema.String,
+  body: Schema.String,
+  contentType: Schema.String
+})
+export type SendTest = typeof SendTest.Type
+
+/** What somebody wants of the owner of a partition, beyond an answer. */
+export const Command = Schema.Struct({
+  v: Schema.Literal(1),
+  /** Who asks: `user@host`, or the value of `--by`. */
+  by: Schema.String,
+  does: Schema.Union([RetryNow, SendTest])
+})
+export type Command = typeof Command.Type
+
+/** What became of deliveries that were to be tried now. */
+export const Retried = Schema.Struct({
+  /** Waited for their next attempt, and go on now. */
+  moved: Schema.Int,
+  /** Are being attempted, or wait for their turn in memory. */
+  inFlight: Schema.Int,
+  /** Were in the endpoint's backlog, and go on when the endpoint takes them. */
+  inBacklog: Schema.Int,
+  /** Stay as they are: the backlog is full, or the broker refused. */
+  left: Schema.Int
+})
+export type Retried = typeof Retried.Type
+
+/** A test event's request and answer. */
+export const TestExchange = Schema.Struct({
+  url: Schema.String,
+  /** Names and values alternate. The values of the endpoint's own headers are masked. */
+  headers: Schema.Array(Schema.String),
+  /** When the request began, ms since the epoch. */
+  at: Schema.Number,
+  status: Schema.optionalKey(Schema.Int),
+  error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
+  response: Schema.optionalKey(Response),
+  durationMs: Schema.Number,
+  /** Absent where a kept connection was used. */
+  connectMs: Schema.optionalKey(Schema.Number),
+  firstByteMs: Schema.optionalKey(Schema.Number),
+  /** What such an answer would be for a delivery. */
+  verdict: Verdict
+})
+export type TestExchange = typeof TestExchange.Type
+
+/** A part of the owner's answer to a command. Parts before the last one say that it is at work. */
+export const CommandPart = Schema.Struct({
+  v: Schema.Literal(1),
+  worker: Schema.String,
+  part: Schema.Int,
+  isLast: Schema.Boolean,
+  /** In the last part, and in others so far. */
+  retried: Schema.optionalKey(Retried),
+  /** In the last part. */
+  tested: Schema.optionalKey(TestExchange),
+  /** In the last part: why the command failed. */
+  problem: Schema.optionalKey(Schema.String)
+})
+export type CommandPart = typeof CommandPart.Type

@@ -1,0 +1,109 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Clock, Effect, Stream } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { scanQueue } from "../../broker/scan.ts"
+import type { Retried, RetryNow } from "../../cluster/command.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import type { Facts } from "../../history/facts.ts"
+import type { AckHandle } from "../execution/ack-handle.ts"
+import type { PartitionMemory } from "../recovery/partition-memory.ts"
+import { deliveryIn, fireNow, handleOf, targetOf } from "../sweep/sweep.ts"
+
+/** What became of a delivery that is wanted now. */
+export type Hurried = keyof Retried
+
+export interface RetryNowOptions {
+  readonly memory: PartitionMemory
+  /** Ends the cool-down of an endpoint's circuit, and a Retry-After if that is to be ignored. */
+  readonly probeNow: (key: string, ignoresRetryAfter: boolean) => void
+  /** Returns how many deliveries wait in an endpoint's backlog. */
+  readonly inBacklog: (key: string) => number
+  /**
+   * Moves a delivery of the queue that waits for its next attempt to its endpoint's backlog, unless
+   * it is in flight.
+   */
+  readonly hurry: (
+    key: string,
+    handle: AckHandle
+  ) => Effect.Effect<Hurried, unknown, Broker | Facts>
+}
+
+/** Deliveries that are moved at the same time. */
+const maxConcurrentMoves = 16
+
+/** How often a single delivery is looked for. */
+const maxLooks = 4
+/** Pause before it is looked for again, ms. */
+const lookPauseMs = 250
+
+/** Replaces the schedule of a delivery by one that fires now. */
+const fire = Effect.fnUntraced(function* (message: StoredMsg, delivery: Delivery) {
+  const nextAttemptAt = yield* Clock.currentTimeMillis
+  const progress = { ...delivery.progress, nextAttemptAt }
+  const isFired = yield* fireNow(message, { ...delivery, progress })
+  return isFired ? "moved" : "left"
+})
+
+/**
+ * Lets the deliveries that wait for an endpoint go on now, or one of them: those that wait in the
+ * queue move to its backlog, and those that wait as schedules come to the queue. From there they are
+ * attempted as fast as the endpoint's limits allow.
+ *
+ * @param onProgress called with what was done so far.
+ */
+export const retryNow = Effect.fnUntraced(function* (
+  { hurry, inBacklog, memory, probeNow }: RetryNowOptions,
+  key: string,
+  { endpoint, event, ignoreRetryAfter, tenant }: RetryNow,
+  onProgress: (sofar: Retried) => void
+) {
+  const { names } = yield* Broker
+  const subject = names.subjects.delivery(memory.index, tenant, endpoint)
+  let retried: Retried = { moved: 0, inFlight: 0, inBacklog: 0, left: 0 }
+  const note = (what: Hurried) => {
+    retried = { ...retried, [what]: retried[what] + 1 }
+    onProgress(retried)
+  }
+  // Deliveries that end for want of space in DEAD are not attempted again.
+  const isMeant = ({ eventAt, eventSeq, progress }: Delivery): boolean =>
+    progress.ends === undefined &&
+    (event === undefined || (event.eventSeq === eventSeq && event.eventAt === eventAt))
+  const each = (
+    messages: Stream.Stream<StoredMsg, unknown, Broker>,
+    act: (
+      message: StoredMsg,
+      delivery: Delivery
+    ) => Effect.Effect<Hurried | undefined, unknown, Broker | Facts>
+  ) =>
+    messages.pipe(
+      Stream.mapEffect(
+        (message) => {
+          const delivery = targetOf(message) === subject ? deliveryIn(message) : undefined
+          if (delivery === undefined || !isMeant(delivery)) return Effect.void
+          return Effect.map(act(message, delivery), (what) => {
+            if (what !== undefined) note(what)
+          })
+        },
+        { concurrency: maxConcurrentMoves, unordered: true }
+      ),
+      Stream.runDrain
+    )
+  retried = { ...retried, inBacklog: inBacklog(key) }
+  probeNow(key, ignoreRetryAfter)
+  const look = Effect.andThen(
+    each(
+      scanQueue(memory.stream, subject),
+      Effect.fnUntraced(function* (message) {
+        const handle = yield* handleOf(memory, message, () => undefined)
+        return handle === undefined ? undefined : yield* hurry(key, handle)
+      })
+    ),
+    each(scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)), fire)
+  )
+  yield* look
+  // A delivery that has just failed may be on its way to where it waits.
+  const isFound = () => retried.moved + retried.inFlight + retried.left > 0
+  for (let n = 1; event !== undefined && n < maxLooks && !isFound(); n++)
+    yield* Effect.delay(look, lookPauseMs)
+  return retried
+})

@@ -1,0 +1,62 @@
+import { Effect } from "effect"
+import type { SendTest, TestExchange } from "../../cluster/command.ts"
+import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import { firstRound, untried } from "../../domain/delivery.ts"
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
+import type { Sender } from "../http/sender.ts"
+import { requestFor, sendRequest } from "../http/sender.ts"
+
+/** Tells a receiver that a request is a test, whatever its event type is. */
+const testHeader = ["petrel-test", "true"] as const
+/** A test waits no longer than this for an answer, whatever the endpoint's time-out, ms. */
+const maxTimeoutMs = 2 * 60_000
+/** Shown instead of the values of an endpoint's own headers. */
+const mask = "********"
+
+const exchangeOf = (
+  { result, verdict }: AttemptOutcome,
+  headers: ReadonlyArray<string>,
+  { target }: LiveEndpoint,
+  at: number
+): TestExchange => {
+  const { connectMs, durationMs, error, firstByteMs, response, status } = result
+  return {
+    ...{ url: target.url, headers, at, durationMs, verdict },
+    ...(status === undefined ? {} : { status }),
+    ...(error === undefined ? {} : { error }),
+    ...(response === undefined ? {} : { response }),
+    ...(connectMs === undefined ? {} : { connectMs }),
+    ...(firstByteMs === undefined ? {} : { firstByteMs })
+  }
+}
+
+/**
+ * Sends one event that nobody has published, signed and under the rules of any other request, and
+ * returns how that went. It is no attempt: neither the endpoint's health nor its limits, nor the
+ * history know of it.
+ */
+export const sendTest = (
+  sender: Sender,
+  endpoint: LiveEndpoint,
+  { body: text, contentType, id, type }: SendTest
+): Effect.Effect<TestExchange> =>
+  Effect.callback((resume) => {
+    const at = sender.clock.currentTimeMillisUnsafe()
+    const { generation, id: name, tenant } = endpoint.config
+    const delivery: Delivery = {
+      ...{ tenant, endpoint: name, event: id, eventSeq: 0, eventAt: at, type },
+      ...{ round: firstRound, began: at, deadline: Number.POSITIVE_INFINITY },
+      ...{ generation, revision: endpoint.revision, content: { contentType }, progress: untried }
+    }
+    const sending = { delivery, body: Buffer.from(text, "utf8") }
+    const signed = requestFor(sending, endpoint, 1, at)
+    const headers = [...signed.headers, ...testHeader]
+    const timeoutMs = Math.min(signed.timeoutMs, maxTimeoutMs)
+    const shown = [...headers, ...signed.ownHeaders.map((part, n) => (n % 2 === 0 ? part : mask))]
+    const request = { ...signed, headers, timeoutMs }
+    const running = sendRequest(sender, request, sending, endpoint, at, (outcome) =>
+      resume(Effect.succeed(exchangeOf(outcome, shown, endpoint, at)))
+    )
+    return Effect.sync(running.interrupt)
+  })

@@ -1,0 +1,114 @@
+import { circuitOf, type Endpoint } from "../../../domain/endpoint.ts"
+import { plainText } from "../../../history/line.ts"
+import { countText, plural } from "../../text/number-format.ts"
+import { moment } from "../../text/time.ts"
+import type { Check } from "./check.ts"
+import type { Findings } from "./findings.ts"
+
+const nameOf = ({ id, tenant }: Endpoint): string => `${tenant}/${id}`
+
+const stateCheck = ({ endpoint }: Findings, now: number): Check => {
+  const { disabled, paused, suspended } = endpoint
+  const name = nameOf(endpoint)
+  if (disabled !== undefined)
+    return {
+      name: "state",
+      result: "problem",
+      says: `disabled since ${moment(disabled.at, now)}, ${plainText(disabled.reason)}: it gets no events`,
+      advice: `Once its receiver is well, enable it: petrel endpoint enable ${name}. Events that it missed can be sent again: petrel dead redeliver and petrel replay.`
+    }
+  if (suspended !== undefined)
+    return {
+      name: "state",
+      result: "problem",
+      says: `suspended since ${moment(suspended.at, now)}, ${plainText(suspended.reason)}: its deliveries wait until their deadlines`,
+      advice: `Once its receiver is well, resume it: petrel endpoint resume ${name}.`
+    }
+  if (paused !== undefined)
+    return {
+      name: "state",
+      result: "warning",
+      says: `paused by ${plainText(paused.by)} since ${moment(paused.at, now)}${paused.reason === undefined ? "" : ` (${plainText(paused.reason)})`}: its deliveries wait`,
+      advice: `Resume it when the reason is gone: petrel endpoint resume ${name}.`
+    }
+  return { name: "state", result: "ok", says: "enabled" }
+}
+
+const workerCheck = ({ activity: { answer, owner, partition } }: Findings): Check => {
+  if (owner === undefined)
+    return {
+      name: "worker",
+      result: "problem",
+      says: `no worker owns partition ${partition}, where its deliveries wait`,
+      advice: "Start a worker (petrel worker), or see what the present ones do: petrel workers."
+    }
+  if (answer === undefined)
+    return {
+      name: "worker",
+      result: "unknown",
+      says: `${plainText(owner)} owns partition ${partition} and does not answer now`,
+      advice: `Try again in a few seconds; if it still does not answer, look at the log of ${plainText(owner)}.`
+    }
+  return {
+    name: "worker",
+    result: "ok",
+    says: `${plainText(owner)} owns partition ${partition} and answers`
+  }
+}
+
+const circuitCheck = ({ endpoint, health }: Findings, now: number): Check => {
+  const { since, state, until = now, why } = health.circuit
+  if (state === "closed") return { name: "circuit", result: "ok", says: "closed" }
+  const next = Math.max(until, health.notBefore ?? 0)
+  const probe = next > now ? `at ${moment(next, now)}` : "with the next delivery"
+  return {
+    name: "circuit",
+    result: "warning",
+    says: `${state} since ${moment(since, now)}${why === undefined ? "" : ` (${plainText(why)})`}: only probes are sent, the next one ${probe}`,
+    advice: `Once its receiver is well, do not wait for the probe: petrel endpoint retry-now ${nameOf(endpoint)}. ${circuitOf(endpoint).successes} probes in a row that succeed close the circuit.`
+  }
+}
+
+const waitingCheck = ({ activity: { answer, waiting }, endpoint, health }: Findings): Check => {
+  const { backlog, queue, schedules } = waiting
+  const sum = backlog + queue + (schedules ?? 0)
+  const says =
+    schedules === undefined
+      ? `more than ${countText(sum)} deliveries wait`
+      : `${plural(sum, "delivery waits", "deliveries wait")}`
+  const isFull = answer !== undefined && answer.inFlight >= endpoint.maxInFlight
+  if (backlog === 0 || health.circuit.state !== "closed" || !isFull)
+    return { name: "waiting", result: "ok", says: sum === 0 ? "nothing waits" : says }
+  return {
+    name: "waiting",
+    result: "warning",
+    says: `${says}, and all ${plural(endpoint.maxInFlight, "request")} that it may have at once are in flight`,
+    advice: `If its receiver can take more at once, raise the cap: petrel endpoint set ${nameOf(endpoint)} --max-in-flight ${endpoint.maxInFlight * 2}.`
+  }
+}
+
+/** Checks what Petrel itself knows of an endpoint's state. */
+export const stateChecks = (findings: Findings, now: number): ReadonlyArray<Check> => [
+  stateCheck(findings, now),
+  workerCheck(findings)
+]
+
+const deadLettersCheck = ({ deadLetters, endpoint }: Findings): ReadonlyArray<Check> => {
+  if (deadLetters === 0) return []
+  const name = nameOf(endpoint)
+  return [
+    {
+      name: "dead letters",
+      result: "warning",
+      says: `${plural(deadLetters, "dead letter")} of it ${deadLetters === 1 ? "is" : "are"} kept, those that were sent again included`,
+      advice: `See why they ended (petrel dead list --endpoint ${name}), and send them again once it works: petrel dead redeliver --endpoint ${name}.`
+    }
+  ]
+}
+
+/** Checks what holds deliveries back that could be sent, and what has ended without success. */
+export const holdChecks = (findings: Findings, now: number): ReadonlyArray<Check> => [
+  circuitCheck(findings, now),
+  waitingCheck(findings),
+  ...deadLettersCheck(findings)
+]

@@ -1,0 +1,101 @@
+import { Effect, Schema } from "effect"
+import { type CommandPart, Retried } from "../../cluster/command.ts"
+import { commandOwner } from "../../cluster/command-owner.ts"
+import { circuitOf, type Endpoint } from "../../domain/endpoint.ts"
+import type { Health } from "../../domain/health.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import { invalid } from "../problem.ts"
+import { countText } from "../text/number-format.ts"
+import { moment } from "../text/time.ts"
+import { healthOf } from "./current-health.ts"
+import { EndpointName } from "./endpoint-settings.ts"
+
+/** How deliveries are tried now. */
+export const RetryNowRequest = Schema.Struct({
+  /** Does not wait for the end of the receiver's Retry-After. (Default: false) */
+  ignoreRetryAfter: Schema.optional(Schema.Boolean)
+})
+export type RetryNowRequest = typeof RetryNowRequest.Type
+
+/** What became of the deliveries of an endpoint that were to be tried now. */
+export const RetriedEndpoint = Schema.Struct({
+  ...EndpointName.fields,
+  ...Retried.fields,
+  /** What sets their pace from here on, as sentences. */
+  pace: Schema.Array(Schema.String)
+})
+export type RetriedEndpoint = typeof RetriedEndpoint.Type
+
+/** Refuses where nothing can be tried. */
+export const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: Endpoint) => {
+  const name = `${tenant}/${id}`
+  if (disabled !== undefined)
+    return invalid(
+      "",
+      `${name} is disabled, so nothing waits for it: petrel endpoint enable ${name}`
+    )
+  if (paused !== undefined)
+    return invalid(
+      "",
+      `${name} is paused: petrel endpoint resume ${name} lets its deliveries go on`
+    )
+  return suspended === undefined
+    ? undefined
+    : invalid("", `${name} is suspended: petrel endpoint resume ${name} lets its deliveries go on`)
+}
+
+/**
+ * Returns what sets the pace of deliveries that were hurried.
+ *
+ * @param now ms since the epoch.
+ */
+export const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<string> => {
+  const { maxInFlight, rate } = endpoint
+  const { notBefore = 0 } = health
+  const name = `${endpoint.tenant}/${endpoint.id}`
+  const { successes } = circuitOf(endpoint)
+  return [
+    ...(notBefore > now
+      ? [
+          `the receiver asked to wait until ${moment(notBefore, now)}, which holds unless --ignore-retry-after is given`
+        ]
+      : []),
+    ...(health.circuit.state === "closed"
+      ? []
+      : [
+          `the circuit is ${health.circuit.state}: one probe at a time goes there, and ${successes} in a row that succeed close it`
+        ]),
+    `at most ${countText(maxInFlight)} requests at once${rate === undefined ? "" : `, ${rate.perSecond}/s`} (petrel endpoint set ${name})`
+  ]
+}
+
+/**
+ * Lets all deliveries that wait for an endpoint go on now instead of at their next attempt's time,
+ * under its cap, rate and ramp, and probes an endpoint whose circuit is open. Fails with
+ * EndpointNotFound; Invalid where the endpoint takes nothing; CommandFailed where no worker does it.
+ *
+ * @param by who asks for it.
+ * @param onPart called with each sign of life of the worker.
+ */
+export const retryEndpointNow = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  { ignoreRetryAfter = false }: RetryNowRequest,
+  by: string,
+  onPart?: (part: CommandPart) => void
+) {
+  const { endpoint } = yield* getEndpoint(tenant, id)
+  const held = refuseWhereHeld(endpoint)
+  if (held !== undefined) return yield* held
+  const { retried } = yield* commandOwner(
+    { _tag: "RetryNow", tenant, endpoint: id, ignoreRetryAfter },
+    by,
+    onPart
+  )
+  const health = yield* healthOf(endpoint)
+  const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+  return {
+    ...{ tenant, id },
+    ...(retried ?? { moved: 0, inFlight: 0, inBacklog: 0, left: 0 }),
+    pace: paceOf(endpoint, health, now)
+  } satisfies RetriedEndpoint
+})

@@ -1,0 +1,85 @@
+import { Clock, Effect, Random, Result, Schema } from "effect"
+import { TestExchange } from "../../cluster/command.ts"
+import { commandOwner } from "../../cluster/command-owner.ts"
+import { eventTypeProblem } from "../../domain/type-filter.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import { readInput } from "../input.ts"
+import { Invalid } from "../problem.ts"
+import type { EndpointName } from "./endpoint-settings.ts"
+
+/** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */
+export const testEventType = "petrel.test"
+
+/** Maximum bytes of a test event's body. */
+const maxBodyBytes = 64 * 1024
+
+const EventType = Schema.String.check(
+  Schema.makeFilter((type: string) => (type === testEventType ? undefined : eventTypeProblem(type)))
+)
+const Body = Schema.String.check(
+  Schema.makeFilter((body: string) =>
+    Buffer.byteLength(body) <= maxBodyBytes ? undefined : `must be at most ${maxBodyBytes} bytes`
+  )
+)
+const ContentType = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    /^[\x20-\x7e]{1,255}$/.test(text)
+      ? undefined
+      : "must be 1 to 255 ASCII characters, such as application/json"
+  )
+)
+
+/** A test event. */
+export const TestEvent = Schema.Struct({
+  /** (Default: petrel.test) */
+  type: Schema.optional(EventType),
+  /** (Default: a JSON object that says what it is) */
+  body: Schema.optional(Body),
+  /** (Default: application/json) */
+  contentType: Schema.optional(ContentType)
+})
+export type TestEvent = typeof TestEvent.Type
+
+/** What was sent to an endpoint as a test, and what it answered. */
+export const TestReport = Schema.Struct({
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  /** The event's id, as the receiver sees it. */
+  id: Schema.String,
+  type: Schema.String,
+  body: Schema.String,
+  ...TestExchange.fields
+})
+export type TestReport = typeof TestReport.Type
+
+/**
+ * Sends one signed event that nobody has published to an endpoint, through the worker that delivers
+ * to it, also where the endpoint is paused or disabled. It counts for nothing: neither health nor
+ * limits nor the history know of it. The receiver sees the header `petrel-test: true`. Fails with
+ * Invalid, EndpointNotFound, or CommandFailed where no worker does it.
+ *
+ * @param by who asks for it.
+ */
+export const testEndpoint = Effect.fnUntraced(function* (
+  { id: endpoint, tenant }: EndpointName,
+  event: TestEvent,
+  by: string
+) {
+  const read = readInput(TestEvent, event)
+  if (Result.isFailure(read)) return yield* new Invalid({ problems: read.failure })
+  yield* getEndpoint(tenant, endpoint)
+  const at = yield* Clock.currentTimeMillis
+  const number = yield* Random.nextIntBetween(0, 36 ** 6)
+  const id = `test_${at.toString(36)}${number.toString(36)}`
+  const { contentType = "application/json", type = testEventType } = event
+  const body =
+    event.body ??
+    JSON.stringify({ type, id, message: "This is a test event from Petrel.", at: new Date(at) })
+  const { tested } = yield* commandOwner(
+    { _tag: "SendTest", tenant, endpoint, id, type, body, contentType },
+    by
+  )
+  // Its owner answers each test.
+  if (tested === undefined) return yield* Effect.die(new Error("a test without an answer"))
+  return { tenant, endpoint, id, type, body, ...tested } satisfies TestReport
+})

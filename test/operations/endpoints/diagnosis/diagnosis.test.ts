@@ -1,0 +1,354 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ConnectionCheck } from "../../../../src/domain/connection-check.ts"
+import type { Fact } from "../../../../src/domain/fact.ts"
+import { healthy } from "../../../../src/domain/health.ts"
+import type { ErrorClass } from "../../../../src/domain/outcome.ts"
+import type { Check } from "../../../../src/operations/endpoints/diagnosis/check.ts"
+import { adviceOf, checksOf } from "../../../../src/operations/endpoints/diagnosis/diagnosis.ts"
+import type { Findings } from "../../../../src/operations/endpoints/diagnosis/findings.ts"
+import { blankEndpoint } from "../../../../src/operations/endpoints/endpoint-change.ts"
+
+const now = 1_800_000_000_000
+const minute = 60_000
+const day = 24 * 60 * minute
+const endpoint = {
+  ...blankEndpoint({ tenant: "acme", id: "hook" }, "g", now),
+  url: "https://hooks.example.com/in",
+  types: ["invoice.>"] as const
+}
+const certificate = {
+  subject: "hooks.example.com",
+  issuer: "Some CA",
+  validFrom: now - 30 * day,
+  validUntil: now + 60 * day
+}
+const tls = { protocol: "TLSv1.3", chain: [certificate] }
+const address = { address: "192.0.2.1", durationMs: 20, tls }
+const connection: ConnectionCheck = {
+  ...{ host: "hooks.example.com", port: 443, isSecure: true, lookupMs: 4 },
+  ...{ refused: 0, addresses: [address] }
+}
+const answer = { since: now, inFlight: 0, inLine: 0, attempts: 5, delivered: 5 }
+const well: Findings = {
+  endpoint,
+  health: healthy("g"),
+  activity: {
+    partition: 3,
+    owner: "w1",
+    answer,
+    waiting: { queue: 0, schedules: 0, backlog: 0 }
+  },
+  attempts: { failures: [], since: now - 60 * minute, deliveredAt: now - minute },
+  rate: undefined,
+  subscription: {
+    types: [
+      { type: "invoice.paid", count: 12, isMatched: true },
+      { type: "user.created", count: 40, isMatched: false }
+    ],
+    matchedAt: now - minute
+  },
+  connection,
+  deadLetters: 0
+}
+
+const failed = (outcome: number | ErrorClass, fields: Partial<Fact> = {}): Fact => ({
+  ...{ v: 1, kind: "attempt-failed", at: now - minute, tenant: "acme", endpoint: "hook" },
+  ...(typeof outcome === "number"
+    ? { status: outcome }
+    : { error: { class: outcome, message: `it was ${outcome}` } }),
+  ...fields
+})
+
+const failing = (...failures: ReadonlyArray<Fact>): Partial<Findings> => ({
+  attempts: { failures, since: now - 60 * minute, deliveredAt: undefined }
+})
+
+const checksFor = (changes: Partial<Findings>): ReadonlyArray<Check> =>
+  checksOf({ ...well, ...changes }, now)
+
+const bad = (changes: Partial<Findings>) =>
+  checksFor(changes)
+    .filter(({ result }) => result !== "ok")
+    .map(({ name, result }) => `${name}: ${result}`)
+
+const check = (changes: Partial<Findings>, name: Check["name"]): Check => {
+  const found = checksFor(changes).find((one) => one.name === name)
+  assert.isDefined(found)
+  return found as Check
+}
+
+describe("the diagnosis of an endpoint", () => {
+  it("that is well finds nothing, and advises nothing", () => {
+    const checks = checksFor({})
+    assert.deepStrictEqual(
+      checks.map(({ name, result }) => [name, result]),
+      [
+        ["events", "ok"],
+        ["state", "ok"],
+        ["worker", "ok"],
+        ["name", "ok"],
+        ["connection", "ok"],
+        ["certificate", "ok"],
+        ["failures", "ok"],
+        ["circuit", "ok"],
+        ["waiting", "ok"]
+      ]
+    )
+    assert.deepStrictEqual(adviceOf(checks), [])
+  })
+
+  it.each<[what: string, changes: Partial<Findings>, found: ReadonlyArray<string>]>([
+    [
+      "is disabled",
+      { endpoint: { ...endpoint, disabled: { at: now, by: "x", reason: "410" } } },
+      ["state: problem"]
+    ],
+    [
+      "is suspended",
+      { endpoint: { ...endpoint, suspended: { at: now, by: "x", reason: "failing" } } },
+      ["state: problem"]
+    ],
+    [
+      "is paused",
+      { endpoint: { ...endpoint, paused: { at: now, by: "ana" } } },
+      ["state: warning"]
+    ],
+    [
+      "has no worker",
+      {
+        activity: { ...well.activity, owner: undefined, answer: undefined },
+        connection: undefined
+      },
+      ["worker: problem", "connection: unknown"]
+    ],
+    [
+      "has a worker that does not answer",
+      { activity: { ...well.activity, answer: undefined }, connection: undefined },
+      ["worker: unknown", "connection: unknown"]
+    ],
+    [
+      "has a tenant that publishes nothing",
+      { subscription: { types: [], matchedAt: undefined } },
+      ["events: warning"]
+    ],
+    [
+      "subscribed to what is not published",
+      {
+        subscription: {
+          types: [{ type: "invoices.paid", count: 2, isMatched: false }],
+          matchedAt: undefined
+        }
+      },
+      ["events: problem"]
+    ],
+    [
+      "has a name that does not resolve",
+      {
+        connection: {
+          ...connection,
+          addresses: [],
+          error: { class: "dns", message: "the name hooks.example.com is not known" }
+        }
+      },
+      ["name: problem"]
+    ],
+    [
+      "cannot be connected to",
+      {
+        connection: {
+          ...connection,
+          addresses: [
+            { address: "192.0.2.1", durationMs: 1, error: { class: "refused", message: "refused" } }
+          ]
+        }
+      },
+      ["connection: problem"]
+    ],
+    [
+      "can be connected to at one of two addresses",
+      {
+        connection: {
+          ...connection,
+          addresses: [
+            address,
+            {
+              address: "192.0.2.2",
+              durationMs: 1,
+              error: { class: "connect-timeout", message: "no connection within 10000 ms" }
+            }
+          ]
+        }
+      },
+      ["connection: warning"]
+    ],
+    [
+      "has a certificate that nobody trusts",
+      {
+        connection: {
+          ...connection,
+          addresses: [{ ...address, tls: { ...tls, distrust: "DEPTH_ZERO_SELF_SIGNED_CERT" } }]
+        }
+      },
+      ["certificate: problem"]
+    ],
+    [
+      "has a certificate that ends soon",
+      {
+        connection: {
+          ...connection,
+          addresses: [
+            {
+              ...address,
+              tls: { ...tls, chain: [{ ...certificate, validUntil: now + 3 * day }] }
+            }
+          ]
+        }
+      },
+      ["certificate: warning"]
+    ],
+    ["fails", failing(failed(500), failed(500)), ["failures: problem"]],
+    [
+      "failed before, and is well again",
+      {
+        attempts: {
+          failures: [failed(500)],
+          since: now - 60 * minute,
+          deliveredAt: now - minute / 2
+        }
+      },
+      []
+    ],
+    [
+      "has an open circuit",
+      {
+        health: {
+          ...healthy("g"),
+          circuit: { state: "open", since: now - minute, until: now + minute, why: "503" }
+        }
+      },
+      ["circuit: warning"]
+    ],
+    ["has dead letters", { deadLetters: 3 }, ["dead letters: warning"]],
+    [
+      "has more waiting than its cap lets go",
+      {
+        activity: {
+          ...well.activity,
+          answer: { ...answer, inFlight: endpoint.maxInFlight },
+          waiting: { queue: 0, schedules: 0, backlog: 500 }
+        }
+      },
+      ["waiting: warning"]
+    ]
+  ])("that %s", (_, changes, found) => {
+    assert.deepStrictEqual(bad(changes), found)
+    const advised = checksFor(changes).filter(({ advice }) => advice !== undefined)
+    assert.strictEqual(adviceOf(checksFor(changes)).length, advised.length)
+  })
+
+  it("advises about problems before it advises about warnings", () => {
+    const checks = checksFor({
+      endpoint: { ...endpoint, paused: { at: now, by: "ana" } },
+      ...failing(failed(404))
+    })
+    const advice = adviceOf(checks)
+    assert.match(advice[0] ?? "", /The path is wrong/)
+    assert.match(advice[1] ?? "", /Resume it/)
+  })
+})
+
+describe("what it says of failures", () => {
+  it("counts them by outcome, and shows the latest answer", () => {
+    const response = { headers: { "x-request-id": "r-7" }, body: "no such\ntable", bytes: 13 }
+    const { advice, says } = check(
+      failing(failed("timeout"), failed(500), failed(500, { response })),
+      "failures"
+    )
+    assert.match(says, /^3 failed attempts: 2 × 500, 1 × timeout; the latest at .*: no such table$/)
+    assert.match(advice ?? "", /r-7\.$/)
+  })
+
+  it.each<[outcome: number | ErrorClass, advice: RegExp]>([
+    [401, /secret/],
+    [403, /secret/],
+    [404, /path/],
+    [405, /POST/],
+    [410, /remove/],
+    [413, /body/],
+    [415, /content type/],
+    [429, /--rate/],
+    [302, /redirects/],
+    [422, /content/],
+    [418, /refuses/],
+    [500, /its log/i],
+    [503, /proxy/],
+    ["timeout", /--timeout/],
+    ["connect-timeout", /firewall/],
+    ["refused", /listens/],
+    ["reset", /closes connections/],
+    ["unreachable", /route/],
+    ["connection", /connection/],
+    ["dns", /DNS/],
+    ["certificate", /certificate/],
+    ["handshake", /TLS/],
+    ["address", /--allow-network/],
+    ["protocol", /HTTP/],
+    ["redirect", /redirects/]
+  ])("advises after %s", (outcome, advice) => {
+    const unseen = { ...failing(failed(outcome)), connection: undefined }
+    assert.match(check(unseen, "failures").advice ?? "", advice)
+  })
+})
+
+describe("what it says of a failure on the way", () => {
+  const refused = failing(failed("refused"))
+
+  it("leaves the advice to the check that still meets it", () => {
+    const address = { address: "192.0.2.1", durationMs: 1 }
+    const error = { class: "refused", message: "refused" } as const
+    const blocked = { ...connection, addresses: [{ ...address, error }] }
+    const checks = checksFor({ ...refused, connection: blocked })
+    assert.deepStrictEqual(adviceOf(checks).length, 1)
+    assert.match(adviceOf(checks)[0] ?? "", /^Nothing listens/)
+  })
+
+  it("advises to try again where the way is free now", () => {
+    assert.match(check(refused, "failures").advice ?? "", /retry-now acme\/hook/)
+  })
+})
+
+describe("what it says of 429s", () => {
+  const response = { headers: { "retry-after": "30" }, body: "", bytes: 0 }
+  const limited = (requests: number) => ({
+    ...failing(failed(429, { response })),
+    rate: { inMinute: requests, inSecond: Math.ceil(requests / 60), at: now - minute }
+  })
+
+  it("that follow many requests: they may be of our own making", () => {
+    const { advice, says } = check(limited(600), "rate")
+    assert.match(
+      says,
+      /^the 429s may be of our own making: 600 requests .*, 10 of them in the last second; it asked for 30 s$/
+    )
+    assert.match(advice ?? "", /--rate 5\/s/)
+  })
+
+  it("that follow a single request: they are not", () => {
+    assert.match(check(limited(1), "rate").says, /^the 429s are not of our own making: 1 request /)
+  })
+})
+
+describe("what it says of a filter that matches nothing", () => {
+  it("names the published type that it may have meant", () => {
+    const types = [
+      { type: "invoices.paid", count: 2, isMatched: false },
+      { type: "user.created", count: 40, isMatched: false }
+    ]
+    const { advice, says } = check({ subscription: { types, matchedAt: undefined } }, "events")
+    assert.match(
+      says,
+      /matches invoice\.>; published are user\.created \(40\), invoices\.paid \(2\)$/
+    )
+    assert.match(advice ?? "", /^Did invoice\.> mean invoices\.paid\?/)
+  })
+})

@@ -1,0 +1,195 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { retryDelivery } from "../../src/operations/deliveries/retry-delivery.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
+import { retryEndpointNow } from "../../src/operations/endpoints/retry-now.ts"
+import { closedBooks, isClean } from "../kit/books.ts"
+import { endpoint, eventually, history, lateRetry, nth, publish, worker } from "../kit/engine.ts"
+import { change } from "../kit/live-endpoints.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { crashAt } from "../kit/worker-process.ts"
+
+vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const hook = { tenant: "acme", id: "hook" }
+const everything = (ignoreRetryAfter = false) =>
+  retryEndpointNow(hook, { ignoreRetryAfter }, "test")
+
+/** Opens after 3 failures, and is not probed before the end of any test. */
+const circuit = { failures: 3, coolDown: "20 minutes", maxCoolDown: "20 minutes", successes: 1 }
+
+describe.concurrent("what waits for its next attempt", () => {
+  scenario("goes on when all of an endpoint is wanted now, under its cap", () =>
+    Effect.gen(function* () {
+      const to = yield* receiver({ answer: { status: 500 } })
+      yield* endpoint({ url: to.url, retry: lateRetry, maxInFlight: 2 })
+      const facts = yield* history
+      yield* worker()
+      for (let n = 0; n < 20; n++) yield* publish("a", String(n))
+      yield* facts.count("attempt-failed", 20)
+      to.answer({ status: 200 })
+      const retried = yield* everything()
+      assert.strictEqual(retried.moved + retried.inFlight, 20)
+      assert.isAbove(retried.moved, 0)
+      yield* facts.count("delivered", 20)
+      assert.isAtMost(to.connections(), 2)
+      assert.deepStrictEqual(
+        new Set(facts.of("delivered").map(({ attempt }) => attempt)),
+        new Set([2])
+      )
+      yield* closedBooks
+      yield* isClean
+    })
+  )
+
+  scenario("goes on where it waits as a schedule", () =>
+    Effect.gen(function* () {
+      const to = yield* receiver({ answer: { status: 500 } })
+      yield* endpoint({ url: to.url, retry: lateRetry })
+      const facts = yield* history
+      yield* worker({ maxWaiting: 2 })
+      for (let n = 0; n < 6; n++) yield* publish("a", String(n))
+      yield* facts.count("attempt-failed", 6)
+      to.answer({ status: 200 })
+      assert.isAbove((yield* everything()).moved, 2)
+      yield* facts.count("delivered", 6)
+      yield* closedBooks
+      yield* isClean
+    })
+  )
+
+  scenario("goes on alone when only it is wanted", () =>
+    Effect.gen(function* () {
+      const to = yield* receiver({ answer: { status: 500 } })
+      yield* endpoint({ url: to.url, retry: lateRetry })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a", "1", { "Nats-Msg-Id": "acme.one" })
+      yield* publish("a", "2", { "Nats-Msg-Id": "acme.two" })
+      yield* facts.count("attempt-failed", 2)
+      const again = yield* retryDelivery("acme.two.hook", undefined, {}, "test")
+      assert.strictEqual(again.state, "moved")
+      yield* facts.count("attempt-failed", 3)
+      const last = nth(facts.of("attempt-failed"), 2)
+      assert.deepInclude(last, { event: "acme.two", attempt: 2 })
+      to.answer({ status: 200 })
+      yield* retryDelivery("acme.two.hook", undefined, {}, "test")
+      yield* facts.count("delivered", 1)
+      assert.strictEqual(nth(facts.of("delivered"), 0).event, "acme.two")
+      const over = yield* Effect.flip(retryDelivery("acme.two.hook", undefined, {}, "test"))
+      assert.match(over.message, /has ended \(delivered\): petrel delivery resend acme\.two\.hook/)
+      yield* everything()
+      yield* facts.count("delivered", 2)
+      yield* closedBooks
+      yield* isClean
+    })
+  )
+
+  scenario("is refused where nobody works, or somebody has paused it", () =>
+    Effect.gen(function* () {
+      yield* endpoint()
+      assert.match((yield* Effect.flip(everything())).message, /no worker that owns partition/)
+      yield* pauseEndpoint(hook, {}, "test")
+      assert.match((yield* Effect.flip(everything())).message, /is paused: petrel endpoint resume/)
+    })
+  )
+})
+
+describe.concurrent("what was to go on when its worker died", () => {
+  scenario("is attempted once by the next one", (place) =>
+    Effect.gen(function* () {
+      const to = yield* receiver({ answer: byAttempt(500, 200) })
+      yield* endpoint({ url: to.url, retry: lateRetry })
+      const facts = yield* history
+      const begin = Effect.gen(function* () {
+        yield* publish("a")
+        yield* facts.count("attempt-failed", 1)
+        // It may still be on its way to where it waits.
+        yield* eventually(Effect.result(everything()), ({ _tag }) => _tag === "Failure")
+      })
+      yield* crashAt(place, "moved", 1, {}, begin)
+      yield* worker({ id: "next" })
+      yield* facts.count("delivered", 1)
+      yield* closedBooks
+      assert.lengthOf(to.requests, 2)
+      yield* isClean
+    })
+  )
+})
+
+describe.concurrent("an endpoint whose circuit is open", () => {
+  const failing = Effect.gen(function* () {
+    const to = yield* receiver({ answer: { status: 500 } })
+    yield* endpoint({ url: to.url, retry: lateRetry, circuit })
+    const facts = yield* history
+    yield* worker()
+    for (let n = 0; n < 5; n++) yield* publish("a", String(n))
+    yield* facts.count("circuit-opened", 1)
+    return { facts, to }
+  })
+
+  scenario("is probed when it is wanted now, and then gets what waits", () =>
+    Effect.gen(function* () {
+      const { facts, to } = yield* failing
+      to.answer({ status: 200 })
+      yield* everything()
+      yield* facts.count("circuit-closed", 1)
+      yield* facts.count("delivered", 5)
+      yield* closedBooks
+    })
+  )
+
+  scenario("is probed at once at another address", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* failing
+      const other = yield* receiver()
+      yield* change("hook", { url: other.url })
+      yield* facts.count("circuit-half-opened", 1)
+    })
+  )
+
+  scenario("is probed at once when it is resumed", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* failing
+      yield* pauseEndpoint(hook, {}, "test")
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("circuit-half-opened", 1)
+    })
+  )
+})
+
+describe.concurrent("a Retry-After", () => {
+  const asked = Effect.gen(function* () {
+    const answer = { status: 503, headers: { "retry-after": "1200" } }
+    const to = yield* receiver({ answer })
+    yield* endpoint({ url: to.url, retry: lateRetry })
+    const facts = yield* history
+    yield* worker()
+    yield* publish("a")
+    yield* facts.count("attempt-failed", 1)
+    to.answer({ status: 200 })
+    return { facts, to }
+  })
+
+  scenario("is respected, and said", () =>
+    Effect.gen(function* () {
+      const { to } = yield* asked
+      const { pace } = yield* everything()
+      assert.match(pace.join("\n"), /asked to wait until .* unless --ignore-retry-after/)
+      assert.lengthOf(to.requests, 1)
+    })
+  )
+
+  scenario("is not waited for where that is asked", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* asked
+      yield* everything(true)
+      yield* facts.count("delivered", 1)
+      yield* closedBooks
+    })
+  )
+})
