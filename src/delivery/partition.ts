@@ -161,6 +161,15 @@ export class Partition {
     }))
   }
 
+  /** Calls `add` with the URL of each endpoint that has requests in flight, and how many. */
+  eachInFlight(add: (url: string, requests: number) => void): void {
+    for (const key of this.#lanes.keys()) {
+      const { inFlight } = this.#lanes.countsOf(key)
+      const url = inFlight === 0 ? undefined : this.#its.directory.find(key)?.target.url
+      if (url !== undefined) add(url, inFlight)
+    }
+  }
+
   /** True while this worker is its owner: the lease was renewed in time. */
   get isHeld(): boolean {
     return this.#options.fence.holds()

@@ -8,6 +8,8 @@ import { counter, gauge } from "./family.ts"
 
 /** Tenants with series of their own, where the metrics are by tenant. */
 const maxTenants = 100
+/** Hosts that are named: those with the most requests in flight. */
+const maxHosts = 20
 /** Endpoints with a count of their own of answers that say too many requests. */
 const maxRateLimited = 100
 const tooManyRequests = 429
@@ -20,9 +22,11 @@ export interface WorkerLoad {
   readonly maxRequests: number
   /** Partitions that the worker delivers in. */
   readonly partitions: number
+  /** Returns the requests in flight by host. */
+  readonly byHost: () => ReadonlyMap<string, number>
 }
 
-const idle: WorkerLoad = { requests: 0, maxRequests: 0, partitions: 0 }
+const idle: WorkerLoad = { requests: 0, maxRequests: 0, partitions: 0, byHost: () => new Map() }
 
 /** Answers 429 of one endpoint. */
 interface RateLimited {
@@ -34,6 +38,16 @@ const rateLimitedCell = (key: string): RateLimited => {
   const [tenant = key, endpoint = key] = key.split(".")
   return { labels: { tenant, endpoint }, value: 0 }
 }
+
+const busiestHosts = (hosts: ReadonlyMap<string, number>): NumberFamily => ({
+  name: "petrel.host.inflight_requests",
+  help: `Requests in flight by host, of the ${maxHosts} hosts with the most.`,
+  type: "gauge",
+  samples: [...hosts]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, maxHosts)
+    .map(([host, value]) => ({ labels: { host }, value }))
+})
 
 /** Puts the samples of several tenants together, by metric. */
 const joined = (all: Iterable<FactCells>): ReadonlyArray<Family> => {
@@ -78,7 +92,7 @@ export class WorkerMetrics {
   }
 
   families(): ReadonlyArray<Family> {
-    const { maxRequests, partitions, requests } = this.load()
+    const { byHost, maxRequests, partitions, requests } = this.load()
     return [
       ...this.#facts(),
       counter(
@@ -89,6 +103,7 @@ export class WorkerMetrics {
       this.#rateLimits(),
       gauge("petrel.inflight.requests", "Requests in flight.", requests),
       gauge("petrel.inflight.limit", "Most requests that may be in flight.", maxRequests),
+      busiestHosts(byHost()),
       gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions)
     ]
   }

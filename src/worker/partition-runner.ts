@@ -19,6 +19,7 @@ import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.
 import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
 import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
 import { Directory } from "../endpoints/directory.ts"
+import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { timers } from "../time/timers.ts"
@@ -66,7 +67,16 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   metrics.load = () => ({
     requests: pool.requests.inFlight,
     maxRequests: pool.requests.max,
-    partitions: node.owned.size
+    partitions: node.owned.size,
+    byHost: () => {
+      const hosts = new Map<string, number>()
+      for (const partition of node.owned.values())
+        partition.eachInFlight((url, requests) => {
+          const host = hostOf(url)
+          hosts.set(host, (hosts.get(host) ?? 0) + requests)
+        })
+      return hosts
+    }
   })
   return {
     sender,

@@ -134,4 +134,15 @@ describe("metrics by tenant", () => {
     assert.strictEqual(counted([metrics], name, { tenant: "acme", endpoint: "e7" }), 1)
     assert.strictEqual(counted([metrics], name, { endpoint: others }), 400)
   })
+
+  it("name the 20 hosts with the most requests in flight", () => {
+    const metrics = new WorkerMetrics()
+    const hosts = new Map(Array.from({ length: 100 }, (_, n) => [`h${n}`, n]))
+    const load = { requests: 1, maxRequests: 1, partitions: 1 }
+    metrics.load = () => ({ ...load, byHost: () => hosts })
+    const name = "petrel_host_inflight_requests"
+    assert.strictEqual(counted([metrics], name, { host: "h99" }), 99)
+    assert.strictEqual(counted([metrics], name, { host: "h79" }), 0)
+    assert.strictEqual(counted([metrics], name), (20 * (80 + 99)) / 2)
+  })
 })

@@ -40,7 +40,8 @@ const decoded = (body: object) => {
 const withMetrics = () => {
   const metrics = new WorkerMetrics()
   metrics.stored(success)
-  metrics.load = () => ({ requests: 7, maxRequests: 1_024, partitions: 8 })
+  const byHost = () => new Map([["hooks.example", 7]])
+  metrics.load = () => ({ requests: 7, maxRequests: 1_024, partitions: 8, byHost })
   return otlpMetrics(metrics.families(), source)
 }
 
