@@ -70,7 +70,10 @@ export class FactCells {
   readonly #attemptDuration: readonly [delivered: HistogramCells, failed: HistogramCells]
   readonly #deliveryDuration: HistogramCells
   readonly #queueDelay: HistogramCells
-  /** True where only what has counted is exported: many tenants use few of the cells. */
+  /**
+   * True where only what has counted is exported: many tenants use few of the cells. What is rare
+   * and of interest at its first time is exported from 0 on: Prometheus sees no increase otherwise.
+   */
   readonly #isSparse: boolean
 
   constructor(tenant?: string) {
@@ -182,10 +185,12 @@ export class FactCells {
 
   /** Returns its metrics, in the order and with the names of every other one. */
   families(): ReadonlyArray<Family> {
-    const numbers = (name: string, help: string, cells: CounterCells): NumberFamily => ({
-      ...{ name, help, type: "counter" },
-      samples: cells.samples(this.#isSparse)
-    })
+    const numbers = (
+      name: string,
+      help: string,
+      cells: CounterCells,
+      isSparse = this.#isSparse
+    ): NumberFamily => ({ name, help, type: "counter", samples: cells.samples(isSparse) })
     const histograms = (
       name: string,
       help: string,
@@ -201,9 +206,14 @@ export class FactCells {
       numbers("petrel.attempts", "Attempts whose outcome is stored.", this.#attempts),
       numbers("petrel.attempts.retried", "Attempts after the first of a round.", this.#retries),
       numbers("petrel.attempt.errors", "Attempts without a usable answer.", this.#errors),
-      numbers("petrel.deliveries.ended", "Rounds of deliveries that ended.", this.#ends),
-      numbers("petrel.circuit.transitions", "Circuits of endpoints, by new state.", this.#circuits),
-      numbers("petrel.endpoints.disabled", "Endpoints that were given up.", this.#givenUp),
+      numbers("petrel.deliveries.ended", "Rounds of deliveries that ended.", this.#ends, false),
+      numbers(
+        "petrel.circuit.transitions",
+        "Circuits of endpoints, by new state.",
+        this.#circuits,
+        false
+      ),
+      numbers("petrel.endpoints.disabled", "Endpoints that were given up.", this.#givenUp, false),
       histograms(
         "petrel.delivery.attempts",
         "Attempts of a round when it ended, probes included.",
