@@ -1,5 +1,6 @@
 import type { Scenario } from "./scenario.ts"
 import { adaptive } from "./scenarios/adaptive.ts"
+import { api } from "./scenarios/api.ts"
 import { audit } from "./scenarios/audit.ts"
 import { bodies } from "./scenarios/bodies.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
@@ -25,5 +26,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   memory,
   adaptive,
   outage,
-  audit
+  audit,
+  api
 ]

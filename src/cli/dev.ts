@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path"
+import type { JsMsg } from "@nats-io/jetstream"
 import {
   Clock,
   Deferred,
@@ -13,25 +14,22 @@ import {
 } from "effect"
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
+import { isLoopback } from "../api/hosts.ts"
 import { Broker } from "../broker/broker.ts"
 import { abandon, connectTo } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
-import { init } from "../broker/init.ts"
-import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
-import {
-  boundAfterResize,
-  maxStoreBytes,
-  minStoreBytes,
-  sharesOf
-} from "../broker/storage-limits.ts"
-import { defaultTopology } from "../broker/topology.ts"
+import { readStream } from "../broker/scan.ts"
+import { maxStoreBytes, minStoreBytes } from "../broker/storage-limits.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
-import { readFacts } from "../history/read.ts"
+import { parseFact } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
+import { defaultListen, readListen } from "./console.ts"
 import { makeCountedOutput } from "./counted-output.ts"
 import { lockDataDirectory } from "./data-lock.ts"
+import { serveDevConsole } from "./dev-console.ts"
+import { initDevStore } from "./dev-layout.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
 import type { DevToken } from "./dev-token.ts"
@@ -63,59 +61,58 @@ const leaseTime = "2 seconds"
 const isNews = ({ fact }: StoredFact): boolean =>
   fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
-/** Prints new facts. `samplesDelivered` succeeds when all sample events are delivered. */
-const tell = Effect.fnUntraced(function* (quiet: boolean) {
+/**
+ * Prints new facts. `samplesDelivered` succeeds when all sample events are delivered; where nothing
+ * is printed, facts are read no longer than that, because reading them takes as much as delivering.
+ */
+const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<string>) {
   const { json } = yield* petrel
   const counted = yield* makeCountedOutput
   const since = yield* Clock.currentTimeMillis
-  const missing = new Set(sampleIds)
+  const missing = new Set(samples)
   const delivered = yield* Deferred.make<void>()
-  const telling = yield* readFacts({ follow: true, since }).pipe(
-    Stream.filter((stored) => json || isNews(stored)),
-    Stream.runForEach((stored) =>
-      Effect.gen(function* () {
-        const isShown = !quiet && (json || counted.note(stored.fact.kind))
-        if (isShown) yield* reportFact(stored)
-        if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
-        if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
-      })
-    ),
+  const { names } = yield* Broker
+  const facts = readStream({
+    stream: names.history,
+    subjects: [names.subjects.allFacts],
+    fromTime: since,
+    follow: true
+  })
+  const show = Effect.fnUntraced(function* (message: JsMsg, isCounted: boolean) {
+    const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
+    if (stored === undefined) return
+    if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
+    if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
+    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
+  })
+  const telling = yield* facts.pipe(
+    Stream.runForEach((message) => {
+      // A fact is parsed only where it is needed: that takes as long as a delivery.
+      const isShown = !quiet && (json || counted.note(kindIn(message)))
+      return isShown || missing.size > 0 ? show(message, isShown) : Effect.void
+    }),
+    (reading) =>
+      quiet
+        ? Effect.andThen(Effect.raceFirst(reading, Deferred.await(delivered)), Effect.never)
+        : reading,
     Effect.forkScoped
   )
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
 
-/** Returns the bytes of a stream; 0 if it does not exist. */
-const heldIn = Effect.fnUntraced(function* (stream: string) {
-  const { streamInfo } = yield* Broker
-  const info = yield* ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound)
-  return info?.state.bytes ?? 0
-})
+/** The kind of a fact is the last token of its subject. */
+const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
-/**
- * Creates missing streams with sizes that fit the store. Keeps the sizes that `petrel init` was
- * given.
- */
-const layout = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
-  const { names } = yield* Broker
-  const installed = yield* readInstalled
-  const next = sharesOf(store)
-  const before = former === undefined ? undefined : sharesOf(former)
-  const bound = Effect.fnUntraced(function* (field: "eventBytes" | "historyBytes", stream: string) {
-    const there = { bound: installed[field], held: yield* heldIn(stream) }
-    return boundAfterResize(there, next[field], before?.[field])
-  })
-  const eventBytes = yield* bound("eventBytes", names.events)
-  const historyBytes = yield* bound("historyBytes", names.history)
-  yield* init({
-    ...defaultTopology,
-    deadBytes: next.deadBytes,
-    ...installed,
-    eventBytes,
-    historyBytes
-  })
-  return { eventBytes }
-})
+interface DevOptions extends MetricsChoice {
+  readonly data: string
+  readonly port: number
+  /** Where the HTTP API listens. */
+  readonly listen: string
+  readonly store: number | undefined
+  readonly withSample: boolean
+  readonly asksForToken: boolean
+  readonly quiet: boolean
+}
 
 /** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
 const withoutRepeatedLogs = Effect.updateService(
@@ -130,32 +127,25 @@ const withoutRepeatedLogs = Effect.updateService(
     )
 )
 
-interface DevOptions extends MetricsChoice {
-  readonly data: string
-  readonly port: number
-  readonly store: number | undefined
-  readonly withSample: boolean
-  readonly asksForToken: boolean
-  readonly quiet: boolean
-}
-
 const serve = Effect.fnUntraced(function* (
-  options: Pick<DevOptions, keyof MetricsChoice | "data" | "quiet" | "withSample">,
+  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample">,
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
-  const { data, quiet, withSample } = options
+  const { data, listen, quiet, withSample } = options
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
-  const { eventBytes } = yield* layout(size)
+  const { eventBytes } = yield* initDevStore(size)
+  const console = yield* serveDevConsole(data, listen)
   const sample = withSample ? yield* serveSample : undefined
-  const telling = yield* tell(quiet)
+  const samples = sample?.first === true ? sampleIds : new Set<string>()
+  const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
@@ -177,6 +167,7 @@ const serve = Effect.fnUntraced(function* (
     store,
     eventBytes,
     eventRoot: names.eventRoot,
+    console,
     sample,
     metrics: servedAt
   })
@@ -187,6 +178,8 @@ const serve = Effect.fnUntraced(function* (
         nats: server.url,
         ...(token === undefined ? {} : { tokenFile: resolve(token.file) }),
         data: resolve(data),
+        api: console.address,
+        apiTokenFile: resolve(console.tokenFile),
         storeBytes: store,
         eventBytes,
         worker: id,
@@ -207,10 +200,10 @@ const serve = Effect.fnUntraced(function* (
   })
   if (sample?.first === true) {
     yield* publishSamples
-    yield* telling.samplesDelivered.pipe(Effect.timeoutOption(sampleTime))
+    yield* (telling?.samplesDelivered ?? Effect.void).pipe(Effect.timeoutOption(sampleTime))
   }
   yield* say(text.next)
-  yield* Effect.raceFirst(telling.ended, worker.refused)
+  yield* Effect.raceFirst(telling?.ended ?? Effect.never, worker.refused)
 })
 
 /** The broker is part of this command: when the broker exits, the command exits. */
@@ -293,6 +286,18 @@ export const dev = Command.make(
       ),
       Flag.withDefault(4222)
     ),
+    listen: Flag.String("listen").pipe(
+      Flag.withMetavar("HOST:PORT"),
+      Flag.withDescription(
+        `Where the HTTP API listens, on this machine only (default: ${defaultListen}; a free port with --nats-port 0)`
+      ),
+      Flag.filter(
+        (text) => isLoopback(readListen(text)?.host ?? ""),
+        () => `must be an address of this machine and a port, such as ${defaultListen}`
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
     data: Flag.String("data").pipe(
       Flag.withMetavar("DIRECTORY"),
       Flag.withDescription("Where everything is kept"),
@@ -332,7 +337,12 @@ export const dev = Command.make(
     ),
     ...metricsFlags
   },
-  (options) => quietly(untilStopped(Effect.onInterrupt(run(options), () => farewell)))
+  ({ listen, ...options }) => {
+    const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
+    return quietly(
+      untilStopped(Effect.onInterrupt(run({ ...options, listen: listen ?? usual }), () => farewell))
+    )
+  }
 ).pipe(
   Command.withDescription(
     "Run a broker and a worker in one process, with a sample endpoint on first start"
