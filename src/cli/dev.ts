@@ -37,6 +37,8 @@ import { readDevToken, withToken } from "./dev-token.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
+import type { MetricsChoice } from "./metrics-flags.ts"
+import { metricsFlags, startMetrics } from "./metrics-flags.ts"
 import { Refused } from "./refused.ts"
 import { petrel } from "./root-command.ts"
 import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
@@ -101,7 +103,7 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
 /** The kind of a fact is the last token of its subject. */
 const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
-interface DevOptions {
+interface DevOptions extends MetricsChoice {
   readonly data: string
   readonly port: number
   /** Where the HTTP API listens. */
@@ -126,13 +128,16 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  { data, listen, quiet, withSample }: Pick<DevOptions, "data" | "listen" | "quiet" | "withSample">,
+  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample">,
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
+  const { data, listen, quiet, withSample } = options
+  const id = `dev-${process.pid}`
+  const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
@@ -141,16 +146,17 @@ const serve = Effect.fnUntraced(function* (
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
-  const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
       roles: ["router", "deliver"],
       allowNetworks: loopback,
       allowPorts: "any",
-      stopWithin
+      stopWithin,
+      metrics
     })
   )
+  started(worker.problems)
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const { store } = size
@@ -162,7 +168,8 @@ const serve = Effect.fnUntraced(function* (
     eventBytes,
     eventRoot: names.eventRoot,
     console,
-    sample
+    sample,
+    metrics: servedAt
   })
   if (json)
     yield* print(
@@ -176,6 +183,7 @@ const serve = Effect.fnUntraced(function* (
         storeBytes: store,
         eventBytes,
         worker: id,
+        ...(servedAt === undefined ? {} : { metrics: servedAt }),
         ...(sample === undefined ? {} : { sample: sample.url })
       })
     )
@@ -326,7 +334,8 @@ export const dev = Command.make(
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
-    )
+    ),
+    ...metricsFlags
   },
   ({ listen, ...options }) => {
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
