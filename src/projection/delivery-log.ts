@@ -1,0 +1,197 @@
+import { Context, type Effect, Schema } from "effect"
+import { ErrorClass } from "../domain/outcome.ts"
+import { Token } from "../domain/token.ts"
+import type { Invalid } from "../operations/problem.ts"
+
+/** The most rows of a page, and how many it has by default. */
+export const maxPageRows = 200
+export const defaultPageRows = 50
+
+/**
+ * What a round of a delivery came to: it has not ended; a success; no success; an operator removed
+ * its dead letter; or the plan left the endpoint out, so that nothing was sent.
+ */
+export const DeliveryState = Schema.Literals([
+  "waiting",
+  "delivered",
+  "dead-lettered",
+  "discarded",
+  "skipped"
+])
+export type DeliveryState = typeof DeliveryState.Type
+
+const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 599 }))
+const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPageRows }))
+const Text = Schema.NonEmptyString.check(Schema.isMaxLength(1_024))
+
+/** Which rows to find; all conditions hold at once. Times in ms since the epoch, both inclusive. */
+export const DeliveryQuery = Schema.Struct({
+  /** (Default: every tenant) */
+  tenant: Schema.optionalKey(Token),
+  endpoint: Schema.optionalKey(Token),
+  /** The event's id, exactly; or its beginning, if it ends with `*`. */
+  event: Schema.optionalKey(Text),
+  /** The event's type, exactly; or its beginning, if it ends with `*`, such as `invoice.*`. */
+  type: Schema.optionalKey(Text),
+  state: Schema.optionalKey(DeliveryState),
+  /** Of the last answer. */
+  status: Schema.optionalKey(Status),
+  /** Of the last attempt, if it got no usable answer. */
+  error: Schema.optionalKey(ErrorClass),
+  /** When a round ended; of one that waits, when it began. */
+  since: Schema.optionalKey(Schema.Number),
+  until: Schema.optionalKey(Schema.Number),
+  /** Of the page before. */
+  cursor: Schema.optionalKey(Schema.String),
+  /** (Default: 50) */
+  limit: Schema.optionalKey(Limit)
+})
+export type DeliveryQuery = typeof DeliveryQuery.Type
+
+/** One round of a delivery. Times in ms since the epoch. */
+export const DeliveryRow = Schema.Struct({
+  /** `<event id>.<endpoint id>` */
+  delivery: Schema.String,
+  round: Schema.String,
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  /** The event's id. */
+  event: Schema.String,
+  /** The event's sequence in EVENTS. */
+  eventSeq: Schema.Int,
+  /** When the event was stored. */
+  eventAt: Schema.Number,
+  type: Schema.NullOr(Schema.String),
+  state: DeliveryState,
+  /** The success was recorded by a worker that did not own the partition any more. */
+  late: Schema.Boolean,
+  /** The highest number of an attempt. */
+  attempts: Schema.Int,
+  /** How many of the recorded attempts were probes. */
+  probes: Schema.Int,
+  /** Of the last recorded attempt. */
+  status: Schema.NullOr(Schema.Int),
+  /** Of the last recorded attempt: the class of its error. */
+  error: Schema.NullOr(Schema.String),
+  /** Why it was dead-lettered or skipped. */
+  reason: Schema.NullOr(Schema.String),
+  /** Null if that is not in the history any more. */
+  beganAt: Schema.NullOr(Schema.Number),
+  /** When it ended; of one that waits, when it began. */
+  at: Schema.Number,
+  /** Duration of the last attempt. */
+  durationMs: Schema.NullOr(Schema.Number),
+  /** Of one that waits for a further attempt. */
+  nextAttemptAt: Schema.NullOr(Schema.Number),
+  /** Sequence in DEAD of the dead letter that it left. */
+  dead: Schema.NullOr(Schema.Int),
+  /** The fact that ended it, or that began it if it waits: its sequence in HISTORY. */
+  seq: Schema.Int
+})
+export type DeliveryRow = typeof DeliveryRow.Type
+
+/** How far the projection is behind the history. */
+export const Lag = Schema.Struct({
+  /** Facts that are stored and not yet seen. */
+  facts: Schema.Int,
+  /** How long ago the newest fact that was seen was stored, if there are newer ones; else 0. */
+  ms: Schema.Number
+})
+export type Lag = typeof Lag.Type
+
+/** A page, newest first. */
+export const DeliveryPage = Schema.Struct({
+  deliveries: Schema.Array(DeliveryRow),
+  /**
+   * A page ends after 40 ms of searching. It then has what was found among all that is newer than
+   * this, ms since the epoch; null if it is full or nothing is left.
+   */
+  searchedUntil: Schema.NullOr(Schema.Number),
+  /** For the next page; null if there is none. */
+  cursor: Schema.NullOr(Schema.String),
+  lag: Lag
+})
+export type DeliveryPage = typeof DeliveryPage.Type
+
+/** One recorded attempt. The answer's snippet is in the history, under `seq`. */
+export const LoggedAttempt = Schema.Struct({
+  number: Schema.Int,
+  /** Sequence in HISTORY of its fact. */
+  seq: Schema.Int,
+  at: Schema.Number,
+  isSuccess: Schema.Boolean,
+  isProbe: Schema.Boolean,
+  status: Schema.NullOr(Schema.Int),
+  error: Schema.NullOr(Schema.Struct({ class: Schema.String, message: Schema.String })),
+  durationMs: Schema.NullOr(Schema.Number),
+  nextAttemptAt: Schema.NullOr(Schema.Number),
+  worker: Schema.NullOr(Schema.String)
+})
+export type LoggedAttempt = typeof LoggedAttempt.Type
+
+/** A round with its attempts. */
+export const LoggedRound = Schema.Struct({
+  ...DeliveryRow.fields,
+  deadline: Schema.NullOr(Schema.Number),
+  recorded: Schema.Array(LoggedAttempt)
+})
+export type LoggedRound = typeof LoggedRound.Type
+
+/** Names one delivery. */
+export const DeliveryLookup = Schema.Struct({
+  tenant: Schema.optionalKey(Token),
+  /** The event's id. */
+  event: Text,
+  /** (Default: all endpoints of the event) */
+  endpoint: Schema.optionalKey(Token)
+})
+export type DeliveryLookup = typeof DeliveryLookup.Type
+
+/** The rounds of a delivery or of an event, oldest first. */
+export const LoggedDeliveries = Schema.Struct({
+  rounds: Schema.Array(LoggedRound),
+  lag: Lag
+})
+export type LoggedDeliveries = typeof LoggedDeliveries.Type
+
+/** How the projection does. */
+export const ProjectionStatus = Schema.Struct({
+  /** `stopped`: a problem keeps it from going on. */
+  state: Schema.Literals(["rebuilding", "following", "stopped"]),
+  /** The sentence about what is wrong; null if nothing is. */
+  problem: Schema.NullOr(Schema.String),
+  /** Up to which fact it has read: a sequence in HISTORY. */
+  position: Schema.Int,
+  lag: Lag,
+  /** Rounds that have ended, and those that have not. */
+  rows: Schema.Int,
+  waiting: Schema.Int,
+  /** On disk. */
+  bytes: Schema.Int,
+  /** When the oldest round that is kept ended, ms since the epoch; null if none is. */
+  oldest: Schema.NullOr(Schema.Number),
+  /** Where the files are. */
+  data: Schema.String
+})
+export type ProjectionStatus = typeof ProjectionStatus.Type
+
+/** The log cannot be asked: the sentence says why. */
+export class LogUnavailable extends Schema.TaggedError<LogUnavailable>()("LogUnavailable", {
+  reason: Schema.String
+}) {
+  override get message() {
+    return `the delivery log cannot be asked now: ${this.reason}`
+  }
+}
+
+/** What became of deliveries, from the projection. Answers lag behind the history, and say so. */
+export class DeliveryLog extends Context.Service<
+  DeliveryLog,
+  {
+    /** Finds rows, newest first. Fails with Invalid for the `cursor` of another query. */
+    readonly find: (query: DeliveryQuery) => Effect.Effect<DeliveryPage, Invalid | LogUnavailable>
+    /** Finds the rounds of a delivery or of an event. There are none if it is not known. */
+    readonly get: (lookup: DeliveryLookup) => Effect.Effect<LoggedDeliveries, LogUnavailable>
+    readonly status: Effect.Effect<ProjectionStatus, LogUnavailable>
+  }
+>()("petrel/projection/DeliveryLog") {}
