@@ -85,6 +85,8 @@ export const DeliveryRow = Schema.Struct({
   nextAttemptAt: Schema.NullOr(Schema.Number),
   /** Sequence in DEAD of the dead letter that it left. */
   dead: Schema.NullOr(Schema.Int),
+  /** The round that sent its dead letter again. */
+  redeliveredAs: Schema.NullOr(Schema.String),
   /** The fact that ended it, or that began it if it waits: its sequence in HISTORY. */
   seq: Schema.Int
 })
