@@ -112,12 +112,16 @@ const isPlain = (tracked: TrackedRound): boolean => {
   )
 }
 
+/** The attempt that decided: of a delivered round its success, whatever was recorded after it. */
+const decisive = ({ attempts, state }: DeliveryRound): RecordedAttempt | undefined =>
+  endOf(state) === "delivered" ? attempts.findLast(({ isSuccess }) => isSuccess) : attempts.at(-1)
+
 const orNull = <A>(value: A | undefined): A | null => value ?? null
 
 /** Returns the values of a row, in the order of {@link columns}. */
 export const valuesOf = (tracked: TrackedRound, names: Names): Array<string | number | null> => {
   const { endpoint, event, eventAt, eventSeq, position, round, tenant, type } = tracked
-  const last = round.attempts.at(-1)
+  const last = decisive(round)
   const reason = tracked.skipped ?? round.end?.reason
   const named = (text: string | null | undefined) => (text == null ? null : names.numberOf(text))
   const { redeliveredAs, seqs, skipped } = tracked
@@ -207,7 +211,7 @@ export const trackedOf = (row: StoredRow, names: Names): TrackedRound => {
 /** Returns a round as the log shows it. */
 export const rowOf = (tracked: TrackedRound): DeliveryRow => {
   const { endpoint, event, eventAt, eventSeq, position, round, tenant, type } = tracked
-  const last = round.attempts.at(-1)
+  const last = decisive(round)
   return {
     delivery: `${event}.${endpoint}`,
     round: round.round,

@@ -69,9 +69,9 @@ export const DeliveryRow = Schema.Struct({
   attempts: Schema.Int,
   /** How many of the recorded attempts were probes. */
   probes: Schema.Int,
-  /** Of the last recorded attempt. */
+  /** Of the success, else of the last recorded attempt. */
   status: Schema.NullOr(Schema.Int),
-  /** Of the last recorded attempt: the class of its error. */
+  /** Of the same attempt: the class of its error. */
   error: Schema.NullOr(Schema.String),
   /** Why it was dead-lettered or skipped. */
   reason: Schema.NullOr(Schema.String),
@@ -79,7 +79,7 @@ export const DeliveryRow = Schema.Struct({
   beganAt: Schema.NullOr(Schema.Number),
   /** When it ended; of one that waits, when it began. */
   at: Schema.Number,
-  /** Duration of the last attempt. */
+  /** Duration of the same attempt. */
   durationMs: Schema.NullOr(Schema.Number),
   /** Of one that waits for a further attempt. */
   nextAttemptAt: Schema.NullOr(Schema.Number),

@@ -9,7 +9,7 @@ import { BrokenFiles, isUseless, OtherHistory, problemOf } from "./file-problems
 import { ProjectionStore, type StoreOptions } from "./projection-store.ts"
 
 /** Facts of a batch at most, and how long one takes at most, ms. */
-const factsPerBatch = 20_000
+const factsPerBatch = 10_000
 const batchMs = 500
 /** Facts that are read without looking whether something has gone wrong meanwhile. */
 const factsPerReading = 200_000

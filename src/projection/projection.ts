@@ -42,9 +42,16 @@ const lagOf = ({ last, position, storedAt }: WriterReport, now: number): Lag => 
 })
 
 /** Starts a thread, and stops it at the end of the scope. */
-const thread = (file: string, data: unknown, stop?: ToWriter) =>
+const thread = (name: string, data: unknown, stop?: ToWriter) =>
   Effect.acquireRelease(
-    Effect.sync(() => new Worker(new URL(file, import.meta.url), { workerData: data })),
+    Effect.sync(() => {
+      // Bundled, it is a script beside this one.
+      const file = `./${name}${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`
+      return new Worker(new URL(file, import.meta.url), {
+        workerData: data,
+        resourceLimits: { maxYoungGenerationSizeMb: 16 }
+      })
+    }),
     (worker) =>
       Effect.gen(function* () {
         if (stop !== undefined) {
@@ -60,7 +67,7 @@ const thread = (file: string, data: unknown, stop?: ToWriter) =>
 
 /** The thread that answers queries, and what waits for its answers. */
 const startQueries = Effect.fnUntraced(function* (data: QueryData, broken: () => void) {
-  const worker = yield* thread("./query-thread.ts", data)
+  const worker = yield* thread("query-thread", data)
   const asked = new Map<number, Deferred.Deferred<FromQuery["result"]>>()
   let ids = 0
   let ended: string | undefined
@@ -102,7 +109,7 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
   const { broker, data, keepMs, maxBytes } = options
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const writerData: WriterData = { broker, store: { directory: data, keepMs, maxBytes } }
-  const writer = yield* thread("./writer-thread.ts", writerData, { do: "stop" })
+  const writer = yield* thread("writer-thread", writerData, { do: "stop" })
   const queries = yield* startQueries({ directory: data }, () => tell({ do: "remake" }))
   let report: WriterReport | undefined
   let ended: string | undefined

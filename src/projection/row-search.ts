@@ -40,8 +40,8 @@ export interface Searched {
 /** How wide the range of a step is, in facts: it doubles while steps are quick. */
 const firstStep = 4_096
 const leastStep = 512
-const quickMs = 4
-const slowMs = 12
+const quickMs = 2
+const slowMs = 6
 /** Among more events that begin alike it is quicker to look at all rows. */
 const fewEvents = 2_000
 
@@ -94,7 +94,8 @@ export class RowSearch {
       const now = timers.monotonicMs()
       if (now - began < quickMs) this.#step *= 2
       else if (now - began > slowMs) this.#step = Math.max(leastStep, this.#step / 2)
-      if (now > this.#deadlineMs) {
+      // The next step may take as long.
+      if (now + (now - began) > this.#deadlineMs) {
         this.#found.floor = below
         return false
       }
