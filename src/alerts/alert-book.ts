@@ -141,9 +141,10 @@ export class AlertBook {
 
   #tidy(at: number): void {
     this.#tidyAt = at + tidyPause
-    // The answers of a row may be further apart than a window.
-    for (const [key, { row, touched, window }] of this.#pages)
-      if (!touched && row === undefined && window.isOver(at)) this.#pages.delete(key)
+    // Answers and failures in a row may be further apart than a window.
+    for (const [key, { failuresInRow, row, touched, window }] of this.#pages)
+      if (!touched && row === undefined && failuresInRow === 0 && window.isOver(at))
+        this.#pages.delete(key)
     for (const [tenant, window] of this.#tenants)
       if (window.isOver(at)) this.#tenants.delete(tenant)
   }

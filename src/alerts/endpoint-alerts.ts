@@ -180,7 +180,8 @@ export class EndpointJudge {
       closedFor: now - (this.#openAt.get(key) ?? this.#began),
       isDisabled: config.disabled !== undefined,
       isSuspended: config.suspended !== undefined,
-      inARow: page?.generation === config.generation ? (page.row ?? "none") : "unknown"
+      inARow: page?.generation === config.generation ? (page.row ?? "none") : "unknown",
+      failuresInRow: page?.generation === config.generation ? page.failuresInRow : undefined
     }
   }
 

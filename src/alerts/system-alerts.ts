@@ -5,7 +5,8 @@ import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection-query.ts"
 import { nobody } from "../domain/token.ts"
 import type { SystemState } from "../policy/alerts.ts"
-import { Growth, successReadings, systemReadings } from "../policy/alerts.ts"
+import { systemReadings, tenantReadings } from "../policy/alerts.ts"
+import { Growth } from "../policy/growth.ts"
 import { SteadySince } from "../time/steady-since.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { makeAlertRegister } from "./alert-register.ts"
@@ -71,7 +72,10 @@ class SystemJudge {
     for (const { tenants = [] } of answers)
       for (const one of tenants) if (hasTrouble(one)) troubled.add(one.tenant)
     const open = answers.reduce((sum, { openCircuits = 0 }) => sum + openCircuits, 0)
-    yield* this.#judgeSystem(open, answers.length === partitions)
+    const dead = answers
+      .flatMap(({ tenants = [] }) => tenants)
+      .reduce((sum, { dead }) => sum + dead, 0)
+    yield* this.#judgeSystem(open, dead, answers)
     // Partial sums would mislead, so judge only when all owners have answered.
     if (answers.length < partitions) return
     for (const tenants of Arr.chunksOf(troubled, tenantsAtOnce)) {
@@ -81,10 +85,11 @@ class SystemJudge {
     }
   })
 
-  /** @param isWhole false if an owner did not answer, so more circuits may be open. */
+  /** @param answers of all owners, or of some: then more circuits may be open. */
   readonly #judgeSystem = Effect.fnUntraced(
     { self: this },
-    function* (circuitsOpen: number, isWhole: boolean) {
+    function* (circuitsOpen: number, deadLetters: number, answers: ReadonlyArray<OwnerCounts>) {
+      const isWhole = answers.length === this.#options.partitions
       const own = this.#options.thresholds.system()
       const waiting = yield* countWaiting(this.#partitions)
       if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
@@ -95,15 +100,19 @@ class SystemJudge {
       if (waiting !== undefined) this.#growth.note(at, waiting)
       const state: SystemState = {
         circuitsOpen,
+        deadLetters,
         growth: this.#growth.within(own.window, at),
         isMissing: at - this.#missingAt < missingFor
       }
       for (const reading of systemReadings(state, own)) {
-        if (!isWhole && reading.name === "circuits-open" && reading.state !== "bad") continue
+        if (!isWhole && sums.has(reading.name) && reading.state !== "bad") continue
+        // Dead letters are counted by the owners, each since it began.
+        const since =
+          reading.name === "system-dead-letters" ? countedSince(answers, began, at) : began
         yield* this.#register.judge(theSystem, {
           reading,
           at,
-          watched: at - began >= own.window,
+          watched: at - since >= own.window,
           window: own.window,
           more: {}
         })
@@ -117,13 +126,13 @@ class SystemJudge {
       const { clock, thresholds } = this.#options
       const at = clock.currentTimeMillisUnsafe()
       const began = this.#began.at(at)
-      const since = Math.max(began, ...answers.map(({ watchedSince = at }) => watchedSince))
+      const since = countedSince(answers, began, at)
       const sums = sumByTenant(answers)
       for (const tenant of tenants) {
         const own = thresholds.tenant(tenant)
         const contact = thresholds.contact(tenant)
         const more = contact === undefined ? {} : { contact }
-        for (const reading of successReadings(sums.get(tenant) ?? noCounts, own))
+        for (const reading of tenantReadings(sums.get(tenant) ?? noCounts, own))
           yield* this.#register.judge(
             { tenant, endpoint: nobody },
             { reading, at, watched: at - since >= own.window, window: own.window, more }
@@ -148,6 +157,13 @@ interface OwnerCounts {
   /** Since when the owner counts, ms since the epoch. */
   readonly watchedSince?: number
 }
+
+/** Alerts about the system that are judged of what all owners have. */
+const sums: ReadonlySet<string> = new Set(["circuits-open", "system-dead-letters"])
+
+/** Since when all owners count, ms since the epoch. */
+const countedSince = (answers: ReadonlyArray<OwnerCounts>, began: number, at: number): number =>
+  Math.max(began, ...answers.map(({ watchedSince = at }) => watchedSince))
 
 const sumByTenant = (answers: ReadonlyArray<OwnerCounts>) => {
   const sums = new Map<string, Omit<TenantCounts, "tenant">>()

@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path"
+import type { JsMsg } from "@nats-io/jetstream"
 import {
   Clock,
   Deferred,
@@ -19,6 +20,7 @@ import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
 import { init } from "../broker/init.ts"
 import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
+import { readStream } from "../broker/scan.ts"
 import {
   boundAfterResize,
   maxStoreBytes,
@@ -28,13 +30,15 @@ import {
 import { defaultTopology } from "../broker/topology.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
-import { readFacts } from "../history/read.ts"
+import { parseFact } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
+import { makeCountedOutput } from "./counted-output.ts"
 import { lockDataDirectory } from "./data-lock.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
 import type { DevToken } from "./dev-token.ts"
 import { readDevToken, withToken } from "./dev-token.ts"
+import { isSet } from "./endpoint-flags.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
 import { Refused } from "./refused.ts"
@@ -59,25 +63,47 @@ const leaseTime = "2 seconds"
 const isNews = ({ fact }: StoredFact): boolean =>
   fact.kind === "routed" ? fact.plan?.endpoints.length === 0 : fact.by !== sampleBy
 
-/** Prints new facts. `samplesDelivered` succeeds when all sample events are delivered. */
-const tell = Effect.gen(function* () {
+/**
+ * Prints new facts. `samplesDelivered` succeeds when all sample events are delivered; where nothing
+ * is printed, facts are read no longer than that, because reading them takes as much as delivering.
+ */
+const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<string>) {
   const { json } = yield* petrel
+  const counted = yield* makeCountedOutput
   const since = yield* Clock.currentTimeMillis
-  const missing = new Set(sampleIds)
+  const missing = new Set(samples)
   const delivered = yield* Deferred.make<void>()
-  const telling = yield* readFacts({ follow: true, since }).pipe(
-    Stream.filter((stored) => json || isNews(stored)),
-    Stream.runForEach((stored) =>
-      Effect.gen(function* () {
-        yield* reportFact(stored)
-        if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
-        if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
-      })
-    ),
+  const { names } = yield* Broker
+  const facts = readStream({
+    stream: names.history,
+    subjects: [names.subjects.allFacts],
+    fromTime: since,
+    follow: true
+  })
+  const show = Effect.fnUntraced(function* (message: JsMsg, isCounted: boolean) {
+    const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
+    if (stored === undefined) return
+    if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
+    if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
+    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
+  })
+  const telling = yield* facts.pipe(
+    Stream.runForEach((message) => {
+      // A fact is parsed only where it is needed: that takes as long as a delivery.
+      const isShown = !quiet && (json || counted.note(kindIn(message)))
+      return isShown || missing.size > 0 ? show(message, isShown) : Effect.void
+    }),
+    (reading) =>
+      quiet
+        ? Effect.andThen(Effect.raceFirst(reading, Deferred.await(delivered)), Effect.never)
+        : reading,
     Effect.forkScoped
   )
   return { ended: Fiber.join(telling), samplesDelivered: Deferred.await(delivered) }
 })
+
+/** The kind of a fact is the last token of its subject. */
+const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
 /** Returns the bytes of a stream; 0 if it does not exist. */
 const heldIn = Effect.fnUntraced(function* (stream: string) {
@@ -125,7 +151,11 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  { data, withSample }: { readonly data: string; readonly withSample: boolean },
+  {
+    data,
+    quiet,
+    withSample
+  }: { readonly data: string; readonly quiet: boolean; readonly withSample: boolean },
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
@@ -137,7 +167,8 @@ const serve = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const { eventBytes } = yield* layout(size)
   const sample = withSample ? yield* serveSample : undefined
-  const telling = yield* tell
+  const samples = sample?.first === true ? sampleIds : new Set<string>()
+  const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
   const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
@@ -186,10 +217,10 @@ const serve = Effect.fnUntraced(function* (
   })
   if (sample?.first === true) {
     yield* publishSamples
-    yield* telling.samplesDelivered.pipe(Effect.timeoutOption(sampleTime))
+    yield* (telling?.samplesDelivered ?? Effect.void).pipe(Effect.timeoutOption(sampleTime))
   }
   yield* say(text.next)
-  yield* Effect.raceFirst(telling.ended, worker.refused)
+  yield* Effect.raceFirst(telling?.ended ?? Effect.never, worker.refused)
 })
 
 /** The broker is part of this command: when the broker exits, the command exits. */
@@ -208,6 +239,7 @@ const run = Effect.fnUntraced(function* (options: {
   readonly store: number | undefined
   readonly withSample: boolean
   readonly asksForToken: boolean
+  readonly quiet: boolean
 }) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
@@ -310,6 +342,7 @@ export const dev = Command.make(
       Flag.withDefault(false),
       Flag.withoutNegation
     ),
+    quiet: isSet("quiet", "Do not print what happens to each delivery"),
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)

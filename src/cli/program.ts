@@ -23,6 +23,7 @@ const commands = {
   endpoint: async () => (await import("./endpoint.ts")).endpoint,
   tenant: async () => (await import("./tenant.ts")).tenant,
   publish: async () => (await import("./publish.ts")).publish,
+  receive: async () => (await import("./receive.ts")).receive,
   history: async () => (await import("./history.ts")).history,
   dead: async () => (await import("./dead.ts")).dead,
   replay: async () => (await import("./replay.ts")).replay,

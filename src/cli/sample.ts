@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto"
-import type { IncomingMessage, Server } from "node:http"
-import { createServer } from "node:http"
-import { text } from "node:stream/consumers"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
@@ -14,7 +11,8 @@ import {
 } from "../endpoints/endpoint-store.ts"
 import { generateSecret } from "../endpoints/signing.ts"
 import { blankEndpoint } from "../operations/endpoints/endpoint-change.ts"
-import { Refused } from "./refused.ts"
+import type { ReceivedRequest } from "./receive-server.ts"
+import { receiveRequests } from "./receive-server.ts"
 
 /** The endpoint that `petrel dev` creates on an empty store as a demonstration. */
 export const sample = { tenant: "default", id: "sample" } as const
@@ -44,40 +42,19 @@ const decodeWish = Schema.decodeUnknownOption(Wish)
  * Returns the status of an answer. An event whose body contains `"fail": n` is refused n times. All
  * other requests succeed.
  */
-const statusFor = async (request: IncomingMessage): Promise<number> => {
-  const wish = decodeWish(await text(request))
-  const attempt = Number(request.headers["petrel-attempt"])
+const statusFor = ({ body, headers }: ReceivedRequest): number => {
+  const wish = decodeWish(body.toString())
+  const attempt = Number(headers["petrel-attempt"])
   return Option.isSome(wish) && attempt <= wish.value.fail ? 503 : 200
 }
 
-const listen = (port: number): Effect.Effect<{ server: Server; port: number }, Refused> =>
-  Effect.callback((resume) => {
-    const server = createServer((request, response) => {
-      statusFor(request).then(
-        (status) => response.writeHead(status).end(),
-        () => response.destroy()
-      )
-    })
-    server.once("error", (error) =>
-      resume(new Refused({ message: `the sample receiver cannot listen: ${error.message}` }))
-    )
-    server.listen(port, "127.0.0.1", () => {
-      const address = server.address()
-      const taken = typeof address === "object" && address !== null ? address.port : port
-      resume(Effect.succeed({ server, port: taken }))
-    })
-  })
+/** Receives the sample's events on a port. */
+const listen = (port: number) =>
+  receiveRequests({ host: "127.0.0.1", port }, (request) => request.respond(statusFor(request), {}))
 
 /** Starts the receiver, on its former port if that is free. */
 const receive = (before: number | undefined) =>
-  Effect.acquireRelease(
-    before === undefined ? listen(0) : Effect.catch(listen(before), () => listen(0)),
-    ({ server }) =>
-      Effect.sync(() => {
-        server.close()
-        server.closeAllConnections()
-      })
-  )
+  before === undefined ? listen(0) : Effect.catch(listen(before), () => listen(0))
 
 /** Delays short enough to watch. */
 const retry = Schema.decodeSync(RetryPolicy)({
@@ -121,7 +98,7 @@ export const serveSample = Effect.gen(function* () {
   )
   const before = stored === undefined ? undefined : portOf(stored.endpoint.url)
   if (stored === undefined ? !first : before === undefined) return undefined
-  const { port } = yield* receive(before)
+  const port = yield* receive(before)
   const url = sampleUrl(port)
   if (stored === undefined) yield* addEndpoint(yield* makeSample(url), sampleBy)
   else if (port !== before) {

@@ -17,14 +17,25 @@ export const endpointAlerts = [
   /** Answers 404 again and again, as a policy's rule for 404 counts them. */
   "endpoint-not-found",
   /** The same with a rule for any other status. */
-  "status-repeated"
+  "status-repeated",
+  /** Failures in a row, of any kind, while its circuit is closed. */
+  "failures-in-row"
 ] as const
 /** Alerts about all endpoints of a tenant together. */
-export const tenantAlerts = ["success-low", "success-critical"] as const
+export const tenantAlerts = ["success-low", "success-critical", "tenant-dead-letters"] as const
 /** Alerts about the system as a whole. */
-export const systemAlerts = ["waiting-growing", "circuits-open", "deliveries-missing"] as const
+export const systemAlerts = [
+  "waiting-growing",
+  "circuits-open",
+  "deliveries-missing",
+  "system-dead-letters"
+] as const
 
-export const AlertName = Schema.Literals([...endpointAlerts, ...systemAlerts])
+export const AlertName = Schema.Literals([
+  ...endpointAlerts,
+  "tenant-dead-letters",
+  ...systemAlerts
+])
 export type AlertName = typeof AlertName.Type
 
 /**
@@ -97,8 +108,12 @@ const thresholds = {
   medianTime: orOff(PositiveDuration),
   /** 99th percentile of the time from the event to success. */
   p99Time: orOff(PositiveDuration),
-  /** Dead letters within the window. */
+  /** Dead letters of one endpoint within the window. */
   deadLetters: orOff(count),
+  /** Dead letters of all endpoints of a tenant within the window. */
+  tenantDeadLetters: orOff(count),
+  /** Failed attempts in a row while the circuit is closed. */
+  failuresInRow: orOff(count),
   circuitOpened: toggle,
   endpointDisabled: toggle,
   endpointSuspended: toggle,
@@ -115,6 +130,8 @@ const systemThresholds = {
   waitingGrowth: orOff(count),
   /** Circuits open at the same time. */
   circuitsOpen: orOff(count),
+  /** Dead letters of all tenants, each within its own window. */
+  systemDeadLetters: orOff(count),
   deliveriesMissing: toggle
 }
 

@@ -15,6 +15,8 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
     case "endpoint-suspended":
       return "it is suspended: its events wait until it is resumed, or until they expire"
     case "dead-letters":
+    case "tenant-dead-letters":
+    case "system-dead-letters":
       return `${number(value)} dead ${value === 1 ? "letter" : "letters"} ${over}`
     case "success-low":
     case "success-critical":
@@ -32,6 +34,8 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
     case "endpoint-not-found":
     case "status-repeated":
       return `it answered ${status ?? "the same"} ${number(value)} ${value === 1 ? "time" : "times"} in a row`
+    case "failures-in-row":
+      return `${number(value)} attempts failed in a row, and its circuit is closed`
     case "waiting-growing":
       return `${number(value)} more deliveries wait than ${spanText(windowMs)} ago`
     case "circuits-open":

@@ -17,12 +17,15 @@ export interface AlertThresholds {
   readonly medianTime: number | undefined
   readonly p99Time: number | undefined
   readonly deadLetters: number | undefined
+  readonly tenantDeadLetters: number | undefined
+  readonly failuresInRow: number | undefined
   readonly circuitOpened: number | undefined
   readonly endpointDisabled: number | undefined
   readonly endpointSuspended: number | undefined
   readonly statusInARow: number | undefined
   readonly waitingGrowth: number | undefined
   readonly circuitsOpen: number | undefined
+  readonly systemDeadLetters: number | undefined
   readonly deliveriesMissing: number | undefined
   readonly window: number
   readonly samples: number
@@ -37,12 +40,15 @@ export const defaultThresholds: AlertThresholds = {
   medianTime: 5 * second,
   p99Time: 5 * minute,
   deadLetters: 1,
+  tenantDeadLetters: 100,
+  failuresInRow: 20,
   circuitOpened: 1,
   endpointDisabled: 1,
   endpointSuspended: 1,
   statusInARow: 1,
   waitingGrowth: 1_000,
   circuitsOpen: 10,
+  systemDeadLetters: 1_000,
   deliveriesMissing: 1,
   window: 10 * minute,
   samples: 20
@@ -58,12 +64,15 @@ const allOff: AlertThresholds = {
   medianTime: undefined,
   p99Time: undefined,
   deadLetters: undefined,
+  tenantDeadLetters: undefined,
+  failuresInRow: undefined,
   circuitOpened: undefined,
   endpointDisabled: undefined,
   endpointSuspended: undefined,
   statusInARow: undefined,
   waitingGrowth: undefined,
   circuitsOpen: undefined,
+  systemDeadLetters: undefined,
   deliveriesMissing: undefined
 }
 

@@ -2,6 +2,7 @@ import type { Alert, AlertName } from "../domain/alert.ts"
 import type { AlertThresholds } from "./alert-thresholds.ts"
 import type { AlertCounts } from "./alert-window.ts"
 import { quantile, stepOf } from "./durations.ts"
+import type { WaitingGrowth } from "./growth.ts"
 import type { AnswersInARow } from "./status-alert.ts"
 import { rowReadings } from "./status-alert.ts"
 
@@ -114,6 +115,8 @@ export interface EndpointAvailability {
   readonly isSuspended: boolean
   /** The last answers; `unknown` to an owner that has seen none. */
   readonly inARow: AnswersInARow | "none" | "unknown"
+  /** Failed attempts since the last success; undefined to an owner that has seen no attempt. */
+  readonly failuresInRow: number | undefined
 }
 
 const stateReading = (
@@ -136,50 +139,59 @@ const stateReading = (
  */
 export const isSimplyWell = (
   { attempts, dead, delivered, pending, refused, retried, times }: AlertCounts,
-  { inARow, isDisabled, isOpen, isSuspended }: EndpointAvailability,
+  { failuresInRow = 0, inARow, isDisabled, isOpen, isSuspended }: EndpointAvailability,
   { medianTime = Number.POSITIVE_INFINITY, p99Time = Number.POSITIVE_INFINITY }: AlertThresholds
 ): boolean =>
   !isOpen &&
   !isDisabled &&
   !isSuspended &&
   typeof inARow === "string" &&
+  failuresInRow === 0 &&
   dead + pending + refused + retried === 0 &&
   attempts === delivered &&
   times.length <= stepOf(Math.min(medianTime, p99Time))
 
+const availabilityReadings = (
+  { closedFor, failuresInRow, inARow, isDisabled, isOpen, isSuspended }: EndpointAvailability,
+  thresholds: AlertThresholds
+): ReadonlyArray<AlertReading> => [
+  stateReading(
+    "circuit-opened",
+    "warn",
+    thresholds.circuitOpened,
+    { bad: isOpen, good: closedFor >= thresholds.window },
+    "circuits"
+  ),
+  stateReading(
+    "endpoint-disabled",
+    "critical",
+    thresholds.endpointDisabled,
+    { bad: isDisabled, good: !isDisabled },
+    "endpoints"
+  ),
+  stateReading(
+    "endpoint-suspended",
+    "critical",
+    thresholds.endpointSuspended,
+    { bad: isSuspended, good: !isSuspended },
+    "endpoints"
+  ),
+  ...rowReadings(inARow, thresholds.statusInARow !== undefined),
+  failuresReading(failuresInRow, isOpen, thresholds.failuresInRow)
+]
+
 /** Returns all readings of an endpoint. */
 export const endpointReadings = (
   counts: AlertCounts,
-  { closedFor, inARow, isDisabled, isOpen, isSuspended }: EndpointAvailability,
+  availability: EndpointAvailability,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => {
   const { attempts, dead, delivered, refused, retried, times, tried } = counts
-  const { samples: least, window } = thresholds
+  const { samples: least } = thresholds
   const taken = (share: number) => quantile(times, share)
   const warn = { level: "warn", least } as const
   return [
-    stateReading(
-      "circuit-opened",
-      "warn",
-      thresholds.circuitOpened,
-      { bad: isOpen, good: closedFor >= window },
-      "circuits"
-    ),
-    stateReading(
-      "endpoint-disabled",
-      "critical",
-      thresholds.endpointDisabled,
-      { bad: isDisabled, good: !isDisabled },
-      "endpoints"
-    ),
-    stateReading(
-      "endpoint-suspended",
-      "critical",
-      thresholds.endpointSuspended,
-      { bad: isSuspended, good: !isSuspended },
-      "endpoints"
-    ),
-    ...rowReadings(inARow, thresholds.statusInARow !== undefined),
+    ...availabilityReadings(availability, thresholds),
     // A count of 0 is not good: dead letters counted by the previous owner are unknown.
     withoutGood(
       judged({
@@ -244,6 +256,50 @@ export const endpointReadings = (
   ]
 }
 
+/**
+ * An open circuit has an alert of its own, so this one is neither raised nor cleared meanwhile. Only
+ * a success clears it, however long that takes: retries may be hours apart.
+ */
+const failuresReading = (
+  value: number | undefined,
+  isOpen: boolean,
+  threshold: number | undefined
+): AlertReading => {
+  const reading = judged({
+    ...reaching,
+    name: "failures-in-row",
+    level: "warn",
+    unit: "failures",
+    threshold,
+    value,
+    samples: 1,
+    least: 1
+  })
+  if (reading.state === "bad" && isOpen) return { ...reading, state: "between", quiet: false }
+  return { ...reading, quiet: false }
+}
+
+/** Returns the readings of a tenant, of the counts of all its endpoints. */
+export const tenantReadings = (
+  counts: Pick<AlertCounts, "dead" | "delivered" | "pending">,
+  thresholds: AlertThresholds
+): ReadonlyArray<AlertReading> => [
+  ...successReadings(counts, thresholds),
+  // A count of 0 is not good: dead letters counted by a previous owner are unknown.
+  withoutGood(
+    judged({
+      ...reaching,
+      name: "tenant-dead-letters",
+      level: "warn",
+      unit: "dead letters",
+      threshold: thresholds.tenantDeadLetters,
+      value: counts.dead,
+      samples: 1,
+      least: 1
+    })
+  )
+]
+
 const withoutGood = (reading: AlertReading): AlertReading =>
   reading.state === "good" ? { ...reading, state: "between" } : reading
 
@@ -253,15 +309,17 @@ export interface SystemState {
    * Growth of the number of waiting deliveries within the window; undefined if it was not watched
    * for that long.
    */
-  readonly growth: { readonly by: number; readonly goesOn: boolean } | undefined
+  readonly growth: WaitingGrowth | undefined
   readonly circuitsOpen: number
+  /** Dead letters of all tenants, each within its own window. */
+  readonly deadLetters: number
   /** Whether an audit found missing deliveries within the last day. */
   readonly isMissing: boolean
 }
 
 /** Returns all readings of the system. */
 export const systemReadings = (
-  { circuitsOpen, growth, isMissing }: SystemState,
+  { circuitsOpen, deadLetters, growth, isMissing }: SystemState,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => [
   judged({
@@ -286,6 +344,18 @@ export const systemReadings = (
     isBad: reaching.isBad,
     isGood: (value, threshold) => value <= threshold / 2
   }),
+  withoutGood(
+    judged({
+      ...reaching,
+      name: "system-dead-letters",
+      level: "critical",
+      unit: "dead letters",
+      threshold: thresholds.systemDeadLetters,
+      value: deadLetters,
+      samples: 1,
+      least: 1
+    })
+  ),
   stateReading(
     "deliveries-missing",
     "critical",
@@ -294,27 +364,3 @@ export const systemReadings = (
     "audits"
   )
 ]
-
-/** Records the number of waiting deliveries over time. Times in ms since the epoch. */
-export class Growth {
-  #looks: Array<{ readonly at: number; readonly waiting: number }> = []
-
-  note(at: number, waiting: number): void {
-    this.#looks.push({ at, waiting })
-  }
-
-  /**
-   * Returns the growth within the window that ends at `at`; undefined if the records do not go back
-   * that far.
-   */
-  within(window: number, at: number): SystemState["growth"] {
-    const first = this.#looks.findLastIndex((look) => look.at <= at - window)
-    if (first > 0) this.#looks = this.#looks.slice(first)
-    const [begin] = this.#looks
-    const middle = this.#looks.findLast((look) => look.at <= at - window / 2)
-    const now = this.#looks.at(-1)
-    if (begin === undefined || middle === undefined || now === undefined) return undefined
-    if (begin.at > at - window) return undefined
-    return { by: now.waiting - begin.waiting, goesOn: now.waiting > middle.waiting }
-  }
-}

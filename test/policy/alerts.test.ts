@@ -7,12 +7,13 @@ import { AlertWindow, noAlertCounts } from "../../src/policy/alert-window.ts"
 import type { AlertReading, Transition } from "../../src/policy/alerts.ts"
 import {
   endpointReadings,
-  Growth,
   isSimplyWell,
   successReadings,
   systemReadings,
+  tenantReadings,
   transitionOf
 } from "../../src/policy/alerts.ts"
+import { Growth } from "../../src/policy/growth.ts"
 
 const minute = 60_000
 const start = 1_000_000 * minute
@@ -21,7 +22,8 @@ const well = {
   closedFor: 60 * minute,
   isDisabled: false,
   inARow: "none" as const,
-  isSuspended: false
+  isSuspended: false,
+  failuresInRow: 0
 }
 
 const readings = (counts: Partial<AlertCounts>, state = well, thresholds = defaultThresholds) => {
@@ -135,8 +137,32 @@ describe("what alerts are raised about", () => {
     assert.strictEqual(Math.round(warn?.value ?? 0), 33)
   })
 
+  it("is dead letters of a tenant, which nothing but a quiet window clears", () => {
+    const reading = (dead: number, thresholds = defaultThresholds) =>
+      tenantReadings({ ...noAlertCounts, dead }, thresholds).find(
+        ({ name }) => name === "tenant-dead-letters"
+      )
+    assert.include(reading(99), { state: "between", quiet: false })
+    assert.include(reading(100), { state: "bad", value: 100, threshold: 100 })
+    assert.include(reading(0), { state: "between", quiet: true })
+    const few = withSettings(defaultThresholds, { tenantDeadLetters: 3 })
+    assert.include(reading(3, few), { state: "bad" })
+    assert.include(reading(500, withSettings(few, "off")), { state: "off" })
+  })
+
+  it("is failures in a row while no circuit is open, until the next success", () => {
+    const reading = (failuresInRow: number | undefined, isOpen = false) =>
+      readings({}, { ...well, failuresInRow, isOpen } as typeof well).get("failures-in-row")
+    assert.include(reading(19), { state: "between" })
+    assert.include(reading(20), { state: "bad", value: 20, threshold: 20 })
+    assert.include(reading(20, true), { state: "between" })
+    assert.include(reading(0), { state: "good" })
+    assert.include(reading(undefined), { state: "unknown", quiet: false })
+    assert.isFalse(isSimplyWell(noAlertCounts, { ...well, failuresInRow: 1 }, defaultThresholds))
+  })
+
   it("is many open circuits, something missing, and waiting that has grown and goes on growing", () => {
-    const state = { circuitsOpen: 0, growth: undefined, isMissing: false }
+    const state = { circuitsOpen: 0, deadLetters: 0, growth: undefined, isMissing: false }
     const names = (changes: Partial<Parameters<typeof systemReadings>[0]>) =>
       systemReadings({ ...state, ...changes }, defaultThresholds)
         .filter((reading) => reading.state === "bad")
@@ -144,6 +170,8 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(names({}), [])
     assert.deepStrictEqual(names({ circuitsOpen: 9 }), [])
     assert.deepStrictEqual(names({ circuitsOpen: 10 }), ["circuits-open"])
+    assert.deepStrictEqual(names({ deadLetters: 999 }), [])
+    assert.deepStrictEqual(names({ deadLetters: 1_000 }), ["system-dead-letters"])
     assert.deepStrictEqual(names({ isMissing: true }), ["deliveries-missing"])
     assert.deepStrictEqual(names({ growth: { by: 1_000, goesOn: true } }), ["waiting-growing"])
     assert.deepStrictEqual(names({ growth: { by: 999, goesOn: true } }), [])

@@ -67,6 +67,30 @@ describe.concurrent("an alert about the system", () => {
     })
   )
 
+  scenario("counts the dead letters of a tenant and of all, apart from those of an endpoint", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ tenantDeadLetters: 4, systemDeadLetters: 6, window })
+      const hook = yield* receiver({ answer: { status: 503 } })
+      const retry = quickRetry({ maxAttempts: 1 })
+      yield* endpoint({ id: "one", url: hook.url, types: ["a"], retry, alerts: { deadLetters: 1 } })
+      yield* endpoint({ id: "two", url: hook.url, types: ["b"], retry })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      for (let n = 0; n < 3; n++) yield* publish("a")
+      yield* facts.until((all) => story(all, "dead-letters").length === 1)
+      assert.deepStrictEqual(story(facts.facts, "tenant-dead-letters"), [])
+      for (let n = 0; n < 6; n++) yield* publish("b")
+      yield* facts.until((all) => story(all, "tenant-dead-letters").length === 2)
+      yield* facts.until((all) => story(all, "system-dead-letters").length === 2)
+      const named = (name: AlertName) =>
+        facts.of("alert-raised").find(({ alert }) => alert?.name === name)
+      assert.deepInclude(named("tenant-dead-letters"), { tenant: "acme", endpoint: "_" })
+      assert.deepInclude(named("system-dead-letters"), { tenant: "_", endpoint: "_" })
+      assert.isAtLeast(named("tenant-dead-letters")?.alert?.value ?? 0, 4)
+      assert.isAtLeast(named("system-dead-letters")?.alert?.value ?? 0, 6)
+    })
+  )
+
   scenario("tells of many open circuits, and of what an audit has found missing", () =>
     Effect.gen(function* () {
       yield* storeSystemThresholds({ circuitsOpen: 3, window })
@@ -106,6 +130,33 @@ describe.concurrent("an alert about the system", () => {
           ?.level,
         "critical"
       )
+    })
+  )
+})
+
+describe.concurrent("an alert about an endpoint", () => {
+  scenario("tells of failures in a row that open no circuit, until its next success", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({
+        url: hook.url,
+        retry: quickRetry({ maxAttempts: 1_000 }),
+        circuit: { failures: 1_000, rate: "none" },
+        alerts: { failuresInRow: 5 }
+      })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      yield* publish("a")
+      yield* facts.until((all) => story(all, "failures-in-row").length === 1)
+      const raised = facts
+        .of("alert-raised")
+        .find(({ alert }) => alert?.name === "failures-in-row")?.alert
+      assert.deepInclude(raised, { about: "endpoint", threshold: 5, lastStatus: 503 })
+      assert.isAtLeast(raised?.value ?? 0, 5)
+      assert.isEmpty(facts.of("circuit-opened"))
+      hook.answer({ status: 200 })
+      yield* facts.until((all) => story(all, "failures-in-row").length === 2)
+      assert.deepStrictEqual(story(facts.facts, "failures-in-row"), ["raised", "cleared"])
     })
   )
 })
