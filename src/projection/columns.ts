@@ -236,7 +236,13 @@ export const rowOf = (tracked: TrackedRound): DeliveryRow => {
 /** Returns a round with its attempts. */
 export const loggedRoundOf = (tracked: TrackedRound): LoggedRound => ({
   ...rowOf(tracked),
+  begunBy: orNull(tracked.round.begun?.by),
   deadline: orNull(tracked.round.begun?.deadline),
+  waitsBy: orNull(tracked.round.waits?.by),
+  discardedAt: orNull(tracked.round.discardedAt),
+  endProbes: orNull(tracked.round.end?.probes),
+  repeats: tracked.round.repeats,
+  bits: tracked.round.state,
   recorded: tracked.round.attempts.map((attempt, index) => ({
     number: attempt.number,
     seq: tracked.seqs[index] ?? 0,

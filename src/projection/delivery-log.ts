@@ -124,7 +124,7 @@ export const LoggedAttempt = Schema.Struct({
   isSuccess: Schema.Boolean,
   isProbe: Schema.Boolean,
   status: Schema.NullOr(Schema.Int),
-  error: Schema.NullOr(Schema.Struct({ class: Schema.String, message: Schema.String })),
+  error: Schema.NullOr(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.NullOr(Schema.Number),
   nextAttemptAt: Schema.NullOr(Schema.Number),
   worker: Schema.NullOr(Schema.String)
@@ -134,7 +134,18 @@ export type LoggedAttempt = typeof LoggedAttempt.Type
 /** A round with its attempts. */
 export const LoggedRound = Schema.Struct({
   ...DeliveryRow.fields,
+  /** What began it; null if that is not in the history any more. */
+  begunBy: Schema.NullOr(Schema.Literals(["routed", "redelivered", "replayed"])),
   deadline: Schema.NullOr(Schema.Number),
+  /** How it waits for a further attempt. */
+  waitsBy: Schema.NullOr(Schema.Literals(["nak", "schedule"])),
+  discardedAt: Schema.NullOr(Schema.Number),
+  /** How many of all its attempts were probes, where it ended without success. */
+  endProbes: Schema.NullOr(Schema.Int),
+  /** Facts that repeat others. */
+  repeats: Schema.Int,
+  /** The state in bits: see history/fold/round.ts. */
+  bits: Schema.Int,
   recorded: Schema.Array(LoggedAttempt)
 })
 export type LoggedRound = typeof LoggedRound.Type

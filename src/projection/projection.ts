@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads"
-import { Clock, type Context, Deferred, Effect, Layer } from "effect"
+import { Clock, type Context, Deferred, Effect } from "effect"
 import type { BrokerOptions } from "../broker/connection.ts"
 import { Invalid } from "../operations/problem.ts"
 import type { DeliveryPage, Lag, LoggedDeliveries, ProjectionStatus } from "./delivery-log.ts"
-import { DeliveryLog, LogUnavailable } from "./delivery-log.ts"
+import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
 import type {
   FromQuery,
@@ -155,10 +155,3 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
   }
   return { log, rebuild: Effect.sync(() => tell({ do: "rebuild" })) } satisfies Projection
 })
-
-/** The delivery log of a projection that runs in this process. */
-export const projectionLayer = (options: ProjectionOptions): Layer.Layer<DeliveryLog> =>
-  Layer.effect(
-    DeliveryLog,
-    Effect.map(startProjection(options), ({ log }) => DeliveryLog.of(log))
-  )

@@ -131,7 +131,7 @@ const askProjection = Effect.fnUntraced(function* (question: LogQuestion) {
   })
 })
 
-const noProjection = new LogUnavailable({ reason: "no projection runs" })
+const noProjection = new LogUnavailable({ reason: "no projection runs; `petrel console` runs one" })
 
 const asked = Effect.fnUntraced(function* (question: LogQuestion) {
   const answer = yield* askProjection(question)

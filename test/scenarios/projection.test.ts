@@ -9,10 +9,12 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
+import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
 import type { Projection, ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
 import { findRemotely, getRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
@@ -107,11 +109,17 @@ describe.concurrent("the projection", () => {
       yield* publish("a", "{}", { "Nats-Msg-Id": "acme.one" })
       yield* facts.count("delivered", 1)
       yield* facts.count("dead-lettered", 1)
+      const ids = ["acme.one.flaky", "acme.one.gone"]
+      const explained = Effect.forEach(ids, (id) => explainDelivery(id, "acme"))
+      const fromHistory = yield* explained
       const options = optionsOf(place, yield* directory)
-      const { log } = yield* startProjection(options)
+      const log = yield* serveProjection(options)
       yield* caughtUp(log.status)
+      const lag0 = { facts: 0, ms: 0 }
+      const fromLog = fromHistory.map((one) => ({ ...one, lag: lag0 }))
+      assert.deepStrictEqual(yield* explained, fromLog)
       const { deliveries, lag } = yield* log.find({ tenant: "acme", event: "acme.one" })
-      assert.deepStrictEqual(lag, { facts: 0, ms: 0 })
+      assert.deepStrictEqual(lag, lag0)
       assert.deepStrictEqual(
         deliveries
           .map(({ attempts, endpoint, state, status }) => [endpoint, state, attempts, status])
