@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs"
+import { statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { timers } from "../time/timers.ts"
 import { columns, loggedRoundOf, rowOf, type StoredRow, trackedOf } from "./columns.ts"
@@ -36,6 +36,8 @@ export class LogReader {
   readonly #directory: string
   readonly #budgetMs: number
   #main: RowTable | undefined
+  /** Identifies the file of `#main`. */
+  #file: number | undefined
   readonly #segments = new Map<number, RowTable>()
   readonly #texts = new Map<number, string>()
 
@@ -112,9 +114,12 @@ export class LogReader {
   }
 
   #open(): RowTable {
-    if (this.#main !== undefined) return this.#main
     const path = mainFile(this.#directory)
-    if (!existsSync(path)) throw new NoFiles("it has not begun to read the history")
+    const file = statSync(path, { throwIfNoEntry: false })?.ino
+    // All files may have been made anew.
+    if (file !== this.#file) this.close()
+    if (file === undefined) throw new NoFiles("it has not begun to read the history")
+    if (this.#main !== undefined) return this.#main
     const db = readOnly(path)
     const version = Number(db.prepare("PRAGMA user_version").get()?.user_version)
     if (version !== fileVersion) {
@@ -122,6 +127,7 @@ export class LogReader {
       throw new NoFiles("its files are of another version, or not made yet")
     }
     this.#main = new RowTable(db, "waiting")
+    this.#file = file
     return this.#main
   }
 

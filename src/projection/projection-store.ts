@@ -3,25 +3,15 @@ import { join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { millisOf } from "../broker/stream-message.ts"
 import { endpointName, insertInto, tableOf, valuesOf } from "./columns.ts"
-import { BrokenFiles, NewerFiles, OtherWriter } from "./file-problems.ts"
+import { NewerFiles, OtherWriter } from "./file-problems.ts"
 import { namesTable, WritableNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
-import type { SegmentRecord } from "./segment.ts"
-import {
-  mainFile,
-  newSegment,
-  openToWrite,
-  RoundFinder,
-  removeDatabase,
-  Segment,
-  segmentFile,
-  segmentFilePattern
-} from "./segment.ts"
+import { countOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
+import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import {
   changesOf,
   isOver,
-  positionAfter,
   positionOf,
   readDeliveryFact,
   roundKeyOf,
@@ -31,25 +21,12 @@ import {
 /** Version of the files. Files of an older one are made again. */
 export const fileVersion = 1
 
-/** How many rounds a file holds at most: a larger one takes rows at half the rate. */
-const rowsPerSegment = 1_000_000
-/** About what a row takes with its indexes, bytes. */
-const rowBytes = 300
-/** A file holds at most this part of what is kept, so that old rows go in time. */
-const segmentsKept = 8
-
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
 
-const cacheKiB = { main: 16_384, active: 49_152, old: 2_048 }
+const mainCacheKiB = 16_384
 
-export interface StoreOptions {
-  readonly directory: string
-  /** How long ended rounds are kept, ms. */
-  readonly keepMs: number
-  /** How much disk they may take. */
-  readonly maxBytes: number
-}
+export type StoreOptions = SegmentOptions
 
 /** Up to where the history was read. */
 export interface StorePosition {
@@ -70,14 +47,9 @@ interface Working {
 const schema = `
   CREATE TABLE IF NOT EXISTS state (
     seq INTEGER NOT NULL, nanoseconds TEXT NOT NULL, newest_event INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS segment (
-    n INTEGER PRIMARY KEY, through INTEGER NOT NULL, rows INTEGER NOT NULL,
-    first_event INTEGER NOT NULL, last_event INTEGER NOT NULL,
-    oldest INTEGER NOT NULL, newest INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
-  CREATE TABLE IF NOT EXISTS change (
-    segment INTEGER NOT NULL, position INTEGER NOT NULL, row TEXT);
+  ${segmentTables}
   ${namesTable};
   ${tableOf("waiting")}
   PRAGMA user_version = ${fileVersion};`
@@ -98,7 +70,7 @@ export class ProjectionStore {
   readonly #waiting: RoundFinder
   readonly #insertWaiting: StatementSync
   readonly #removeWaiting: StatementSync
-  readonly #segments: Array<Segment> = []
+  readonly #segments: SegmentList
   readonly #working = new Map<string, Working>()
   readonly #recent: RecentEvents
   #position: StorePosition
@@ -110,7 +82,7 @@ export class ProjectionStore {
   constructor(options: StoreOptions) {
     this.#options = options
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
-    this.#main = openToWrite(mainFile(options.directory), cacheKiB.main)
+    this.#main = openToWrite(mainFile(options.directory), mainCacheKiB)
     const version = Number(this.#main.prepare("PRAGMA user_version").get()?.user_version)
     if (version > fileVersion) throw new NewerFiles(options.directory)
     this.#main.exec(schema)
@@ -125,8 +97,7 @@ export class ProjectionStore {
     this.#insertWaiting = this.#main.prepare(insertInto("waiting"))
     this.#removeWaiting = this.#main.prepare("DELETE FROM waiting WHERE position = ?")
     this.#waitingRows = countOf(this.#main, "waiting")
-    this.#openSegments()
-    this.#carryOutChanges()
+    this.#segments = new SegmentList(options, this.#main, this.#names, this.#position.seq)
   }
 
   get directory(): string {
@@ -145,15 +116,12 @@ export class ProjectionStore {
 
   /** Rounds that have ended, and that have not. */
   get rows(): { readonly ended: number; readonly waiting: number } {
-    let ended = 0
-    for (const { record } of this.#segments) ended += record.rows
-    return { ended, waiting: this.#waitingRows }
+    return { ended: this.#segments.rows, waiting: this.#waitingRows }
   }
 
   /** When the oldest ended round that is kept ended, ms since the epoch. */
   get oldest(): number | null {
-    const found = this.#segments.find(({ record }) => record.rows > 0)
-    return found?.record.oldest ?? null
+    return this.#segments.oldest
   }
 
   /** Bytes on disk. */
@@ -202,30 +170,26 @@ export class ProjectionStore {
     const { seq } = this.#main.prepare("SELECT seq FROM state").get() ?? {}
     if (Number(seq) !== this.#position.seq) throw new OtherWriter(this.#options.directory)
     const ended = this.#storeWorking()
+    if (ended.length > 0) {
+      const rows = ended.map((tracked) => valuesOf(tracked, this.#names))
+      this.#segments.append(ended, rows, this.#next.seq)
+    }
     this.#names.store(this.#main)
-    if (ended.length > 0) this.#append(ended)
     this.#storePosition()
     this.#main.exec("COMMIT")
     this.#position = this.#next
     this.#working.clear()
-    this.#carryOutChanges()
+    this.#segments.carryOutChanges()
   }
 
   /** Removes what is too old or too much. Returns how many rounds it removed. */
   retain(now: number): number {
-    const { directory, keepMs, maxBytes } = this.#options
+    this.#main.prepare("DELETE FROM moment WHERE ms < ?").run(now - this.#options.keepMs)
     let removed = 0
-    this.#main.prepare("DELETE FROM moment WHERE ms < ?").run(now - keepMs)
     while (true) {
-      const [oldest] = this.#segments
-      if (oldest === undefined || oldest.record.rows === 0) return removed
-      const isOld = oldest.record.newest < now - keepMs
-      if (!isOld && (this.#segments.length === 1 || this.bytes <= maxBytes)) return removed
-      removed += oldest.record.rows
-      this.#main.prepare("DELETE FROM segment WHERE n = ?").run(oldest.record.n)
-      this.#segments.shift()
-      oldest.close()
-      removeDatabase(segmentFile(directory, oldest.record.n))
+      const rows = this.#segments.dropOldest(now, this.bytes)
+      if (rows === undefined) return removed
+      removed += rows
     }
   }
 
@@ -243,70 +207,17 @@ export class ProjectionStore {
     this.#main.exec("COMMIT")
     this.#position = this.#next
     this.#waitingRows = countOf(this.#main, "waiting")
-    for (const segment of this.#segments) this.#trim(segment)
+    this.#segments.trim(this.#position.seq)
   }
 
   /** How many ended rounds are older than a fact. */
   rowsBefore(first: number): number {
-    let rows = 0
-    for (const { db, record } of this.#segments) {
-      if (record.through < first) rows += record.rows
-      else {
-        const query = "SELECT count(*) AS rows FROM delivery WHERE position < ?"
-        rows += Number(db.prepare(query).get(positionOf(first, 0))?.rows)
-      }
-    }
-    return rows
+    return this.#segments.rowsBefore(first)
   }
 
   close(): void {
-    for (const segment of this.#segments) segment.close()
+    this.#segments.close()
     this.#main.close()
-  }
-
-  #openSegments(): void {
-    const { directory } = this.#options
-    const known = this.#main.prepare("SELECT * FROM segment ORDER BY n").all()
-    const numbers = new Set(known.map(({ n }) => Number(n)))
-    for (const name of readdirSync(directory)) {
-      const n = segmentFilePattern.exec(name)?.[1]
-      // Its creation was not committed, or its removal was.
-      if (n !== undefined && !numbers.has(Number(n)))
-        removeDatabase(segmentFile(directory, Number(n)))
-    }
-    for (const [index, row] of known.entries()) {
-      const record: SegmentRecord = {
-        n: Number(row.n),
-        through: Number(row.through),
-        rows: Number(row.rows),
-        firstEvent: Number(row.first_event),
-        lastEvent: Number(row.last_event),
-        oldest: Number(row.oldest),
-        newest: Number(row.newest)
-      }
-      const isActive = index === known.length - 1
-      const segment = this.#open(record, isActive ? cacheKiB.active : cacheKiB.old)
-      if (segment.through < record.through) throw new BrokenFiles(directory)
-      this.#trim(segment)
-    }
-  }
-
-  /** Removes rows of facts beyond the position: their batch was not committed, or is read again. */
-  #trim(segment: Segment): void {
-    const { db, record } = segment
-    const { seq } = this.#position
-    if (segment.through <= seq) return
-    db.prepare("DELETE FROM delivery WHERE position >= ?").run(positionAfter(seq))
-    record.rows = countOf(db, "delivery")
-    record.through = Math.min(record.through, seq)
-    segment.storeThrough(record.through)
-    this.#storeRecord(record)
-  }
-
-  #open(record: SegmentRecord, cache: number): Segment {
-    const segment = new Segment(this.#options.directory, record, this.#names, cache)
-    this.#segments.push(segment)
-    return segment
   }
 
   #find(
@@ -333,19 +244,13 @@ export class ProjectionStore {
     event: string
   ): ReadonlyArray<Working> {
     const endpoint = this.#names.numberOf(endpointName(tenant, of.endpoint))
-    const working = (segment: Segment | undefined) => (stored: TrackedRound) => ({
-      stored,
-      segment,
-      now: stored
-    })
-    const found: Array<Working> =
-      this.#waitingRows === 0 ? [] : this.#waiting.all(event, endpoint, of).map(working(undefined))
-    for (const segment of this.#segments) {
-      const { firstEvent, lastEvent } = segment.record
-      if (of.eventSeq < firstEvent || of.eventSeq > lastEvent) continue
-      found.push(...segment.finder.all(event, endpoint, of).map(working(segment)))
-    }
-    return found
+    const waiting = this.#waitingRows === 0 ? [] : this.#waiting.all(event, endpoint, of)
+    return [
+      ...waiting.map((stored) => ({ stored, segment: undefined, now: stored })),
+      ...this.#segments
+        .find(of, event, endpoint)
+        .map(({ segment, stored }) => ({ stored, segment, now: stored }))
+    ]
   }
 
   #markSentAgain(
@@ -371,7 +276,8 @@ export class ProjectionStore {
       if (now === undefined || now === stored) continue
       if (segment !== undefined && stored !== undefined) {
         const isMoved = now.position !== stored.position
-        this.#noteChange(segment, stored.position, isMoved ? undefined : now)
+        const row = isMoved ? undefined : valuesOf(now, this.#names)
+        this.#segments.noteChange(segment, stored.position, row)
         if (isMoved) ended.push(now)
       } else if (isOver(now)) {
         if (stored !== undefined) {
@@ -387,52 +293,6 @@ export class ProjectionStore {
     return ended.sort((a, b) => a.position - b.position)
   }
 
-  #append(ended: ReadonlyArray<TrackedRound>): void {
-    const segment = this.#active(ended.length)
-    const { record } = segment
-    const { seq } = this.#next
-    const rows = ended.map((tracked) => valuesOf(tracked, this.#names))
-    this.#names.store(this.#main)
-    segment.append(rows, seq)
-    record.rows += rows.length
-    record.through = seq
-    for (const { eventSeq, round } of ended) {
-      record.firstEvent = Math.min(record.firstEvent, eventSeq)
-      record.lastEvent = Math.max(record.lastEvent, eventSeq)
-      const at = round.end?.at ?? 0
-      record.oldest = Math.min(record.oldest, at)
-      record.newest = Math.max(record.newest, at)
-    }
-    this.#storeRecord(record)
-  }
-
-  /** The segment that takes rows now. */
-  #active(rows: number): Segment {
-    const last = this.#segments.at(-1)
-    if (last === undefined) return this.#open(newSegment(1), cacheKiB.active)
-    const { keepMs, maxBytes } = this.#options
-    const most = Math.min(rowsPerSegment, Math.ceil(maxBytes / rowBytes / segmentsKept))
-    const isFull = last.record.rows > 0 && last.record.rows + rows > most
-    const isOld = last.record.newest - last.record.oldest > keepMs / segmentsKept
-    if (!isFull && !isOld) return last
-    last.db.exec(`PRAGMA wal_checkpoint(TRUNCATE); PRAGMA cache_size = -${cacheKiB.old}`)
-    return this.#open(newSegment(last.record.n + 1), cacheKiB.active)
-  }
-
-  #storeRecord(record: SegmentRecord): void {
-    this.#main
-      .prepare("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?, ?, ?, ?)")
-      .run(
-        record.n,
-        record.through,
-        record.rows,
-        record.firstEvent,
-        record.lastEvent,
-        record.oldest,
-        record.newest
-      )
-  }
-
   #storePosition(): void {
     const { nanoseconds, seq } = this.#next
     this.#main
@@ -444,32 +304,6 @@ export class ProjectionStore {
     this.#main.prepare("INSERT OR REPLACE INTO moment VALUES (?, ?)").run(seq, ms)
   }
   #lastMoment = 0
-
-  #noteChange(segment: Segment, position: number, now: TrackedRound | undefined): void {
-    const row = now === undefined ? null : JSON.stringify(valuesOf(now, this.#names))
-    this.#main.prepare("INSERT INTO change VALUES (?, ?, ?)").run(segment.record.n, position, row)
-    if (now === undefined) {
-      segment.record.rows--
-      this.#storeRecord(segment.record)
-    }
-    this.#changes++
-  }
-  #changes = 1
-
-  /** Carries out noted changes; a crash in between repeats them, with the same result. */
-  #carryOutChanges(): void {
-    if (this.#changes === 0) return
-    for (const { position, row, segment: n } of this.#main.prepare("SELECT * FROM change").all()) {
-      const segment = this.#segments.find(({ record }) => record.n === Number(n))
-      if (row === null) segment?.remove(Number(position))
-      else segment?.put(JSON.parse(String(row)))
-    }
-    this.#main.exec("DELETE FROM change")
-    this.#changes = 0
-  }
 }
-
-const countOf = (db: DatabaseSync, table: string): number =>
-  Number(db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows)
 
 const unknown = (): Working => ({ stored: undefined, segment: undefined, now: undefined })

@@ -46,6 +46,9 @@ export const openToWrite = (path: string, cacheKiB: number): DatabaseSync => {
   return db
 }
 
+export const countOf = (db: DatabaseSync, table: string): number =>
+  Number(db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows)
+
 /** Finds rounds in a table, by event and endpoint. */
 export class RoundFinder {
   readonly #select: StatementSync

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
@@ -198,8 +198,9 @@ describe.concurrent("the projection", () => {
           })
         )
       yield* shows(facts)
-      truncateSync(join(options.data, "segment-1.db"), 4_096)
-      rmSync(join(options.data, "segment-1.db-wal"), { force: true })
+      const segment = readdirSync(options.data).find((name) => /^segment-\d+\.db$/.test(name))
+      truncateSync(join(options.data, segment ?? ""), 4_096)
+      rmSync(join(options.data, `${segment}-wal`), { force: true })
       yield* shows(facts)
       writeFileSync(join(options.data, "main.db"), "x".repeat(10_000))
       rmSync(join(options.data, "main.db-wal"), { force: true })
