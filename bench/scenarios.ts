@@ -2,6 +2,7 @@ import type { Scenario } from "./scenario.ts"
 import { adaptive } from "./scenarios/adaptive.ts"
 import { audit } from "./scenarios/audit.ts"
 import { bodies } from "./scenarios/bodies.ts"
+import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
 import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
@@ -25,5 +26,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   memory,
   adaptive,
   outage,
-  audit
+  audit,
+  deliveryLog
 ]
