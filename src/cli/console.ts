@@ -1,18 +1,24 @@
 import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
-import { Effect, Option, Result } from "effect"
+import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../api/server.ts"
 import { readLayout } from "../broker/installed.ts"
+import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
+import { DeliveryLog } from "../projection/delivery-log.ts"
+import type { ProjectionOptions } from "../projection/projection.ts"
+import { defaultMaxBytes, serveProjection } from "../projection/serve-projection.ts"
+import { durationExpected, readDuration } from "./duration.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { giveBackMemory, setCollector } from "./gc-flags.ts"
 import { Refused, refusal } from "./refused.ts"
-import { connected, report } from "./root-command.ts"
+import { brokerOptions, connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
 
 /** What a console can do. */
-const roleNames = ["api"] as const
+const roleNames = ["api", "projection"] as const
+type ConsoleRole = (typeof roleNames)[number]
 
 export const defaultListen = "127.0.0.1:4280"
 
@@ -25,6 +31,17 @@ export const readListen = (
   const host = bracketed ?? plain
   const port = Number(digits)
   return host === undefined || port > 65_535 ? undefined : { host, port }
+}
+
+/** Where a projection keeps its files, unless it is told otherwise. */
+const defaultData = ".petrel/console"
+
+const readRoles = (text: string): Option.Option<ReadonlyArray<ConsoleRole>> => {
+  const names = text.split(",").map((name) => name.trim())
+  const roles = roleNames.filter((role) => names.includes(role))
+  return names.every((name) => roles.some((role) => role === name))
+    ? Option.some(roles)
+    : Option.none()
 }
 
 const isPublicUrl = (text: string): boolean => {
@@ -83,20 +100,43 @@ export const addressOf = (
 /** Returns a name of this machine and process. */
 const ownName = (): string => `${hostname()}-${process.pid}`
 
-const serve = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
-  setCollector()
-  // Says what to do where there is no installation, or an older one.
-  yield* readLayout
+/** What a console does, and with what. */
+interface ConsoleOptions {
+  readonly roles: ReadonlyArray<ConsoleRole>
+  readonly api: ApiOptions
+  /** Where it listens, as it was given. */
+  readonly listen: string
+  readonly projection: ProjectionOptions
+}
+
+/** Serves the API. Returns what it says when it is ready. */
+const serveRequests = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   yield* runJobs(ownName())
   const { port } = yield* serveApi(options).pipe(
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )
+  return addressOf(options, port)
+})
+
+const serve = Effect.fnUntraced(function* ({ api, listen, projection, roles }: ConsoleOptions) {
+  setCollector()
+  // Says what to do where there is no installation, or an older one.
+  yield* readLayout
+  const log = roles.includes("projection") ? yield* serveProjection(projection) : undefined
+  const requests = serveRequests(api, listen)
+  const address = roles.includes("api")
+    ? yield* log === undefined ? requests : Effect.provideService(requests, DeliveryLog, log)
+    : undefined
   giveBackMemory()
-  const address = addressOf(options, port)
   yield* Effect.ignore(
-    report({ event: "ready", address, roles: roleNames }, `the console answers at ${address}`)
+    report(
+      { event: "ready", ...(address === undefined ? {} : { address }), roles },
+      address === undefined
+        ? "the projection runs, and answers over NATS"
+        : `the console answers at ${address}`
+    )
   )
   return yield* Effect.never.pipe(
     Effect.onInterrupt(() => Effect.logInfo("stopping; requests in flight are answered first"))
@@ -128,18 +168,58 @@ export const console = Command.make(
     ),
     roles: Flag.String("roles").pipe(
       Flag.withMetavar("ROLES"),
-      Flag.withDescription("What it does: api (default: api)"),
+      Flag.withDescription(`What it does (default: ${roleNames.join(",")})`),
       Flag.withDefault(roleNames.join(",")),
+      Flag.filterMap(readRoles, () => `must be ${roleNames.join(", ")} or ${roleNames.join(",")}`)
+    ),
+    data: Flag.String("data").pipe(
+      Flag.withMetavar("DIRECTORY"),
+      Flag.withDescription("Where the projection keeps the log of deliveries"),
       Flag.filter(
-        (text) => text.split(",").every((name) => roleNames.some((role) => role === name.trim())),
-        () => `must be ${roleNames.join(", ")}`
+        (directory) => directory.trim() !== "",
+        () => `must be a directory, such as ${defaultData}`
+      ),
+      Flag.withDefault(defaultData)
+    ),
+    keep: Flag.String("keep").pipe(
+      Flag.withMetavar("DURATION"),
+      Flag.withDescription("How long the log of deliveries is kept (default: 7 days)"),
+      Flag.withDefault("7 days"),
+      Flag.filterMap(
+        (text) =>
+          Option.filter(
+            Option.fromUndefinedOr(readDuration(text)),
+            (it) => Duration.toMillis(it) > 0
+          ),
+        () => durationExpected
+      )
+    ),
+    maxBytes: Flag.String("max-bytes").pipe(
+      Flag.withMetavar("SIZE"),
+      Flag.withDescription(
+        `How much of the disk it may take (default: ${bytesText(defaultMaxBytes)})`
+      ),
+      Flag.withDefault(bytesText(defaultMaxBytes)),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(readBytes(text)),
+        () => bytesExpected
       )
     ),
     cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
     key: file("tls-key", "The certificate's key in PEM"),
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url")
   },
-  Effect.fnUntraced(function* ({ behindProxy, cert, key, listen, publicUrl }) {
+  Effect.fnUntraced(function* ({
+    behindProxy,
+    cert,
+    data,
+    keep,
+    key,
+    listen,
+    maxBytes,
+    publicUrl,
+    roles
+  }) {
     const at = readListen(listen) ?? { host: "", port: 0 }
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
@@ -151,13 +231,20 @@ export const console = Command.make(
       return yield* new Refused({
         message: `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
       })
-    yield* serve({ ...at, publicUrl, tls: tls.success }, listen).pipe(
-      Effect.provide(connected),
-      untilStopped
-    )
+    yield* serve({
+      roles,
+      api: { ...at, publicUrl, tls: tls.success },
+      listen,
+      projection: {
+        broker: yield* brokerOptions,
+        data,
+        keepMs: Duration.toMillis(keep),
+        maxBytes
+      }
+    }).pipe(Effect.provide(connected), untilStopped)
   })
 ).pipe(
-  Command.withDescription("Serve the HTTP API, until told to stop"),
+  Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),
   Command.withExamples([
     { command: "petrel console" },
     {
