@@ -4,6 +4,7 @@ import { once } from "node:events"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
+import type { Requested, Requesting } from "./programs/api-load.ts"
 import type { Posted, Posting } from "./programs/limit.ts"
 import type { NaivelySent, NaiveSending } from "./programs/naive.ts"
 import type { Published, Publishing } from "./programs/publisher.ts"
@@ -179,6 +180,55 @@ export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =
         if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
       })
   ).pipe(Effect.map(({ after, pid }): Worker => ({ pid, after })))
+
+/** A console that serves the HTTP API. */
+export interface Console {
+  readonly pid: number
+  readonly address: string
+}
+
+/** Starts a console on a free port. It is stopped when the scope closes. */
+export const startConsole = (nats: string) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const child = spawn(
+        process.execPath,
+        [
+          pathOf("../src/cli/main.ts"),
+          ...["console", "--listen", "127.0.0.1:0", "--nats", nats, "--json"]
+        ],
+        { stdio: ["ignore", "pipe", "ignore"] }
+      )
+      let address: string | undefined
+      for await (const text of child.stdout
+        .setEncoding("utf8")
+        .iterator({ destroyOnReturn: false })) {
+        address = /http:\/\/[\d.:]+/.exec(String(text))?.[0]
+        if (address !== undefined) break
+      }
+      if (address === undefined) throw new Error("the console has ended")
+      child.stdout.resume()
+      return { child, pid: child.pid ?? 0, address }
+    }),
+    ({ child }) =>
+      Effect.promise(async () => {
+        child.kill("SIGTERM")
+        if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
+      })
+  ).pipe(Effect.map(({ address, pid }): Console => ({ address, pid })))
+
+/** Publishes over HTTP. */
+export interface ApiLoad {
+  readonly pid: number
+  readonly publish: (what: Requesting) => Promise<Requested>
+}
+
+export const startApiLoad = Effect.fnUntraced(function* (address: string, token: string) {
+  const { ask, next, pid } = yield* startProgram("api-load.ts", [address, token])
+  yield* Effect.promise(next)
+  const load: ApiLoad = { pid, publish: (what) => ask<Requested>(what) }
+  return load
+})
 
 /** Returns the peak resident memory of a process, MiB, from /proc (0 without /proc). */
 const peakOf = (pid: number): number => statusOf(pid, /VmHWM:\s+(\d+)/)

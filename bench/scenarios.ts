@@ -1,5 +1,6 @@
 import type { Scenario } from "./scenario.ts"
 import { adaptive } from "./scenarios/adaptive.ts"
+import { api } from "./scenarios/api.ts"
 import { audit } from "./scenarios/audit.ts"
 import { bodies } from "./scenarios/bodies.ts"
 import { deliveryLog } from "./scenarios/delivery-log.ts"
@@ -27,5 +28,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   adaptive,
   outage,
   audit,
+  api,
   deliveryLog
 ]

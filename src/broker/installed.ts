@@ -123,7 +123,7 @@ export const findPartitions = Effect.gen(function* () {
     begun: Math.max(-1, ...indexes) + 1,
     isComplete:
       takingAlerts.length > 0 &&
-      [names.backlog(0), `KV_${names.buckets.alerts}`, names.configuration].every((name) =>
+      [names.backlog(0), `KV_${names.buckets.jobs}`, names.configuration].every((name) =>
         all.has(name)
       )
   }

@@ -347,6 +347,8 @@ export const wanted = (
     bucket(names.buckets.retries, true),
     bucket(names.buckets.workers, true),
     bucket(names.buckets.alerts, true),
+    bucket(names.buckets.tokens, true),
+    bucket(names.buckets.jobs, true),
     ...Array.from({ length: options.partitions }, (_, index) => [queue(index), backlog(index)])
       .flat()
       .reverse()

@@ -7,7 +7,7 @@ import { Refused } from "./refused.ts"
 const usable = /^[A-Za-z0-9_-]{16,128}$/
 
 /** Returns the shell expression for the content of a file. */
-const contentOf = (file: string): string =>
+export const contentOf = (file: string): string =>
   /^[\w./-]+$/.test(file) ? `$(cat ${file})` : `$(cat '${file.replaceAll("'", `'\\''`)}')`
 
 /** The token that the broker requires from its clients, and the file that contains it. */

@@ -14,26 +14,22 @@ import {
 } from "effect"
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
+import { isLoopback } from "../api/hosts.ts"
 import { Broker } from "../broker/broker.ts"
 import { abandon, connectTo } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
-import { init } from "../broker/init.ts"
-import { ifFound, readInstalled, streamNotFound } from "../broker/installed.ts"
 import { readStream } from "../broker/scan.ts"
-import {
-  boundAfterResize,
-  maxStoreBytes,
-  minStoreBytes,
-  sharesOf
-} from "../broker/storage-limits.ts"
-import { defaultTopology } from "../broker/topology.ts"
+import { maxStoreBytes, minStoreBytes } from "../broker/storage-limits.ts"
 import { isSuccess } from "../domain/fact.ts"
 import type { StoredFact } from "../history/read.ts"
 import { parseFact } from "../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
+import { defaultListen, readListen } from "./console.ts"
 import { makeCountedOutput } from "./counted-output.ts"
 import { lockDataDirectory } from "./data-lock.ts"
+import { serveDevConsole } from "./dev-console.ts"
+import { initDevStore } from "./dev-layout.ts"
 import type { StoreSize } from "./dev-store.ts"
 import { storeSize } from "./dev-store.ts"
 import type { DevToken } from "./dev-token.ts"
@@ -105,37 +101,16 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
 /** The kind of a fact is the last token of its subject. */
 const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
-/** Returns the bytes of a stream; 0 if it does not exist. */
-const heldIn = Effect.fnUntraced(function* (stream: string) {
-  const { streamInfo } = yield* Broker
-  const info = yield* ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound)
-  return info?.state.bytes ?? 0
-})
-
-/**
- * Creates missing streams with sizes that fit the store. Keeps the sizes that `petrel init` was
- * given.
- */
-const layout = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
-  const { names } = yield* Broker
-  const installed = yield* readInstalled
-  const next = sharesOf(store)
-  const before = former === undefined ? undefined : sharesOf(former)
-  const bound = Effect.fnUntraced(function* (field: "eventBytes" | "historyBytes", stream: string) {
-    const there = { bound: installed[field], held: yield* heldIn(stream) }
-    return boundAfterResize(there, next[field], before?.[field])
-  })
-  const eventBytes = yield* bound("eventBytes", names.events)
-  const historyBytes = yield* bound("historyBytes", names.history)
-  yield* init({
-    ...defaultTopology,
-    deadBytes: next.deadBytes,
-    ...installed,
-    eventBytes,
-    historyBytes
-  })
-  return { eventBytes }
-})
+interface DevOptions {
+  readonly data: string
+  readonly port: number
+  /** Where the HTTP API listens. */
+  readonly listen: string
+  readonly store: number | undefined
+  readonly withSample: boolean
+  readonly asksForToken: boolean
+  readonly quiet: boolean
+}
 
 /** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
 const withoutRepeatedLogs = Effect.updateService(
@@ -151,11 +126,7 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  {
-    data,
-    quiet,
-    withSample
-  }: { readonly data: string; readonly quiet: boolean; readonly withSample: boolean },
+  { data, listen, quiet, withSample }: Pick<DevOptions, "data" | "listen" | "quiet" | "withSample">,
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
@@ -165,7 +136,8 @@ const serve = Effect.fnUntraced(function* (
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
-  const { eventBytes } = yield* layout(size)
+  const { eventBytes } = yield* initDevStore(size)
+  const console = yield* serveDevConsole(data, listen)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
@@ -189,6 +161,7 @@ const serve = Effect.fnUntraced(function* (
     store,
     eventBytes,
     eventRoot: names.eventRoot,
+    console,
     sample
   })
   if (json)
@@ -198,6 +171,8 @@ const serve = Effect.fnUntraced(function* (
         nats: server.url,
         ...(token === undefined ? {} : { tokenFile: resolve(token.file) }),
         data: resolve(data),
+        api: console.address,
+        apiTokenFile: resolve(console.tokenFile),
         storeBytes: store,
         eventBytes,
         worker: id,
@@ -233,14 +208,7 @@ const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
       })
   )
 
-const run = Effect.fnUntraced(function* (options: {
-  readonly data: string
-  readonly port: number
-  readonly store: number | undefined
-  readonly withSample: boolean
-  readonly asksForToken: boolean
-  readonly quiet: boolean
-}) {
+const run = Effect.fnUntraced(function* (options: DevOptions) {
   const { events, prefix } = yield* petrel
   yield* lockDataDirectory(options.data)
   const token = options.asksForToken ? yield* readDevToken(options.data) : undefined
@@ -310,6 +278,18 @@ export const dev = Command.make(
       ),
       Flag.withDefault(4222)
     ),
+    listen: Flag.String("listen").pipe(
+      Flag.withMetavar("HOST:PORT"),
+      Flag.withDescription(
+        `Where the HTTP API listens, on this machine only (default: ${defaultListen}; a free port with --nats-port 0)`
+      ),
+      Flag.filter(
+        (text) => isLoopback(readListen(text)?.host ?? ""),
+        () => `must be an address of this machine and a port, such as ${defaultListen}`
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
     data: Flag.String("data").pipe(
       Flag.withMetavar("DIRECTORY"),
       Flag.withDescription("Where everything is kept"),
@@ -348,7 +328,12 @@ export const dev = Command.make(
       Flag.withDefault(true)
     )
   },
-  (options) => quietly(untilStopped(Effect.onInterrupt(run(options), () => farewell)))
+  ({ listen, ...options }) => {
+    const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
+    return quietly(
+      untilStopped(Effect.onInterrupt(run({ ...options, listen: listen ?? usual }), () => farewell))
+    )
+  }
 ).pipe(
   Command.withDescription(
     "Run a broker and a worker in one process, with a sample endpoint on first start"

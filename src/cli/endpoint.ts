@@ -2,9 +2,11 @@ import { Clock, Effect, Option, Schema, Stdio } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
 import { isToken } from "../domain/token.ts"
 import { listEndpoints, showEndpoint } from "../operations/endpoints/endpoint-queries.ts"
+import type { EndpointName } from "../operations/endpoints/endpoint-settings.ts"
 import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
 import { removeEndpoint } from "../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../operations/endpoints/endpoint-view.ts"
+import { outlineEndpoint } from "../operations/endpoints/outlined-policy.ts"
 import { byFlag } from "./asked-by.ts"
 import { add } from "./endpoint-add.ts"
 import { diagnose } from "./endpoint-diagnose.ts"
@@ -16,11 +18,13 @@ import { set } from "./endpoint-set.ts"
 import { disable, enable, pause, resume } from "./endpoint-state.ts"
 import { test } from "./endpoint-test.ts"
 import { endpointText, listHeadings, listRow } from "./endpoint-view.ts"
+import { outlineLines } from "./outline-view.ts"
 import { Refused } from "./refused.ts"
 import { endpointRetryNow } from "./retry-now.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { cutTo, screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
+import { svgFlag, writeSvg } from "./svg-file.ts"
 import { makeTable } from "./table.ts"
 import { remark } from "./terminal.ts"
 
@@ -70,14 +74,30 @@ const list = Command.make(
   })
 ).pipe(Command.withDescription("List the endpoints, or a tenant's"))
 
+/** Draws an endpoint's retry policies. */
+const showRetry = Effect.fnUntraced(function* (name: EndpointName, svg: string | undefined) {
+  const { json } = yield* petrel
+  const outlines = yield* outlineEndpoint(name)
+  if (svg !== undefined) return yield* writeSvg(svg, outlines)
+  if (json)
+    return yield* Effect.forEach(outlines, (one) => print(JSON.stringify(one)), { discard: true })
+  const drawn = outlines.map((one) => outlineLines(one, screenWidth()).join("\n"))
+  yield* print(drawn.join("\n\n"))
+})
+
 const show = Command.make(
   "show",
   {
     name: endpointArgument,
     reveal: revealFlag,
-    history: isSet("history", "Show all its changes instead, also of one that is removed")
+    history: isSet("history", "Show all its changes instead, also of one that is removed"),
+    retry: isSet("retry", "Draw its retry policies instead"),
+    svg: svgFlag
   },
-  Effect.fnUntraced(function* ({ history, name, reveal }) {
+  Effect.fnUntraced(function* ({ history, name, retry, reveal, svg }) {
+    if (svg !== undefined && !retry)
+      return yield* new Refused({ message: "--svg goes with --retry, which it draws" })
+    if (retry) return yield* showRetry(name, svg).pipe(Effect.provide(connected))
     if (history && reveal)
       return yield* new Refused({
         message: "--history and --reveal exclude each other: the history has no secrets"
@@ -94,7 +114,8 @@ const show = Command.make(
     {
       command: "petrel endpoint show acme/billing --history",
       description: "Who changed what, and when"
-    }
+    },
+    { command: "petrel endpoint show acme/billing --retry", description: "Its waits, drawn" }
   ])
 )
 

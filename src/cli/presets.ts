@@ -1,15 +1,22 @@
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { RetryPolicy } from "../domain/retry-policy.ts"
 import { spanText } from "../history/span.ts"
+import { outlined } from "../operations/endpoints/outlined-policy.ts"
 import { shortPolicy } from "../operations/endpoints/short-policy.ts"
+import { readInput } from "../operations/input.ts"
 import { durationText } from "../operations/text/time.ts"
 import { ladder, totalTime } from "../policy/ladder.ts"
 import type { Preset } from "../policy/presets.ts"
 import { presets as all, findPreset, guides, UnknownPreset } from "../policy/presets.ts"
 import { statusLadder, statusLimits } from "../policy/status-limit.ts"
+import { readJson } from "./json-text.ts"
+import { outlineLines } from "./outline-view.ts"
+import { Refused, refusal } from "./refused.ts"
 import { petrel } from "./root-command.ts"
+import { screenWidth } from "./screen.ts"
 import { print } from "./stdout.ts"
+import { svgFlag, writeSvg } from "./svg-file.ts"
 
 const encode = Schema.encodeSync(RetryPolicy)
 
@@ -64,19 +71,62 @@ const guidesText = (chosen: ReadonlyArray<Preset>): string =>
     .map(([number, title]) => `guide ${number}: ${title}`)
     .join("\n")
 
+/** Returns the policy that an argument means: a preset, or one written as JSON. */
+const policyIn = Effect.fnUntraced(function* (text: string) {
+  const preset = findPreset(text)
+  if (preset !== undefined) return { preset, policy: preset.policy }
+  if (!text.trimStart().startsWith("{")) return yield* new UnknownPreset({ name: text })
+  const json = readJson("NAME|JSON", text, "a preset or a policy as JSON")
+  if (Result.isFailure(json)) return yield* refusal(json.failure)
+  const read = readInput(RetryPolicy, json.success)
+  if (Result.isFailure(read))
+    return yield* refusal(
+      read.failure.map(({ field, message }) => `the policy: ${field} ${message}`)
+    )
+  return { preset: undefined, policy: read.success }
+})
+
+/** Shows one policy, drawn. */
+const showOne = Effect.fnUntraced(function* (text: string, svg: string | undefined) {
+  const { json } = yield* petrel
+  const { policy, preset } = yield* policyIn(text)
+  const outline = outlined(preset?.name ?? "a policy of its own", policy)
+  if (svg !== undefined) return yield* writeSvg(svg, [outline])
+  if (json)
+    return yield* print(
+      JSON.stringify({ ...(preset === undefined ? {} : presetJson(preset)), outline })
+    )
+  const drawing = outlineLines(outline, screenWidth())
+  const lines =
+    preset === undefined
+      ? drawing
+      : [presetText(preset), "", ...drawing.slice(1), "", guidesText([preset])]
+  yield* print(lines.join("\n"))
+})
+
 /** Lists the named retry policies that `--retry` accepts. */
 export const presets = Command.make(
   "presets",
   {
-    name: Argument.String("NAME").pipe(Argument.withDescription("Only this one"), Argument.optional)
+    name: Argument.String("NAME|JSON").pipe(
+      Argument.withDescription("Only this one, or a policy of your own, drawn"),
+      Argument.optional
+    ),
+    svg: svgFlag
   },
-  Effect.fnUntraced(function* ({ name }) {
+  Effect.fnUntraced(function* ({ name, svg }) {
     const { json } = yield* petrel
-    const wanted = Option.getOrUndefined(name)
-    const one = wanted === undefined ? undefined : findPreset(wanted)
-    if (wanted !== undefined && one === undefined) return yield* new UnknownPreset({ name: wanted })
-    const chosen = one === undefined ? [...all.values()] : [one]
+    if (Option.isSome(name)) return yield* showOne(name.value, svg)
+    if (svg !== undefined)
+      return yield* new Refused({ message: "--svg draws one policy: name it, or give it as JSON" })
+    const chosen = [...all.values()]
     if (json) for (const preset of chosen) yield* print(JSON.stringify(presetJson(preset)))
     else yield* print([...chosen.map(presetText), guidesText(chosen)].join("\n\n"))
   })
-).pipe(Command.withDescription("Show the retry policies that have a name"))
+).pipe(
+  Command.withDescription("Show the retry policies that have a name, or one policy drawn"),
+  Command.withExamples([
+    { command: "petrel presets stripe", description: "Each wait as a bar, with its jitter" },
+    { command: "petrel presets default --svg default.svg" }
+  ])
+)

@@ -1,4 +1,5 @@
 import { bytesText } from "../operations/text/bytes.ts"
+import type { DevConsole } from "./dev-console.ts"
 import type { DevToken } from "./dev-token.ts"
 
 /** The texts that `petrel dev` prints about itself. */
@@ -21,9 +22,10 @@ export const welcome = (options: {
   readonly store: number
   readonly eventBytes: number
   readonly eventRoot: string
+  readonly console: DevConsole
   readonly sample: { readonly first: boolean } | undefined
 }): Welcome => {
-  const { data, eventBytes, eventRoot, nats, sample, store, token } = options
+  const { console, data, eventBytes, eventRoot, nats, sample, store, token } = options
   const events = eventBytes < 0 ? "" : `, ${bytesText(eventBytes)} of them for events`
   const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
   return {
@@ -33,6 +35,7 @@ export const welcome = (options: {
       token === undefined
         ? "Everybody on this machine may read and change all of it, secrets too; --token asks for one."
         : `It asks its clients for the token in ${token.file}.`,
+      `Its HTTP API is at ${console.address} (${console.address}/docs shows it), for the token in ${console.tokenFile}.`,
       "",
       ...(sample?.first === true
         ? [
@@ -52,6 +55,8 @@ export const welcome = (options: {
         : [`  export NATS_URL=${token.shellUrl(nats)}`]),
       `  npx petrel publish default invoice.paid ${body}`,
       `  nats pub ${eventRoot}.default.invoice.paid ${body}`,
+      `  curl ${console.address}/v1/tenants/default/events/invoice.paid --json ${body} \\`,
+      `    -H ${console.shellHeader}`,
       ...(sample === undefined
         ? []
         : ['The sample receiver refuses an event "fail" times before it takes it.']),

@@ -26,6 +26,8 @@ export interface Names {
     readonly retries: string
     readonly workers: string
     readonly alerts: string
+    readonly tokens: string
+    readonly jobs: string
   }
   readonly routerConsumer: string
   readonly deliverConsumer: string
@@ -102,7 +104,9 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       health: `${lower}health`,
       retries: `${lower}retries`,
       workers: `${lower}workers`,
-      alerts: `${lower}alerts`
+      alerts: `${lower}alerts`,
+      tokens: `${lower}tokens`,
+      jobs: `${lower}jobs`
     },
     routerConsumer: "router",
     deliverConsumer: "deliver",

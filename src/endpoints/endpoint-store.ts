@@ -3,6 +3,7 @@ import { Effect, Result, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { HeaderList, PublishError } from "../broker/publisher.ts"
+import { readStream } from "../broker/scan.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict, readValues, writeValue } from "../broker/values.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
@@ -38,6 +39,20 @@ export class EndpointExists extends Schema.TaggedError<EndpointExists>()("Endpoi
   }
 }
 
+/** An endpoint is not at the revision that a change expects: it was changed in between. */
+export class EndpointChanged extends Schema.TaggedError<EndpointChanged>()("EndpointChanged", {
+  tenant: Schema.String,
+  id: Schema.String,
+  revision: Schema.Int
+}) {
+  override get message() {
+    const label = `${this.tenant}/${this.id}`
+    return this.revision === 0
+      ? `${label} is not there, so it has no revision to be changed`
+      : `${label} is at revision ${this.revision} now: read it again, and decide anew`
+  }
+}
+
 const decodeEntry = (entry: KvEntry) =>
   Effect.fromResult(decodeEndpoint(entry.key, entry.string())).pipe(
     Effect.map((endpoint): StoredEndpoint => ({ endpoint, revision: entry.revision }))
@@ -68,6 +83,25 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
     else yield* Effect.logWarning(endpoint.failure.message)
   }
   return stored
+})
+
+/**
+ * Lists the keys of all endpoints, or of a tenant's, in order, without reading what they hold.
+ */
+export const listEndpointKeys = Effect.fnUntraced(function* (tenant?: string) {
+  const { names } = yield* Broker
+  const prefix = `$KV.${names.buckets.endpoints}.`
+  const messages = yield* Stream.runCollect(
+    readStream({
+      stream: `KV_${names.buckets.endpoints}`,
+      subjects: [`${prefix}${tenant ?? "*"}.*`],
+      headersOnly: true
+    })
+  )
+  return messages
+    .filter(({ headers }) => headers?.has("KV-Operation") !== true)
+    .map(({ subject }) => subject.slice(prefix.length))
+    .toSorted((a, b) => (a < b ? -1 : 1))
 })
 
 /**
@@ -126,24 +160,38 @@ export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint, by?:
   return { endpoint, revision } satisfies StoredEndpoint
 })
 
+/** Fails if an endpoint is at another revision than the expected one, if any is expected. */
+const refuseOther = (
+  name: { readonly tenant: string; readonly id: string },
+  revision: number,
+  expected: number | undefined
+) =>
+  expected === undefined || expected === revision
+    ? Effect.void
+    : Effect.fail(new EndpointChanged({ ...name, revision }))
+
 /**
  * Changes an endpoint by compare-and-set. `change` is called again with the current value if
  * another write was faster. It returns undefined to leave the endpoint unchanged.
  *
  * @param by who changes it, recorded in the history.
+ * @param expected the only revision that may be changed; fails with EndpointChanged for another.
+ *   (Default: any)
  */
 export const changeEndpoint = <E, R>(
   tenant: string,
   id: string,
   change: (endpoint: Endpoint) => Effect.Effect<Endpoint | undefined, E, R>,
-  by?: string
+  by?: string,
+  expected?: number
 ): Effect.Effect<
   StoredEndpoint,
-  E | BrokerError | PublishError | EndpointNotFound | EndpointUnreadable,
+  E | BrokerError | PublishError | EndpointNotFound | EndpointUnreadable | EndpointChanged,
   R | Broker
 > =>
   Effect.gen(function* () {
     const stored = yield* getEndpoint(tenant, id)
+    yield* refuseOther({ tenant, id }, stored.revision, expected)
     const endpoint = yield* change(stored.endpoint)
     if (endpoint === undefined) return stored
     const value = JSON.stringify(encodeEndpoint(endpoint))
@@ -151,7 +199,7 @@ export const changeEndpoint = <E, R>(
     const revision = yield* write(endpointKey(tenant, id), value, options).pipe(
       Effect.catchIf(isConflict, () => Effect.succeed(undefined))
     )
-    if (revision === undefined) return yield* changeEndpoint(tenant, id, change, by)
+    if (revision === undefined) return yield* changeEndpoint(tenant, id, change, by, expected)
     return { endpoint, revision } satisfies StoredEndpoint
   })
 
@@ -160,14 +208,24 @@ export const changeEndpoint = <E, R>(
  * its waiting deliveries.
  *
  * @param by who removes it, recorded in the history.
+ * @param expected the only revision that may be removed; fails with EndpointChanged for another.
+ *   (Default: any)
  */
 export const removeEndpoint = Effect.fnUntraced(function* (
   tenant: string,
   id: string,
-  by?: string
+  by?: string,
+  expected?: number
 ) {
   const key = endpointKey(tenant, id)
-  if ((yield* readEntry(key))?.operation !== "PUT")
-    return yield* new EndpointNotFound({ tenant, id })
-  yield* write(key, "", { by, removes: true })
+  const entry = yield* readEntry(key)
+  if (entry?.operation !== "PUT") return yield* new EndpointNotFound({ tenant, id })
+  yield* refuseOther({ tenant, id }, entry.revision, expected)
+  yield* write(key, "", {
+    by,
+    removes: true,
+    ...(expected === undefined ? {} : { expected })
+  }).pipe(
+    Effect.catchIf(isConflict, () => new EndpointChanged({ tenant, id, revision: entry.revision }))
+  )
 })

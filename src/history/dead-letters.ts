@@ -18,6 +18,8 @@ export interface DeadLetterQuery {
   readonly since?: number | undefined
   /** Stored then or earlier, ms since the epoch. */
   readonly until?: number | undefined
+  /** Only those with a higher id. (Default: all) */
+  readonly after?: number | undefined
 }
 
 /** A delivery that ended without success, as stored in DEAD. */
@@ -69,7 +71,7 @@ export const readDeadLetters = (
   Stream.unwrap(
     Effect.gen(function* () {
       const { names } = yield* Broker
-      const { endpoint, since = 0, until } = query
+      const { after, endpoint, since = 0, until } = query
       const tenant = endpoint?.tenant ?? query.tenant ?? "*"
       if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
       let skipped = 0
@@ -82,11 +84,12 @@ export const readDeadLetters = (
       const letters = readStream({
         stream: names.dead,
         subjects: [names.subjects.dead(tenant, endpoint?.id ?? "*")],
-        fromTime: since,
+        ...(after === undefined ? { fromTime: since } : { fromSeq: after + 1 }),
         headersOnly: true
       })
       return letters.pipe(
         Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
+        Stream.filter((message) => after === undefined || storedAt(message) >= since),
         Stream.map((message) => {
           const letter = parseDeadLetter(message)
           if (letter === undefined) skipped++

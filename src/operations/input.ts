@@ -35,7 +35,9 @@ const reworded = (whole: string): string => {
   return (
     oneOf(message) ??
     message
-      .replace(/^Expected (object|integer)$/, "must be an $1")
+      // A struct that has a name is an object for whoever writes one.
+      .replace(/^Expected (?:object|[A-Z]\w+)$/, "must be an object")
+      .replace(/^Expected integer$/, "must be an integer")
       .replace(/^Expected (string|number)$/, "must be a $1")
       .replace(/^Expected a value between /, "must be between ")
       .replace(/^Expected /, "must be ")
@@ -59,6 +61,34 @@ const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
 const keyOf = (segment: PropertyKey | { readonly key: PropertyKey }): string =>
   String(typeof segment === "object" ? segment.key : segment)
 
+/** Returns a schema's message without the input that it may show: that may be a secret. */
+const withoutInput = (message: string): string =>
+  message.startsWith("Unexpected key with value") ? noSuchField : message.replace(/, got .*$/s, "")
+
+/** Returns the problems in an input that does not decode, one for each invalid or unknown field. */
+const problemsIn = (
+  issue: SchemaIssue.Issue,
+  value: unknown,
+  ast: SchemaAST.AST
+): ReadonlyArray<Problem> => {
+  const byPlace = new Map<string, { field: string; shown: string; messages: Set<string> }>()
+  for (const { message: whole, path = [] } of format(issue).issues) {
+    const message = withoutInput(whole)
+    const keys = path.map(keyOf)
+    const field = isMissingElement(keys, message) ? keys.slice(0, -1) : keys
+    const sentence = problemOf(keys, message, ast)
+    const shown = needsValue(keys, message, sentence, at(value, keys)) ? quote(at(value, keys)) : ""
+    const place = `${field.join(".")} ${shown}`
+    const known = byPlace.get(place) ?? { field: field.join("."), shown, messages: new Set() }
+    known.messages.add(sentence)
+    byPlace.set(place, known)
+  }
+  return [...byPlace.values()].map(({ field, messages, shown }) => ({
+    field,
+    message: `${shown} ${[...messages].join(" and ")}`.trim()
+  }))
+}
+
 /**
  * Decodes the input of an operation. Fails with a problem for each invalid field
  * (`backoff.base "1 minut" must be …`) and each unknown one.
@@ -69,26 +99,15 @@ export const readInput = <A>(
 ): Result.Result<A, ReadonlyArray<Problem>> =>
   Result.mapError(
     Schema.decodeUnknownResult(schema)(value, { errors: "all", onExcessProperty: "error" }),
-    ({ issue }) => {
-      const byPlace = new Map<string, { field: string; shown: string; messages: Set<string> }>()
-      for (const { message, path = [] } of format(issue).issues) {
-        const keys = path.map(keyOf)
-        const field = isMissingElement(keys, message) ? keys.slice(0, -1) : keys
-        const sentence = problemOf(keys, message, schema.ast)
-        const shown = needsValue(keys, message, sentence, at(value, keys))
-          ? quote(at(value, keys))
-          : ""
-        const place = `${field.join(".")} ${shown}`
-        const known = byPlace.get(place) ?? { field: field.join("."), shown, messages: new Set() }
-        known.messages.add(sentence)
-        byPlace.set(place, known)
-      }
-      return [...byPlace.values()].map(({ field, messages, shown }) => ({
-        field,
-        message: `${shown} ${[...messages].join(" and ")}`.trim()
-      }))
-    }
+    ({ issue }) => problemsIn(issue, value, schema.ast)
   )
+
+/**
+ * Returns the problems in an input that did not decode elsewhere, such as a request's body. Values
+ * are shown where the issue keeps its input (`reportInput`).
+ */
+export const inputProblems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> =>
+  problemsIn(issue, issue.input, "ast" in issue ? issue.ast : Schema.Unknown.ast)
 
 const isMissingElement = (keys: ReadonlyArray<string>, message: string) =>
   message === missing && /^\d+$/.test(keys.at(-1) ?? "")
@@ -103,7 +122,7 @@ const needsValue = (
   sentence: string,
   value: unknown
 ): boolean => {
-  if (message === missing || message === noSuchField) return false
+  if (message === missing || message === noSuchField || value === undefined) return false
   if (secretFields.has(keys[0] ?? "")) return false
   // Some sentences name what they are about themselves.
   const isNamed = typeof value === "string" && sentence.includes(quote(value))

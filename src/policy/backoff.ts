@@ -17,6 +17,16 @@ const spreads: Record<Jitter, readonly [number, number]> = {
   scaled: [0.5, 1.5]
 }
 
+/**
+ * Returns the minimum and maximum factor that a policy's jitter applies to a nominal delay.
+ * `decorrelated` draws its delays itself.
+ */
+export const jitterRange = ({
+  backoff,
+  jitter
+}: Pick<RetryPolicy, "backoff" | "jitter">): readonly [least: number, most: number] =>
+  spreads[backoff.kind === "decorrelated" ? "none" : jitter]
+
 /** At least 1 ms and an integer: the broker ignores a fractional delay. */
 const wholeMillis = (millis: number): Duration.Duration =>
   Duration.millis(Math.max(1, Math.ceil(millis)))
@@ -71,13 +81,9 @@ const nominal = (backoff: Backoff): RetrySchedule => {
  * the nominal delay; `scaled` jitter may exceed it by half. `decorrelated` includes its own jitter,
  * so the policy's jitter is not applied. Delays are integers in ms, at least 1.
  */
-export const toSchedule = ({
-  backoff,
-  jitter,
-  maxAttempts,
-  window
-}: RetryPolicy): RetrySchedule => {
-  const [least, most] = spreads[backoff.kind === "decorrelated" ? "none" : jitter]
+export const toSchedule = (policy: RetryPolicy): RetrySchedule => {
+  const { backoff, maxAttempts, window } = policy
+  const [least, most] = jitterRange(policy)
   const waits = nominal(backoff).pipe(
     Schedule.modifyDelay(({ duration }) => {
       const millis = Duration.toMillis(duration)

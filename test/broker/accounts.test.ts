@@ -136,7 +136,10 @@ describe("nats.conf with its accounts taken into use", () => {
     await jsm.direct.getMessage(names.history, { seq: 1 })
     const ordered = await js.consumers.get(names.history)
     assert.isNotNull(await ordered.next({ expires: 5_000 }))
-    for (const name of Object.values(names.buckets)) {
+    const { jobs, tokens, ...workersBuckets } = names.buckets
+    for (const name of [jobs, tokens])
+      await refused(js.publish(`$KV.${name}.0123456789abcdef`, "{}"))
+    for (const name of Object.values(workersBuckets)) {
       const bucket = await new Kvm(nc).open(name, { allow_direct: false })
       const revision = await bucket.put("default.ep", "{}")
       assert.strictEqual((await bucket.get("default.ep"))?.revision, revision)

@@ -26,6 +26,10 @@ describe("petrel presets", () => {
         "  in all    5 s",
         "  beware    it gives up after 1 min: what is down for longer loses events to the dead letters",
         "",
+        `${" ".repeat(40)}1 s`,
+        `  wait 1  2.5 s to 5 s  ${"█".repeat(37)}${"░".repeat(16)}  #2 after 2.5 s to 5 s`,
+        "  gives up when 2 attempts have failed: after 2.5 s to 5 s",
+        "",
         "guide 1: Webhook Retry Patterns That Actually Work in Production, Recuro"
       ])
       const twilio = json.out.map((line) => parse(line)).find(({ name }) => name === "twilio")

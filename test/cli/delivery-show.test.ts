@@ -64,7 +64,7 @@ describe("petrel delivery show", () => {
             ])
             const text = people.out.join("\n")
             assert.match(text, /^acme\.42 → acme\/late\n {2}\S+ {2}routed\n/)
-            assert.match(text, /waits +for its next attempt, in (30|29) min.*attempt 1 came to 503/)
+            assert.match(text, /waits +for its next attempt, in (30|29) min.*attempt 1 failed: 503/)
             assert.match(text, /petrel endpoint resume acme\/late/)
             assert.match(text, /in +message \d+ of \S+DELIVERIES_\d/)
           })

@@ -9,9 +9,12 @@ import { init } from "../../src/broker/init.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
+import type { Answer } from "../kit/console.ts"
+import { startConsole } from "../kit/console.ts"
 import {
   backlogged,
   endpoint,
@@ -264,6 +267,72 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
       assert.strictEqual(yield* running.ended, 0)
       yield* petrel("repartition", "3")
       yield* petrel("rebuild", "health")
+    })
+  )
+})
+
+describe.concurrent("with the accounts of nats.conf, a console", () => {
+  scenario("does all that its API can do, and makes no alerts", (people) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "other", url: hook.url, types: ["other"] })
+      const facts = yield* history
+      const { delivering } = yield* people.worker()
+      yield* delivering
+      const asConsole = yield* Layer.build(
+        Layer.fresh(
+          Facts.layer.pipe(
+            Layer.provideMerge(connectTo(connectionOf(people.server.url("console"))))
+          )
+        )
+      )
+      const { ask, token: make } = yield* startConsole().pipe(Effect.provideContext(asConsole))
+      yield* runJobs("console").pipe(Effect.provideContext(asConsole))
+      const token = yield* make({ tenant: "*" })
+      const tenant = "/v1/tenants/acme"
+      const must = Effect.fnUntraced(function* (method: string, path: string, body?: unknown) {
+        const answer = yield* ask(path, { method, token, body })
+        assert.isBelow(answer.status, 300, `${method} ${path}: ${answer.text}`)
+        return answer
+      })
+      const done = (answer: Answer) =>
+        eventually(
+          ask(answer.headers.get("location") ?? "", { token }),
+          ({ json }) => json.state === "done"
+        )
+      const one = `${tenant}/endpoints/billing`
+      yield* must("PUT", one, { url: hook.url, types: ["invoice.>"] })
+      yield* must("POST", `${tenant}/events`, [
+        { type: "invoice.paid", id: "1", data: 1 },
+        { type: "invoice.paid", id: "2", data: 2 }
+      ])
+      yield* facts.count("dead-lettered", 2)
+      hook.answer({ status: 200 })
+      for (const path of [
+        ...["endpoints", "events/acme.1", "events/acme.1/body", "deliveries/acme.1.billing"],
+        ...["dead-letters", "dead-letters/1", "totals", "totals?by=endpoint", "alerts", "tokens"],
+        "endpoints/billing/secret",
+        "endpoints/billing/diagnosis"
+      ])
+        yield* must("GET", `${tenant}/${path}`)
+      for (const path of ["status", "workers", "tenants", "audits"])
+        yield* must("GET", `/v1/${path}`)
+      yield* done(yield* must("POST", `${tenant}/redeliveries`, { endpoint: "billing" }))
+      yield* facts.count("delivered", 2)
+      yield* done(yield* must("POST", `${tenant}/replays`, { endpoint: "billing" }))
+      yield* facts.count("delivered", 4)
+      yield* done(yield* must("POST", "/v1/audits"))
+      yield* must("POST", `${tenant}/deliveries/acme.1.billing/resend`)
+      yield* must("DELETE", `${tenant}/dead-letters/1`)
+      for (const action of ["test", "retry-now", "pause", "resume", "disable", "enable", "rotate"])
+        yield* must("POST", `${one}/${action}`)
+      const live = yield* Effect.promise(() => people.server.as("console"))
+      yield* Effect.sync(() => live.subscribe("petrel.failures.acme.>"))
+      yield* must("PATCH", one, { contact: "ops" })
+      yield* must("DELETE", one)
+      const made = yield* must("POST", `${tenant}/tokens`, { scopes: ["events:publish"] })
+      yield* must("DELETE", `${tenant}/tokens/${String(made.json.id)}`)
+      for (const { user } of facts.of("redelivered")) assert.strictEqual(user, "console")
     })
   )
 })

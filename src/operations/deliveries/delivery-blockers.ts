@@ -63,7 +63,7 @@ const timeBlocker = ({ attempts, waits }: DeliveryRound, now: number): ReadonlyA
   return [
     {
       by: "time",
-      says: `for its next attempt, in ${spanText(waits.until - now)}: attempt ${last?.number ?? 0} came to ${answer}`,
+      says: `for its next attempt, in ${spanText(waits.until - now)}: attempt ${last?.number ?? 0} failed: ${answer}`,
       until: waits.until,
       freedBy: "time alone"
     }

@@ -58,6 +58,15 @@ export const pauseEndpoint = ({ id, tenant }: EndpointName, { reason }: StateRea
 export const resumeEndpoint = ({ id, tenant }: EndpointName, by: string) =>
   Effect.map(resume({ tenant, endpoint: id }, by), stateOf)
 
-/** Removes an endpoint. What waits for it is dead-lettered. */
-export const removeEndpoint = ({ id, tenant }: EndpointName, by: string) =>
-  Effect.as(remove(tenant, id, by), { tenant, id, removed: true } satisfies RemovedEndpoint)
+/**
+ * Removes an endpoint. What waits for it is dead-lettered.
+ *
+ * @param expected the only revision that may be removed; fails with EndpointChanged for another.
+ *   (Default: any)
+ */
+export const removeEndpoint = ({ id, tenant }: EndpointName, by: string, expected?: number) =>
+  Effect.as(remove(tenant, id, by, expected), {
+    tenant,
+    id,
+    removed: true
+  } satisfies RemovedEndpoint)

@@ -18,7 +18,7 @@ export type ChangedEndpointView = typeof ChangedEndpointView.Type
 const encode = Schema.encodeSync(Endpoint)
 
 /** Returns the names of the settings that differ. */
-const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
+export const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
   const [old, now] = [encode(before), encode(after)].map((it) => new Map(Object.entries(it)))
   return [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].filter(
     (name) =>
@@ -31,11 +31,14 @@ const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> =
  * that do not go together, with EndpointNotFound if there is no such endpoint.
  *
  * @param by who changes it, recorded in the history.
+ * @param expected the only revision that may be changed; fails with EndpointChanged for another.
+ *   (Default: any)
  */
 export const setEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   patch: EndpointPatch,
-  by: string
+  by: string,
+  expected?: number
 ) {
   const now = yield* Clock.currentTimeMillis
   let made: string | undefined
@@ -49,7 +52,7 @@ export const setEndpoint = Effect.fnUntraced(function* (
     warnings = cautions(after.endpoint).filter((caution) => !known.includes(caution))
     return changed.length === 0 ? undefined : after.endpoint
   })
-  const stored = yield* changeEndpoint(tenant, id, change, by)
+  const stored = yield* changeEndpoint(tenant, id, change, by, expected)
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made }),

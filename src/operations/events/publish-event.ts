@@ -41,7 +41,7 @@ const tooLarge = 10054
 const notStored = 10077
 
 /** Returns what the publisher can do about an event that was not stored, or may not have been. */
-const explained = Effect.fnUntraced(function* (
+export const explainNotStored = Effect.fnUntraced(function* (
   error: PublishError,
   { id }: CheckedEvent,
   bytes: number
@@ -91,7 +91,7 @@ export const publishEvent = Effect.fnUntraced(function* (event: NewEvent, body: 
     headers
   ).pipe(
     Effect.catch((error) =>
-      Effect.flatMap(explained(error, checked.success, body.length), Effect.fail)
+      Effect.flatMap(explainNotStored(error, checked.success, body.length), Effect.fail)
     )
   )
   return {

@@ -1,0 +1,116 @@
+import { Context, Effect, Layer, Redacted } from "effect"
+import { HttpRouter } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
+import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import type { TokenRecord, TokenScope } from "../operations/tokens/token.ts"
+import { allTenants, defaultTokenRate } from "../operations/tokens/token.ts"
+import { timers } from "../time/timers.ts"
+import { withHeader } from "./answer.ts"
+import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
+import { RequestNotes } from "./request-notes.ts"
+import { LiveTokens } from "./tokens/live-tokens.ts"
+import { RequestRates } from "./tokens/request-rates.ts"
+
+/** The scope that a route needs, as an annotation of its endpoint. */
+export class Needs extends Context.Service<Needs, TokenScope>()("petrel/api/Needs") {}
+
+/** Whose request it is. */
+export class Caller extends Context.Service<
+  Caller,
+  {
+    /** The id of its token. */
+    readonly id: string
+    /** The tenant of its token, `*` for all. */
+    readonly tenant: string
+    readonly scopes: ReadonlyArray<TokenScope>
+    /** Who asks, as the history records it. */
+    readonly by: string
+    /** False once the token was revoked or has expired. */
+    readonly isValid: () => boolean
+  }
+>()("petrel/api/Caller") {}
+
+/** Lets a request pass whose token is valid for its tenant and has the scope of its route. */
+export class Access extends HttpApiMiddleware.Service<Access, { provides: Caller }>()(
+  "petrel/api/Access",
+  {
+    security: {
+      token: HttpApiSecurity.bearer
+    },
+    error: [Unauthorized, Forbidden, TooManyRequests]
+  }
+) {}
+
+const unauthorized = (detail: string) =>
+  Effect.andThen(
+    withHeader("www-authenticate", 'Bearer realm="petrel"'),
+    new Unauthorized({ detail })
+  )
+
+const tooMany = (waitMs: number, { rate = defaultTokenRate }: TokenRecord) => {
+  const retryAfter = Math.max(1, Math.ceil(waitMs / 1_000))
+  return Effect.andThen(
+    withHeader("retry-after", String(retryAfter)),
+    new TooManyRequests({
+      detail: `the token may make ${rate} requests a second: wait, or give it a higher rate`,
+      retryAfter
+    })
+  )
+}
+
+/** Returns why a token may not use a route for a tenant, or undefined. */
+const refusalOf = (
+  { scopes, tenant: own }: TokenRecord,
+  needs: TokenScope,
+  tenant: string | undefined
+): string | undefined => {
+  if (!scopes.includes(needs)) return `the token does not have the scope ${needs}`
+  if (own === allTenants) return undefined
+  if (tenant === undefined || tenant === allTenants)
+    return `this needs a token of all tenants, and the token is one of ${own}`
+  return tenant === own ? undefined : `the token is one of ${own}, and not of ${tenant}`
+}
+
+const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
+  expiresAt !== undefined && expiresAt <= timers.wallMs()
+
+const needsOf = (endpoint: HttpApiEndpoint.Top): TokenScope =>
+  Context.getOrElse(endpoint.annotations as Context.Context<Needs>, Needs, () => "operator")
+
+/** `Access` by the tokens in the bucket. */
+export const accessLayer = Layer.effect(
+  Access,
+  Effect.gen(function* () {
+    const tokens = yield* LiveTokens
+    const rates = new RequestRates()
+    return Access.of({
+      token: Effect.fnUntraced(function* (next, { credential, endpoint }) {
+        const given = Redacted.value(credential)
+        if (given === "") return yield* unauthorized("send a token: `Authorization: Bearer ptl_…`")
+        const record = tokens.find(given)
+        if (record === undefined)
+          return yield* unauthorized("there is no such token: it was revoked, or never was")
+        const notes = yield* RequestNotes
+        notes.token = record.id
+        if (hasExpired(record)) return yield* unauthorized("the token has expired")
+        const waitMs = rates.take(record.id, record.rate ?? defaultTokenRate)
+        if (waitMs > 0) return yield* tooMany(waitMs, record)
+        const { tenant } = yield* HttpRouter.params
+        const refusal = refusalOf(record, needsOf(endpoint), tenant)
+        if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
+        const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
+        const caller = {
+          id: record.id,
+          tenant: record.tenant,
+          scopes: record.scopes,
+          by,
+          isValid: () => {
+            const now = tokens.find(given)
+            return now !== undefined && !hasExpired(now)
+          }
+        }
+        return yield* Effect.provideService(next, Caller, caller)
+      })
+    })
+  })
+)

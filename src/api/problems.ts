@@ -1,0 +1,111 @@
+import { Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { Problem } from "../operations/problem.ts"
+
+/** What the types of problems begin with (RFC 9457). */
+const typeRoot = "urn:petrel:problem:"
+
+/** One problem for each field that is wrong. */
+const errors = Schema.optionalKey(Schema.Array(Problem)).annotateKey({
+  description: "What is wrong, field by field. `field` is empty for the input as a whole."
+})
+
+/** Seconds until it is worth trying again, as in the header Retry-After. */
+const retryAfter = Schema.optionalKey(Schema.Int).annotateKey({
+  description: "Seconds until it is worth trying again, as in the header Retry-After."
+})
+
+export class InvalidRequest extends HttpApiError.Problem<InvalidRequest>()(
+  "InvalidRequest",
+  { type: "urn:petrel:problem:invalid-request", status: 400, title: "The request is not valid" },
+  { errors }
+) {}
+
+export class Unauthorized extends HttpApiError.Problem<Unauthorized>()("Unauthorized", {
+  type: "urn:petrel:problem:unauthorized",
+  status: 401,
+  title: "A valid token is needed"
+}) {}
+
+export class Forbidden extends HttpApiError.Problem<Forbidden>()("Forbidden", {
+  type: "urn:petrel:problem:forbidden",
+  status: 403,
+  title: "The token does not allow this"
+}) {}
+
+export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
+  type: "urn:petrel:problem:not-found",
+  status: 404,
+  title: "There is no such thing"
+}) {}
+
+export class Conflict extends HttpApiError.Problem<Conflict>()("Conflict", {
+  type: "urn:petrel:problem:conflict",
+  status: 409,
+  title: "It contradicts what is there"
+}) {}
+
+export class RevisionMismatch extends HttpApiError.Problem<RevisionMismatch>()("RevisionMismatch", {
+  type: "urn:petrel:problem:revision-mismatch",
+  status: 412,
+  title: "It was changed since it was read"
+}) {}
+
+export class TooLarge extends HttpApiError.Problem<TooLarge>()("TooLarge", {
+  type: "urn:petrel:problem:too-large",
+  status: 413,
+  title: "The request is too large"
+}) {}
+
+export class TooManyRequests extends HttpApiError.Problem<TooManyRequests>()(
+  "TooManyRequests",
+  {
+    type: "urn:petrel:problem:too-many-requests",
+    status: 429,
+    title: "The token makes too many requests"
+  },
+  { retryAfter }
+) {}
+
+export class Internal extends HttpApiError.Problem<Internal>()("Internal", {
+  type: "urn:petrel:problem:internal",
+  status: 500,
+  title: "This is a defect of Petrel"
+}) {}
+
+export class Unavailable extends HttpApiError.Problem<Unavailable>()(
+  "Unavailable",
+  {
+    type: "urn:petrel:problem:unavailable",
+    status: 503,
+    title: "It cannot be answered now"
+  },
+  { retryAfter }
+) {}
+
+/** A problem outside the definition of the API: of a route, a method or the connection. */
+export interface BareProblem {
+  readonly status: number
+  /** The last part of its type: `not-found`. */
+  readonly name: string
+  readonly title: string
+  readonly detail: string
+}
+
+export const problemType = "application/problem+json"
+
+/** Returns a problem as the body of an answer. */
+export const problemBody = ({ detail, name, status, title }: BareProblem): string =>
+  JSON.stringify({ type: `${typeRoot}${name}`, status, title, detail })
+
+/** Returns the answer for a problem. */
+export const problemResponse = (
+  problem: BareProblem,
+  headers: Record<string, string> = {}
+): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.text(problemBody(problem), {
+    status: problem.status,
+    contentType: problemType,
+    headers
+  })

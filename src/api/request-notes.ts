@@ -1,0 +1,14 @@
+import { Context } from "effect"
+
+/** What is found out about a request on its way, for the access log. */
+export interface Notes {
+  /** The id of its token, if that is valid. */
+  token: string | undefined
+  /** Its status, if that differs from that of the answer's schema. */
+  status: number | undefined
+}
+
+/** The notes of the request that is being answered. */
+export const RequestNotes = Context.Reference<Notes>("petrel/api/RequestNotes", {
+  defaultValue: () => ({ token: undefined, status: undefined })
+})

@@ -1,0 +1,178 @@
+import { createServer } from "node:http"
+import { createServer as createTlsServer } from "node:https"
+import type { Socket } from "node:net"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Deferred, Effect, Layer, Schema } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
+import { accessLayer } from "./access.ts"
+import { Api } from "./definition/api.ts"
+import { apiDocument, apiRoutes } from "./document.ts"
+import { attemptsHandlers } from "./handlers/attempts.ts"
+import { deadLettersHandlers } from "./handlers/dead-letters.ts"
+import { deliveriesHandlers } from "./handlers/deliveries.ts"
+import { deliveryLogHandlers } from "./handlers/delivery-log.ts"
+import { endpointsHandlers } from "./handlers/endpoints.ts"
+import { eventsHandlers } from "./handlers/events.ts"
+import { jobsHandlers } from "./handlers/jobs.ts"
+import { healthHandlers, systemHandlers } from "./handlers/system.ts"
+import { tokensHandlers } from "./handlers/tokens.ts"
+import { allowedHosts } from "./hosts.ts"
+import { problemBody, problemType } from "./problems.ts"
+import { Stopping } from "./stopping.ts"
+import { surround } from "./surround.ts"
+import { LiveTokens } from "./tokens/live-tokens.ts"
+import { validationLayer } from "./validation.ts"
+
+/** Where and how the API is served. */
+export interface ApiOptions {
+  readonly host: string
+  /** 0 takes a free port. */
+  readonly port: number
+  /** The address that clients know it by. */
+  readonly publicUrl?: string | undefined
+  /** Certificate and key, in PEM. (Default: without TLS) */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** How long a stop waits for requests in flight, ms. (Default: 10 s) */
+  readonly stopWithin?: number | undefined
+  /** How long a client may take for its headers, ms. (Default: 10 s) */
+  readonly headersWithin?: number | undefined
+}
+
+/** The API cannot be served at its address. */
+export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRefused", {
+  code: Schema.String,
+  message: Schema.String
+}) {}
+
+/** Connections at the same time. What comes beyond is closed at once. */
+const maxConnections = 1_024
+/** Time limits of a client, ms: for its headers, for a whole request, and without any progress. */
+const headersWithinMs = 10_000
+const requestWithinMs = 30_000
+const idleMs = 60_000
+/** How often these are checked, ms. */
+const checkedEveryMs = 1_000
+const defaultStopWithinMs = 10_000
+
+/** Answers for requests that are none, by the code of the error. */
+const unparsable: Record<string, { readonly status: number; readonly detail: string }> = {
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: "the request did not arrive in time" },
+  HPE_HEADER_OVERFLOW: { status: 431, detail: "the headers are too large" }
+}
+
+/** Answers what is no request, and closes its connection. */
+const refuseConnection = (error: Error, socket: Socket) => {
+  if (!socket.writable) return socket.destroy()
+  const code = "code" in error ? String(error.code) : ""
+  const { detail, status } = unparsable[code] ?? {
+    status: 400,
+    detail: "this is no HTTP request that can be read"
+  }
+  const body = problemBody({ status, name: "bad-request", title: "The request is refused", detail })
+  return socket.end(
+    [
+      `HTTP/1.1 ${status} Refused`,
+      `content-type: ${problemType}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+      "connection: close",
+      "",
+      body
+    ].join("\r\n")
+  )
+}
+
+const makeServer = ({ headersWithin = headersWithinMs, tls }: ApiOptions) => {
+  const limits = {
+    headersTimeout: headersWithin,
+    requestTimeout: requestWithinMs,
+    connectionsCheckingInterval: Math.min(checkedEveryMs, headersWithin)
+  }
+  const server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...tls })
+  server.maxConnections = maxConnections
+  server.timeout = idleMs
+  server.on("clientError", refuseConnection)
+  return server
+}
+
+const handlers = Layer.mergeAll(
+  eventsHandlers,
+  deliveriesHandlers,
+  deliveryLogHandlers,
+  attemptsHandlers,
+  deadLettersHandlers,
+  jobsHandlers,
+  endpointsHandlers,
+  tokensHandlers,
+  systemHandlers,
+  healthHandlers
+).pipe(
+  Layer.provide(Layer.mergeAll(accessLayer.pipe(Layer.provide(LiveTokens.layer)), validationLayer))
+)
+
+/** The viewer is a part of the page: it asks nobody but this server. */
+const contentPolicy =
+  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const docs = Layer.mergeAll(
+  HttpRouter.add(
+    "GET",
+    "/openapi.json",
+    Effect.sync(() => HttpServerResponse.jsonUnsafe(apiDocument()))
+  ),
+  HttpApiSwagger.layer(Api, { path: "/docs" })
+)
+
+const extraRoutes = ["/openapi.json", "/docs"].map((path) => ({ method: "get", path }))
+
+const routes = (options: ApiOptions) =>
+  Layer.mergeAll(
+    HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
+    docs,
+    surround([...apiRoutes(), ...extraRoutes], allowedHosts(options.host, options.publicUrl), {
+      "/docs": { "content-security-policy": contentPolicy }
+    })
+  )
+
+const reasonOf = (cause: unknown): { readonly code: string; readonly message: string } => {
+  const error = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause
+  const code = error instanceof Error && "code" in error ? String(error.code) : ""
+  return { code, message: error instanceof Error ? error.message : String(error) }
+}
+
+/**
+ * Serves the API until the scope closes: requests in flight are answered first. Returns the port.
+ * Fails with ListenRefused if the address cannot be used.
+ */
+export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
+  const node = makeServer(options)
+  const stopWithin = options.stopWithin ?? defaultStopWithinMs
+  const server = NodeHttpServer.layer(() => node, {
+    host: options.host,
+    port: options.port,
+    gracefulShutdownTimeout: stopWithin
+  })
+  // Closed after the requests in flight had their time, and before all connections must be gone.
+  const closing = Layer.effectDiscard(
+    Effect.acquireRelease(Effect.void, () => Effect.sync(() => node.closeAllConnections()))
+  )
+  type Needed = Layer.Services<ReturnType<typeof routes>>
+  // Without them, what a middleware would need is inferred as unknown.
+  const serving = HttpRouter.serve<never, never, Needed, never, never>(routes(options), {
+    disableLogger: true,
+    disableListenLog: true
+  })
+  const stopping = yield* Deferred.make<void>()
+  yield* Layer.build(
+    serving.pipe(
+      Layer.provide(closing),
+      Layer.provide(server),
+      Layer.provide(Layer.succeed(Stopping, stopping))
+    )
+  ).pipe(
+    Effect.catchTag("ServeError", ({ cause }) => Effect.fail(new ListenRefused(reasonOf(cause))))
+  )
+  yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
+  const at = node.address()
+  return { port: typeof at === "object" && at !== null ? at.port : options.port }
+})

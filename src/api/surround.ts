@@ -1,0 +1,217 @@
+import type { Types } from "effect"
+import { ByteSize, Cause, Clock, Effect, Exit } from "effect"
+import {
+  HttpIncomingMessage,
+  HttpRouter,
+  HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
+import { bytesText } from "../operations/text/bytes.ts"
+import { hostName } from "./hosts.ts"
+import type { BareProblem } from "./problems.ts"
+import { problemResponse, problemType } from "./problems.ts"
+import type { Notes } from "./request-notes.ts"
+import { RequestNotes } from "./request-notes.ts"
+
+/** Upper bound of a request's body, bytes, where its route has none of its own. */
+export const maxBodyBytes = 256 * 1024
+
+/** Routes that whoever watches the process may ask under any name. */
+const anyHost: ReadonlySet<string> = new Set(["/healthz"])
+
+/** The routes of a server, to tell a wrong method from a wrong path. */
+export interface KnownRoute {
+  readonly method: string
+  /** With `{name}` for what varies. */
+  readonly path: string
+}
+
+/** Headers of every answer: it is read as what it says it is, and kept nowhere. */
+const usualHeaders = { "x-content-type-options": "nosniff", "cache-control": "no-store" }
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(
+    `^${path
+      .split(/\{[^}]+\}/)
+      .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+      .join("[^/]+")}/?$`
+  )
+
+const pathOf = (url: string): string => url.replace(/[?#].*$/s, "")
+
+const tooLarge: BareProblem = {
+  status: 413,
+  name: "too-large",
+  title: "The request is too large",
+  detail: `the body is larger than the ${bytesText(maxBodyBytes)} that this route takes`
+}
+
+const wrongHost: BareProblem = {
+  status: 421,
+  name: "wrong-host",
+  title: "The server is not asked by this name",
+  detail:
+    "the header Host names another server: ask this one by the address that it listens on, or start it with --public-url"
+}
+
+const defect: BareProblem = {
+  status: 500,
+  name: "internal",
+  title: "This is a defect of Petrel",
+  detail: "the request could not be handled; the log of the console says why"
+}
+
+const stopping: BareProblem = {
+  status: 503,
+  name: "unavailable",
+  title: "It cannot be answered now",
+  detail: "the console is stopping"
+}
+
+/** Titles of answers that the HTTP library makes without a problem. */
+const bareStatuses: Record<number, Omit<BareProblem, "status">> = {
+  400: {
+    name: "invalid-request",
+    title: "The request is not valid",
+    detail: "the request does not parse"
+  },
+  415: {
+    name: "unsupported-media-type",
+    title: "The body is of a type that is not taken here",
+    detail: "send the body as application/json"
+  }
+}
+
+/** An answer. It does not fail: the type is what the library wants of those that handle all. */
+type Surrounded = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  Types.unhandled,
+  HttpServerRequest.HttpServerRequest
+>
+
+/** Turns what failed outside of the routes into a problem. */
+const failed = (
+  cause: Cause.Cause<unknown>,
+  methodsOf: (path: string) => ReadonlyArray<string>
+) => {
+  for (const reason of cause.reasons) {
+    const error = Cause.isFailReason(reason)
+      ? reason.error
+      : Cause.isDieReason(reason)
+        ? reason.defect
+        : undefined
+    if (!HttpServerError.isHttpServerError(error)) continue
+    const { reason: why } = error
+    if (why._tag === "RouteNotFound") return notRouted(why.request, methodsOf)
+    if (why._tag === "RequestParseError")
+      return problemResponse(why.reason === "BodyTooLarge" ? tooLarge : unreadable)
+  }
+  return undefined
+}
+
+const unreadable: BareProblem = {
+  status: 400,
+  name: "invalid-request",
+  title: "The request is not valid",
+  detail: "the body ended before it was complete"
+}
+
+const notRouted = (
+  request: HttpServerRequest.HttpServerRequest,
+  methodsOf: (path: string) => ReadonlyArray<string>
+) => {
+  const path = pathOf(request.url)
+  const methods = methodsOf(path)
+  return methods.length === 0
+    ? problemResponse({
+        status: 404,
+        name: "not-found",
+        title: "There is no such thing",
+        detail: `there is no route ${path.slice(0, 200)}: /docs shows those there are`
+      })
+    : problemResponse(
+        {
+          status: 405,
+          name: "method-not-allowed",
+          title: "The route has no such method",
+          detail: `${request.method} is not possible here: ${methods.join(", ")}`
+        },
+        { allow: methods.join(", ") }
+      )
+}
+
+/** Gives an answer of the HTTP library that is no problem document the body of one. */
+const asProblem = (response: HttpServerResponse.HttpServerResponse) => {
+  const bare = bareStatuses[response.status]
+  return bare === undefined || response.headers["content-type"] === problemType
+    ? response
+    : problemResponse({ status: response.status, ...bare })
+}
+
+/**
+ * What surrounds all routes: refuses other hosts, bounds bodies, turns every failure into a problem
+ * document, and logs each request with the id of its token, never the token.
+ *
+ * @param hosts names under which the server may be asked.
+ * @param headersOf headers of the answers of some paths.
+ */
+export const surround = (
+  routes: ReadonlyArray<KnownRoute>,
+  hosts: ReadonlySet<string>,
+  headersOf: Record<string, Record<string, string>>
+) => {
+  const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }))
+  const methodsOf = (path: string) => [
+    ...new Set(
+      patterns.flatMap(({ method, pattern }) => (pattern.test(path) ? [method.toUpperCase()] : []))
+    )
+  ]
+  const mayAsk = ({ headers, url }: HttpServerRequest.HttpServerRequest) =>
+    hosts.has(hostName(headers.host ?? "")) || anyHost.has(pathOf(url))
+
+  const answer = (exit: Exit.Exit<HttpServerResponse.HttpServerResponse, unknown>) =>
+    Effect.gen(function* () {
+      if (Exit.isSuccess(exit)) return asProblem(exit.value)
+      const { cause } = exit
+      if (Cause.hasInterruptsOnly(cause)) return problemResponse(stopping, { "retry-after": "1" })
+      const response = failed(cause, methodsOf)
+      if (response !== undefined) return response
+      yield* Effect.logError("a request could not be handled", cause)
+      return problemResponse(defect)
+    })
+
+  return HttpRouter.use((router) =>
+    router.addGlobalMiddleware(
+      (route): Surrounded =>
+        Effect.gen(function* () {
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const began = yield* Clock.currentTimeMillis
+          const notes: Notes = { token: undefined, status: undefined }
+          const response = mayAsk(request)
+            ? yield* route.pipe(
+                Effect.provideService(RequestNotes, notes),
+                Effect.provideService(
+                  HttpIncomingMessage.MaxBodySize,
+                  ByteSize.fromInputUnsafe(maxBodyBytes)
+                ),
+                Effect.exit,
+                Effect.flatMap(answer)
+              )
+            : problemResponse(wrongHost)
+          const ms = (yield* Clock.currentTimeMillis) - began
+          yield* Effect.logInfo("request", {
+            method: request.method,
+            path: pathOf(request.url),
+            status: response.status,
+            ms,
+            ...(notes.token === undefined ? {} : { tokenId: notes.token })
+          })
+          return HttpServerResponse.setHeaders(response, {
+            ...usualHeaders,
+            ...headersOf[pathOf(request.url)]
+          })
+        })
+    )
+  )
+}

@@ -1,0 +1,77 @@
+import { readFile, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { createToken } from "../operations/tokens/manage-tokens.ts"
+import { allTenants, isTokenOf, scopes, tokenIdOf } from "../operations/tokens/token.ts"
+import { readToken } from "../operations/tokens/token-store.ts"
+import { addressOf, listenProblem, readListen } from "./console.ts"
+import { contentOf } from "./dev-token.ts"
+import { Refused, refusal } from "./refused.ts"
+
+/** The HTTP API of `petrel dev`, and the file of a token for it. */
+export interface DevConsole {
+  readonly address: string
+  readonly tokenFile: string
+  /** The token's header for a shell, without the token itself. */
+  readonly shellHeader: string
+}
+
+const unusable = (file: string, cause: unknown) =>
+  new Refused({
+    message: `the token of the HTTP API in ${file} cannot be used (${cause instanceof Error ? cause.message : String(cause)}): remove the file, and a new one is made`
+  })
+
+/** Returns the token in a file; undefined if there is none. Fails if others can read it. */
+const tokenIn = (file: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const found = await stat(file).catch(() => undefined)
+      if (found === undefined) return undefined
+      if ((found.mode & 0o077) !== 0) throw new Error("others on this machine may read it")
+      return (await readFile(file, "utf8")).trim()
+    },
+    catch: (cause) => unusable(file, cause)
+  })
+
+/** Returns true for a token that the installation knows. */
+const isKnown = Effect.fnUntraced(function* (token: string) {
+  const id = tokenIdOf(token)
+  const record = id === undefined ? undefined : yield* readToken(id)
+  return record !== undefined && isTokenOf(record, token)
+})
+
+/** Makes a token for all that the API can do, in a file that only its owner can read. */
+const ensureToken = Effect.fnUntraced(function* (file: string) {
+  const before = yield* tokenIn(file)
+  if (before !== undefined && (yield* isKnown(before))) return
+  const { token } = yield* createToken(
+    { tenant: allTenants, scopes, name: "petrel dev" },
+    "petrel dev"
+  )
+  yield* Effect.tryPromise({
+    try: () => writeFile(file, `${token}\n`, { mode: 0o600 }),
+    catch: (cause) => unusable(file, cause)
+  })
+})
+
+/**
+ * Serves the HTTP API beside the broker and the worker, with a token in the data directory.
+ *
+ * @param listen address and port; port 0 takes a free one.
+ */
+export const serveDevConsole = Effect.fnUntraced(function* (data: string, listen: string) {
+  const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
+  const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
+  const tokenFile = join(data, "api-token")
+  yield* ensureToken(tokenFile)
+  const at = readListen(listen) ?? { host: "", port: 0 }
+  const { port } = yield* serveApi({ ...at, stopWithin: 500 }).pipe(
+    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
+  )
+  yield* runJobs("petrel dev")
+  return {
+    address: addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port),
+    tokenFile,
+    shellHeader: `"Authorization: Bearer ${contentOf(tokenFile)}"`
+  } satisfies DevConsole
+})

@@ -1,0 +1,55 @@
+import { Effect } from "effect"
+import { getEndpoint, listEndpointKeys } from "../../endpoints/endpoint-store.ts"
+import { healthOf } from "./current-health.ts"
+import type { EndpointHealthView } from "./endpoint-view.ts"
+import { endpointHealthView } from "./endpoint-view.ts"
+
+/** Endpoints that are read at the same time. */
+const concurrency = 16
+
+/** A page of endpoints in the order of their keys, and the key after which the next one begins. */
+export interface EndpointPage {
+  readonly endpoints: ReadonlyArray<EndpointHealthView>
+  readonly next: string | undefined
+}
+
+/** Which endpoints a page has. */
+export interface EndpointPageQuery {
+  /** (Default: all) */
+  readonly tenant: string | undefined
+  /** The key `<tenant>.<endpoint>` after which it begins. */
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+const showOne = (key: string) => {
+  const [tenant = "", id = ""] = key.split(".")
+  return getEndpoint(tenant, id).pipe(
+    Effect.flatMap((stored) =>
+      Effect.map(healthOf(stored.endpoint), (health) => [endpointHealthView(stored, health)])
+    ),
+    Effect.catchTags({
+      EndpointNotFound: () => Effect.succeed([]),
+      EndpointUnreadable: ({ message }) => Effect.as(Effect.logWarning(message), [])
+    })
+  )
+}
+
+/**
+ * Reads a page of endpoints. Those that are removed meanwhile or whose configuration does not parse
+ * are left out.
+ */
+export const pageEndpoints = Effect.fnUntraced(function* ({
+  after,
+  limit,
+  tenant
+}: EndpointPageQuery) {
+  const keys = yield* listEndpointKeys(tenant)
+  const left = after === undefined ? keys : keys.filter((key) => key > after)
+  const page = left.slice(0, limit)
+  const shown = yield* Effect.forEach(page, showOne, { concurrency })
+  return {
+    endpoints: shown.flat(),
+    next: left.length > limit ? page.at(-1) : undefined
+  } satisfies EndpointPage
+})

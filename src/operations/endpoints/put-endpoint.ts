@@ -1,0 +1,81 @@
+import { Clock, Effect } from "effect"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import { changeEndpoint, EndpointChanged } from "../../endpoints/endpoint-store.ts"
+import { addEndpoint } from "./add-endpoint.ts"
+import { cautions } from "./cautions.ts"
+import { blankEndpoint, changedEndpoint } from "./endpoint-change.ts"
+import type { EndpointName, NewEndpoint } from "./endpoint-settings.ts"
+import { endpointView } from "./endpoint-view.ts"
+import type { ChangedEndpointView } from "./set-endpoint.ts"
+import { differences } from "./set-endpoint.ts"
+
+/** Returns an endpoint without its settings: what it is, its secrets and its state remain. */
+const withoutSettings = (before: Endpoint): Endpoint => {
+  const { createdAt, disabled, generation, paused, secrets, suspended } = before
+  return {
+    ...blankEndpoint(before, generation, createdAt),
+    secrets,
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(suspended === undefined ? {} : { suspended }),
+    ...(paused === undefined ? {} : { paused })
+  }
+}
+
+/** Replaces all settings of an endpoint that is there. */
+const replaceEndpoint = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  settings: NewEndpoint,
+  by: string,
+  expected: number | undefined
+) {
+  const now = yield* Clock.currentTimeMillis
+  let made: string | undefined
+  let changed: ReadonlyArray<string> = []
+  const change = Effect.fnUntraced(function* (before: Endpoint) {
+    const after = yield* changedEndpoint(withoutSettings(before), settings, now)
+    made = after.made
+    changed = differences(before, after.endpoint)
+    return changed.length === 0 ? undefined : after.endpoint
+  })
+  const stored = yield* changeEndpoint(tenant, id, change, by, expected)
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made }),
+    cautions: cautions(stored.endpoint),
+    changed
+  } satisfies ChangedEndpointView
+})
+
+/**
+ * Makes an endpoint be as its settings say, whether it is there or not. What the settings leave out
+ * is at its default afterwards, but secrets and the state (disabled, paused) remain. Fails with
+ * Invalid for settings that do not go together.
+ *
+ * @param by who asks for it, recorded in the history.
+ * @param expected the only revision that may be replaced, and 0 for an endpoint that must not be
+ *   there; fails with EndpointChanged or EndpointExists. (Default: any)
+ */
+export const putEndpoint = Effect.fnUntraced(function* (
+  name: EndpointName,
+  settings: NewEndpoint,
+  by: string,
+  expected?: number
+) {
+  const add = Effect.map(addEndpoint(name, settings, by), (added) => ({
+    endpoint: { ...added, changed: [] } satisfies ChangedEndpointView,
+    isNew: true
+  }))
+  if (expected === 0) return yield* add
+  const replace = Effect.map(replaceEndpoint(name, settings, by, expected), (endpoint) => ({
+    endpoint,
+    isNew: false
+  }))
+  return yield* replace.pipe(
+    Effect.catchTag("EndpointNotFound", () =>
+      expected === undefined
+        ? // Another one may have added it in between.
+          Effect.catchTag(add, "EndpointExists", () => replace)
+        : Effect.fail(new EndpointChanged({ ...name, revision: 0 }))
+    )
+  )
+})

@@ -1,0 +1,103 @@
+import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
+import { Effect, Schema } from "effect"
+import { isToken, Token } from "../../domain/token.ts"
+
+/** The tenant of a token that holds for all tenants. */
+export const allTenants = "*"
+
+/** What a token may be allowed to do. */
+export const scopes = [
+  "endpoints:read",
+  "endpoints:write",
+  "secrets:read",
+  "events:publish",
+  "deliveries:read",
+  "payloads:read",
+  "dead:read",
+  "dead:write",
+  "replay:write",
+  "tokens:write",
+  "operator"
+] as const
+export const TokenScope = Schema.Literals(scopes)
+export type TokenScope = typeof TokenScope.Type
+
+/** Requests per second that a token may make by default, and at once after a pause. */
+export const defaultTokenRate = 1_000
+
+/** The tenant of a token: a tenant, or `*` for all. */
+export const TokenTenant = Schema.Union([Schema.Literal(allTenants), Token])
+
+const Rate = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
+
+const TokenName = Schema.String.check(
+  Schema.makeFilter((name: string) =>
+    /^\P{Cc}{1,100}$/u.test(name) ? undefined : "must be 1 to 100 characters on one line"
+  )
+)
+
+/** A token to be made. */
+export const NewToken = Schema.Struct({
+  tenant: TokenTenant,
+  scopes: Schema.NonEmptyArray(TokenScope),
+  /** What it is for, for people. */
+  name: Schema.optionalKey(TokenName),
+  /** Requests per second. (Default: 1,000) */
+  rate: Schema.optionalKey(Rate),
+  /** When it expires, ms since the epoch. (Default: never) */
+  expiresAt: Schema.optionalKey(Schema.Finite)
+})
+export type NewToken = typeof NewToken.Type
+
+const shownFields = {
+  id: Schema.String,
+  ...NewToken.fields,
+  /** ms since the epoch. */
+  createdAt: Schema.Finite,
+  /** Who made it. */
+  by: Schema.String
+}
+
+/** A token without what is secret of it. */
+export const TokenView = Schema.Struct(shownFields)
+export type TokenView = typeof TokenView.Type
+
+/** A token as the bucket holds it, under its id. */
+export const TokenRecord = Schema.Struct({
+  v: Schema.Literal(1),
+  ...shownFields,
+  /** SHA-256 of the token, hexadecimal. */
+  hash: Schema.String
+})
+export type TokenRecord = typeof TokenRecord.Type
+
+/** A token that was made. It is shown this once. */
+export const CreatedToken = Schema.Struct({ ...shownFields, token: Schema.String })
+export type CreatedToken = typeof CreatedToken.Type
+
+const tokenPattern = /^ptl_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/
+
+/** Returns true for a text that can be the id of a token. */
+export const isTokenId = (text: string): boolean => /^[0-9a-f]{16}$/.test(text) && isToken(text)
+
+/** Returns the id in a token; undefined for a text that is none. */
+export const tokenIdOf = (token: string): string | undefined => tokenPattern.exec(token)?.[1]
+
+const hashOf = (token: string): Buffer => createHash("sha256").update(token).digest()
+
+/** Makes a token: `ptl_<id>_<256 bits>`. */
+export const generateToken = Effect.sync(() => {
+  const id = randomBytes(8).toString("hex")
+  const token = `ptl_${id}_${randomBytes(32).toString("base64url")}`
+  return { id, token, hash: hashOf(token).toString("hex") }
+})
+
+/** Returns true if a token is the one of a record, compared in constant time. */
+export const isTokenOf = ({ hash }: Pick<TokenRecord, "hash">, token: string): boolean => {
+  const stored = Buffer.from(hash, "hex")
+  const given = hashOf(token)
+  return stored.length === given.length && timingSafeEqual(stored, given)
+}
+
+/** Returns a token without what is secret of it. */
+export const tokenView = ({ hash: _, v: __, ...view }: TokenRecord): TokenView => view

@@ -1,0 +1,84 @@
+import { Effect } from "effect"
+import type { ApiOptions } from "../../src/api/server.ts"
+import { serveApi } from "../../src/api/server.ts"
+import { createToken } from "../../src/operations/tokens/manage-tokens.ts"
+import type { NewToken } from "../../src/operations/tokens/token.ts"
+import { allTenants, scopes } from "../../src/operations/tokens/token.ts"
+import { eventually } from "./engine.ts"
+
+/** An answer of the API. */
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  /** Its body, if it is JSON. */
+  readonly json: Record<string, unknown>
+  readonly text: string
+}
+
+/** A request to the API. A body that is no text is sent as JSON. */
+export interface Request {
+  readonly method?: string
+  readonly token?: string | undefined
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+/** A console that serves the API, in this process. */
+export interface TestConsole {
+  readonly url: string
+  readonly ask: (path: string, request?: Request) => Effect.Effect<Answer>
+  /** Makes a token; by default one of acme with all scopes of a tenant. */
+  readonly token: (settings?: Partial<NewToken>) => Effect.Effect<string>
+}
+
+const isJson = (type: string | null): boolean => type !== null && /[/+]json\b/.test(type)
+
+const asked = (url: string, { body, headers = {}, method = "GET", token }: Request = {}) =>
+  Effect.promise(async (): Promise<Answer> => {
+    const isText = typeof body === "string" || body instanceof Uint8Array
+    const response = await fetch(url, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined || isText ? {} : { "content-type": "application/json" }),
+        ...headers
+      },
+      ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) })
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      json: isJson(response.headers.get("content-type")) ? JSON.parse(text) : {},
+      text
+    }
+  })
+
+/** The scopes of a token that may do all that a tenant may. */
+export const tenantScopes = scopes.filter((scope) => scope !== "operator")
+
+/** Starts a console on a free port. It stops with the scope. */
+export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOptions> = {}) {
+  const context = yield* Effect.context<Effect.Services<ReturnType<typeof createToken>>>()
+  const { port } = yield* serveApi({ host: "127.0.0.1", port: 0, stopWithin: 2_000, ...options })
+  const url = `http://127.0.0.1:${port}`
+  const ask = (path: string, request?: Request) => asked(`${url}${path}`, request)
+  return {
+    url,
+    ask,
+    token: (settings = {}) =>
+      Effect.gen(function* () {
+        const wanted = {
+          tenant: "acme",
+          scopes: settings.tenant === allTenants ? scopes : tenantScopes,
+          ...settings
+        } as NewToken
+        const { token } = yield* createToken(wanted, "test")
+        const path = `/v1/tenants/${settings.tenant ?? "acme"}/endpoints`
+        // It comes to the console with its watch.
+        const isKnown = ({ status }: Answer) => status !== 401
+        if (settings.expiresAt === undefined) yield* eventually(ask(path, { token }), isKnown)
+        return token
+      }).pipe(Effect.provideContext(context), Effect.orDie)
+  } satisfies TestConsole
+})

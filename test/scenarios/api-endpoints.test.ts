@@ -1,0 +1,163 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Answer } from "../kit/console.ts"
+import { startConsole } from "../kit/console.ts"
+import { deadLetters, endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const acme = "/v1/tenants/acme/endpoints"
+const etagOf = ({ headers }: Answer): string => headers.get("etag") ?? ""
+
+describe.concurrent("endpoints over HTTP", () => {
+  scenario("are added, changed at the revision that is known, and removed", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const one = `${acme}/billing`
+      const send = (method: string, path: string, body?: unknown, headers = {}) =>
+        ask(path, { method, token, body, headers })
+      const settings = { url: "https://example.com/hooks", types: ["invoice.*"], maxInFlight: 7 }
+      const none = yield* send("PUT", one, settings, { "if-match": '"5"' })
+      assert.strictEqual(none.status, 412, none.text)
+      const added = yield* send("PUT", one, settings, { "if-none-match": "*" })
+      assert.strictEqual(added.status, 201, added.text)
+      assert.match(String(added.json.secret), /^whsec_/)
+      const again = yield* send("PUT", one, settings, { "if-none-match": "*" })
+      assert.strictEqual(again.status, 409)
+      const same = yield* send("PUT", one, settings)
+      assert.deepStrictEqual([same.status, etagOf(same)], [200, etagOf(added)])
+      assert.deepInclude(same.json, { changed: [] })
+
+      const patched = yield* send("PATCH", one, { contact: "ops" }, { "if-match": etagOf(added) })
+      assert.deepInclude(patched.json, { changed: ["contact"], contact: "ops", maxInFlight: 7 })
+      const stale = yield* send("PATCH", one, { contact: null }, { "if-match": etagOf(added) })
+      assert.strictEqual(stale.status, 412)
+      assert.strictEqual(stale.json.type, "urn:petrel:problem:revision-mismatch")
+      const staleRemoval = yield* send("DELETE", one, undefined, { "if-match": etagOf(added) })
+      assert.strictEqual(staleRemoval.status, 412)
+      const odd = yield* send("PATCH", one, {}, { "if-match": "5" })
+      assert.strictEqual(odd.status, 400)
+
+      yield* send("POST", `${one}/pause`, { reason: "maintenance" })
+      const { url, types } = settings
+      const replaced = yield* send("PUT", one, { url, types })
+      assert.deepInclude(replaced.json, { maxInFlight: 10 })
+      assert.notProperty(replaced.json, "contact")
+      assert.deepInclude(replaced.json.paused, { reason: "maintenance" })
+      const before = yield* ask(`${one}/secret`, { token })
+      assert.include(before.text, String(added.json.secret))
+
+      const rotated = yield* send("POST", `${one}/rotate`, { keepOld: "0 seconds" })
+      assert.match(String(rotated.json.secret), /^whsec_/)
+      const after = yield* ask(`${one}/secret`, { token })
+      assert.notInclude(after.text, String(added.json.secret))
+      const shown = yield* ask(one, { token })
+      assert.notInclude(shown.text, "whsec_")
+
+      const removed = yield* send("DELETE", one, undefined, { "if-match": etagOf(shown) })
+      assert.strictEqual(removed.status, 200)
+      assert.strictEqual((yield* ask(one, { token })).status, 404)
+    })
+  )
+
+  scenario("are listed page by page, a tenant's alone or all", () =>
+    Effect.gen(function* () {
+      for (const id of ["a", "b", "c"]) yield* endpoint({ id })
+      yield* endpoint({ tenant: "globex", id: "a" })
+      const { ask, token: make } = yield* startConsole()
+      const [token, operator] = [yield* make(), yield* make({ tenant: "*" })]
+      const pages = Effect.fnUntraced(function* (path: string, asking: string) {
+        const found: Array<string> = []
+        let cursor = ""
+        do {
+          const { json } = yield* ask(`${path}?limit=2${cursor}`, { token: asking })
+          const page = json.endpoints as ReadonlyArray<{ readonly tenant: string; id: string }>
+          assert.isAtMost(page.length, 2)
+          found.push(...page.map(({ id, tenant }) => `${tenant}/${id}`))
+          cursor = json.next === undefined ? "" : `&cursor=${String(json.next)}`
+        } while (cursor !== "")
+        return found
+      })
+      assert.deepStrictEqual(yield* pages(acme, token), ["acme/a", "acme/b", "acme/c"])
+      assert.deepStrictEqual(yield* pages("/v1/tenants/*/endpoints", operator), [
+        "acme/a",
+        "acme/b",
+        "acme/c",
+        "globex/a"
+      ])
+      const tenants = yield* ask("/v1/tenants", { token: operator })
+      assert.deepStrictEqual(tenants.json.tenants, [
+        { tenant: "acme", endpoints: 3 },
+        { tenant: "globex", endpoints: 1 }
+      ])
+    })
+  )
+
+  scenario("show what became of events, to their tenant only", () =>
+    Effect.gen(function* () {
+      const { url } = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "e", url })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a", '{"n":1}', { "Nats-Msg-Id": "acme.x" })
+      yield* facts.count("dead-lettered", 1)
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const curious = yield* make({ scopes: ["dead:read", "deliveries:read"] })
+      const other = yield* make({ tenant: "globex" })
+      const event = yield* ask("/v1/tenants/acme/events/acme.x", { token })
+      assert.deepInclude(nth(event.json.deliveries as ReadonlyArray<object>, 0), {
+        delivery: "acme.x.e",
+        state: "dead-lettered"
+      })
+      const body = yield* ask("/v1/tenants/acme/events/acme.x/body", { token })
+      assert.strictEqual(body.text, '{"n":1}')
+      assert.strictEqual(
+        (yield* ask("/v1/tenants/acme/events/acme.x/body", { token: curious })).status,
+        403
+      )
+      const delivery = yield* ask("/v1/tenants/acme/deliveries/acme.x.e", { token })
+      assert.include(delivery.text, '"status":400')
+
+      const listed = yield* ask("/v1/tenants/acme/dead-letters?status=4xx", { token })
+      const [letter] = listed.json.deadLetters as ReadonlyArray<{ readonly id: number }>
+      const path = (tenant: string) => `/v1/tenants/${tenant}/dead-letters/${letter?.id}`
+      assert.deepInclude((yield* ask(path("acme"), { token })).json, { body: '{"n":1}' })
+      assert.notProperty((yield* ask(path("acme"), { token: curious })).json, "body")
+      assert.strictEqual((yield* ask(path("globex"), { token: other })).status, 404)
+      const theirs = yield* ask(path("globex"), { method: "DELETE", token: other })
+      assert.strictEqual(theirs.status, 404)
+      assert.lengthOf(yield* deadLetters, 1)
+      const discarded = yield* ask(path("acme"), { method: "DELETE", token })
+      assert.deepInclude(discarded.json, { discarded: true })
+      yield* eventually(deadLetters, ({ length }) => length === 0)
+      const totals = yield* ask("/v1/tenants/acme/totals?by=day", { token })
+      assert.deepInclude(nth(totals.json.totals as ReadonlyArray<object>, 0), {
+        tenant: "acme",
+        deadLettered: 1
+      })
+    })
+  )
+
+  scenario("are tried and tested when somebody wants it", () =>
+    Effect.gen(function* () {
+      const { requests, url } = yield* receiver()
+      yield* endpoint({ id: "e", url })
+      const { delivering } = yield* worker()
+      yield* delivering
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const post = (path: string) => ask(`${acme}/e/${path}`, { method: "POST", token })
+      const tested = yield* post("test")
+      assert.deepInclude(tested.json, { type: "petrel.test", status: 200 })
+      assert.strictEqual(requests.length, 1)
+      assert.deepInclude((yield* post("retry-now")).json, { moved: 0, left: 0 })
+      const diagnosis = yield* ask(`${acme}/e/diagnosis`, { token })
+      assert.isArray(diagnosis.json.checks)
+      assert.strictEqual((yield* ask("/v1/tenants/acme/deliveries", { token })).status, 503)
+    })
+  )
+})

@@ -1,0 +1,146 @@
+import { assert, describe } from "@effect/vitest"
+import { Clock, Effect, Exit, Scope } from "effect"
+import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import {
+  changeJob,
+  leaseMs,
+  readJob,
+  readJobs,
+  takeJob
+} from "../../src/operations/jobs/job-store.ts"
+import { addJob } from "../../src/operations/jobs/manage-jobs.ts"
+import { startConsole } from "../kit/console.ts"
+import { deadLetters, endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const redeliveries = "/v1/tenants/acme/redeliveries"
+
+/** Makes so many dead letters of acme/e, whose receiver takes everything from then on. */
+const buried = Effect.fnUntraced(function* (count: number) {
+  const { answer, received, url } = yield* receiver({ answer: { status: 400 } })
+  yield* endpoint({ id: "e", url, maxInFlight: 2 })
+  const facts = yield* history
+  const { stop } = yield* worker()
+  for (let n = 0; n < count; n++) yield* publish("a", `${n}`)
+  yield* facts.count("dead-lettered", count)
+  answer({ status: 200 })
+  return { facts, received, stop }
+})
+
+describe.concurrent("long work", () => {
+  scenario("is done once, by whichever console, and says how far it has come", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* buried(20)
+      const { ask, token: make } = yield* startConsole()
+      const [token, other] = [yield* make(), yield* make({ tenant: "globex" })]
+      const planned = yield* ask(redeliveries, {
+        method: "POST",
+        token,
+        body: { endpoint: "e", dryRun: true }
+      })
+      assert.deepInclude(planned.json, { selected: 20, redeliver: 20 })
+      const asked = yield* ask(redeliveries, { method: "POST", token, body: { endpoint: "e" } })
+      assert.strictEqual(asked.status, 202)
+      const path = asked.headers.get("location") ?? ""
+      yield* runJobs("one")
+      yield* runJobs("two")
+      const done = yield* eventually(ask(path, { token }), ({ json }) => json.state === "done")
+      assert.deepInclude(done.json, { progress: { done: 20, total: 20 }, kind: "redelivery" })
+      assert.deepInclude(done.json.result, { redelivered: 20 })
+      yield* facts.count("delivered", 20)
+      assert.lengthOf(facts.of("redelivered"), 20)
+      const theirs = path.replace("acme", "globex")
+      assert.strictEqual((yield* ask(theirs, { token: other })).status, 404)
+      const again = yield* ask(redeliveries, { method: "POST", token, body: { endpoint: "e" } })
+      const second = yield* eventually(
+        ask(again.headers.get("location") ?? "", { token }),
+        ({ json }) => json.state === "done"
+      )
+      assert.deepInclude(second.json.result, { redelivered: 0, before: 20 })
+    })
+  )
+
+  scenario("goes on with another console, and ends where it is when it is cancelled", () =>
+    Effect.gen(function* () {
+      const { facts, stop } = yield* buried(40)
+      // Without a worker, the endpoint's backlog takes all that is sent again.
+      yield* stop
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const asked = yield* ask(redeliveries, { method: "POST", token, body: { all: true } })
+      const path = asked.headers.get("location") ?? ""
+      const first = yield* Scope.make()
+      yield* runJobs("first").pipe(Scope.provide(first))
+      yield* eventually(ask(path, { token }), ({ json }) => json.state !== "waiting")
+      yield* Scope.close(first, Exit.void)
+      yield* runJobs("second")
+      const ended = yield* eventually(ask(path, { token }), ({ json }) => json.state === "done")
+      assert.deepInclude(ended.json, { state: "done" })
+      assert.lengthOf(facts.of("redelivered"), 40)
+
+      const replay = yield* ask("/v1/tenants/acme/replays", {
+        method: "POST",
+        token,
+        body: { endpoint: "e" }
+      })
+      const replayPath = replay.headers.get("location") ?? ""
+      const cancelled = yield* ask(replayPath, { method: "DELETE", token })
+      assert.strictEqual(cancelled.status, 200)
+      const last = yield* eventually(ask(replayPath, { token }), ({ json }) =>
+        ["done", "cancelled"].includes(String(json.state))
+      )
+      assert.property(last.json, "endedAt")
+      assert.lengthOf(yield* readJobs, 2)
+      assert.lengthOf(yield* deadLetters, 40)
+    })
+  )
+
+  scenario("is taken up when the lease of a console that died has expired, and not before", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* buried(3)
+      const { id } = yield* addJob(
+        {
+          kind: "redelivery",
+          selection: { tenant: "acme", until: yield* Clock.currentTimeMillis }
+        },
+        "acme",
+        "test"
+      )
+      // What a console leaves behind that is killed in the middle of it.
+      assert.isDefined(yield* takeJob(id, "killed"))
+      yield* changeJob(id, (job) => ({ ...job, state: "running", progress: { done: 1, total: 3 } }))
+      assert.isUndefined(yield* takeJob(id, "another"))
+      const began = yield* Clock.currentTimeMillis
+      yield* runJobs("one")
+      yield* eventually(readJob(id), (job) => job?.record.state === "done")
+      assert.isAtLeast((yield* Clock.currentTimeMillis) - began, leaseMs - 2_000)
+      assert.lengthOf(facts.of("redelivered"), 3)
+    })
+  )
+
+  scenario("says what an audit found, and why a replay fails", () =>
+    Effect.gen(function* () {
+      yield* buried(2)
+      yield* runJobs("one")
+      const { ask, token: make } = yield* startConsole()
+      const operator = yield* make({ tenant: "*" })
+      const token = yield* make()
+      const audit = yield* ask("/v1/audits", { method: "POST", token: operator })
+      const found = yield* eventually(
+        ask(audit.headers.get("location") ?? "", { token: operator }),
+        ({ json }) => json.state === "done"
+      )
+      assert.deepInclude(found.json.result, { verdict: "clean" })
+      const nowhere = yield* ask("/v1/tenants/acme/replays", {
+        method: "POST",
+        token,
+        body: { endpoint: "nowhere" }
+      })
+      assert.strictEqual(nowhere.status, 404)
+      assert.strictEqual((yield* ask("/v1/audits", { method: "POST", token })).status, 403)
+    })
+  )
+})

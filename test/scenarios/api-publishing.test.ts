@@ -1,0 +1,156 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { startConsole } from "../kit/console.ts"
+import { endpoint, nth, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, outage } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const events = "/v1/tenants/acme/events"
+
+describe.concurrent("what is published over HTTP", () => {
+  scenario("arrives as each form says", () =>
+    Effect.gen(function* () {
+      const { received, requests, url } = yield* receiver()
+      yield* endpoint({ url })
+      yield* worker()
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make({ scopes: ["events:publish"] })
+      const bytes = Uint8Array.from([0xff, 0x00, 0x0d, 0x0a])
+      const sent = [
+        {
+          body: '{"type":"a","id":"data","data": {"n": 12345678901234567890, "m": 1.10, "t": "é\\u00e9"}}',
+          headers: { "content-type": "application/json" }
+        },
+        { body: { type: "a", id: "text", text: "grüße" } },
+        { body: { type: "a", id: "base64", base64: Buffer.from(bytes).toString("base64") } },
+        { body: { type: "a", id: "typed", contentType: "application/xml", text: "<a/>" } }
+      ]
+      for (const one of sent) {
+        const answer = yield* ask(events, { method: "POST", token, ...one })
+        assert.strictEqual(answer.status, 201, answer.text)
+      }
+      const raw = yield* ask(`${events}/report.ready`, {
+        method: "POST",
+        token,
+        body: bytes,
+        headers: { "content-type": "text/csv", "idempotency-key": "raw" }
+      })
+      assert.strictEqual(raw.headers.get("location"), `${events}/acme.raw`)
+      yield* received(5)
+      const got = new Map(
+        requests.map(({ body, headers }) => [
+          headers["webhook-id"],
+          [headers["content-type"], body.toString("latin1")]
+        ])
+      )
+      const utf8 = (text: string) => Buffer.from(text).toString("latin1")
+      assert.deepStrictEqual(
+        got,
+        new Map([
+          ["acme.data", ["application/json", utf8('{"n":12345678901234567890,"m":1.10,"t":"éé"}')]],
+          ["acme.text", ["text/plain; charset=utf-8", utf8("grüße")]],
+          ["acme.base64", ["application/octet-stream", Buffer.from(bytes).toString("latin1")]],
+          ["acme.typed", ["application/xml", "<a/>"]],
+          ["acme.raw", ["text/csv", Buffer.from(bytes).toString("latin1")]]
+        ])
+      )
+    })
+  )
+
+  scenario("is stored once under its id, and refused with other bytes", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const other = yield* make({ tenant: "globex" })
+      const publish = (body: unknown, headers = {}) =>
+        ask(events, { method: "POST", token, body, headers })
+      const event = { type: "invoice.paid", id: "i1", data: { total: 1 } }
+      const first = yield* publish(event)
+      assert.strictEqual(first.status, 201)
+      const { seq } = first.json
+      const again = yield* publish(event)
+      assert.deepInclude(again.json, { seq, duplicate: true })
+      assert.strictEqual(again.status, 200)
+      const { id: _, ...unnamed } = event
+      const byKey = yield* publish(unnamed, { "idempotency-key": "i1" })
+      assert.deepInclude(byKey.json, { seq, duplicate: true })
+      for (const change of [
+        { data: { total: 2 } },
+        { type: "invoice.sent" },
+        { contentType: "a/b" }
+      ]) {
+        const changed = yield* publish({ ...event, ...change })
+        assert.strictEqual(changed.status, 409, changed.text)
+        assert.strictEqual(changed.json.type, "urn:petrel:problem:conflict")
+      }
+      const differs = yield* publish(event, { "idempotency-key": "i2" })
+      assert.strictEqual(differs.status, 400)
+      const theirs = yield* ask("/v1/tenants/globex/events", {
+        method: "POST",
+        token: other,
+        body: event
+      })
+      assert.deepInclude(theirs.json, { id: "globex.i1", duplicate: false })
+    })
+  )
+
+  scenario("has an answer for each event of a batch, as array and as NDJSON", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const batch = [
+        { type: "a", id: "1", data: 1 },
+        { type: "a b", data: 1 },
+        { type: "a", id: "1", data: 2 },
+        { type: "a", id: "2", text: "x".repeat(2_000_000) },
+        { type: "a", id: "1", data: 1 },
+        { type: "a", data: 1, text: "x" }
+      ]
+      const statuses = ({ json }: { readonly json: Record<string, unknown> }) =>
+        (json.events as ReadonlyArray<{ readonly status: number }>).map(({ status }) => status)
+      const answer = yield* ask(events, { method: "POST", token, body: batch })
+      assert.strictEqual(answer.status, 200, answer.text)
+      // Those of one id are published at the same time: which of them is the first is not known.
+      const [one, two, three, four, five, six] = statuses(answer)
+      assert.deepStrictEqual([two, four, six], [400, 413, 400])
+      for (const status of [one, three, five]) assert.include([201, 200, 409], status)
+      assert.deepInclude(answer.json, { stored: 1 })
+      const lines = ['{"type":"a","id":"n1","data":1}', "", "no json", '{"type":"a","data":[]}']
+      const ndjson = yield* ask(events, {
+        method: "POST",
+        token,
+        body: lines.join("\n"),
+        headers: { "content-type": "application/x-ndjson" }
+      })
+      assert.deepStrictEqual(statuses(ndjson), [201, 400, 201])
+      const many = Array.from({ length: 1_001 }, () => ({ type: "a", data: 1 }))
+      const tooMany = yield* ask(events, { method: "POST", token, body: many })
+      assert.strictEqual(tooMany.status, 400)
+      assert.include(tooMany.text, "at most 1000 events, not 1001")
+      const thousand = yield* ask(events, { method: "POST", token, body: many.slice(1) })
+      assert.deepInclude(thousand.json, { stored: 1_000, failed: 0 })
+    })
+  )
+
+  outage("is not acknowledged while the broker does not store it", (_, server) =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const event = { type: "a", id: "x", data: 1 }
+      server.pause()
+      const one = yield* ask(events, { method: "POST", token, body: event })
+      const batch = yield* ask(events, { method: "POST", token, body: [event, event] })
+      for (const answer of [one, batch]) {
+        assert.strictEqual(answer.status, 503, answer.text)
+        assert.match(answer.headers.get("retry-after") ?? "", /^\d+$/)
+        assert.strictEqual(answer.json.type, "urn:petrel:problem:unavailable")
+      }
+      server.resume()
+      const again = yield* ask(events, { method: "POST", token, body: event })
+      assert.include([200, 201], again.status)
+      assert.strictEqual(nth([again.json.id], 0), "acme.x")
+    })
+  )
+})
