@@ -1,10 +1,14 @@
 import { readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
+import type { BrokerOptions } from "../broker/connection.ts"
 import { createToken } from "../operations/tokens/manage-tokens.ts"
 import { allTenants, isTokenOf, scopes, tokenIdOf } from "../operations/tokens/token.ts"
 import { readToken } from "../operations/tokens/token-store.ts"
+import { DeliveryLog } from "../projection/delivery-log.ts"
+import { serveProjection } from "../projection/serve-projection.ts"
 import { addressOf, listenProblem, readListen } from "./console.ts"
+import { defaultKeepMs, defaultMaxBytes } from "./console-projection.ts"
 import { contentOf } from "./dev-token.ts"
 import { Refused, refusal } from "./refused.ts"
 
@@ -59,13 +63,24 @@ const ensureToken = Effect.fnUntraced(function* (file: string) {
  *
  * @param listen address and port; port 0 takes a free one.
  */
-export const serveDevConsole = Effect.fnUntraced(function* (data: string, listen: string) {
+export const serveDevConsole = Effect.fnUntraced(function* (
+  data: string,
+  listen: string,
+  broker: BrokerOptions
+) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   const tokenFile = join(data, "api-token")
   yield* ensureToken(tokenFile)
   const at = readListen(listen) ?? { host: "", port: 0 }
+  const log = yield* serveProjection({
+    broker,
+    data: join(data, "console"),
+    keepMs: defaultKeepMs,
+    maxBytes: defaultMaxBytes
+  })
   const { port } = yield* serveApi({ ...at, stopWithin: 500 }).pipe(
+    Effect.provideService(DeliveryLog, log),
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )
   yield* runJobs("petrel dev")

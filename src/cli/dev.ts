@@ -16,6 +16,7 @@ import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
 import { isLoopback } from "../api/hosts.ts"
 import { Broker } from "../broker/broker.ts"
+import type { BrokerOptions } from "../broker/connection.ts"
 import { abandon, connectTo } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
@@ -129,7 +130,8 @@ const serve = Effect.fnUntraced(function* (
   { data, listen, quiet, withSample }: Pick<DevOptions, "data" | "listen" | "quiet" | "withSample">,
   token: DevToken | undefined,
   server: EmbeddedBroker,
-  size: StoreSize
+  size: StoreSize,
+  connection: BrokerOptions
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
@@ -137,7 +139,7 @@ const serve = Effect.fnUntraced(function* (
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
-  const console = yield* serveDevConsole(data, listen)
+  const console = yield* serveDevConsole(data, listen, connection)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
@@ -231,16 +233,16 @@ const run = Effect.fnUntraced(function* (options: DevOptions) {
       })
     })
   )
-  const broker = connectTo({
+  const connection = {
     url: token === undefined ? server.url : withToken(server.url, token.token),
     prefix,
-    eventRoot: events,
-    clientName: "petrel dev"
-  })
+    eventRoot: events
+  }
+  const broker = connectTo({ ...connection, clientName: "petrel dev" })
   const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, token, server, size)),
+    Effect.scoped(serve(options, token, server, size, connection)),
     // Before the worker stops: otherwise it would wait for answers from a broker that has exited.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))
