@@ -7,6 +7,7 @@ import { allTenants, isTokenOf, scopes, tokenIdOf } from "../operations/tokens/t
 import { readToken } from "../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import { addressOf, listenProblem, readListen } from "./console.ts"
+import { defaultKeepMs, defaultMaxBytes } from "./console-projection.ts"
 import { contentOf } from "./dev-token.ts"
 import { Refused, refusal } from "./refused.ts"
 
@@ -68,7 +69,7 @@ export const serveDevConsole = Effect.fnUntraced(function* (
   broker: BrokerOptions
 ) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
-  const { defaultKeepMs, defaultMaxBytes, serveProjection } = yield* Effect.promise(
+  const { serveProjection } = yield* Effect.promise(
     () => import("../projection/serve-projection.ts")
   )
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
@@ -82,8 +83,8 @@ export const serveDevConsole = Effect.fnUntraced(function* (
     maxBytes: defaultMaxBytes
   })
   const { port } = yield* serveApi({ ...at, stopWithin: 500 }).pipe(
-    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
-    Effect.provideService(DeliveryLog, log)
+    Effect.provideService(DeliveryLog, log),
+    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )
   yield* runJobs("petrel dev")
   return {

@@ -10,6 +10,8 @@ import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { getRemotely } from "../../src/projection/remote-log.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
@@ -31,6 +33,7 @@ import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, quiet } from "../kit/scenario.ts"
+import { storeDirectory } from "../kit/store-directory.ts"
 import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
@@ -333,6 +336,32 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       const made = yield* must("POST", `${tenant}/tokens`, { scopes: ["events:publish"] })
       yield* must("DELETE", `${tenant}/tokens/${String(made.json.id)}`)
       for (const { user } of facts.of("redelivered")) assert.strictEqual(user, "console")
+    })
+  )
+
+  scenario("keeps the log of deliveries, and answers whoever asks for it", (people) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ id: "billing", url: hook.url, types: ["invoice.>"] })
+      const facts = yield* history
+      yield* people.worker()
+      yield* people.publish("invoice.paid")
+      yield* facts.count("delivered", 1)
+      const broker = connectionOf(people.server.url("console"))
+      const asConsole = yield* Layer.build(Layer.fresh(connectTo(broker)))
+      const data = yield* Effect.promise(() => storeDirectory("petrel-test-log-"))
+      const keeps = { keepMs: 1e9, maxBytes: 1e9 }
+      const log = yield* serveProjection({ broker, data, ...keeps }).pipe(
+        Effect.provideContext(asConsole)
+      )
+      const { deliveries } = yield* eventually(
+        Effect.orElseSucceed(log.find({ tenant: "acme" }), () => ({ deliveries: [] })),
+        (page) => page.deliveries.length === 1
+      )
+      const { event = "" } = deliveries[0] ?? {}
+      const asked = getRemotely({ tenant: "acme", event })
+      assert.lengthOf((yield* asked).rounds, 1)
+      assert.lengthOf((yield* asked.pipe(Effect.provideContext(asConsole))).rounds, 1)
     })
   )
 })
