@@ -19,6 +19,7 @@ import { jobsHandlers } from "./handlers/jobs.ts"
 import { healthHandlers, systemHandlers } from "./handlers/system.ts"
 import { tokensHandlers } from "./handlers/tokens.ts"
 import { allowedHosts } from "./hosts.ts"
+import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { problemBody, problemType } from "./problems.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
@@ -130,12 +131,13 @@ const docs = Layer.mergeAll(
   HttpApiSwagger.layer(Api, { path: "/docs" })
 )
 
-const extraRoutes = ["/openapi.json", "/docs"].map((path) => ({ method: "get", path }))
+const extraRoutes = ["/openapi.json", "/docs", metricsPath].map((path) => ({ method: "get", path }))
 
 const routes = (options: ApiOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
     docs,
+    metricsRoute(options.host, options.publicUrl),
     surround([...apiRoutes(), ...extraRoutes], allowedHosts(options.host, options.publicUrl), {
       "/docs": { "content-security-policy": contentPolicy }
     })

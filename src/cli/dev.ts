@@ -38,6 +38,8 @@ import { readDevToken, withToken } from "./dev-token.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
+import type { MetricsChoice } from "./metrics-flags.ts"
+import { metricsFlags, startMetrics } from "./metrics-flags.ts"
 import { Refused } from "./refused.ts"
 import { petrel } from "./root-command.ts"
 import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
@@ -102,7 +104,7 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
 /** The kind of a fact is the last token of its subject. */
 const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
-interface DevOptions {
+interface DevOptions extends MetricsChoice {
   readonly data: string
   readonly port: number
   /** Where the HTTP API listens. */
@@ -127,13 +129,7 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  {
-    client,
-    data,
-    listen,
-    quiet,
-    withSample
-  }: Pick<DevOptions, "data" | "listen" | "quiet" | "withSample"> & {
+  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample"> & {
     readonly client: BrokerOptions
   },
   token: DevToken | undefined,
@@ -142,6 +138,9 @@ const serve = Effect.fnUntraced(function* (
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
+  const { client, data, listen, quiet, withSample } = options
+  const id = `dev-${process.pid}`
+  const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
@@ -150,16 +149,17 @@ const serve = Effect.fnUntraced(function* (
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
-  const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
       roles: ["router", "deliver"],
       allowNetworks: loopback,
       allowPorts: "any",
-      stopWithin
+      stopWithin,
+      metrics
     })
   )
+  started(worker.problems)
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const { store } = size
@@ -171,7 +171,8 @@ const serve = Effect.fnUntraced(function* (
     eventBytes,
     eventRoot: names.eventRoot,
     console,
-    sample
+    sample,
+    metrics: servedAt
   })
   if (json)
     yield* print(
@@ -185,6 +186,7 @@ const serve = Effect.fnUntraced(function* (
         storeBytes: store,
         eventBytes,
         worker: id,
+        ...(servedAt === undefined ? {} : { metrics: servedAt }),
         ...(sample === undefined ? {} : { sample: sample.url })
       })
     )
@@ -336,7 +338,8 @@ export const dev = Command.make(
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
-    )
+    ),
+    ...metricsFlags
   },
   ({ listen, ...options }) => {
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
