@@ -1,15 +1,14 @@
 import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
-import { Duration, Effect, Option, Result } from "effect"
+import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../api/server.ts"
 import { readLayout } from "../broker/installed.ts"
-import { bytesExpected, bytesText, readBytes } from "../operations/text/bytes.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../projection/projection.ts"
-import { defaultMaxBytes, serveProjection } from "../projection/serve-projection.ts"
-import { durationExpected, readDuration } from "./duration.ts"
+import { serveProjection } from "../projection/serve-projection.ts"
+import { projectionFlags } from "./console-projection.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { giveBackMemory, setCollector } from "./gc-flags.ts"
 import { Refused, refusal } from "./refused.ts"
@@ -31,17 +30,6 @@ export const readListen = (
   const host = bracketed ?? plain
   const port = Number(digits)
   return host === undefined || port > 65_535 ? undefined : { host, port }
-}
-
-/** Where a projection keeps its files, unless it is told otherwise. */
-const defaultData = ".petrel/console"
-
-const readRoles = (text: string): Option.Option<ReadonlyArray<ConsoleRole>> => {
-  const names = text.split(",").map((name) => name.trim())
-  const roles = roleNames.filter((role) => names.includes(role))
-  return names.every((name) => roles.some((role) => role === name))
-    ? Option.some(roles)
-    : Option.none()
 }
 
 const isPublicUrl = (text: string): boolean => {
@@ -100,17 +88,8 @@ export const addressOf = (
 /** Returns a name of this machine and process. */
 const ownName = (): string => `${hostname()}-${process.pid}`
 
-/** What a console does, and with what. */
-interface ConsoleOptions {
-  readonly roles: ReadonlyArray<ConsoleRole>
-  readonly api: ApiOptions
-  /** Where it listens, as it was given. */
-  readonly listen: string
-  readonly projection: ProjectionOptions
-}
-
-/** Serves the API. Returns what it says when it is ready. */
-const serveRequests = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
+/** Serves the API. Returns its address. */
+const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   yield* runJobs(ownName())
@@ -120,21 +99,29 @@ const serveRequests = Effect.fnUntraced(function* (options: ApiOptions, listen: 
   return addressOf(options, port)
 })
 
-const serve = Effect.fnUntraced(function* ({ api, listen, projection, roles }: ConsoleOptions) {
+const serve = Effect.fnUntraced(function* (
+  roles: ReadonlyArray<ConsoleRole>,
+  options: ApiOptions,
+  listen: string,
+  projection: Omit<ProjectionOptions, "broker">
+) {
   setCollector()
   // Says what to do where there is no installation, or an older one.
   yield* readLayout
-  const log = roles.includes("projection") ? yield* serveProjection(projection) : undefined
-  const requests = serveRequests(api, listen)
+  const broker = yield* brokerOptions
+  const log = roles.includes("projection")
+    ? yield* serveProjection({ ...projection, broker })
+    : undefined
+  const api = serveRoleApi(options, listen)
   const address = roles.includes("api")
-    ? yield* log === undefined ? requests : Effect.provideService(requests, DeliveryLog, log)
+    ? yield* log === undefined ? api : Effect.provideService(api, DeliveryLog, log)
     : undefined
   giveBackMemory()
   yield* Effect.ignore(
     report(
       { event: "ready", ...(address === undefined ? {} : { address }), roles },
       address === undefined
-        ? "the projection runs, and answers over NATS"
+        ? `the projection runs, with its files in ${projection.data}`
         : `the console answers at ${address}`
     )
   )
@@ -168,58 +155,25 @@ export const console = Command.make(
     ),
     roles: Flag.String("roles").pipe(
       Flag.withMetavar("ROLES"),
-      Flag.withDescription(`What it does (default: ${roleNames.join(",")})`),
-      Flag.withDefault(roleNames.join(",")),
-      Flag.filterMap(readRoles, () => `must be ${roleNames.join(", ")} or ${roleNames.join(",")}`)
-    ),
-    data: Flag.String("data").pipe(
-      Flag.withMetavar("DIRECTORY"),
-      Flag.withDescription("Where the projection keeps the log of deliveries"),
-      Flag.filter(
-        (directory) => directory.trim() !== "",
-        () => `must be a directory, such as ${defaultData}`
-      ),
-      Flag.withDefault(defaultData)
-    ),
-    keep: Flag.String("keep").pipe(
-      Flag.withMetavar("DURATION"),
-      Flag.withDescription("How long the log of deliveries is kept (default: 7 days)"),
-      Flag.withDefault("7 days"),
-      Flag.filterMap(
-        (text) =>
-          Option.filter(
-            Option.fromUndefinedOr(readDuration(text)),
-            (it) => Duration.toMillis(it) > 0
-          ),
-        () => durationExpected
-      )
-    ),
-    maxBytes: Flag.String("max-bytes").pipe(
-      Flag.withMetavar("SIZE"),
       Flag.withDescription(
-        `How much of the disk it may take (default: ${bytesText(defaultMaxBytes)})`
+        "What it does: api, projection (the log of deliveries), or both (default: both)"
       ),
-      Flag.withDefault(bytesText(defaultMaxBytes)),
-      Flag.filterMap(
-        (text) => Option.fromUndefinedOr(readBytes(text)),
-        () => bytesExpected
+      Flag.withDefault(roleNames.join(",")),
+      Flag.filter(
+        (text) => text.split(",").every((name) => roleNames.some((role) => role === name.trim())),
+        () => `must be ${roleNames.join(", ")} or both with a comma between`
+      ),
+      Flag.map((text) =>
+        roleNames.filter((role) => text.split(",").some((name) => name.trim() === role))
       )
     ),
+    ...projectionFlags,
     cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
     key: file("tls-key", "The certificate's key in PEM"),
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url")
   },
-  Effect.fnUntraced(function* ({
-    behindProxy,
-    cert,
-    data,
-    keep,
-    key,
-    listen,
-    maxBytes,
-    publicUrl,
-    roles
-  }) {
+  Effect.fnUntraced(function* (given) {
+    const { behindProxy, cert, data, keep, key, listen, maxBytes, publicUrl, roles } = given
     const at = readListen(listen) ?? { host: "", port: 0 }
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
@@ -231,17 +185,11 @@ export const console = Command.make(
       return yield* new Refused({
         message: `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
       })
-    yield* serve({
-      roles,
-      api: { ...at, publicUrl, tls: tls.success },
-      listen,
-      projection: {
-        broker: yield* brokerOptions,
-        data,
-        keepMs: Duration.toMillis(keep),
-        maxBytes
-      }
-    }).pipe(Effect.provide(connected), untilStopped)
+    const projection = { data, keepMs: keep, maxBytes }
+    yield* serve(roles, { ...at, publicUrl, tls: tls.success }, listen, projection).pipe(
+      Effect.provide(connected),
+      untilStopped
+    )
   })
 ).pipe(
   Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),

@@ -14,11 +14,7 @@ import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
-import {
-  defaultKeepMs,
-  defaultMaxBytes,
-  serveProjection
-} from "../../src/projection/serve-projection.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
@@ -302,8 +298,8 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       const log = yield* serveProjection({
         broker: connectionOf(people.server.url("console")),
         data,
-        keepMs: defaultKeepMs,
-        maxBytes: defaultMaxBytes
+        keepMs: 3_600_000,
+        maxBytes: 1_024 ** 3
       }).pipe(Effect.provideContext(asConsole))
       const { ask, token: make } = yield* startConsole().pipe(
         Effect.provideService(DeliveryLog, log),
