@@ -6,7 +6,6 @@ import { createToken } from "../operations/tokens/manage-tokens.ts"
 import { allTenants, isTokenOf, scopes, tokenIdOf } from "../operations/tokens/token.ts"
 import { readToken } from "../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
-import { serveProjection } from "../projection/serve-projection.ts"
 import { addressOf, listenProblem, readListen } from "./console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "./console-projection.ts"
 import { contentOf } from "./dev-token.ts"
@@ -73,6 +72,9 @@ export const serveDevConsole = Effect.fnUntraced(function* (
   broker: BrokerOptions
 ) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
+  const { serveProjection } = yield* Effect.promise(
+    () => import("../projection/serve-projection.ts")
+  )
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   const tokenFile = join(data, "api-token")
   yield* ensureToken(tokenFile)
