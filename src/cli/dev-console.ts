@@ -19,6 +19,9 @@ export interface DevConsole {
   readonly shellHeader: string
 }
 
+/** How long a stop waits for what is in flight, ms: Ctrl-C takes effect within 2 s. */
+const stopWithin = 500
+
 const unusable = (file: string, cause: unknown) =>
   new Refused({
     message: `the token of the HTTP API in ${file} cannot be used (${cause instanceof Error ? cause.message : String(cause)}): remove the file, and a new one is made`
@@ -80,11 +83,12 @@ export const serveDevConsole = Effect.fnUntraced(function* (
     broker,
     data: join(data, "console"),
     keepMs: defaultKeepMs,
-    maxBytes: defaultMaxBytes
+    maxBytes: defaultMaxBytes,
+    stopWithinMs: stopWithin
   })
-  const { port } = yield* serveApi({ ...at, stopWithin: 500 }).pipe(
-    Effect.provideService(DeliveryLog, log),
-    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
+  const { port } = yield* serveApi({ ...at, stopWithin }).pipe(
+    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
+    Effect.provideService(DeliveryLog, log)
   )
   yield* runJobs("petrel dev")
   return {
