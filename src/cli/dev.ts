@@ -81,9 +81,9 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
   const show = Effect.fnUntraced(function* (message: JsMsg, isCounted: boolean) {
     const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
     if (stored === undefined) return
+    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
     if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
     if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
-    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
   })
   const telling = yield* facts.pipe(
     Stream.runForEach((message) => {
