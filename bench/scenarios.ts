@@ -3,6 +3,7 @@ import { adaptive } from "./scenarios/adaptive.ts"
 import { api } from "./scenarios/api.ts"
 import { audit } from "./scenarios/audit.ts"
 import { bodies } from "./scenarios/bodies.ts"
+import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
 import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
@@ -27,5 +28,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   adaptive,
   outage,
   audit,
-  api
+  api,
+  deliveryLog
 ]

@@ -5,6 +5,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Deferred, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
+import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./definition/api.ts"
 import { apiDocument, apiRoutes } from "./document.ts"
@@ -108,7 +109,13 @@ const handlers = Layer.mergeAll(
   systemHandlers,
   healthHandlers
 ).pipe(
-  Layer.provide(Layer.mergeAll(accessLayer.pipe(Layer.provide(LiveTokens.layer)), validationLayer))
+  Layer.provide(
+    Layer.mergeAll(
+      accessLayer.pipe(Layer.provide(LiveTokens.layer)),
+      validationLayer,
+      EndpointKeys.layer
+    )
+  )
 )
 
 /** The viewer is a part of the page: it asks nobody but this server. */

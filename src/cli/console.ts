@@ -5,14 +5,19 @@ import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../api/server.ts"
 import { readLayout } from "../broker/installed.ts"
+import { DeliveryLog } from "../projection/delivery-log.ts"
+import type { ProjectionOptions } from "../projection/projection.ts"
+import { serveProjection } from "../projection/serve-projection.ts"
+import { projectionFlags } from "./console-projection.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { giveBackMemory, setCollector } from "./gc-flags.ts"
 import { Refused, refusal } from "./refused.ts"
-import { connected, report } from "./root-command.ts"
+import { brokerOptions, connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
 
 /** What a console can do. */
-const roleNames = ["api"] as const
+const roleNames = ["api", "projection"] as const
+type ConsoleRole = (typeof roleNames)[number]
 
 export const defaultListen = "127.0.0.1:4280"
 
@@ -25,6 +30,14 @@ export const readListen = (
   const host = bracketed ?? plain
   const port = Number(digits)
   return host === undefined || port > 65_535 ? undefined : { host, port }
+}
+
+const readRoles = (text: string): Option.Option<ReadonlyArray<ConsoleRole>> => {
+  const names = text.split(",").map((name) => name.trim())
+  const roles = roleNames.filter((role) => names.includes(role))
+  return names.every((name) => roles.some((role) => role === name))
+    ? Option.some(roles)
+    : Option.none()
 }
 
 const isPublicUrl = (text: string): boolean => {
@@ -83,20 +96,42 @@ export const addressOf = (
 /** Returns a name of this machine and process. */
 const ownName = (): string => `${hostname()}-${process.pid}`
 
-const serve = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
-  setCollector()
-  // Says what to do where there is no installation, or an older one.
-  yield* readLayout
+/** Serves the API. Returns its address. */
+const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   yield* runJobs(ownName())
   const { port } = yield* serveApi(options).pipe(
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )
+  return addressOf(options, port)
+})
+
+const serve = Effect.fnUntraced(function* (
+  roles: ReadonlyArray<ConsoleRole>,
+  options: ApiOptions,
+  listen: string,
+  projection: Omit<ProjectionOptions, "broker">
+) {
+  setCollector()
+  // Says what to do where there is no installation, or an older one.
+  yield* readLayout
+  const broker = yield* brokerOptions
+  const log = roles.includes("projection")
+    ? yield* serveProjection({ ...projection, broker })
+    : undefined
+  const api = serveRoleApi(options, listen)
+  const address = roles.includes("api")
+    ? yield* log === undefined ? api : Effect.provideService(api, DeliveryLog, log)
+    : undefined
   giveBackMemory()
-  const address = addressOf(options, port)
   yield* Effect.ignore(
-    report({ event: "ready", address, roles: roleNames }, `the console answers at ${address}`)
+    report(
+      { event: "ready", ...(address === undefined ? {} : { address }), roles },
+      address === undefined
+        ? `the projection runs, with its files in ${projection.data}`
+        : `the console answers at ${address}`
+    )
   )
   return yield* Effect.never.pipe(
     Effect.onInterrupt(() => Effect.logInfo("stopping; requests in flight are answered first"))
@@ -128,18 +163,22 @@ export const console = Command.make(
     ),
     roles: Flag.String("roles").pipe(
       Flag.withMetavar("ROLES"),
-      Flag.withDescription("What it does: api (default: api)"),
+      Flag.withDescription(
+        "What it does: api, projection (the log of deliveries), or both (default: both)"
+      ),
       Flag.withDefault(roleNames.join(",")),
-      Flag.filter(
-        (text) => text.split(",").every((name) => roleNames.some((role) => role === name.trim())),
-        () => `must be ${roleNames.join(", ")}`
+      Flag.filterMap(
+        readRoles,
+        () => `must be ${roleNames.join(", ")} or both with a comma between`
       )
     ),
+    ...projectionFlags,
     cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
     key: file("tls-key", "The certificate's key in PEM"),
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url")
   },
-  Effect.fnUntraced(function* ({ behindProxy, cert, key, listen, publicUrl }) {
+  Effect.fnUntraced(function* (given) {
+    const { behindProxy, cert, data, keep, key, listen, maxBytes, publicUrl, roles } = given
     const at = readListen(listen) ?? { host: "", port: 0 }
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
@@ -151,13 +190,14 @@ export const console = Command.make(
       return yield* new Refused({
         message: `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
       })
-    yield* serve({ ...at, publicUrl, tls: tls.success }, listen).pipe(
+    const projection = { data, keepMs: keep, maxBytes }
+    yield* serve(roles, { ...at, publicUrl, tls: tls.success }, listen, projection).pipe(
       Effect.provide(connected),
       untilStopped
     )
   })
 ).pipe(
-  Command.withDescription("Serve the HTTP API, until told to stop"),
+  Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),
   Command.withExamples([
     { command: "petrel console" },
     {

@@ -4,10 +4,12 @@ import { attemptsText, momentText, plainText } from "../history/line.ts"
 import { spanText } from "../history/span.ts"
 import type { RoundView } from "../operations/deliveries/explain-delivery.ts"
 import { explainDelivery, readDeliveryId } from "../operations/deliveries/explain-delivery.ts"
+import { lagText } from "./projection.ts"
 import { connected, petrel } from "./root-command.ts"
 import { labelled, screenWidth } from "./screen.ts"
 import { tenantFlag } from "./selection.ts"
 import { print } from "./stdout.ts"
+import { remark } from "./terminal.ts"
 
 export const deliveryIdArgument = Argument.String("ID").pipe(
   Argument.withDescription("<event id>.<endpoint id>, as the history shows it"),
@@ -81,12 +83,14 @@ export const deliveryShow = Command.make(
     const { json } = yield* petrel
     const found = yield* explainDelivery(id, tenant).pipe(Effect.provide(connected))
     if (json) return yield* print(JSON.stringify(found))
-    const { endpoint, event, eventSeq, rounds } = found
+    const { endpoint, event, eventSeq, lag, rounds } = found
     const now = yield* Clock.currentTimeMillis
     yield* print(`${plainText(event ?? `event ${eventSeq}`)} → ${found.tenant}/${endpoint}`)
     for (const round of rounds) {
       if (rounds.length > 1) yield* print(`round ${round.round}`)
       yield* Effect.forEach(roundLines(round, now), print, { discard: true })
     }
+    if (lag !== undefined)
+      yield* remark(`From the delivery log, which is ${lagText(lag)} the history.`)
   })
 ).pipe(Command.withDescription("Show the life of one delivery, and what it waits for"))

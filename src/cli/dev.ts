@@ -16,6 +16,7 @@ import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
 import { isLoopback } from "../api/hosts.ts"
 import { Broker } from "../broker/broker.ts"
+import type { BrokerOptions } from "../broker/connection.ts"
 import { abandon, connectTo } from "../broker/connection.ts"
 import type { EmbeddedBroker } from "../broker/embedded/embedded.ts"
 import { startEmbedded } from "../broker/embedded/embedded.ts"
@@ -128,21 +129,23 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample">,
+  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample"> & {
+    readonly client: BrokerOptions
+  },
   token: DevToken | undefined,
   server: EmbeddedBroker,
   size: StoreSize
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
-  const { data, listen, quiet, withSample } = options
+  const { client, data, listen, quiet, withSample } = options
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
-  const console = yield* serveDevConsole(data, listen)
+  const console = yield* serveDevConsole(data, listen, client)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
@@ -239,16 +242,17 @@ const run = Effect.fnUntraced(function* (options: DevOptions) {
       })
     })
   )
-  const broker = connectTo({
+  const client: BrokerOptions = {
     url: token === undefined ? server.url : withToken(server.url, token.token),
     prefix,
     eventRoot: events,
     clientName: "petrel dev"
-  })
+  }
+  const broker = connectTo(client)
   const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, token, server, size)),
+    Effect.scoped(serve({ ...options, client }, token, server, size)),
     // Before the worker stops: otherwise it would wait for answers from a broker that has exited.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))

@@ -32,6 +32,7 @@ const commands = {
   replay: async () => (await import("./replay.ts")).replay,
   audit: async () => (await import("./audit.ts")).audit,
   delivery: async () => (await import("./delivery.ts")).delivery,
+  projection: async () => (await import("./projection.ts")).projection,
   rebuild: async () => (await import("./rebuild.ts")).rebuild,
   alerts: async () => (await import("./alerts.ts")).alerts,
   presets: async () => (await import("./presets.ts")).presets

@@ -52,6 +52,8 @@ export interface Names {
     readonly ask: (partition: number) => string
     /** The subject on which a partition's owner takes commands. */
     readonly command: (partition: number) => string
+    /** The subject on which a projection answers queries of the delivery log. */
+    readonly projection: string
     /** The subject of a stream that is about to be removed. Nothing is published to it. */
     readonly removed: (stream: string) => string
     readonly fact: (
@@ -127,6 +129,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       schedulesOf: (partition) => `${root}.schedules.${partition}.>`,
       ask: (partition) => `${root}.ask.${partition}`,
       command: (partition) => `${root}.command.${partition}`,
+      projection: `${root}.projection`,
       removed: (stream) => `${root}.removed.${stream}`,
       fact: (tenant, endpoint, result, kind) =>
         `${root}.history.${tenant}.${endpoint}.${result}.${kind}`,

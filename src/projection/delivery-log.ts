@@ -69,9 +69,9 @@ export const DeliveryRow = Schema.Struct({
   attempts: Schema.Int,
   /** How many of the recorded attempts were probes. */
   probes: Schema.Int,
-  /** Of the last recorded attempt. */
+  /** Of the success, else of the last recorded attempt. */
   status: Schema.NullOr(Schema.Int),
-  /** Of the last recorded attempt: the class of its error. */
+  /** Of the same attempt: the class of its error. */
   error: Schema.NullOr(Schema.String),
   /** Why it was dead-lettered or skipped. */
   reason: Schema.NullOr(Schema.String),
@@ -79,12 +79,14 @@ export const DeliveryRow = Schema.Struct({
   beganAt: Schema.NullOr(Schema.Number),
   /** When it ended; of one that waits, when it began. */
   at: Schema.Number,
-  /** Duration of the last attempt. */
+  /** Duration of the same attempt. */
   durationMs: Schema.NullOr(Schema.Number),
   /** Of one that waits for a further attempt. */
   nextAttemptAt: Schema.NullOr(Schema.Number),
   /** Sequence in DEAD of the dead letter that it left. */
   dead: Schema.NullOr(Schema.Int),
+  /** The round that sent its dead letter again. */
+  redeliveredAs: Schema.NullOr(Schema.String),
   /** The fact that ended it, or that began it if it waits: its sequence in HISTORY. */
   seq: Schema.Int
 })
@@ -122,7 +124,7 @@ export const LoggedAttempt = Schema.Struct({
   isSuccess: Schema.Boolean,
   isProbe: Schema.Boolean,
   status: Schema.NullOr(Schema.Int),
-  error: Schema.NullOr(Schema.Struct({ class: Schema.String, message: Schema.String })),
+  error: Schema.NullOr(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.NullOr(Schema.Number),
   nextAttemptAt: Schema.NullOr(Schema.Number),
   worker: Schema.NullOr(Schema.String)
@@ -132,7 +134,18 @@ export type LoggedAttempt = typeof LoggedAttempt.Type
 /** A round with its attempts. */
 export const LoggedRound = Schema.Struct({
   ...DeliveryRow.fields,
+  /** What began it; null if that is not in the history any more. */
+  begunBy: Schema.NullOr(Schema.Literals(["routed", "redelivered", "replayed"])),
   deadline: Schema.NullOr(Schema.Number),
+  /** How it waits for a further attempt. */
+  waitsBy: Schema.NullOr(Schema.Literals(["nak", "schedule"])),
+  discardedAt: Schema.NullOr(Schema.Number),
+  /** How many of all its attempts were probes, where it ended without success. */
+  endProbes: Schema.NullOr(Schema.Int),
+  /** Facts that repeat others. */
+  repeats: Schema.Int,
+  /** The state in bits: see history/fold/round.ts. */
+  bits: Schema.Int,
   recorded: Schema.Array(LoggedAttempt)
 })
 export type LoggedRound = typeof LoggedRound.Type

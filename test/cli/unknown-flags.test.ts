@@ -45,6 +45,7 @@ const wrong: ReadonlyArray<readonly [typed: string, said: string, help: string]>
   ["publish --foo a b c d e", `${without} --foo here;`, "publish"],
   ["replay --two acme/hook", `${without} --two here; did you mean --to?`, "replay"],
   ["audit --foo 3", `${without} --foo here;`, "audit"],
+  ["projection status --foo 3", `${without} --foo here;`, "projection status"],
   ["rebuild --foo 3", `${without} --foo here;`, "rebuild"],
   ["status --chek 1", `${without} --chek here; did you mean --check?`, "status"],
   ["workers --foo 3", `${without} --foo here;`, "workers"],

@@ -26,6 +26,8 @@ export default async ({ provide }: TestProject): Promise<void> => {
   const bundle = await rolldown({
     input: {
       petrel: join(root, "src/cli/main.ts"),
+      "writer-thread": join(root, "src/projection/writer-thread.ts"),
+      "query-thread": join(root, "src/projection/query-thread.ts"),
       "crashing-worker": join(root, "test/kit/crashing-worker.ts")
     },
     platform: "node"

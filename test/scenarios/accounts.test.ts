@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { Duration, Effect, Layer, type Scope } from "effect"
@@ -10,6 +13,8 @@ import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { DeliveryLog } from "../../src/projection/delivery-log.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
@@ -286,7 +291,20 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
           )
         )
       )
-      const { ask, token: make } = yield* startConsole().pipe(Effect.provideContext(asConsole))
+      const data = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-console-"))),
+        (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+      )
+      const log = yield* serveProjection({
+        broker: connectionOf(people.server.url("console")),
+        data,
+        keepMs: 3_600_000,
+        maxBytes: 1_024 ** 3
+      }).pipe(Effect.provideContext(asConsole))
+      const { ask, token: make } = yield* startConsole().pipe(
+        Effect.provideService(DeliveryLog, log),
+        Effect.provideContext(asConsole)
+      )
       yield* runJobs("console").pipe(Effect.provideContext(asConsole))
       const token = yield* make({ tenant: "*" })
       const tenant = "/v1/tenants/acme"
@@ -308,14 +326,23 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       ])
       yield* facts.count("dead-lettered", 2)
       hook.answer({ status: 200 })
+      yield* eventually(ask("/v1/projection", { token }), ({ status }) => status === 200)
       for (const path of [
         ...["endpoints", "events/acme.1", "events/acme.1/body", "deliveries/acme.1.billing"],
-        ...["dead-letters", "dead-letters/1", "totals", "totals?by=endpoint", "alerts", "tokens"],
+        ...[
+          "deliveries?type=invoice.*",
+          "dead-letters",
+          "dead-letters/1",
+          "totals",
+          "totals?by=endpoint",
+          "alerts",
+          "tokens"
+        ],
         "endpoints/billing/secret",
         "endpoints/billing/diagnosis"
       ])
         yield* must("GET", `${tenant}/${path}`)
-      for (const path of ["status", "workers", "tenants", "audits"])
+      for (const path of ["status", "workers", "tenants", "audits", "projection"])
         yield* must("GET", `/v1/${path}`)
       yield* done(yield* must("POST", `${tenant}/redeliveries`, { endpoint: "billing" }))
       yield* facts.count("delivered", 2)
@@ -328,6 +355,8 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
         yield* must("POST", `${one}/${action}`)
       const live = yield* Effect.promise(() => people.server.as("console"))
       yield* Effect.sync(() => live.subscribe("petrel.failures.acme.>"))
+      const asked = yield* run("projection", "status", "--nats", people.server.url("operator"))
+      assert.strictEqual(asked.code, 0, asked.err.join("\n"))
       yield* must("PATCH", one, { contact: "ops" })
       yield* must("DELETE", one)
       const made = yield* must("POST", `${tenant}/tokens`, { scopes: ["events:publish"] })

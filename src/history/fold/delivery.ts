@@ -146,8 +146,13 @@ const fail = (round: DeliveryRound, fact: Fact): DeliveryRound => {
   return { ...attempted, waits: { until, ...(by === undefined ? {} : { by }) } }
 }
 
-const roundAfter = (round: DeliveryRound, taken: DeliveryStep): DeliveryRound => {
-  const { fact, step } = taken
+/** The round after a step of its own; without one, a round that begins with the step. */
+export const afterRoundStep = (
+  known: DeliveryRound | undefined,
+  taken: DeliveryStep
+): DeliveryRound => {
+  const { fact, of, step } = taken
+  const round = known ?? freshRound(of.round)
   const state = afterStep(round.state, step, fact.attempt, fact.reason)
   switch (step) {
     case "begun":
@@ -181,7 +186,7 @@ export const afterDeliveryStep = (
     rounds: []
   }
   const before = known.rounds.find(({ round }) => round === of.round)
-  const after = roundAfter(before ?? freshRound(of.round), taken)
+  const after = afterRoundStep(before, taken)
   return {
     ...known,
     ...(fact.event === undefined ? {} : { event: fact.event }),

@@ -12,6 +12,9 @@ import { readDeliveryFacts } from "../../history/delivery-facts.ts"
 import type { DeliveryLife, DeliveryRound } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
 import { viewOf } from "../../history/fold/view.ts"
+import { Lag } from "../../projection/delivery-log.ts"
+import { livesOf } from "../../projection/logged-round.ts"
+import { getRemotely } from "../../projection/remote-log.ts"
 import { healthOf } from "../endpoints/current-health.ts"
 import { invalid } from "../problem.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
@@ -91,7 +94,9 @@ export const ExplainedDelivery = Schema.Struct({
   event: Schema.optionalKey(Schema.String),
   eventSeq: Schema.Int,
   type: Schema.optionalKey(Schema.String),
-  rounds: Schema.Array(RoundView)
+  rounds: Schema.Array(RoundView),
+  /** How far the delivery log was behind the history, if the rounds are from there. */
+  lag: Schema.optionalKey(Lag)
 })
 export type ExplainedDelivery = typeof ExplainedDelivery.Type
 
@@ -207,15 +212,38 @@ const roundView = (round: DeliveryRound): RoundView => {
   }
 }
 
+/** A delivery log that is further behind than this is not asked, ms. */
+const maxLagMs = 2_000
+
 /**
- * Returns the rounds of one delivery, and what blocks it if it has not ended. Fails with
- * DeliveryNotFound if the history has none.
+ * Returns a delivery as a running projection has it; undefined if none runs, or it does not know the
+ * delivery, or not of which tenant it is.
+ */
+const findLogged = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
+  const id = readDeliveryId(delivery)
+  if (id === undefined) return undefined
+  const found = yield* getRemotely({ ...id, ...(tenant === undefined ? {} : { tenant }) }).pipe(
+    Effect.orElseSucceed(() => undefined)
+  )
+  if (found === undefined || found.lag.ms > maxLagMs) return undefined
+  const lives = livesOf(found.rounds)
+  const life = lives.at(-1)
+  return life === undefined || lives.some((one) => one.tenant !== life.tenant)
+    ? undefined
+    : { life, lag: found.lag }
+})
+
+/**
+ * Returns the rounds of one delivery, and what blocks it if it has not ended. Asks a projection if
+ * one runs and is not far behind, else reads the history. Fails with DeliveryNotFound if the history
+ * has none.
  *
  * @param delivery `<event id>.<endpoint id>`.
  * @param tenant needed if several tenants have such a delivery.
  */
 export const explainDelivery = Effect.fnUntraced(function* (delivery: string, tenant?: string) {
-  const life = yield* findDelivery(delivery, tenant)
+  const logged = yield* findLogged(delivery, tenant)
+  const life = logged?.life ?? (yield* findDelivery(delivery, tenant))
   const rounds = yield* Effect.forEach(life.rounds, (round) =>
     hasEnded(round.state)
       ? Effect.succeed(roundView(round))
@@ -229,6 +257,7 @@ export const explainDelivery = Effect.fnUntraced(function* (delivery: string, te
     ...(event === undefined ? {} : { event }),
     eventSeq,
     ...(type === undefined ? {} : { type }),
-    rounds
+    rounds,
+    ...(logged === undefined ? {} : { lag: logged.lag })
   } satisfies ExplainedDelivery
 })

@@ -1,0 +1,258 @@
+import type { SQLOutputValue } from "node:sqlite"
+import type { DeliveryRound, RecordedAttempt } from "../history/fold/delivery.ts"
+import { attemptsOf, endOf, isLate } from "../history/fold/round.ts"
+import type { DeliveryRow, DeliveryState, LoggedRound } from "./delivery-log.ts"
+import type { TrackedRound } from "./tracked-round.ts"
+import { isOver, seqOf } from "./tracked-round.ts"
+
+/** Numbers for texts that many rows share. */
+export interface Names {
+  readonly numberOf: (text: string) => number
+  readonly textOf: (number: number) => string
+}
+
+/** The states by their number in a row. 1 is the usual one, which indexes leave out. */
+export const stateNumbers: ReadonlyArray<DeliveryState> = [
+  "waiting",
+  "delivered",
+  "dead-lettered",
+  "discarded",
+  "skipped"
+]
+export const deliveredNumber = stateNumbers.indexOf("delivered")
+
+/**
+ * The columns of a row, in order. `position` orders all rows; `bits` is the state of history/fold,
+ * and `detail` the round as JSON where the columns do not say all of it.
+ */
+export const columns = [
+  "position",
+  "tenant",
+  "endpoint",
+  "event",
+  "event_seq",
+  "event_at",
+  "round",
+  "type",
+  "state",
+  "bits",
+  "attempts",
+  "status",
+  "error",
+  "reason",
+  "began_at",
+  "deadline",
+  "at",
+  "ms",
+  "worker",
+  "dead",
+  "detail"
+] as const
+type Column = (typeof columns)[number]
+
+/** The rows of a file; `name` is the table. */
+export const tableOf = (name: string): string => `
+  CREATE TABLE IF NOT EXISTS ${name} (
+    position INTEGER PRIMARY KEY, tenant INTEGER NOT NULL, endpoint INTEGER NOT NULL,
+    event TEXT NOT NULL, event_seq INTEGER NOT NULL, event_at INTEGER NOT NULL,
+    round TEXT NOT NULL, type INTEGER, state INTEGER NOT NULL, bits INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, status INTEGER, error INTEGER, reason INTEGER,
+    began_at INTEGER, deadline INTEGER, at INTEGER NOT NULL, ms REAL, worker INTEGER,
+    dead INTEGER, detail TEXT
+  );
+  CREATE INDEX IF NOT EXISTS ${name}_endpoint ON ${name} (endpoint, position);
+  CREATE INDEX IF NOT EXISTS ${name}_tenant ON ${name} (tenant, position);
+  CREATE INDEX IF NOT EXISTS ${name}_event ON ${name} (event);
+  CREATE INDEX IF NOT EXISTS ${name}_failed_tenant ON ${name} (tenant, position)
+    WHERE state <> ${deliveredNumber};
+  CREATE INDEX IF NOT EXISTS ${name}_failed_endpoint ON ${name} (endpoint, position)
+    WHERE state <> ${deliveredNumber};
+  CREATE INDEX IF NOT EXISTS ${name}_failed ON ${name} (position)
+    WHERE state <> ${deliveredNumber};`
+
+export const insertInto = (name: string): string =>
+  `INSERT OR REPLACE INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`
+
+export const stateOf = (tracked: TrackedRound): DeliveryState => {
+  if (tracked.skipped !== null) return "skipped"
+  const end = endOf(tracked.round.state)
+  return end === "none" ? "waiting" : end
+}
+
+/** The name of an endpoint among those of all tenants. */
+export const endpointName = (tenant: string, endpoint: string): string => `${tenant}/${endpoint}`
+
+const endpointIn = (name: string): string => name.slice(name.indexOf("/") + 1)
+
+/** When the row stands in the log. */
+export const timeOf = ({ round }: TrackedRound): number =>
+  round.end?.at ?? round.begun?.at ?? round.attempts[0]?.at ?? 0
+
+/** True if the columns say all of a round: of at most one attempt, which was its success. */
+const isPlain = (tracked: TrackedRound): boolean => {
+  const { redeliveredAs, round, seqs, skipped } = tracked
+  const { attempts, begun, discardedAt, end, repeats } = round
+  if (begun?.by !== "routed" || repeats > 0 || discardedAt !== undefined) return false
+  if (redeliveredAs !== null || skipped !== null || attempts.length > 1) return false
+  const [attempt] = attempts
+  if (attempt === undefined) return end === undefined
+  return (
+    end !== undefined &&
+    end.at === attempt.at &&
+    end.reason === undefined &&
+    end.dead === undefined &&
+    end.late === undefined &&
+    end.probes === undefined &&
+    attempt.number === attemptsOf(round.state) &&
+    attempt.isSuccess &&
+    attempt.isProbe === undefined &&
+    attempt.error === undefined &&
+    attempt.nextAttemptAt === undefined &&
+    seqs[0] === seqOf(tracked.position)
+  )
+}
+
+/** The attempt that decided: of a delivered round its success, whatever was recorded after it. */
+const decisive = ({ attempts, state }: DeliveryRound): RecordedAttempt | undefined =>
+  endOf(state) === "delivered" ? attempts.findLast(({ isSuccess }) => isSuccess) : attempts.at(-1)
+
+const orNull = <A>(value: A | undefined): A | null => value ?? null
+
+/** Returns the values of a row, in the order of {@link columns}. */
+export const valuesOf = (tracked: TrackedRound, names: Names): Array<string | number | null> => {
+  const { endpoint, event, eventAt, eventSeq, position, round, tenant, type } = tracked
+  const last = decisive(round)
+  const reason = tracked.skipped ?? round.end?.reason
+  const named = (text: string | null | undefined) => (text == null ? null : names.numberOf(text))
+  const { redeliveredAs, seqs, skipped } = tracked
+  return [
+    position,
+    names.numberOf(tenant),
+    names.numberOf(endpointName(tenant, endpoint)),
+    event,
+    eventSeq,
+    eventAt,
+    round.round,
+    named(type),
+    stateNumbers.indexOf(stateOf(tracked)),
+    round.state,
+    attemptsOf(round.state),
+    orNull(last?.status),
+    named(last?.error?.class),
+    named(reason),
+    orNull(round.begun?.at),
+    orNull(round.begun?.deadline),
+    timeOf(tracked),
+    orNull(last?.durationMs),
+    named(last?.worker),
+    orNull(round.end?.dead),
+    isPlain(tracked) ? null : JSON.stringify({ round, seqs, skipped, redeliveredAs })
+  ]
+}
+
+export type StoredRow = Readonly<Record<Column, SQLOutputValue>>
+
+const number = (value: SQLOutputValue): number | undefined =>
+  typeof value === "number" ? value : undefined
+
+const plainRound = (row: StoredRow, names: Names): DeliveryRound => {
+  const [at, beganAt, deadline, ms, status, worker] = [
+    Number(row.at),
+    Number(row.began_at),
+    number(row.deadline),
+    number(row.ms),
+    number(row.status),
+    number(row.worker)
+  ]
+  const attempt: RecordedAttempt = {
+    number: Number(row.attempts),
+    at,
+    isSuccess: true,
+    ...(status === undefined ? {} : { status }),
+    ...(ms === undefined ? {} : { durationMs: ms }),
+    ...(worker === undefined ? {} : { worker: names.textOf(worker) })
+  }
+  const isWaiting = Number(row.state) === 0
+  return {
+    round: String(row.round),
+    state: Number(row.bits),
+    begun: { by: "routed", at: beganAt, ...(deadline === undefined ? {} : { deadline }) },
+    attempts: isWaiting ? [] : [attempt],
+    ...(isWaiting ? {} : { end: { at } }),
+    repeats: 0
+  }
+}
+
+/** Returns the round of a row: what {@link valuesOf} was given. */
+export const trackedOf = (row: StoredRow, names: Names): TrackedRound => {
+  const position = Number(row.position)
+  const type = number(row.type)
+  const detail: Pick<TrackedRound, "redeliveredAs" | "round" | "seqs" | "skipped"> =
+    row.detail === null
+      ? {
+          round: plainRound(row, names),
+          seqs: Number(row.state) === 0 ? [] : [seqOf(position)],
+          skipped: null,
+          redeliveredAs: null
+        }
+      : JSON.parse(String(row.detail))
+  return {
+    position,
+    tenant: names.textOf(Number(row.tenant)),
+    endpoint: endpointIn(names.textOf(Number(row.endpoint))),
+    event: String(row.event),
+    eventSeq: Number(row.event_seq),
+    eventAt: Number(row.event_at),
+    type: type === undefined ? null : names.textOf(type),
+    ...detail
+  }
+}
+
+/** Returns a round as the log shows it. */
+export const rowOf = (tracked: TrackedRound): DeliveryRow => {
+  const { endpoint, event, eventAt, eventSeq, position, round, tenant, type } = tracked
+  const last = decisive(round)
+  return {
+    delivery: `${event}.${endpoint}`,
+    round: round.round,
+    ...{ tenant, endpoint, event, eventSeq, eventAt, type },
+    state: stateOf(tracked),
+    late: isLate(round.state),
+    attempts: attemptsOf(round.state),
+    probes: round.attempts.filter(({ isProbe }) => isProbe === true).length,
+    status: orNull(last?.status),
+    error: orNull(last?.error?.class),
+    reason: orNull(tracked.skipped ?? round.end?.reason),
+    beganAt: orNull(round.begun?.at),
+    at: timeOf(tracked),
+    durationMs: orNull(last?.durationMs),
+    nextAttemptAt: isOver(tracked) ? null : orNull(round.waits?.until),
+    dead: orNull(round.end?.dead),
+    redeliveredAs: tracked.redeliveredAs,
+    seq: seqOf(position)
+  }
+}
+
+/** Returns a round with its attempts. */
+export const loggedRoundOf = (tracked: TrackedRound): LoggedRound => ({
+  ...rowOf(tracked),
+  begunBy: orNull(tracked.round.begun?.by),
+  deadline: orNull(tracked.round.begun?.deadline),
+  waitsBy: orNull(tracked.round.waits?.by),
+  discardedAt: orNull(tracked.round.discardedAt),
+  endProbes: orNull(tracked.round.end?.probes),
+  repeats: tracked.round.repeats,
+  bits: tracked.round.state,
+  recorded: tracked.round.attempts.map((attempt, index) => ({
+    number: attempt.number,
+    seq: tracked.seqs[index] ?? 0,
+    at: attempt.at,
+    isSuccess: attempt.isSuccess,
+    isProbe: attempt.isProbe === true,
+    status: orNull(attempt.status),
+    error: orNull(attempt.error),
+    durationMs: orNull(attempt.durationMs),
+    nextAttemptAt: orNull(attempt.nextAttemptAt),
+    worker: orNull(attempt.worker)
+  }))
+})

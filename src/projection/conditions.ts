@@ -1,0 +1,95 @@
+import { invalid } from "../operations/problem.ts"
+import { deliveredNumber, endpointName, stateNumbers } from "./columns.ts"
+import type { DeliveryQuery } from "./delivery-log.ts"
+
+export type Value = string | number
+
+/** What a query asks of rows, in SQL. */
+export interface Conditions {
+  /** Joined by AND; without the range of positions. */
+  readonly sql: ReadonlyArray<string>
+  readonly values: ReadonlyArray<Value>
+  /** What the name of the index of a table ends with; undefined for the order of the rows. */
+  readonly index: string | undefined
+  /** The range of event ids, if it is a search for the beginning of one. */
+  readonly prefix: readonly [string, string] | undefined
+  readonly wantsWaiting: boolean
+  readonly wantsEnded: boolean
+}
+
+/** Looks up the numbers of shared texts. */
+export interface NameSearch {
+  readonly numberOf: (text: string) => number | undefined
+  /** The numbers of texts in a range, at most so many. */
+  readonly numbersBetween: (from: string, to: string, most: number) => ReadonlyArray<number>
+}
+
+/** A search for the beginning of a type looks for this many types at most. */
+const maxTypes = 5_000
+/** Sorts after any continuation of a text. */
+const last = "\u{10FFFF}"
+
+/** Splits `invoice.*` into the range of texts that begin so; undefined if it is one text. */
+const rangeOf = (text: string): readonly [string, string] | undefined =>
+  text.endsWith("*") ? [text.slice(0, -1), `${text.slice(0, -1)}${last}`] : undefined
+
+/** Statuses of answers that are no success. */
+const failed = (status: number): boolean => status >= 300
+
+/** Returns what a query asks for; undefined if no row can have it. @throws Invalid. */
+export const conditionsOf = (query: DeliveryQuery, names: NameSearch): Conditions | undefined => {
+  const { endpoint, error, event, since, state, status, tenant, type, until } = query
+  if (endpoint !== undefined && tenant === undefined)
+    throw invalid("endpoint", "needs `tenant`: endpoints are named within their tenant")
+  const sql: Array<string> = []
+  const values: Array<Value> = []
+  let isKnown = true
+  const add = (condition: string, ...more: ReadonlyArray<Value>) => {
+    sql.push(condition)
+    values.push(...more)
+  }
+  const named = (column: string, text: string) => {
+    const number = names.numberOf(text)
+    if (number === undefined) isKnown = false
+    else add(`${column} = ?`, number)
+  }
+  const isFailed =
+    error !== undefined ||
+    (status !== undefined && failed(status)) ||
+    (state !== undefined && state !== "delivered")
+  if (endpoint !== undefined && tenant !== undefined)
+    named("endpoint", endpointName(tenant, endpoint))
+  else if (tenant !== undefined) named("tenant", tenant)
+  // Word for word what the indexes of failures say.
+  if (isFailed) add(`state <> ${deliveredNumber}`)
+  const events = event === undefined ? undefined : rangeOf(event)
+  if (events !== undefined) add("event >= ? AND event < ?", ...events)
+  else if (event !== undefined) add("event = ?", event)
+  const types = type === undefined ? undefined : rangeOf(type)
+  if (types !== undefined) {
+    const numbers = names.numbersBetween(...types, maxTypes + 1)
+    if (numbers.length > maxTypes)
+      throw invalid("type", `begins more than ${maxTypes} types: give more of it`)
+    add("type IN (SELECT value FROM json_each(?))", JSON.stringify(numbers))
+  } else if (type !== undefined) named("type", type)
+  if (state !== undefined) add("state = ?", stateNumbers.indexOf(state))
+  if (status !== undefined) add("status = ?", status)
+  if (error !== undefined) named("error", error)
+  if (since !== undefined) add("at >= ?", since)
+  if (until !== undefined) add("at <= ?", until)
+  if (!isKnown) return undefined
+  const owner = endpoint !== undefined ? "endpoint" : tenant !== undefined ? "tenant" : undefined
+  return {
+    sql,
+    values,
+    prefix: events,
+    index:
+      event !== undefined && events === undefined
+        ? "event"
+        : isFailed
+          ? ["failed", ...(owner === undefined ? [] : [owner])].join("_")
+          : owner,
+    wantsWaiting: state === undefined || state === "waiting",
+    wantsEnded: state !== "waiting"
+  }
+}

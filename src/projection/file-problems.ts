@@ -1,0 +1,58 @@
+/** The files were written by a newer version of Petrel. */
+export class NewerFiles extends Error {
+  constructor(directory: string) {
+    super(
+      `${directory} was written by a newer version of Petrel: use that one, or give another directory with --data`
+    )
+  }
+}
+
+/** Another process writes the same files. */
+export class OtherWriter extends Error {
+  constructor(directory: string) {
+    super(
+      `another process writes to ${directory} too: stop one of them, or give each a directory of its own with --data`
+    )
+  }
+}
+
+/** The history is not the one that the files were made from. */
+export class OtherHistory extends Error {
+  constructor(directory: string) {
+    super(`the history is not the one that ${directory} was made from`)
+  }
+}
+
+/** SQLite's codes for a file that is broken or no database. */
+const brokenCodes: ReadonlySet<number> = new Set([11, 26])
+const fullCode = 13
+
+const codeOf = (error: unknown): number | undefined => {
+  const { errcode }: { errcode?: unknown } = Object(error)
+  return typeof errcode === "number" ? errcode & 0xff : undefined
+}
+
+/** True if the files have to be removed and made again. */
+export const isUseless = (error: unknown): boolean =>
+  isBroken(error) || error instanceof OtherHistory
+
+/** True if a file is damaged. */
+export const isBroken = (error: unknown): boolean =>
+  brokenCodes.has(codeOf(error) ?? 0) || error instanceof BrokenFiles
+
+/** The files contradict each other: a power cut took the end of one. */
+export class BrokenFiles extends Error {
+  constructor(directory: string) {
+    super(`a file in ${directory} has lost its end`)
+  }
+}
+
+/** Returns the sentence for what keeps the projection from going on. */
+export const problemOf = (error: unknown, directory: string): string => {
+  if (error instanceof NewerFiles || error instanceof OtherWriter) return error.message
+  if (error instanceof OtherHistory) return error.message
+  if (codeOf(error) === fullCode)
+    return `no room is left for ${directory}: free some, or keep less with --max-bytes`
+  if (isBroken(error)) return `a file in ${directory} is damaged`
+  return `the files in ${directory} cannot be written (${error instanceof Error ? error.message : String(error)})`
+}

@@ -1,0 +1,228 @@
+import { statSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { timers } from "../time/timers.ts"
+import { columns, loggedRoundOf, rowOf, type StoredRow, trackedOf } from "./columns.ts"
+import { conditionsOf } from "./conditions.ts"
+import { readCursor, writeCursor } from "./cursor.ts"
+import type {
+  DeliveryLookup,
+  DeliveryPage,
+  DeliveryQuery,
+  LoggedDeliveries
+} from "./delivery-log.ts"
+import { defaultPageRows } from "./delivery-log.ts"
+import { fileVersion } from "./projection-store.ts"
+import { RowSearch, RowTable, type Searched } from "./row-search.ts"
+import { mainFile, segmentFile } from "./segment.ts"
+import { positionAfter, seqOf } from "./tracked-round.ts"
+
+/** How long a page searches, ms. */
+export const pageBudgetMs = 40
+/** How far clocks of workers and broker may be apart, ms: beyond half of it nothing is recorded. */
+const skewMs = 60_000
+/** Rounds of one delivery or event that are shown at most. */
+const maxRounds = 1_000
+
+/** Nothing can be read: there are no files, or none of this version. */
+export class NoFiles extends Error {}
+
+export type PageRows = Omit<DeliveryPage, "lag">
+
+/**
+ * Reads the files of a projection while its writer goes on. A page is taken from one state of
+ * main.db, and of the segments only what belongs to that state.
+ */
+export class LogReader {
+  readonly #directory: string
+  readonly #budgetMs: number
+  #main: RowTable | undefined
+  /** Identifies the file of `#main`. */
+  #file: number | undefined
+  readonly #segments = new Map<number, RowTable>()
+  readonly #texts = new Map<number, string>()
+
+  constructor(directory: string, budgetMs: number = pageBudgetMs) {
+    this.#directory = directory
+    this.#budgetMs = budgetMs
+  }
+
+  /** Finds rows, newest first. @throws Invalid, NoFiles, or an error of SQLite. */
+  find(query: DeliveryQuery): PageRows {
+    const cursor = readCursor(query)
+    return this.#atOneState((main, seq) => {
+      const conditions = conditionsOf(query, {
+        numberOf: (text) => this.#numberOf(main, text),
+        numbersBetween: (from, to, most) =>
+          main
+            .prepare("SELECT number FROM names WHERE text >= ? AND text < ? LIMIT ?")
+            .all(from, to, most)
+            .map(({ number }) => Number(number))
+      })
+      if (conditions === undefined) return { deliveries: [], searchedUntil: null, cursor: null }
+      const { limit = defaultPageRows } = query
+      const upper = Math.min(cursor ?? Number.MAX_SAFE_INTEGER, positionAfter(seq))
+      const lowest = query.since === undefined ? 1 : this.#firstSince(main, query.since)
+      const now = timers.monotonicMs()
+      const search = (deadlineMs: number) =>
+        new RowSearch(conditions, limit + 1, lowest, now + deadlineMs)
+      const waiting = search(this.#budgetMs / 2)
+      if (conditions.wantsWaiting) waiting.through(main, upper)
+      const ended = search(this.#budgetMs)
+      if (conditions.wantsEnded) this.#searchSegments(main, ended, query, upper)
+      return this.#pageOf(main, query, limit, [waiting.found, ended.found])
+    })
+  }
+
+  /** Finds the rounds of an event, oldest first. @throws NoFiles, or an error of SQLite. */
+  get({ endpoint, event, tenant }: DeliveryLookup): Omit<LoggedDeliveries, "lag"> {
+    return this.#atOneState((main, seq) => {
+      const rows: Array<StoredRow> = []
+      const tables = [main, ...this.#segmentsOf(main).map(({ table }) => table)]
+      for (const table of tables) {
+        const query = `SELECT ${columns.join(", ")} FROM ${table.name} WHERE event = ? AND position < ? LIMIT ?`
+        const found = table.prepare(query).all(event, positionAfter(seq), maxRounds)
+        rows.push(...(found as unknown as Array<StoredRow>))
+      }
+      return {
+        rounds: rows
+          .sort((a, b) => Number(a.position) - Number(b.position))
+          .map((row) => trackedOf(row, this.#names(main)))
+          .filter((one) => tenant === undefined || one.tenant === tenant)
+          .filter((one) => endpoint === undefined || one.endpoint === endpoint)
+          .slice(-maxRounds)
+          .map(loggedRoundOf)
+      }
+    })
+  }
+
+  close(): void {
+    for (const table of this.#segments.values()) table.close()
+    this.#segments.clear()
+    this.#texts.clear()
+    this.#main?.close()
+    this.#main = undefined
+  }
+
+  #atOneState<A>(read: (main: RowTable, seq: number) => A): A {
+    const main = this.#open()
+    main.prepare("BEGIN").run()
+    try {
+      return read(main, Number(main.prepare("SELECT seq FROM state").get()?.seq))
+    } finally {
+      main.prepare("COMMIT").run()
+    }
+  }
+
+  #open(): RowTable {
+    const path = mainFile(this.#directory)
+    const file = statSync(path, { throwIfNoEntry: false })?.ino
+    // All files may have been made anew.
+    if (file !== this.#file) this.close()
+    if (file === undefined) throw new NoFiles("it has not begun to read the history")
+    if (this.#main !== undefined) return this.#main
+    const db = readOnly(path)
+    const version = Number(db.prepare("PRAGMA user_version").get()?.user_version)
+    if (version !== fileVersion) {
+      db.close()
+      throw new NoFiles("its files are of another version, or not made yet")
+    }
+    this.#main = new RowTable(db, "waiting")
+    this.#file = file
+    return this.#main
+  }
+
+  /** The segments, newest first; forgets what was removed. */
+  #segmentsOf(main: RowTable) {
+    const records = main.prepare("SELECT * FROM segment ORDER BY n DESC").all()
+    const numbers = new Set(records.map(({ n }) => Number(n)))
+    for (const [n, table] of this.#segments)
+      if (!numbers.has(n)) {
+        table.close()
+        this.#segments.delete(n)
+      }
+    return records.map((record) => {
+      const n = Number(record.n)
+      let table = this.#segments.get(n)
+      if (table === undefined) {
+        table = new RowTable(readOnly(segmentFile(this.#directory, n)), "delivery")
+        this.#segments.set(n, table)
+      }
+      return { table, oldest: Number(record.oldest), newest: Number(record.newest) }
+    })
+  }
+
+  #searchSegments(main: RowTable, search: RowSearch, query: DeliveryQuery, upper: number): void {
+    const { since = 0, until = Number.MAX_SAFE_INTEGER } = query
+    for (const { newest, oldest, table } of this.#segmentsOf(main))
+      if (newest >= since && oldest <= until && !search.through(table, upper)) return
+  }
+
+  #pageOf(
+    main: RowTable,
+    query: DeliveryQuery,
+    limit: number,
+    found: ReadonlyArray<Searched>
+  ): PageRows {
+    const floor = Math.max(...found.map((one) => one.floor))
+    const rows = found
+      .flatMap((one) => one.rows)
+      .filter(({ position }) => Number(position) >= floor)
+      .sort((a, b) => Number(b.position) - Number(a.position))
+    const page = rows.slice(0, limit)
+    const last = page.at(-1)
+    const deliveries = page.map((row) => rowOf(trackedOf(row, this.#names(main))))
+    if (rows.length > limit && last !== undefined)
+      return {
+        deliveries,
+        searchedUntil: null,
+        cursor: writeCursor(query, Number(last.position))
+      }
+    return floor === 0
+      ? { deliveries, searchedUntil: null, cursor: null }
+      : {
+          deliveries,
+          searchedUntil: this.#timeAt(main, seqOf(floor)),
+          cursor: writeCursor(query, floor)
+        }
+  }
+
+  /** The first position of rows that may be as new as a time. */
+  #firstSince(main: RowTable, since: number): number {
+    const row = main.prepare("SELECT max(seq) AS seq FROM moment WHERE ms < ?").get(since - skewMs)
+    return row?.seq == null ? 1 : positionAfter(Number(row.seq))
+  }
+
+  /** By when a fact was stored at the latest, ms since the epoch. */
+  #timeAt(main: RowTable, seq: number): number {
+    const query = "SELECT ms FROM moment WHERE seq >= ? ORDER BY seq LIMIT 1"
+    return Number(main.prepare(query).get(seq)?.ms ?? timers.wallMs())
+  }
+
+  #numberOf(main: RowTable, text: string): number | undefined {
+    const row = main.prepare("SELECT number FROM names WHERE text = ?").get(text)
+    return row === undefined ? undefined : Number(row.number)
+  }
+
+  #names(main: RowTable) {
+    return {
+      numberOf: (text: string) => this.#numberOf(main, text) ?? 0,
+      textOf: (number: number) => {
+        const known = this.#texts.get(number)
+        if (known !== undefined) return known
+        if (this.#texts.size >= maxTexts) this.#texts.clear()
+        const row = main.prepare("SELECT text FROM names WHERE number = ?").get(number)
+        const text = String(row?.text ?? "")
+        this.#texts.set(number, text)
+        return text
+      }
+    }
+  }
+}
+/** Shared texts that are kept in memory. */
+const maxTexts = 20_000
+
+const readOnly = (path: string): DatabaseSync => {
+  const db = new DatabaseSync(path, { readOnly: true })
+  db.exec("PRAGMA busy_timeout = 1000; PRAGMA cache_size = -8192")
+  return db
+}

@@ -1,0 +1,309 @@
+import { mkdirSync, readdirSync, statSync } from "node:fs"
+import { join } from "node:path"
+import type { DatabaseSync, StatementSync } from "node:sqlite"
+import { millisOf } from "../broker/stream-message.ts"
+import { endpointName, insertInto, tableOf, valuesOf } from "./columns.ts"
+import { NewerFiles, OtherWriter } from "./file-problems.ts"
+import { namesTable, WritableNames } from "./names-table.ts"
+import { RecentEvents } from "./recent-events.ts"
+import { countOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
+import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
+import type { TrackedRound } from "./tracked-round.ts"
+import {
+  changesOf,
+  isOver,
+  positionOf,
+  readDeliveryFact,
+  roundKeyOf,
+  sentAgainIn
+} from "./tracked-round.ts"
+
+/** Version of the files. Files of an older one are made again. */
+export const fileVersion = 1
+
+/** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
+const betweenMomentsMs = 5_000
+
+const mainCacheKiB = 16_384
+
+export type StoreOptions = SegmentOptions
+
+/** Up to where the history was read. */
+export interface StorePosition {
+  /** Sequence of the last fact. */
+  readonly seq: number
+  /** When it was stored, ns since the epoch; empty if there was none. */
+  readonly nanoseconds: string
+}
+
+/** A round under way in a batch: what is stored of it, and what it is now. */
+interface Working {
+  readonly stored: TrackedRound | undefined
+  /** The file that it is stored in; undefined if it has not ended. */
+  readonly segment: Segment | undefined
+  now: TrackedRound | undefined
+}
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS state (
+    seq INTEGER NOT NULL, nanoseconds TEXT NOT NULL, newest_event INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
+  CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
+  ${segmentTables}
+  ${namesTable};
+  ${tableOf("waiting")}
+  PRAGMA user_version = ${fileVersion};`
+
+/**
+ * The files of the projection, for their one writer. main.db has the position in the history, the
+ * rounds that have not ended, and the list of segments; a segment has ended rounds, in the order in
+ * which they ended.
+ *
+ * A batch is one transaction of main.db. Its ended rounds are committed to the segment first: what a
+ * crash leaves there beyond the position is removed at the next start. Changes of rows that were
+ * stored before are noted in main.db, and carried out once it is committed.
+ */
+export class ProjectionStore {
+  readonly #options: StoreOptions
+  readonly #main: DatabaseSync
+  readonly #names: WritableNames
+  readonly #waiting: RoundFinder
+  readonly #insertWaiting: StatementSync
+  readonly #removeWaiting: StatementSync
+  readonly #segments: SegmentList
+  readonly #working = new Map<string, Working>()
+  readonly #recent: RecentEvents
+  #position: StorePosition
+  /** Up to where the batch under way has read. */
+  #next: StorePosition
+  #waitingRows: number
+
+  /** Opens the files, or makes them. @throws NewerFiles, or an error of SQLite. */
+  constructor(options: StoreOptions) {
+    this.#options = options
+    mkdirSync(options.directory, { recursive: true, mode: 0o700 })
+    this.#main = openToWrite(mainFile(options.directory), mainCacheKiB)
+    const version = Number(this.#main.prepare("PRAGMA user_version").get()?.user_version)
+    if (version > fileVersion) throw new NewerFiles(options.directory)
+    this.#main.exec(schema)
+    if (this.#main.prepare("SELECT seq FROM state").get() === undefined)
+      this.#main.exec("INSERT INTO state VALUES (0, '', 0)")
+    const state = this.#main.prepare("SELECT * FROM state").get() ?? {}
+    this.#position = { seq: Number(state.seq), nanoseconds: String(state.nanoseconds) }
+    this.#next = this.#position
+    this.#recent = new RecentEvents(Number(state.newest_event))
+    this.#names = new WritableNames(this.#main)
+    this.#waiting = new RoundFinder(this.#main, "waiting", this.#names)
+    this.#insertWaiting = this.#main.prepare(insertInto("waiting"))
+    this.#removeWaiting = this.#main.prepare("DELETE FROM waiting WHERE position = ?")
+    this.#waitingRows = countOf(this.#main, "waiting")
+    this.#segments = new SegmentList(options, this.#main, this.#names, this.#position.seq)
+  }
+
+  get directory(): string {
+    return this.#options.directory
+  }
+
+  /** Up to where the history was read and stored. */
+  get position(): StorePosition {
+    return this.#position
+  }
+
+  /** The rounds of the batch under way. */
+  get pending(): number {
+    return this.#working.size
+  }
+
+  /** Rounds that have ended, and that have not. */
+  get rows(): { readonly ended: number; readonly waiting: number } {
+    return { ended: this.#segments.rows, waiting: this.#waitingRows }
+  }
+
+  /** When the oldest ended round that is kept ended, ms since the epoch. */
+  get oldest(): number | null {
+    return this.#segments.oldest
+  }
+
+  /** Bytes on disk. */
+  get bytes(): number {
+    let bytes = 0
+    for (const name of readdirSync(this.#options.directory))
+      bytes += statSync(join(this.#options.directory, name), { throwIfNoEntry: false })?.size ?? 0
+    return bytes
+  }
+
+  /** Adds a fact to the batch under way. Facts come in the order of the history. */
+  take(text: string, seq: number, nanoseconds: string): void {
+    this.#next = { seq, nanoseconds }
+    const fact = readDeliveryFact(text)
+    if (fact === undefined) return
+    const { tenant } = fact
+    const event = fact.event ?? `evt_${fact.eventSeq}`
+    const isNew = fact.eventSeq === undefined || !this.#recent.mayBeKnown(fact.eventSeq)
+    for (const change of changesOf(fact, seq)) {
+      let working = this.#working.get(change.key)
+      if (working === undefined) {
+        working = isNew ? unknown() : this.#find(change, tenant, event)
+        this.#working.set(change.key, working)
+      }
+      working.now = change.apply(working.now)
+    }
+    const again = sentAgainIn(fact)
+    if (again !== undefined) this.#markSentAgain(again, tenant)
+  }
+
+  /** Notes that there are no facts up to a sequence. */
+  skipTo(seq: number): void {
+    if (seq > this.#next.seq) this.#next = { seq, nanoseconds: "" }
+  }
+
+  /** Forgets the rounds that have not ended: facts that ended them may be lost. */
+  forgetWaiting(): void {
+    this.#main.exec("DELETE FROM waiting")
+    this.#waitingRows = 0
+  }
+
+  /** Stores the batch under way. @throws an error of SQLite, or OtherWriter: open the files anew. */
+  commit(): void {
+    if (this.#next.seq === this.#position.seq) return
+    this.#main.exec("BEGIN IMMEDIATE")
+    const { seq } = this.#main.prepare("SELECT seq FROM state").get() ?? {}
+    if (Number(seq) !== this.#position.seq) throw new OtherWriter(this.#options.directory)
+    const ended = this.#storeWorking()
+    if (ended.length > 0) {
+      const rows = ended.map((tracked) => valuesOf(tracked, this.#names))
+      this.#segments.append(ended, rows, this.#next.seq)
+    }
+    this.#names.store(this.#main)
+    this.#storePosition()
+    this.#main.exec("COMMIT")
+    this.#position = this.#next
+    this.#working.clear()
+    this.#segments.carryOutChanges()
+  }
+
+  /** Removes what is too old or too much. Returns how many rounds it removed. */
+  retain(now: number): number {
+    this.#main.prepare("DELETE FROM moment WHERE ms < ?").run(now - this.#options.keepMs)
+    let removed = 0
+    while (true) {
+      const rows = this.#segments.dropOldest(now, this.bytes)
+      if (rows === undefined) return removed
+      removed += rows
+    }
+  }
+
+  /**
+   * Forgets all that facts from a sequence on told, so that they are read again. What older facts
+   * told is kept.
+   */
+  rewind(first: number): void {
+    this.#working.clear()
+    this.#next = { seq: first - 1, nanoseconds: "" }
+    this.#main.exec("BEGIN IMMEDIATE")
+    this.#main.prepare("DELETE FROM waiting WHERE position >= ?").run(positionOf(first, 0))
+    this.#main.prepare("DELETE FROM moment WHERE seq >= ?").run(first)
+    this.#storePosition()
+    this.#main.exec("COMMIT")
+    this.#position = this.#next
+    this.#waitingRows = countOf(this.#main, "waiting")
+    this.#segments.trim(this.#position.seq)
+  }
+
+  /** How many ended rounds are older than a fact. */
+  rowsBefore(first: number): number {
+    return this.#segments.rowsBefore(first)
+  }
+
+  close(): void {
+    this.#segments.close()
+    this.#main.close()
+  }
+
+  #find(
+    change: {
+      readonly endpoint: string
+      readonly eventSeq: number
+      readonly eventAt: number
+      readonly round: string
+    },
+    tenant: string,
+    event: string
+  ): Working {
+    return (
+      this.#rounds(change, tenant, event).find(
+        ({ stored }) => stored?.round.round === change.round
+      ) ?? unknown()
+    )
+  }
+
+  /** Returns the stored rounds of an event for an endpoint. */
+  #rounds(
+    of: { readonly endpoint: string; readonly eventSeq: number; readonly eventAt: number },
+    tenant: string,
+    event: string
+  ): ReadonlyArray<Working> {
+    const endpoint = this.#names.numberOf(endpointName(tenant, of.endpoint))
+    const waiting = this.#waitingRows === 0 ? [] : this.#waiting.all(event, endpoint, of)
+    return [
+      ...waiting.map((stored) => ({ stored, segment: undefined, now: stored })),
+      ...this.#segments
+        .find(of, event, endpoint)
+        .map(({ segment, stored }) => ({ stored, segment, now: stored }))
+    ]
+  }
+
+  #markSentAgain(
+    { dead, event, of }: NonNullable<ReturnType<typeof sentAgainIn>>,
+    tenant: string
+  ): void {
+    for (const found of this.#rounds(of, tenant, event)) {
+      if (found.stored === undefined) continue
+      const key = roundKeyOf({ ...of, round: found.stored.round.round }, tenant)
+      if (!this.#working.has(key)) this.#working.set(key, found)
+    }
+    const prefix = roundKeyOf({ ...of, round: "" }, tenant)
+    for (const [key, working] of this.#working) {
+      if (key.startsWith(prefix) && working.now?.round.end?.dead === dead)
+        working.now = { ...working.now, redeliveredAs: of.round }
+    }
+  }
+
+  /** Stores what has not ended and notes changes of older rows. Returns the rows that have ended. */
+  #storeWorking(): Array<TrackedRound> {
+    const ended: Array<TrackedRound> = []
+    for (const { now, segment, stored } of this.#working.values()) {
+      if (now === undefined || now === stored) continue
+      if (segment !== undefined && stored !== undefined) {
+        const isMoved = now.position !== stored.position
+        const row = isMoved ? undefined : valuesOf(now, this.#names)
+        this.#segments.noteChange(segment, stored.position, row)
+        if (isMoved) ended.push(now)
+      } else if (isOver(now)) {
+        if (stored !== undefined) {
+          this.#removeWaiting.run(stored.position)
+          this.#waitingRows--
+        }
+        ended.push(now)
+      } else {
+        this.#insertWaiting.run(...valuesOf(now, this.#names))
+        if (stored === undefined) this.#waitingRows++
+      }
+    }
+    return ended.sort((a, b) => a.position - b.position)
+  }
+
+  #storePosition(): void {
+    const { nanoseconds, seq } = this.#next
+    this.#main
+      .prepare("UPDATE state SET seq = ?, nanoseconds = ?, newest_event = ?")
+      .run(seq, nanoseconds, this.#recent.newest)
+    const ms = nanoseconds === "" ? 0 : millisOf(nanoseconds)
+    if (ms - this.#lastMoment < betweenMomentsMs) return
+    this.#lastMoment = ms
+    this.#main.prepare("INSERT OR REPLACE INTO moment VALUES (?, ?)").run(seq, ms)
+  }
+  #lastMoment = 0
+}
+
+const unknown = (): Working => ({ stored: undefined, segment: undefined, now: undefined })

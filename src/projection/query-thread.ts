@@ -1,0 +1,31 @@
+import { parentPort, workerData } from "node:worker_threads"
+import { Invalid } from "../operations/problem.ts"
+import { isBroken, problemOf } from "./file-problems.ts"
+import { LogReader, NoFiles } from "./log-reader.ts"
+import type { FromQuery, QueryData, ToQuery } from "./thread-messages.ts"
+
+/* The thread that answers queries: it waits for the disk instead of the console's event loop. */
+
+const { directory }: QueryData = workerData
+const reader = new LogReader(directory)
+
+const answer = (asked: ToQuery): FromQuery["result"] => {
+  try {
+    return asked.ask === "find"
+      ? { page: reader.find(asked.query) }
+      : { rounds: reader.get(asked.lookup) }
+  } catch (error) {
+    const [problem] = error instanceof Invalid ? error.problems : []
+    if (problem !== undefined) return { problem }
+    // The files may have been made anew.
+    reader.close()
+    return {
+      unavailable: error instanceof NoFiles ? error.message : problemOf(error, directory),
+      isBroken: isBroken(error)
+    }
+  }
+}
+
+parentPort?.on("message", (asked: ToQuery) => {
+  parentPort?.postMessage({ id: asked.id, result: answer(asked) } satisfies FromQuery)
+})

@@ -1,0 +1,163 @@
+import { Effect, Option, Schema } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { Invalid, Problem } from "../operations/problem.ts"
+import { timers } from "../time/timers.ts"
+import {
+  DeliveryLookup,
+  DeliveryPage,
+  DeliveryQuery,
+  LoggedDeliveries,
+  LogUnavailable,
+  ProjectionStatus
+} from "./delivery-log.ts"
+import type { Projection } from "./projection.ts"
+
+/** What is asked of a projection. */
+export const LogQuestion = Schema.Union([
+  Schema.Struct({ ask: Schema.Literal("find"), query: DeliveryQuery }),
+  Schema.Struct({ ask: Schema.Literal("get"), lookup: DeliveryLookup }),
+  Schema.Struct({ ask: Schema.Literal("status") }),
+  Schema.Struct({ ask: Schema.Literal("rebuild") })
+])
+export type LogQuestion = typeof LogQuestion.Type
+
+/** What it answers. */
+const LogAnswer = Schema.Union([
+  Schema.Struct({ page: DeliveryPage }),
+  Schema.Struct({ found: LoggedDeliveries }),
+  Schema.Struct({ status: ProjectionStatus }),
+  Schema.Struct({ rebuilding: Schema.Literal(true) }),
+  Schema.Struct({ problems: Schema.Array(Problem) }),
+  Schema.Struct({ unavailable: Schema.String })
+])
+type LogAnswer = typeof LogAnswer.Type
+
+/** A piece of an answer, which may be longer than a message. */
+const Piece = Schema.Struct({
+  /** Of the projection that answers: there may be several. */
+  from: Schema.String,
+  isLast: Schema.Boolean,
+  text: Schema.String
+})
+
+/** Characters of a piece: with escapes in JSON it fits the smallest message of a broker, 64 KiB. */
+const pieceLength = 16_384
+/** How long a projection may take for the first piece, ms. */
+const answerWithinMs = 2_000
+
+const decodeQuestion = Schema.decodeUnknownResult(Schema.fromJsonString(LogQuestion), {
+  onExcessProperty: "error"
+})
+const decodeAnswer = Schema.decodeUnknownOption(Schema.fromJsonString(LogAnswer))
+const decodePiece = Schema.decodeUnknownOption(Schema.fromJsonString(Piece))
+
+const answerTo = (
+  { log, rebuild }: Projection,
+  question: LogQuestion
+): Effect.Effect<LogAnswer, Invalid | LogUnavailable> => {
+  switch (question.ask) {
+    case "find":
+      return Effect.map(log.find(question.query), (page) => ({ page }))
+    case "get":
+      return Effect.map(log.get(question.lookup), (found) => ({ found }))
+    case "status":
+      return Effect.map(log.status, (status) => ({ status }))
+    case "rebuild":
+      return Effect.as(rebuild, { rebuilding: true })
+  }
+}
+
+/** Answers questions to a projection of this process, until the scope ends. */
+export const answerLog = Effect.fnUntraced(function* (projection: Projection) {
+  const { listen, names, say } = yield* Broker
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const from = crypto.randomUUID()
+  const answer = (text: string): Effect.Effect<LogAnswer> => {
+    const question = decodeQuestion(text)
+    if (question._tag === "Failure")
+      return Effect.succeed({ problems: [{ field: "", message: String(question.failure) }] })
+    return answerTo(projection, question.success).pipe(
+      Effect.catchTags({
+        Invalid: ({ problems }) => Effect.succeed({ problems }),
+        LogUnavailable: ({ reason }) => Effect.succeed({ unavailable: reason })
+      })
+    )
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      listen(names.subjects.projection, (message) => {
+        const { reply } = message
+        if (reply === undefined || reply === "") return
+        run(
+          Effect.map(answer(message.string()), (found) => {
+            const text = JSON.stringify(found)
+            for (let at = 0; at < text.length; at += pieceLength) {
+              const isLast = at + pieceLength >= text.length
+              say(reply, JSON.stringify({ from, isLast, text: text.slice(at, at + pieceLength) }))
+            }
+          })
+        )
+      })
+    ),
+    (unlisten) => Effect.sync(unlisten)
+  )
+})
+
+/** Asks whichever projection answers first. Returns undefined if none does. */
+const askProjection = Effect.fnUntraced(function* (question: LogQuestion) {
+  const { inbox: newInbox, listen, names, say } = yield* Broker
+  return yield* Effect.callback<LogAnswer | undefined>((resume) => {
+    const inbox = newInbox()
+    const texts = new Map<string, string>()
+    const end = (answer: LogAnswer | undefined) => {
+      timers.cancel(timer)
+      unlisten()
+      resume(Effect.succeed(answer))
+    }
+    const timer = timers.after(answerWithinMs, () => end(undefined))
+    const unlisten = listen(inbox, (message) => {
+      const piece = Option.getOrUndefined(decodePiece(message.string()))
+      // The broker answers with an empty message if nobody listens.
+      if (piece === undefined) return end(undefined)
+      const text = `${texts.get(piece.from) ?? ""}${piece.text}`
+      texts.set(piece.from, text)
+      if (piece.isLast) end(Option.getOrUndefined(decodeAnswer(text)))
+    })
+    say(names.subjects.projection, JSON.stringify(question), inbox)
+    return Effect.sync(() => {
+      timers.cancel(timer)
+      unlisten()
+    })
+  })
+})
+
+const noProjection = new LogUnavailable({ reason: "no projection runs; `petrel console` runs one" })
+
+const asked = Effect.fnUntraced(function* (question: LogQuestion) {
+  const answer = yield* askProjection(question)
+  if (answer === undefined) return yield* noProjection
+  if ("unavailable" in answer) return yield* new LogUnavailable({ reason: answer.unavailable })
+  if ("problems" in answer) return yield* new Invalid({ problems: answer.problems })
+  return answer
+})
+
+/** Asks a running projection for a page of the delivery log. */
+export const findRemotely = Effect.fnUntraced(function* (query: DeliveryQuery) {
+  const answer = yield* asked({ ask: "find", query })
+  return "page" in answer ? answer.page : yield* noProjection
+})
+
+/** Asks a running projection for the rounds of a delivery or of an event. */
+export const getRemotely = Effect.fnUntraced(function* (lookup: DeliveryLookup) {
+  const answer = yield* asked({ ask: "get", lookup })
+  return "found" in answer ? answer.found : yield* noProjection
+})
+
+/** Asks a running projection how it does. */
+export const remoteStatus = Effect.gen(function* () {
+  const answer = yield* asked({ ask: "status" })
+  return "status" in answer ? answer.status : yield* noProjection
+})
+
+/** Lets all running projections read the history again. */
+export const rebuildRemotely = Effect.asVoid(asked({ ask: "rebuild" }))

@@ -1,0 +1,124 @@
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync, type StatementSync } from "node:sqlite"
+import { columns, insertInto, type Names, type StoredRow, tableOf, trackedOf } from "./columns.ts"
+import type { RoundChange, TrackedRound } from "./tracked-round.ts"
+
+/** What main.db tells of a file with ended rounds. Times in ms since the epoch. */
+export interface SegmentRecord {
+  readonly n: number
+  /** Up to which fact it was written: a sequence in HISTORY. */
+  through: number
+  rows: number
+  /** The range of its events' sequences. */
+  firstEvent: number
+  lastEvent: number
+  oldest: number
+  newest: number
+}
+
+export const newSegment = (n: number): SegmentRecord => ({
+  n,
+  through: 0,
+  rows: 0,
+  firstEvent: Number.MAX_SAFE_INTEGER,
+  lastEvent: 0,
+  oldest: Number.MAX_SAFE_INTEGER,
+  newest: 0
+})
+
+export const mainFile = (directory: string): string => join(directory, "main.db")
+export const segmentFile = (directory: string, n: number): string =>
+  join(directory, `segment-${n}.db`)
+export const segmentFilePattern = /^segment-(\d+)\.db/
+
+/** Removes a database with its log. */
+export const removeDatabase = (path: string): void => {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true })
+}
+
+/** Opens a database to write to it. @param cacheKiB of pages. */
+export const openToWrite = (path: string, cacheKiB: number): DatabaseSync => {
+  const db = new DatabaseSync(path)
+  // What a power cut takes is noticed by `through`, and read from the history again.
+  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000;
+    PRAGMA wal_autocheckpoint = 20000; PRAGMA cache_size = -${cacheKiB}`)
+  return db
+}
+
+export const countOf = (db: DatabaseSync, table: string): number =>
+  Number(db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.rows)
+
+/** Finds rounds in a table, by event and endpoint. */
+export class RoundFinder {
+  readonly #select: StatementSync
+  readonly #names: Names
+
+  constructor(db: DatabaseSync, table: string, names: Names) {
+    this.#names = names
+    this.#select = db.prepare(
+      `SELECT ${columns.join(", ")} FROM ${table} WHERE event = ? AND endpoint = ? AND event_seq = ?`
+    )
+  }
+
+  /** Returns the rounds of an event for an endpoint. */
+  all(event: string, endpoint: number, of: Pick<RoundChange, "eventAt" | "eventSeq">) {
+    const rows = this.#select.all(event, endpoint, of.eventSeq) as unknown as Array<StoredRow>
+    return rows
+      .filter((row) => row.event_at === of.eventAt)
+      .map((row): TrackedRound => trackedOf(row, this.#names))
+  }
+}
+
+/** A file with ended rounds, to write to. */
+export class Segment {
+  readonly record: SegmentRecord
+  readonly db: DatabaseSync
+  readonly finder: RoundFinder
+  readonly #insert: StatementSync
+  readonly #remove: StatementSync
+  readonly #through: StatementSync
+
+  constructor(directory: string, record: SegmentRecord, names: Names, cacheKiB: number) {
+    this.record = record
+    this.db = openToWrite(segmentFile(directory, record.n), cacheKiB)
+    this.db.exec(
+      `CREATE TABLE IF NOT EXISTS through (seq INTEGER NOT NULL); ${tableOf("delivery")}`
+    )
+    if (this.db.prepare("SELECT seq FROM through").get() === undefined)
+      this.db.exec("INSERT INTO through VALUES (0)")
+    this.finder = new RoundFinder(this.db, "delivery", names)
+    this.#insert = this.db.prepare(insertInto("delivery"))
+    this.#remove = this.db.prepare("DELETE FROM delivery WHERE position = ?")
+    this.#through = this.db.prepare("UPDATE through SET seq = ?")
+  }
+
+  /** Up to which fact the file itself says that it was written. */
+  get through(): number {
+    return Number(this.db.prepare("SELECT seq FROM through").get()?.seq)
+  }
+
+  storeThrough(seq: number): void {
+    this.#through.run(seq)
+  }
+
+  put(values: ReadonlyArray<string | number | null>): void {
+    this.#insert.run(...values)
+  }
+
+  remove(position: number): void {
+    this.#remove.run(position)
+  }
+
+  /** Adds rows in one transaction. */
+  append(rows: ReadonlyArray<ReadonlyArray<string | number | null>>, through: number): void {
+    this.db.exec("BEGIN IMMEDIATE")
+    for (const values of rows) this.#insert.run(...values)
+    this.#through.run(through)
+    this.db.exec("COMMIT")
+  }
+
+  close(): void {
+    this.db.close()
+  }
+}

@@ -1,0 +1,39 @@
+import type { BrokerOptions } from "../broker/connection.ts"
+import type { DeliveryLookup, DeliveryQuery, LoggedDeliveries } from "./delivery-log.ts"
+import type { WriterReport } from "./follow-history.ts"
+import type { PageRows } from "./log-reader.ts"
+import type { StoreOptions } from "./projection-store.ts"
+
+/** What the writer's thread is started with. */
+export interface WriterData {
+  readonly broker: BrokerOptions
+  readonly store: StoreOptions
+}
+
+/** `remake`: a file is damaged, so all are made again; `rebuild` keeps what is older than the history. */
+export interface ToWriter {
+  readonly do: "rebuild" | "remake" | "stop"
+}
+
+export type FromWriter =
+  | { readonly tells: "report"; readonly report: WriterReport }
+  | { readonly tells: "warning"; readonly sentence: string }
+
+/** What the thread that answers queries is started with. */
+export interface QueryData {
+  readonly directory: string
+}
+
+export type ToQuery = { readonly id: number } & (
+  | { readonly ask: "find"; readonly query: DeliveryQuery }
+  | { readonly ask: "get"; readonly lookup: DeliveryLookup }
+)
+
+export interface FromQuery {
+  readonly id: number
+  readonly result:
+    | { readonly page: PageRows }
+    | { readonly rounds: Omit<LoggedDeliveries, "lag"> }
+    | { readonly problem: { readonly field: string; readonly message: string } }
+    | { readonly unavailable: string; readonly isBroken: boolean }
+}

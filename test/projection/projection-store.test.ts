@@ -1,0 +1,318 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { assert, describe, it } from "@effect/vitest"
+import { afterEach, vi } from "vitest"
+import type { Fact } from "../../src/domain/fact.ts"
+import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
+import { LogReader } from "../../src/projection/log-reader.ts"
+import { ProjectionStore } from "../../src/projection/projection-store.ts"
+import { randomFacts, randomOf } from "../kit/random-facts.ts"
+import { foldedRows, saidBy } from "./folded-rows.ts"
+
+const directories: Array<string> = []
+afterEach(() => {
+  vi.restoreAllMocks()
+  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true })
+})
+
+/** Options of files that hold few rows each, so that there are many. */
+const optionsOf = (changes: { readonly maxBytes?: number; readonly keepMs?: number } = {}) => {
+  const directory = mkdtempSync(join(tmpdir(), "petrel-projection-"))
+  directories.push(directory)
+  return { directory, keepMs: 1e12, maxBytes: 60_000, ...changes }
+}
+
+const nanosecondsOf = (fact: Fact) => `${fact.at}000000`
+
+/** Takes facts from where the store is, in batches of random length. */
+const takeAll = (store: ProjectionStore, facts: ReadonlyArray<Fact>, random: () => number) => {
+  for (let seq = store.position.seq + 1; seq <= facts.length; seq++) {
+    const fact = facts[seq - 1]
+    if (fact !== undefined) store.take(JSON.stringify(fact), seq, nanosecondsOf(fact))
+    if (random() < 0.05) store.commit()
+  }
+  store.commit()
+}
+
+const made = (facts: ReadonlyArray<Fact>, options = optionsOf()) => {
+  const store = new ProjectionStore(options)
+  takeAll(store, facts, randomOf(1))
+  store.close()
+  return options.directory
+}
+
+/** Returns all rows of a query, page by page. */
+const walk = (reader: LogReader, query: DeliveryQuery): ReadonlyArray<DeliveryRow> => {
+  const rows: Array<DeliveryRow> = []
+  let cursor: string | null = null
+  do {
+    const page = reader.find({ ...query, ...(cursor === null ? {} : { cursor }) })
+    rows.push(...page.deliveries)
+    assert.notStrictEqual(page.cursor, cursor ?? "")
+    cursor = page.cursor
+  } while (cursor !== null)
+  return rows
+}
+
+const rowsIn = (directory: string, query: DeliveryQuery = {}) => {
+  const reader = new LogReader(directory)
+  const rows = walk(reader, query)
+  reader.close()
+  return rows
+}
+
+const seeds = Array.from({ length: 12 }, (_, seed) => seed + 1)
+
+describe("the files of the projection", () => {
+  it.each(seeds)("say what a fold over the facts says (seed %i)", (seed) => {
+    const facts = randomFacts(seed, 600)
+    assert.deepStrictEqual(saidBy(rowsIn(made(facts))), foldedRows(facts))
+  })
+
+  it.each(seeds)("say it after crashes within and between batches too (seed %i)", (seed) => {
+    const facts = randomFacts(seed, 400)
+    const random = randomOf(seed)
+    const options = optionsOf()
+    const { exec } = DatabaseSync.prototype
+    let crashes = 0
+    let left = 0
+    vi.spyOn(DatabaseSync.prototype, "exec").mockImplementation(function (this: DatabaseSync, sql) {
+      if (left > 0 && --left === 0) throw new Error("crash")
+      exec.call(this, sql)
+    })
+    while (true) {
+      let store: ProjectionStore | undefined
+      left = crashes < 40 ? 1 + Math.floor(random() * 40) : 0
+      try {
+        store = new ProjectionStore(options)
+        takeAll(store, facts, random)
+        break
+      } catch (error) {
+        assert.strictEqual(String(error), "Error: crash")
+        crashes++
+      } finally {
+        left = 0
+        store?.close()
+      }
+    }
+    assert.isAbove(crashes, 2)
+    const crashed = rowsIn(options.directory)
+    assert.deepStrictEqual(saidBy(crashed), foldedRows(facts))
+    assert.deepStrictEqual(crashed, rowsIn(made(facts)))
+  })
+
+  it("show who is left out by a plan, and what a dead letter was sent again as", () => {
+    const facts = randomFacts(3, 600)
+    const rows = rowsIn(made(facts))
+    const skipped = facts.filter(({ plan }) => (plan?.skipped.length ?? 0) > 0)
+    assert.sameMembers(
+      rows.filter(({ state }) => state === "skipped").map(({ eventSeq }) => eventSeq),
+      [...new Set(skipped.map(({ eventSeq }) => eventSeq ?? 0))]
+    )
+  })
+
+  it("show as what a dead letter was sent again, also in a later batch", () => {
+    const about = {
+      v: 1,
+      tenant: "acme",
+      endpoint: "a",
+      event: "e",
+      eventSeq: 1,
+      eventAt: 1
+    } as const
+    const facts: ReadonlyArray<Fact> = [
+      {
+        ...about,
+        kind: "dead-lettered",
+        at: 2,
+        round: "0",
+        attempt: 3,
+        reason: "attempts",
+        dead: 7
+      },
+      { ...about, kind: "redelivered", at: 3, round: "d7", dead: 7 }
+    ]
+    const options = optionsOf()
+    for (const length of [1, 2]) {
+      const store = new ProjectionStore(options)
+      takeAll(store, facts.slice(0, length), randomOf(1))
+      store.close()
+    }
+    assert.deepStrictEqual(
+      rowsIn(options.directory).map(({ redeliveredAs, round, state }) => [
+        round,
+        state,
+        redeliveredAs
+      ]),
+      [
+        ["d7", "waiting", null],
+        ["0", "dead-lettered", "d7"]
+      ]
+    )
+  })
+
+  it("read facts again from any of them on, with the same result", () => {
+    const facts = randomFacts(5, 500)
+    const options = optionsOf()
+    made(facts, options)
+    const live = rowsIn(options.directory)
+    const store = new ProjectionStore(options)
+    store.rewind(1)
+    assert.deepStrictEqual(rowsIn(options.directory), [])
+    takeAll(store, facts, randomOf(2))
+    store.close()
+    assert.deepStrictEqual(rowsIn(options.directory), live)
+  })
+
+  it("keep rows of facts that the history has no longer", () => {
+    const facts = randomFacts(6, 500)
+    const options = optionsOf()
+    const before = rowsIn(made(facts, options)).filter(
+      ({ seq, state }) => seq < 300 && state !== "waiting"
+    )
+    const store = new ProjectionStore(options)
+    assert.strictEqual(store.rowsBefore(300), before.length)
+    store.rewind(300)
+    takeAll(store, facts, randomOf(2))
+    store.close()
+    const after = rowsIn(options.directory).filter(({ seq }) => seq < 300)
+    assert.includeDeepMembers(
+      after,
+      before.filter(
+        ({ late, redeliveredAs, state }) => !late && redeliveredAs === null && state === "delivered"
+      )
+    )
+  })
+
+  it("drop whole files of what is too old or too much, and the newest last", () => {
+    const facts = randomFacts(7, 3_000)
+    const options = optionsOf({ maxBytes: 120_000 })
+    made(facts, options)
+    const all = rowsIn(options.directory)
+    const store = new ProjectionStore(options)
+    assert.isAbove(store.retain(facts.at(-1)?.at ?? 0), 0)
+    store.close()
+    const kept = rowsIn(options.directory)
+    const ended = (rows: ReadonlyArray<DeliveryRow>) =>
+      rows.filter(({ state }) => state !== "waiting")
+    assert.isAbove(ended(kept).length, 0)
+    assert.deepStrictEqual(ended(kept), ended(all).slice(0, ended(kept).length))
+    const aged = new ProjectionStore({ ...options, keepMs: 1 })
+    aged.retain((facts.at(-1)?.at ?? 0) + 10)
+    assert.strictEqual(aged.rows.ended, 0)
+    aged.close()
+  })
+
+  it("refuse files of a newer version, and damaged ones", () => {
+    const options = optionsOf()
+    const db = new DatabaseSync(join(options.directory, "main.db"))
+    db.exec("PRAGMA user_version = 99")
+    db.close()
+    assert.throws(() => new ProjectionStore(options), /newer version of Petrel/)
+    const damaged = optionsOf()
+    writeFileSync(
+      join(damaged.directory, "main.db"),
+      "no database, but long enough to be read as one"
+    )
+    assert.throws(() => new ProjectionStore(damaged), /not a database/)
+  })
+
+  it("refuse to write beside another writer", () => {
+    const options = optionsOf()
+    const [fact] = randomFacts(8, 1)
+    const [one, two] = [new ProjectionStore(options), new ProjectionStore(options)]
+    for (const store of [one, two]) store.take(JSON.stringify(fact), 1, "1")
+    one.commit()
+    assert.throws(() => two.commit(), /another process writes/)
+    one.close()
+    two.close()
+  })
+})
+
+describe("a page of the delivery log", () => {
+  const queries: ReadonlyArray<DeliveryQuery> = [
+    {},
+    { tenant: "acme" },
+    { tenant: "other" },
+    { tenant: "acme", endpoint: "a" },
+    { tenant: "acme", state: "waiting" },
+    { state: "dead-lettered" },
+    { tenant: "acme", endpoint: "b", status: 503 },
+    { status: 299 },
+    { error: "timeout" },
+    { type: "invoice.*" },
+    { type: "user.created", tenant: "acme" },
+    { event: "acme.e1*" },
+    { event: "acme.e1" },
+    { since: Date.UTC(2026, 0, 1) + 200_000, until: Date.UTC(2026, 0, 1) + 400_000 }
+  ]
+  const matches = (query: DeliveryQuery, row: DeliveryRow): boolean => {
+    const begins = (asked: string | undefined, text: string | null) =>
+      asked === undefined ||
+      (asked.endsWith("*") ? (text ?? "").startsWith(asked.slice(0, -1)) : text === asked)
+    return (
+      (query.tenant ?? row.tenant) === row.tenant &&
+      (query.endpoint ?? row.endpoint) === row.endpoint &&
+      (query.state ?? row.state) === row.state &&
+      (query.status ?? row.status) === row.status &&
+      (query.error ?? row.error) === row.error &&
+      begins(query.event, row.event) &&
+      begins(query.type, row.type) &&
+      row.at >= (query.since ?? 0) &&
+      row.at <= (query.until ?? Number.MAX_SAFE_INTEGER)
+    )
+  }
+
+  it("leads, page by page, to all rows that match and no others, newest first", () => {
+    const directory = made(randomFacts(9, 800))
+    const reader = new LogReader(directory)
+    const all = walk(reader, { limit: 200 })
+    assert.isAbove(all.length, 200)
+    for (const query of queries)
+      for (const limit of [1, 7, 200])
+        assert.deepStrictEqual(
+          walk(reader, { ...query, limit }),
+          all.filter((row) => matches(query, row)),
+          JSON.stringify(query)
+        )
+    reader.close()
+  })
+
+  it("goes on from where its time was over, without rows lost or twice", () => {
+    const directory = made(randomFacts(9, 800))
+    const [patient, hurried] = [new LogReader(directory), new LogReader(directory, 0)]
+    for (const query of queries) {
+      assert.deepStrictEqual(walk(hurried, query), walk(patient, query), JSON.stringify(query))
+    }
+    const page = hurried.find({ status: 299 })
+    assert.deepStrictEqual(page.deliveries, [])
+    assert.isNumber(page.searchedUntil)
+    patient.close()
+    hurried.close()
+  })
+
+  it("refuses a cursor that is none, or of another query", () => {
+    const reader = new LogReader(made(randomFacts(9, 100)))
+    const { cursor } = reader.find({ limit: 1 })
+    assert.throws(() => reader.find({ tenant: "acme", cursor: cursor ?? "" }), /of another query/)
+    for (const broken of ["", "x", "zzzzzzzzzzz-aaaaaaaa", "-1-aaaaaaaa", `${cursor}0`])
+      assert.throws(() => reader.find({ cursor: broken }), /cursor must be|of another query/)
+    assert.throws(() => reader.find({ endpoint: "a" }), /needs `tenant`/)
+    reader.close()
+  })
+
+  it("shows a delivery with its attempts, each with its fact", () => {
+    const facts = randomFacts(10, 600)
+    const reader = new LogReader(made(facts))
+    const row = walk(reader, {}).find(({ attempts }) => attempts > 2)
+    const { rounds } = reader.get({ event: row?.event ?? "", endpoint: row?.endpoint ?? "" })
+    const found = rounds.find(({ round }) => round === row?.round)
+    assert.isAbove(found?.recorded.length ?? 0, 1)
+    for (const { number, seq } of found?.recorded ?? [])
+      assert.strictEqual(facts[seq - 1]?.attempt, number)
+    assert.deepStrictEqual(reader.get({ event: "none" }).rounds, [])
+    reader.close()
+  })
+})

@@ -1,0 +1,216 @@
+import { spawn } from "node:child_process"
+import { mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { factResult } from "../../src/domain/fact.ts"
+import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
+import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
+import type { Projection, ProjectionOptions } from "../../src/projection/projection.ts"
+import { startProjection } from "../../src/projection/projection.ts"
+import { findRemotely, getRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
+import type { Installation } from "../kit/engine.ts"
+import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
+import { randomFacts, randomOf } from "../kit/random-facts.ts"
+import { receiver } from "../kit/receiver.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
+import { foldedRows, saidBy } from "../projection/folded-rows.ts"
+
+vi.setConfig({ maxConcurrency: 3, testTimeout: 90_000 })
+
+const { scenario } = onServer()
+
+const seed = Number(process.env.PETREL_TEST_SEED ?? Date.now() % 1_000_000)
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-projection-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const optionsOf = (place: Installation, data: string): ProjectionOptions => ({
+  broker: { url: place.url, prefix: place.prefix, eventRoot: place.eventRoot },
+  data,
+  keepMs: 1e12,
+  maxBytes: 1e9
+})
+
+const store = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
+  const { names, publish } = yield* Broker
+  for (const [index, fact] of facts.entries()) {
+    const { endpoint, kind, tenant } = fact
+    const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+    yield* publish(subject, JSON.stringify(fact), [["Nats-Msg-Id", `f${index}.${Math.random()}`]])
+  }
+})
+
+/** Waits until a projection has seen all that is in the history. */
+const caughtUp = (status: Projection["log"]["status"]) =>
+  Effect.gen(function* () {
+    const { names, streamInfo } = yield* Broker
+    const { state } = yield* streamInfo("look", names.history)
+    yield* eventually(Effect.option(status), (known) =>
+      known._tag === "Some" ? known.value.position >= state.last_seq : false
+    )
+  })
+
+const walk = <R>(
+  find: (
+    query: DeliveryQuery
+  ) => Effect.Effect<{ deliveries: ReadonlyArray<DeliveryRow>; cursor: string | null }, unknown, R>,
+  query: DeliveryQuery = {}
+) =>
+  Effect.gen(function* () {
+    const rows: Array<DeliveryRow> = []
+    let cursor: string | null = null
+    do {
+      const page: { deliveries: ReadonlyArray<DeliveryRow>; cursor: string | null } = yield* find({
+        ...query,
+        limit: 200,
+        ...(cursor === null ? {} : { cursor })
+      })
+      rows.push(...page.deliveries)
+      cursor = page.cursor
+    } while (cursor !== null)
+    return rows
+  })
+
+/** A projection in a process of its own, which is killed at the end at the latest. */
+const projecting = (options: ProjectionOptions) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const program = join(import.meta.dirname, "../kit/projecting.ts")
+      const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: "ignore" })
+      const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()))
+      return {
+        kill9: Effect.promise(() => {
+          child.kill("SIGKILL")
+          return ended
+        })
+      }
+    }),
+    ({ kill9 }) => kill9
+  )
+
+describe.concurrent("the projection", () => {
+  scenario("shows what workers do, also what has not ended, and answers over NATS", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: byAttempt(500, 200) })
+      const gone = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "flaky", url: hook.url, types: ["a"] })
+      yield* endpoint({ id: "gone", url: gone.url, types: ["a"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a", "{}", { "Nats-Msg-Id": "acme.one" })
+      yield* facts.count("delivered", 1)
+      yield* facts.count("dead-lettered", 1)
+      const ids = ["acme.one.flaky", "acme.one.gone"]
+      const explained = Effect.forEach(ids, (id) => explainDelivery(id, "acme"))
+      const fromHistory = yield* explained
+      const options = optionsOf(place, yield* directory)
+      const log = yield* serveProjection(options)
+      yield* caughtUp(log.status)
+      const lag0 = { facts: 0, ms: 0 }
+      const fromLog = fromHistory.map((one) => ({ ...one, lag: lag0 }))
+      assert.deepStrictEqual(yield* explained, fromLog)
+      const { deliveries, lag } = yield* log.find({ tenant: "acme", event: "acme.one" })
+      assert.deepStrictEqual(lag, lag0)
+      assert.deepStrictEqual(
+        deliveries
+          .map(({ attempts, endpoint, state, status }) => [endpoint, state, attempts, status])
+          .sort(),
+        [
+          ["flaky", "delivered", 2, 200],
+          ["gone", "dead-lettered", 1, 400]
+        ]
+      )
+      const { rounds } = yield* log.get({ tenant: "acme", event: "acme.one", endpoint: "flaky" })
+      assert.deepStrictEqual(
+        rounds[0]?.recorded.map(({ isSuccess, status }) => [isSuccess, status]),
+        [
+          [false, 500],
+          [true, 200]
+        ]
+      )
+      const fault = yield* Effect.flip(log.find({ cursor: "nonsense" }))
+      assert.include(fault.message, "cursor must be")
+    })
+  )
+
+  scenario(
+    `is killed at any moment and shows what a fold shows (seed ${seed}, PETREL_TEST_SEED)`,
+    (place) =>
+      Effect.gen(function* () {
+        const random = randomOf(seed)
+        const facts = randomFacts(seed, 3_000)
+        const options = optionsOf(place, yield* directory)
+        yield* Effect.forkScoped(store(facts))
+        for (let kills = 0; kills < 5; kills++) {
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const { kill9 } = yield* projecting(options)
+              yield* eventually(Effect.option(remoteStatus), ({ _tag }) => _tag === "Some")
+              yield* Effect.sleep(random() * 300)
+              yield* kill9
+            })
+          )
+        }
+        const { names, streamInfo } = yield* Broker
+        yield* eventually(
+          streamInfo("look", names.history),
+          ({ state }) => state.last_seq >= facts.length
+        )
+        yield* projecting(options)
+        yield* eventually(Effect.option(remoteStatus), (known) =>
+          known._tag === "Some" ? known.value.position >= facts.length : false
+        )
+        const live = yield* walk(findRemotely)
+        assert.deepStrictEqual(saidBy(live), foldedRows(facts))
+        const other = yield* startProjection(optionsOf(place, yield* directory))
+        yield* caughtUp(other.log.status)
+        assert.deepStrictEqual(yield* walk(other.log.find), live)
+        const [row] = live.filter(({ attempts }) => attempts > 1)
+        const { rounds } = yield* getRemotely({
+          event: row?.event ?? "",
+          endpoint: row?.endpoint ?? ""
+        })
+        assert.isAbove(rounds.length, 0)
+      })
+  )
+
+  scenario("makes damaged files again, and those of another history", (place) =>
+    Effect.gen(function* () {
+      const facts = randomFacts(11, 300)
+      yield* store(facts)
+      const options = optionsOf(place, yield* directory)
+      const { jsm, names } = yield* natsClients
+      const shows = (expected: ReadonlyArray<Fact>) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { log } = yield* startProjection(options)
+            yield* caughtUp(log.status)
+            assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(expected))
+          })
+        )
+      yield* shows(facts)
+      const segment = readdirSync(options.data).find((name) => /^segment-\d+\.db$/.test(name))
+      truncateSync(join(options.data, segment ?? ""), 4_096)
+      rmSync(join(options.data, `${segment}-wal`), { force: true })
+      yield* shows(facts)
+      writeFileSync(join(options.data, "main.db"), "x".repeat(10_000))
+      rmSync(join(options.data, "main.db-wal"), { force: true })
+      yield* shows(facts)
+      const { config } = yield* Effect.promise(() => jsm.streams.info(names.history))
+      yield* Effect.promise(() => jsm.streams.delete(names.history))
+      yield* Effect.promise(() => jsm.streams.add(config))
+      const others = randomFacts(12, 400)
+      yield* store(others)
+      yield* shows(others)
+    })
+  )
+})
