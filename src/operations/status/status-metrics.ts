@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Family, Labels, NumberFamily } from "../../metrics/family.ts"
-import { gauge } from "../../metrics/family.ts"
+import { counter, gauge } from "../../metrics/family.ts"
 import type { RaisedAlertView } from "../alerts/raised-alerts.ts"
 import { listRaisedAlerts } from "../alerts/raised-alerts.ts"
 import type { LastAudit } from "../audit/last-audit.ts"
@@ -22,8 +22,8 @@ export interface SystemState {
 export interface ProjectionState {
   /** How long ago the last fact that it has read was stored, where it has not read all; ms. */
   readonly lagMs: number
-  /** Attempts that repeat one that was recorded. */
-  readonly repeatedAttempts: number
+  /** Attempts that repeat one that was recorded; absent if it does not count them. */
+  readonly repeatedAttempts?: number | undefined
 }
 
 const gauges = (
@@ -122,12 +122,15 @@ const projectionIn = (projection: ProjectionState | undefined): ReadonlyArray<Fa
           projection.lagMs / 1_000,
           "s"
         ),
-        {
-          name: "petrel.repeated.attempts",
-          help: "Attempts that repeat a recorded one: the receiver has it twice.",
-          type: "counter",
-          samples: [{ labels: {}, value: projection.repeatedAttempts }]
-        }
+        ...(projection.repeatedAttempts === undefined
+          ? []
+          : [
+              counter(
+                "petrel.repeated.attempts",
+                "Attempts that repeat a recorded one: the receiver has it twice.",
+                projection.repeatedAttempts
+              )
+            ])
       ]
 
 /** Returns the numbers of an installation. What is not known has no sample. */
