@@ -25,7 +25,7 @@ export interface ProjectionOptions {
 }
 
 /** How long the writer may take to finish what it is doing, ms. */
-const stopWithinMs = 5_000
+const stopWithinMs = 1_000
 /** How long an answer may take, ms: a page searches for 40 ms, and others may be before it. */
 const answerWithinMs = 10_000
 
@@ -57,6 +57,9 @@ const thread = (name: string, data: unknown, stop?: ToWriter) =>
         if (stop !== undefined) {
           const ended = Effect.callback<void>((resume) => {
             worker.once("exit", () => resume(Effect.void))
+            worker.on("message", ({ tells }: FromWriter) => {
+              if (tells === "stopped") resume(Effect.void)
+            })
             worker.postMessage(stop)
           })
           yield* Effect.timeoutOption(ended, stopWithinMs)
@@ -116,11 +119,14 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
   const tell = (message: ToWriter) => writer.postMessage(message)
   writer.on("message", (message: FromWriter) => {
     if (message.tells === "report") report = message.report
-    else run(Effect.logWarning(message.sentence))
+    else if (message.tells === "warning") run(Effect.logWarning(message.sentence))
   })
   writer.on("error", (error) => {
     ended = `its writer has ended (${error instanceof Error ? error.message : String(error)})`
     run(Effect.logError(`the delivery log does not go on: ${ended}`))
+  })
+  writer.on("exit", () => {
+    ended ??= "its writer has ended; the log says why"
   })
   const current = Effect.suspend(() =>
     ended !== undefined
