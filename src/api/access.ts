@@ -71,7 +71,8 @@ const refusalOf = (
   return tenant === own ? undefined : `the token is one of ${own}, and not of ${tenant}`
 }
 
-const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
+/** True for a token that is not valid any more. */
+export const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
   expiresAt !== undefined && expiresAt <= timers.wallMs()
 
 const needsOf = (endpoint: HttpApiEndpoint.Top): TokenScope =>

@@ -5,6 +5,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Deferred, Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
+import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./definition/api.ts"
 import { apiDocument, apiRoutes } from "./document.ts"
@@ -18,6 +19,7 @@ import { jobsHandlers } from "./handlers/jobs.ts"
 import { healthHandlers, systemHandlers } from "./handlers/system.ts"
 import { tokensHandlers } from "./handlers/tokens.ts"
 import { allowedHosts } from "./hosts.ts"
+import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { problemBody, problemType } from "./problems.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
@@ -107,7 +109,13 @@ const handlers = Layer.mergeAll(
   systemHandlers,
   healthHandlers
 ).pipe(
-  Layer.provide(Layer.mergeAll(accessLayer.pipe(Layer.provide(LiveTokens.layer)), validationLayer))
+  Layer.provide(
+    Layer.mergeAll(
+      accessLayer.pipe(Layer.provide(LiveTokens.layer)),
+      validationLayer,
+      EndpointKeys.layer
+    )
+  )
 )
 
 /** The viewer is a part of the page: it asks nobody but this server. */
@@ -123,12 +131,13 @@ const docs = Layer.mergeAll(
   HttpApiSwagger.layer(Api, { path: "/docs" })
 )
 
-const extraRoutes = ["/openapi.json", "/docs"].map((path) => ({ method: "get", path }))
+const extraRoutes = ["/openapi.json", "/docs", metricsPath].map((path) => ({ method: "get", path }))
 
 const routes = (options: ApiOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
     docs,
+    metricsRoute(options.host, options.publicUrl),
     surround([...apiRoutes(), ...extraRoutes], allowedHosts(options.host, options.publicUrl), {
       "/docs": { "content-security-policy": contentPolicy }
     })

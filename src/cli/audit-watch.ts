@@ -3,6 +3,7 @@ import type { AuditRange } from "../history/audit/reach.ts"
 import type { Raised } from "../history/audit/watch.ts"
 import { watch } from "../history/audit/watch.ts"
 import { momentText } from "../history/line.ts"
+import { noteAudit } from "../operations/audit/last-audit.ts"
 import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
 
@@ -21,7 +22,10 @@ export const watchFor = (range: AuditRange, every: number) =>
         yield* report({ missing: raised }, line(raised, now))
       }),
       failed: (why) => Effect.logWarning("could not audit; trying again", { why }),
-      looked: ({ pending, verdict }) =>
-        Effect.logInfo("audited what is new", { verdict, waiting: pending })
+      looked: ({ pending, problems, verdict }) =>
+        Effect.andThen(
+          range.tenant === undefined ? noteAudit(verdict, problems) : Effect.void,
+          Effect.logInfo("audited what is new", { verdict, waiting: pending })
+        )
     })
   ).pipe(Effect.provide(connected))

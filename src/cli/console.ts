@@ -32,6 +32,14 @@ export const readListen = (
   return host === undefined || port > 65_535 ? undefined : { host, port }
 }
 
+const readRoles = (text: string): Option.Option<ReadonlyArray<ConsoleRole>> => {
+  const names = text.split(",").map((name) => name.trim())
+  const roles = roleNames.filter((role) => names.includes(role))
+  return names.every((name) => roles.some((role) => role === name))
+    ? Option.some(roles)
+    : Option.none()
+}
+
 const isPublicUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { pathname, protocol } = new URL(text)
@@ -159,12 +167,9 @@ export const console = Command.make(
         "What it does: api, projection (the log of deliveries), or both (default: both)"
       ),
       Flag.withDefault(roleNames.join(",")),
-      Flag.filter(
-        (text) => text.split(",").every((name) => roleNames.some((role) => role === name.trim())),
+      Flag.filterMap(
+        readRoles,
         () => `must be ${roleNames.join(", ")} or both with a comma between`
-      ),
-      Flag.map((text) =>
-        roleNames.filter((role) => text.split(",").some((name) => name.trim() === role))
       )
     ),
     ...projectionFlags,

@@ -6,7 +6,6 @@ import { createToken } from "../operations/tokens/manage-tokens.ts"
 import { allTenants, isTokenOf, scopes, tokenIdOf } from "../operations/tokens/token.ts"
 import { readToken } from "../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
-import { serveProjection } from "../projection/serve-projection.ts"
 import { addressOf, listenProblem, readListen } from "./console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "./console-projection.ts"
 import { contentOf } from "./dev-token.ts"
@@ -19,6 +18,9 @@ export interface DevConsole {
   /** The token's header for a shell, without the token itself. */
   readonly shellHeader: string
 }
+
+/** How long a stop waits for what is in flight, ms: Ctrl-C takes effect within 2 s. */
+const stopWithin = 500
 
 const unusable = (file: string, cause: unknown) =>
   new Refused({
@@ -59,7 +61,8 @@ const ensureToken = Effect.fnUntraced(function* (file: string) {
 })
 
 /**
- * Serves the HTTP API beside the broker and the worker, with a token in the data directory.
+ * Serves the HTTP API and keeps the log of deliveries beside the broker and the worker, with a token
+ * in the data directory.
  *
  * @param listen address and port; port 0 takes a free one.
  */
@@ -69,6 +72,9 @@ export const serveDevConsole = Effect.fnUntraced(function* (
   broker: BrokerOptions
 ) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
+  const { serveProjection } = yield* Effect.promise(
+    () => import("../projection/serve-projection.ts")
+  )
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   const tokenFile = join(data, "api-token")
   yield* ensureToken(tokenFile)
@@ -77,11 +83,12 @@ export const serveDevConsole = Effect.fnUntraced(function* (
     broker,
     data: join(data, "console"),
     keepMs: defaultKeepMs,
-    maxBytes: defaultMaxBytes
+    maxBytes: defaultMaxBytes,
+    stopWithinMs: stopWithin
   })
-  const { port } = yield* serveApi({ ...at, stopWithin: 500 }).pipe(
-    Effect.provideService(DeliveryLog, log),
-    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
+  const { port } = yield* serveApi({ ...at, stopWithin }).pipe(
+    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
+    Effect.provideService(DeliveryLog, log)
   )
   yield* runJobs("petrel dev")
   return {

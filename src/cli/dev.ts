@@ -38,6 +38,8 @@ import { readDevToken, withToken } from "./dev-token.ts"
 import { isSet } from "./endpoint-flags.ts"
 import { setCollector } from "./gc-flags.ts"
 import { reportFact } from "./history.ts"
+import type { MetricsChoice } from "./metrics-flags.ts"
+import { metricsFlags, startMetrics } from "./metrics-flags.ts"
 import { Refused } from "./refused.ts"
 import { petrel } from "./root-command.ts"
 import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
@@ -80,9 +82,9 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
   const show = Effect.fnUntraced(function* (message: JsMsg, isCounted: boolean) {
     const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
     if (stored === undefined) return
+    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
     if (isSuccess(stored.fact.kind)) missing.delete(stored.fact.event ?? "")
     if (missing.size === 0) yield* Deferred.succeed(delivered, undefined)
-    if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
   })
   const telling = yield* facts.pipe(
     Stream.runForEach((message) => {
@@ -102,7 +104,7 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
 /** The kind of a fact is the last token of its subject. */
 const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
 
-interface DevOptions {
+interface DevOptions extends MetricsChoice {
   readonly data: string
   readonly port: number
   /** Where the HTTP API listens. */
@@ -127,32 +129,37 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  { data, listen, quiet, withSample }: Pick<DevOptions, "data" | "listen" | "quiet" | "withSample">,
+  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample"> & {
+    readonly client: BrokerOptions
+  },
   token: DevToken | undefined,
   server: EmbeddedBroker,
-  size: StoreSize,
-  connection: BrokerOptions
+  size: StoreSize
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
+  const { client, data, listen, quiet, withSample } = options
+  const id = `dev-${process.pid}`
+  const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
-  const console = yield* serveDevConsole(data, listen, connection)
+  const console = yield* serveDevConsole(data, listen, client)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
-  const id = `dev-${process.pid}`
   const worker = yield* withoutRepeatedLogs(
     startWorker({
       id,
       roles: ["router", "deliver"],
       allowNetworks: loopback,
       allowPorts: "any",
-      stopWithin
+      stopWithin,
+      metrics
     })
   )
+  started(worker.problems)
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const { store } = size
@@ -164,7 +171,8 @@ const serve = Effect.fnUntraced(function* (
     eventBytes,
     eventRoot: names.eventRoot,
     console,
-    sample
+    sample,
+    metrics: servedAt
   })
   if (json)
     yield* print(
@@ -178,6 +186,7 @@ const serve = Effect.fnUntraced(function* (
         storeBytes: store,
         eventBytes,
         worker: id,
+        ...(servedAt === undefined ? {} : { metrics: servedAt }),
         ...(sample === undefined ? {} : { sample: sample.url })
       })
     )
@@ -233,16 +242,17 @@ const run = Effect.fnUntraced(function* (options: DevOptions) {
       })
     })
   )
-  const connection = {
+  const client: BrokerOptions = {
     url: token === undefined ? server.url : withToken(server.url, token.token),
     prefix,
-    eventRoot: events
+    eventRoot: events,
+    clientName: "petrel dev"
   }
-  const broker = connectTo({ ...connection, clientName: "petrel dev" })
+  const broker = connectTo(client)
   const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
-    Effect.scoped(serve(options, token, server, size, connection)),
+    Effect.scoped(serve({ ...options, client }, token, server, size)),
     // Before the worker stops: otherwise it would wait for answers from a broker that has exited.
     Effect.onExit(brokerEnds, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : abandon))
   ).pipe(Effect.provideContext(services))
@@ -328,7 +338,8 @@ export const dev = Command.make(
     withSample: Flag.Boolean("sample").pipe(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
-    )
+    ),
+    ...metricsFlags
   },
   ({ listen, ...options }) => {
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen

@@ -24,8 +24,10 @@ export const welcome = (options: {
   readonly eventRoot: string
   readonly console: DevConsole
   readonly sample: { readonly first: boolean } | undefined
+  /** Where the worker's numbers are served. */
+  readonly metrics?: string | undefined
 }): Welcome => {
-  const { console, data, eventBytes, eventRoot, nats, sample, store, token } = options
+  const { console, data, eventBytes, eventRoot, metrics, nats, sample, store, token } = options
   const events = eventBytes < 0 ? "" : `, ${bytesText(eventBytes)} of them for events`
   const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
   return {
@@ -36,6 +38,7 @@ export const welcome = (options: {
         ? "Everybody on this machine may read and change all of it, secrets too; --token asks for one."
         : `It asks its clients for the token in ${token.file}.`,
       `Its HTTP API is at ${console.address} (${console.address}/docs shows it), for the token in ${console.tokenFile}.`,
+      ...(metrics === undefined ? [] : [`Its numbers are at ${metrics}.`]),
       "",
       ...(sample?.first === true
         ? [

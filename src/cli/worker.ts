@@ -13,6 +13,8 @@ import type { WorkerOptions } from "../worker/worker.ts"
 import { durationExpected, readDuration } from "./duration.ts"
 import { repeated } from "./endpoint-flags.ts"
 import { giveBackMemory, setCollector } from "./gc-flags.ts"
+import type { MetricsChoice } from "./metrics-flags.ts"
+import { metricsFlags, startMetrics } from "./metrics-flags.ts"
 import { refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
@@ -89,16 +91,27 @@ const readAuthority = (path: string): Result.Result<string, string> =>
  * Runs a worker until it is stopped. Reports on stdout when it has started and is visible to the
  * other workers, and when it first delivers for all partitions of its share.
  */
-const serve = Effect.fnUntraced(function* (options: WorkerOptions) {
+const serve = Effect.fnUntraced(function* (
+  options: Omit<WorkerOptions, "metrics">,
+  choice: MetricsChoice
+) {
   setCollector()
-  const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { id, roles } = options
-  const worker = yield* startWorker(options)
+  const { metrics, servedAt, started } = yield* startMetrics(choice, id)
+  const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
+  const worker = yield* startWorker({ ...options, metrics })
+  started(worker.problems)
   giveBackMemory()
   const delivers = roles.includes("deliver")
   const does = delivers ? "" : ": it routes events and delivers none"
   yield* Effect.ignore(
-    report({ event: "ready", worker: id, roles }, `worker ${id} is ready${does}`)
+    report(
+      {
+        ...{ event: "ready", worker: id, roles },
+        ...(servedAt === undefined ? {} : { metrics: servedAt })
+      },
+      `worker ${id} is ready${does}${servedAt === undefined ? "" : `; its numbers are at ${servedAt}`}`
+    )
   )
   const first = Effect.flatMap(worker.delivering, (partitions) =>
     Effect.ignore(
@@ -181,7 +194,8 @@ const workerFlags = {
       (text) => Option.fromUndefinedOr(readDuration(text)),
       () => durationExpected
     )
-  )
+  ),
+  ...metricsFlags
 }
 
 /** Routes events, delivers them, or both, until it is stopped. */
@@ -200,7 +214,7 @@ export const worker = Command.make(
     if (Result.isFailure(answers)) return yield* refusal(answers.failure)
     if (Result.isFailure(ca)) return yield* refusal([ca.failure])
     const { everyone, tenants } = reach.success
-    yield* serve({
+    const settings = {
       id: Option.getOrElse(id, ownId),
       roles,
       allowNetworks: everyone.networks,
@@ -211,13 +225,15 @@ export const worker = Command.make(
       stopWithin: Duration.toMillis(stopWithin),
       maxInFlight,
       maxBytes
-    }).pipe(Effect.provide(connected), untilStopped)
+    }
+    yield* serve(settings, flags).pipe(Effect.provide(connected), untilStopped)
   })
 ).pipe(
   Command.withDescription("Route events and deliver them, until told to stop"),
   Command.withExamples([
     { command: "petrel worker" },
     { command: "petrel worker --roles deliver --allow-network 10.1.0.0/16" },
+    { command: "petrel worker --metrics 127.0.0.1:9464" },
     { command: "petrel worker --allow-network acme=10.1.0.0/16 --allow-port 8443" }
   ])
 )

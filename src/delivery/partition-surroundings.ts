@@ -10,6 +10,7 @@ import { makeEndpointHealth } from "../endpoints/endpoint-health.ts"
 import type { StoredHealth } from "../endpoints/health-record.ts"
 import type { HostLimits } from "../endpoints/host-limits.ts"
 import { Facts } from "../history/facts.ts"
+import { Metrics } from "../metrics/worker-metrics.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
@@ -130,6 +131,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     backlogSettlement: yield* options.settle(memory.backlog, 0),
     directory: yield* Directory,
     facts: yield* Facts,
+    metrics: yield* Metrics,
     reached: yield* Failpoint,
     logsDeliveries: yield* LogLevel.isEnabled("Debug")
   }

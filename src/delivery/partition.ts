@@ -161,6 +161,20 @@ export class Partition {
     }))
   }
 
+  /** Calls `add` with the URL of each endpoint that has requests in flight, and how many. */
+  eachInFlight(add: (url: string, requests: number) => void): void {
+    for (const key of this.#lanes.keys()) {
+      const { inFlight } = this.#lanes.countsOf(key)
+      const url = inFlight === 0 ? undefined : this.#its.directory.find(key)?.target.url
+      if (url !== undefined) add(url, inFlight)
+    }
+  }
+
+  /** True while this worker is its owner: the lease was renewed in time. */
+  get isHeld(): boolean {
+    return this.#options.fence.holds()
+  }
+
   /** Returns whether a pull request has completed since the last call. */
   hasPulled(): boolean {
     return this.#queue.hasPulled()
@@ -286,13 +300,14 @@ export class Partition {
   }
 
   #makeContext(): TaskContext {
-    const { facts, inFlight, logsDeliveries, reached } = this.#its
+    const { facts, inFlight, logsDeliveries, metrics, reached } = this.#its
     const { fence, memory, sender, worker } = this.#options
     return {
       ...{ sender, worker, inFlight, reached, logsDeliveries },
       successes: new SuccessLog(facts, fence, memory.completed),
       answered: (endpoint, delivery, sent, progress) =>
         this.#answered(endpoint, delivery, sent, progress),
+      cutOff: () => metrics.cutOff(),
       freed: (position) => this.#left(position)
     }
   }

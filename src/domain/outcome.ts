@@ -83,3 +83,6 @@ export const DeadReason = Schema.Literals([
   "gone"
 ])
 export type DeadReason = typeof DeadReason.Type
+
+/** Why an endpoint is given up at once. Otherwise the reason says what failed for how long. */
+export const goneReason = "the receiver answered 410 Gone"

@@ -3,7 +3,6 @@ import { Effect, Result, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { HeaderList, PublishError } from "../broker/publisher.ts"
-import { readStream } from "../broker/scan.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict, readValues, writeValue } from "../broker/values.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
@@ -83,25 +82,6 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
     else yield* Effect.logWarning(endpoint.failure.message)
   }
   return stored
-})
-
-/**
- * Lists the keys of all endpoints, or of a tenant's, in order, without reading what they hold.
- */
-export const listEndpointKeys = Effect.fnUntraced(function* (tenant?: string) {
-  const { names } = yield* Broker
-  const prefix = `$KV.${names.buckets.endpoints}.`
-  const messages = yield* Stream.runCollect(
-    readStream({
-      stream: `KV_${names.buckets.endpoints}`,
-      subjects: [`${prefix}${tenant ?? "*"}.*`],
-      headersOnly: true
-    })
-  )
-  return messages
-    .filter(({ headers }) => headers?.has("KV-Operation") !== true)
-    .map(({ subject }) => subject.slice(prefix.length))
-    .toSorted((a, b) => (a < b ? -1 : 1))
 })
 
 /**

@@ -5,7 +5,9 @@ import type { PubAck } from "../broker/publisher.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
+import { Metrics } from "../metrics/worker-metrics.ts"
 import { elapsedMs } from "../time/elapsed.ts"
+import { StoredOnce } from "./stored-once.ts"
 
 /** How long ago what was taken says something of what is taken now, ms. */
 const takenWithinMs = 5_000
@@ -49,6 +51,12 @@ export class Facts extends Context.Service<
       id: string,
       settle: (stored: PubAck | undefined) => void
     ) => void
+    /**
+     * Called when a fact was found that an append stored whose acknowledgement did not arrive, and
+     * that carries a plan: another router's plan has the same id, so an acknowledgement as a
+     * duplicate says nothing.
+     */
+    readonly confirmed: (fact: Fact) => void
     /** True while the history accepts facts. */
     readonly isOpen: () => boolean
     /** True if the history accepted a fact recently, so the next one can be expected to succeed. */
@@ -68,8 +76,20 @@ export class Facts extends Context.Service<
       )
       const subjectOf = ({ endpoint, kind, tenant }: Fact) =>
         names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+      const metrics = yield* Metrics
+      const count = new StoredOnce((fact) => metrics.stored(fact))
+      const send = (fact: Fact, id: string, settle: (result: PubAck | PublishError) => void) =>
+        broker.send(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]], (result) => {
+          count.answered(fact, id, result)
+          settle(result)
+        })
       const publish = (fact: Fact, id: string) =>
-        broker.publish(subjectOf(fact), JSON.stringify(fact), [["Nats-Msg-Id", id]])
+        Effect.callback<PubAck, PublishError>((resume) =>
+          // An interruption does not stop it: what is stored nonetheless is counted.
+          send(fact, id, (result) =>
+            resume(result instanceof PublishError ? Effect.fail(result) : Effect.succeed(result))
+          )
+        )
       let taken = Number.NEGATIVE_INFINITY
       return Facts.of({
         append: (fact, id) => gate.untilStored(publish(fact, id)),
@@ -83,13 +103,13 @@ export class Facts extends Context.Service<
           ),
         tryAppend: (fact, id, settle) => {
           if (!gate.isHealthy()) return settle(undefined)
-          const headers = [["Nats-Msg-Id", id]] as const
-          broker.send(subjectOf(fact), JSON.stringify(fact), headers, (result) => {
+          send(fact, id, (result) => {
             const isRefused = result instanceof PublishError
             taken = isRefused ? Number.NEGATIVE_INFINITY : elapsedMs()
             settle(isRefused ? undefined : result)
           })
         },
+        confirmed: (fact) => metrics.stored(fact),
         isTaking: () => gate.isHealthy() && elapsedMs() - taken < takenWithinMs,
         isOpen: gate.isOpen,
         ready: gate.ready

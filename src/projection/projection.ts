@@ -22,10 +22,11 @@ export interface ProjectionOptions {
   readonly keepMs: number
   /** How much disk they may take, bytes. */
   readonly maxBytes: number
+  /** How long the writer may take to finish what it is doing, ms. (Default: 5 s) */
+  readonly stopWithinMs?: number | undefined
 }
 
-/** How long the writer may take to finish what it is doing, ms. */
-const stopWithinMs = 1_000
+const defaultStopWithinMs = 5_000
 /** How long an answer may take, ms: a page searches for 40 ms, and others may be before it. */
 const answerWithinMs = 10_000
 
@@ -41,8 +42,12 @@ const lagOf = ({ last, position, storedAt }: WriterReport, now: number): Lag => 
   ms: last > position && storedAt > 0 ? Math.max(0, now - storedAt) : 0
 })
 
-/** Starts a thread, and stops it at the end of the scope. */
-const thread = (name: string, data: unknown, stop?: ToWriter) =>
+/** Starts a thread, and ends it with the scope: after it had time to stop, where it is told to. */
+const thread = (
+  name: string,
+  data: unknown,
+  stop?: { readonly message: ToWriter; readonly withinMs: number }
+) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       // Bundled, it is a script beside this one.
@@ -60,9 +65,9 @@ const thread = (name: string, data: unknown, stop?: ToWriter) =>
             worker.on("message", ({ tells }: FromWriter) => {
               if (tells === "stopped") resume(Effect.void)
             })
-            worker.postMessage(stop)
+            worker.postMessage(stop.message)
           })
-          yield* Effect.timeoutOption(ended, stopWithinMs)
+          yield* Effect.timeoutOption(ended, stop.withinMs)
         }
         yield* Effect.promise(() => worker.terminate())
       })
@@ -109,10 +114,13 @@ type OmitId<A> = A extends unknown ? Omit<A, "id"> : never
  * queries. Both end with the scope.
  */
 export const startProjection = Effect.fnUntraced(function* (options: ProjectionOptions) {
-  const { broker, data, keepMs, maxBytes } = options
+  const { broker, data, keepMs, maxBytes, stopWithinMs = defaultStopWithinMs } = options
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const writerData: WriterData = { broker, store: { directory: data, keepMs, maxBytes } }
-  const writer = yield* thread("writer-thread", writerData, { do: "stop" })
+  const writer = yield* thread("writer-thread", writerData, {
+    message: { do: "stop" },
+    withinMs: stopWithinMs
+  })
   const queries = yield* startQueries({ directory: data }, () => tell({ do: "remake" }))
   let report: WriterReport | undefined
   let ended: string | undefined

@@ -7,6 +7,7 @@ import type { Owner } from "../cluster/ownership.ts"
 import type { Role } from "../cluster/roster.ts"
 import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
 import type { Partition } from "../delivery/partition.ts"
+import type { WorkerMetrics } from "../metrics/worker-metrics.ts"
 import type { Reach } from "../policy/address.ts"
 
 export interface WorkerOptions {
@@ -57,6 +58,8 @@ export interface WorkerOptions {
    * all workers. (Default: 10 s)
    */
   readonly leaseTtl?: number | undefined
+  /** What it counts in. (Default: counts that nobody reads) */
+  readonly metrics?: WorkerMetrics | undefined
 }
 
 /** What the parts of a worker share. */

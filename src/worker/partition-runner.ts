@@ -19,7 +19,9 @@ import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.
 import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
 import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
 import { Directory } from "../endpoints/directory.ts"
+import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
+import { Metrics } from "../metrics/worker-metrics.ts"
 import { timers } from "../time/timers.ts"
 import type { Node } from "./node.ts"
 
@@ -60,11 +62,27 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const { checkConnection, sender } = yield* makeSender(node)
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const { alertEvery = defaultAlertEvery } = options
+  const pool = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
+  const metrics = yield* Metrics
+  metrics.load = () => ({
+    requests: pool.requests.inFlight,
+    maxRequests: pool.requests.max,
+    partitions: node.owned.size,
+    byHost: () => {
+      const hosts = new Map<string, number>()
+      for (const partition of node.owned.values())
+        partition.eachInFlight((url, requests) => {
+          const host = hostOf(url)
+          hosts.set(host, (hosts.get(host) ?? 0) + requests)
+        })
+      return hosts
+    }
+  })
   return {
     sender,
     checkConnection,
     hosts: yield* makeHostLimits,
-    pool: new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 }),
+    pool,
     dutyCycle: { until: 0 },
     maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
     takeovers: yield* makeTakeovers(layout.partitions),

@@ -1,4 +1,4 @@
-import { Cause, Deferred, Effect, Fiber, Layer, Random } from "effect"
+import { Cause, Context, Deferred, Effect, Fiber, Layer, Random } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { watchClock } from "../broker/clock-watch.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
@@ -13,9 +13,11 @@ import type { Partition } from "../delivery/partition.ts"
 import { defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
+import { Metrics, WorkerMetrics } from "../metrics/worker-metrics.ts"
 import { runRouter } from "../routing/router.ts"
 import type { Node, WorkerOptions } from "./node.ts"
 import { deliverAssigned } from "./partition-runner.ts"
+import { problemsOf } from "./readiness.ts"
 
 export type { Role } from "../cluster/roster.ts"
 export type { WorkerOptions } from "./node.ts"
@@ -32,6 +34,8 @@ export interface Worker {
    * none if there are more workers than partitions.
    */
   readonly delivering: Effect.Effect<ReadonlyArray<number>>
+  /** Returns what keeps it from its work now, one sentence each; none if it is ready. */
+  readonly problems: () => ReadonlyArray<string>
   /** Fails when the worker has stopped because it could not continue. */
   readonly refused: Effect.Effect<never, WorkerRefused>
 }
@@ -50,7 +54,9 @@ const enter = Effect.fnUntraced(function* (
   const layout = yield* readLayout
   const mayReturn = refuseNewLayout(epoch)
   // Before the first heartbeat: while 100,000 endpoints are read, the next ones may come too late.
-  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, Facts.layer))
+  // Fresh: facts of another part of this process are not counted here, nor these there.
+  const facts = Layer.fresh(Facts.layer)
+  const services = yield* Layer.build(Layer.mergeAll(Directory.layer, facts))
   const workerClock = yield* watchClock
   const membership = yield* join({ owner, roles, load, mayReturn })
   // Whoever changes the layout announces that and then looks for workers: one of the two sees the
@@ -71,10 +77,11 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   }
   const owned = new Map<number, Partition>()
   let requests = 0
+  const metrics = options.metrics ?? new WorkerMetrics()
   const { epoch, layout, membership, services, workerClock } = yield* untilAnswered(
     "the broker does not answer, as while a cluster elects its leaders; waiting until it does",
     "the broker answers; going on",
-    enter(owner, options.roles, loadOf(owned))
+    Effect.provideService(enter(owner, options.roles, loadOf(owned)), Metrics, metrics)
   )
   const asked = yield* Deferred.make<void>()
   const delivering = yield* Deferred.make<ReadonlyArray<number>>()
@@ -95,10 +102,13 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverAssigned(node))] : [])
   ]
   const fibers = yield* Effect.forEach(parts, (part) =>
-    Effect.forkScoped(Effect.provideContext(part, services))
+    Effect.forkScoped(
+      Effect.provideService(Effect.provideContext(part, services), Metrics, metrics)
+    )
   )
   const within = options.stopWithin ?? defaultStopWithin
-  const { closed } = yield* Broker
+  const broker = yield* Broker
+  const { closed } = broker
   // Without a connection, results could not be recorded.
   const cancelled = Effect.andThen(closed, Fiber.interruptAll(fibers))
   const stop = Effect.gen(function* () {
@@ -126,6 +136,15 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   return {
     stop,
     delivering: Deferred.await(delivering),
+    problems: () =>
+      problemsOf({
+        isConnected: broker.life() !== undefined,
+        isKnown: membership.isCurrent(),
+        isHistoryOpen: Context.get(services, Facts).isOpen(),
+        delivers: !options.roles.includes("deliver") || Deferred.isDoneUnsafe(delivering),
+        isStopping: node.stopping(),
+        overdue: [...owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)
+      }),
     refused: Deferred.await(refused)
   } satisfies Worker
 })

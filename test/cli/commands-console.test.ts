@@ -1,8 +1,11 @@
 import { once } from "node:events"
+import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { nth } from "../kit/engine.ts"
+import { endpoint, eventually, nth, publish, worker } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 import { run } from "./in-process.ts"
 import { start } from "./running.ts"
@@ -15,7 +18,11 @@ describe("petrel console", () => {
     (place, server) =>
       Effect.gen(function* () {
         const where = ["--nats", server.url, "--prefix", place.prefix, "--events", place.eventRoot]
-        const command = yield* start("console", "--listen", "127.0.0.1:0", ...where)
+        const data = yield* Effect.acquireRelease(
+          Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-console-"))),
+          (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+        )
+        const command = yield* start("console", "--listen", "127.0.0.1:0", "--data", data, ...where)
         yield* command.until((out) => out.length > 0)
         const address = /http:\/\/127\.0\.0\.1:\d+$/.exec(nth(command.out, 0))?.[0] ?? ""
         const made = yield* run(
@@ -23,7 +30,7 @@ describe("petrel console", () => {
           "create",
           "acme",
           "--scope",
-          "endpoints:read,dead:read",
+          "endpoints:read,deliveries:read",
           "--name",
           "ours",
           "--expires",
@@ -40,8 +47,18 @@ describe("petrel console", () => {
           }).then(({ status }) => status)
         )
         assert.strictEqual(yield* ask, 200)
+        yield* endpoint({ id: "e" })
+        yield* worker()
+        yield* publish("a", "{}", { "Nats-Msg-Id": "acme.x" })
+        const log = Effect.promise(() =>
+          fetch(`${address}/v1/tenants/acme/deliveries?event=acme.x`, {
+            headers: { authorization: `Bearer ${token}` }
+          }).then((response) => response.text())
+        )
+        const found = yield* eventually(log, (text) => text.includes('"acme.x.e"'))
+        assert.include(found, '"lag"')
         const listed = yield* run("token", "list", ...where)
-        assert.include(listed.out.join("\n"), `${id}  acme    endpoints:read,dead:read  ours`)
+        assert.include(listed.out.join("\n"), `${id}  acme    endpoints:read,deliveries:read  ours`)
         assert.notInclude(listed.out.join("\n"), token)
         const revoked = yield* run("token", "revoke", id, ...where)
         assert.strictEqual(revoked.code, 0)

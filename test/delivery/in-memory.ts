@@ -11,6 +11,8 @@ type Answer = "stored" | "refused" | "lost" | "none yet"
 /** A history in memory that stores each id once. */
 export class MemoryHistory {
   readonly stored: Array<{ readonly id: string; readonly fact: Fact }> = []
+  /** Facts that were found after their acknowledgement was lost. */
+  readonly confirmed: Array<Fact> = []
   answer: Answer = "stored"
   readonly facts: Facts["Service"]
 
@@ -27,6 +29,7 @@ export class MemoryHistory {
         const ack = answer === "refused" ? undefined : this.store(fact, id)
         settle(answer === "stored" ? ack : undefined)
       },
+      confirmed: (fact) => void this.confirmed.push(fact),
       isTaking: () => true,
       isOpen: () => true,
       ready: Effect.void

@@ -33,12 +33,17 @@ export const onServer = (options: TestServerOptions = {}) => {
         place: Installation,
         server: TestServer
       ) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
-      topology: Partial<TopologyOptions> = {}
+      topology: Partial<TopologyOptions> = {},
+      timeoutMs?: number
     ) =>
-      it.live(name, () => {
-        const place = installation(server, topology)
-        return Effect.provide(place.run(story(place, server)), quiet)
-      })
+      it.live(
+        name,
+        () => {
+          const place = installation(server, topology)
+          return Effect.provide(place.run(story(place, server)), quiet)
+        },
+        timeoutMs
+      )
   }
 }
 

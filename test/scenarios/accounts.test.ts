@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { Duration, Effect, Layer, type Scope } from "effect"
@@ -10,7 +13,7 @@ import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
-import { getRemotely } from "../../src/projection/remote-log.ts"
+import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
@@ -33,7 +36,6 @@ import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, quiet } from "../kit/scenario.ts"
-import { storeDirectory } from "../kit/store-directory.ts"
 import { endLeases, workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
@@ -289,7 +291,20 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
           )
         )
       )
-      const { ask, token: make } = yield* startConsole().pipe(Effect.provideContext(asConsole))
+      const data = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-console-"))),
+        (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+      )
+      const log = yield* serveProjection({
+        broker: connectionOf(people.server.url("console")),
+        data,
+        keepMs: 3_600_000,
+        maxBytes: 1_024 ** 3
+      }).pipe(Effect.provideContext(asConsole))
+      const { ask, token: make } = yield* startConsole().pipe(
+        Effect.provideService(DeliveryLog, log),
+        Effect.provideContext(asConsole)
+      )
       yield* runJobs("console").pipe(Effect.provideContext(asConsole))
       const token = yield* make({ tenant: "*" })
       const tenant = "/v1/tenants/acme"
@@ -311,14 +326,23 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       ])
       yield* facts.count("dead-lettered", 2)
       hook.answer({ status: 200 })
+      yield* eventually(ask("/v1/projection", { token }), ({ status }) => status === 200)
       for (const path of [
         ...["endpoints", "events/acme.1", "events/acme.1/body", "deliveries/acme.1.billing"],
-        ...["dead-letters", "dead-letters/1", "totals", "totals?by=endpoint", "alerts", "tokens"],
+        ...[
+          "deliveries?type=invoice.*",
+          "dead-letters",
+          "dead-letters/1",
+          "totals",
+          "totals?by=endpoint",
+          "alerts",
+          "tokens"
+        ],
         "endpoints/billing/secret",
         "endpoints/billing/diagnosis"
       ])
         yield* must("GET", `${tenant}/${path}`)
-      for (const path of ["status", "workers", "tenants", "audits"])
+      for (const path of ["status", "workers", "tenants", "audits", "projection"])
         yield* must("GET", `/v1/${path}`)
       yield* done(yield* must("POST", `${tenant}/redeliveries`, { endpoint: "billing" }))
       yield* facts.count("delivered", 2)
@@ -331,37 +355,13 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
         yield* must("POST", `${one}/${action}`)
       const live = yield* Effect.promise(() => people.server.as("console"))
       yield* Effect.sync(() => live.subscribe("petrel.failures.acme.>"))
+      const asked = yield* run("projection", "status", "--nats", people.server.url("operator"))
+      assert.strictEqual(asked.code, 0, asked.err.join("\n"))
       yield* must("PATCH", one, { contact: "ops" })
       yield* must("DELETE", one)
       const made = yield* must("POST", `${tenant}/tokens`, { scopes: ["events:publish"] })
       yield* must("DELETE", `${tenant}/tokens/${String(made.json.id)}`)
       for (const { user } of facts.of("redelivered")) assert.strictEqual(user, "console")
-    })
-  )
-
-  scenario("keeps the log of deliveries, and answers whoever asks for it", (people) =>
-    Effect.gen(function* () {
-      const hook = yield* receiver()
-      yield* endpoint({ id: "billing", url: hook.url, types: ["invoice.>"] })
-      const facts = yield* history
-      yield* people.worker()
-      yield* people.publish("invoice.paid")
-      yield* facts.count("delivered", 1)
-      const broker = connectionOf(people.server.url("console"))
-      const asConsole = yield* Layer.build(Layer.fresh(connectTo(broker)))
-      const data = yield* Effect.promise(() => storeDirectory("petrel-test-log-"))
-      const keeps = { keepMs: 1e9, maxBytes: 1e9 }
-      const log = yield* serveProjection({ broker, data, ...keeps }).pipe(
-        Effect.provideContext(asConsole)
-      )
-      const { deliveries } = yield* eventually(
-        Effect.orElseSucceed(log.find({ tenant: "acme" }), () => ({ deliveries: [] })),
-        (page) => page.deliveries.length === 1
-      )
-      const { event = "" } = deliveries[0] ?? {}
-      const asked = getRemotely({ tenant: "acme", event })
-      assert.lengthOf((yield* asked).rounds, 1)
-      assert.lengthOf((yield* asked.pipe(Effect.provideContext(asConsole))).rounds, 1)
     })
   )
 })

@@ -3,6 +3,7 @@ import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress, StatusRow } from "../../domain/delivery.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
+import { goneReason } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { giveUpEndpoint } from "../../endpoints/endpoint-state.ts"
@@ -103,7 +104,4 @@ export const giveUpWhereGone = (
   { config }: LiveEndpoint,
   { gone }: AttemptOutcome,
   worker: string
-) =>
-  gone
-    ? giveUpEndpoint(delivery, circuitOf(config).onGone, "the receiver answered 410 Gone", worker)
-    : Effect.void
+) => (gone ? giveUpEndpoint(delivery, circuitOf(config).onGone, goneReason, worker) : Effect.void)

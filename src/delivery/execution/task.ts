@@ -95,6 +95,8 @@ export interface TaskContext {
     sent: AttemptOutcome,
     progress: Progress
   ) => AttemptOutcome["probe"]
+  /** Called when a request was cancelled that its receiver may have processed. */
+  readonly cutOff: () => void
   /** Called when a task no longer takes up its position in its lane. */
   readonly freed: (position: LanePosition<DeliveryTask>) => void
 }
@@ -110,6 +112,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
   readonly #context: TaskContext
   #position: LanePosition<DeliveryTask> | undefined
   #request: Running | undefined
+  #isSending = false
 
   constructor(context: TaskContext, source: TaskSource<H>, key: string, handle: H) {
     super()
@@ -151,6 +154,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     const { sender } = this.#context
     const { endpoint, progress } = attempt
     this.step(() => {
+      this.#isSending = true
       this.#request = startSending(sender, this.handle, endpoint, progress.attempts + 1, (sent) =>
         this.step(() => this.#answered(attempt, sent))
       )
@@ -159,6 +163,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
 
   #answered({ endpoint, progress }: AttemptToMake, outcome: AttemptOutcome): void {
     const { answered, reached, successes } = this.#context
+    this.#isSending = false
     reached("answered")
     const probe = answered(endpoint, this.handle.delivery, outcome, progress)
     const sent = probe === undefined ? outcome : { ...outcome, probe }
@@ -195,6 +200,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
 
   protected override cancelled(): void {
     this.#request?.interrupt()
+    if (this.#isSending) this.#context.cutOff()
   }
 
   protected override ended(finished: boolean): void {

@@ -89,6 +89,11 @@ export class CapacityPool {
     return free < minReadBytes ? 0 : Math.floor(free)
   }
 
+  /** Requests in flight, and how many may be. */
+  get requests(): { readonly inFlight: number; readonly max: number } {
+    return { inFlight: this.#used.requests, max: this.#size.requests }
+  }
+
   /**
    * True where bodies use more than half of the capacity: each lane then reads one delivery at a
    * time.

@@ -268,6 +268,7 @@ export class EventSource implements TaskSource<DirectHandle> {
       const planned = yield* readSurely(seq)
       if (Option.exists(planned, (there) => isSame(there, fact))) {
         uncommitted.confirmOwn()
+        for (const stored of Option.toArray(planned)) this.#facts.confirmed(stored)
         return { fact, seq }
       }
       return yield* append(beside(fact, planned), this.#options.nextId())

@@ -1,4 +1,5 @@
 import { Clock, Effect } from "effect"
+import type { Broker } from "../../broker/broker.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
@@ -7,6 +8,7 @@ import { raisedName } from "../fact-record.ts"
 import { Facts } from "../facts.ts"
 import { examine } from "./audit.ts"
 import { openBooks } from "./books.ts"
+import type { Judgement } from "./judgement.ts"
 import { judge } from "./judgement.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditRange } from "./reach.ts"
@@ -29,9 +31,10 @@ export interface WatchListener<E, R> {
   readonly failed: (why: string) => Effect.Effect<void>
   /** Called after each look. */
   readonly looked: (found: {
-    readonly verdict: string
+    readonly verdict: Judgement["verdict"]
     readonly pending: number
-  }) => Effect.Effect<void>
+    readonly problems: number
+  }) => Effect.Effect<void, never, Broker>
 }
 
 const raisable: ReadonlySet<string> = new Set(["missing", "overdue", "unrouted", "plan-incomplete"])
@@ -116,7 +119,11 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       const found = yield* look
       if (found !== undefined) {
         yield* Effect.forEach(found.problems.list, raise, { discard: true })
-        yield* listener.looked({ verdict: found.verdict, pending: found.tally.pending })
+        yield* listener.looked({
+          verdict: found.verdict,
+          pending: found.tally.pending,
+          problems: found.problems.total
+        })
         books.forgetSettled()
       }
       yield* Effect.sleep(every)

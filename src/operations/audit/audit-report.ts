@@ -3,6 +3,7 @@ import type { Audit, AuditOptions } from "../../history/audit/audit.ts"
 import { audit } from "../../history/audit/audit.ts"
 import type { AuditProblem } from "../../history/audit/problem.ts"
 import { timers } from "../../time/timers.ts"
+import { noteAudit } from "./last-audit.ts"
 
 const Counts = Schema.Record(Schema.String, Schema.Int)
 
@@ -129,15 +130,15 @@ export const auditReport = (audit: Audit, ms: number): AuditReport => {
 
 /**
  * Audits a range, and returns the report, the problems one by one (at most 10,000), and the audit
- * itself, for a proof of what was read.
+ * itself, for a proof of what was read. Notes when it was and what it came to, unless it is of one
+ * tenant.
  */
 export const runAudit = Effect.fnUntraced(function* (options: AuditOptions) {
   const began = timers.monotonicMs()
   const result = yield* audit(options)
   const problems: ReadonlyArray<AuditProblem> = result.judgement.problems.list
-  return {
-    audit: result,
-    report: auditReport(result, Math.round(timers.monotonicMs() - began)),
-    problems
-  }
+  const report = auditReport(result, Math.round(timers.monotonicMs() - began))
+  const { range, verdict } = report
+  if (range.tenant === undefined) yield* noteAudit(verdict, result.judgement.problems.total)
+  return { audit: result, report, problems }
 })

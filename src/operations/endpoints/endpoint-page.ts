@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { getEndpoint, listEndpointKeys } from "../../endpoints/endpoint-store.ts"
+import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { healthOf } from "./current-health.ts"
 import type { EndpointHealthView } from "./endpoint-view.ts"
 import { endpointHealthView } from "./endpoint-view.ts"
@@ -44,8 +45,8 @@ export const pageEndpoints = Effect.fnUntraced(function* ({
   limit,
   tenant
 }: EndpointPageQuery) {
-  const keys = yield* listEndpointKeys(tenant)
-  const left = after === undefined ? keys : keys.filter((key) => key > after)
+  const { current } = yield* EndpointKeys
+  const left = current().page(tenant, after, limit + 1)
   const page = left.slice(0, limit)
   const shown = yield* Effect.forEach(page, showOne, { concurrency })
   return {

@@ -92,6 +92,7 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
     successes: new SuccessLog(broker.history.facts, fence, completed),
     reached: () => undefined,
     answered: () => void steps.push("answered"),
+    cutOff: () => void steps.push("cut off"),
     freed: (position: Parameters<typeof lanes.leave>[0]) => {
       steps.push("freed")
       lanes.leave(position)
@@ -247,9 +248,9 @@ describe("a delivery that is cancelled", () => {
       const { cancel, enter, lanes, steps, transport } = yield* makeLane()
       enter()
       yield* cancel
-      assert.deepStrictEqual(steps, ["sent", "aborted", "freed", "left false"])
+      assert.deepStrictEqual(steps, ["sent", "aborted", "cut off", "freed", "left false"])
       transport.answer()
-      assert.deepStrictEqual(steps, ["sent", "aborted", "freed", "left false"])
+      assert.deepStrictEqual(steps, ["sent", "aborted", "cut off", "freed", "left false"])
       assert.deepStrictEqual(lanes.countsOf(key), { inFlight: 0, inLine: 0 })
     })
   )

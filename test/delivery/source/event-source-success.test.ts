@@ -72,6 +72,7 @@ describe("the success of a direct delivery", () => {
         )
         assert.deepStrictEqual(made.history.kinds, ["routed", "delivered"])
         assert.deepStrictEqual(told, ["adopt 1"])
+        assert.deepStrictEqual(made.history.confirmed, [])
       })
   )
 
@@ -105,6 +106,10 @@ describe("the success of a direct delivery", () => {
       yield* storeSuccess(made, handle)
       assert.lengthOf(made.history.stored, 1)
       assert.deepStrictEqual(told, ["adopt 1", "own"])
+      assert.deepStrictEqual(
+        made.history.confirmed.map(({ kind, plan }) => [kind, plan]),
+        [["delivered", first.fact.plan]]
+      )
     })
   )
 

@@ -71,7 +71,8 @@ export const makeSource = (changes: Partial<World> = {}) => {
     worker: "w1",
     ...{ inFlight: {} as TaskContext["inFlight"], logsDeliveries: false },
     successes: new SuccessLog(facts, fence, memory.completed),
-    ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined }
+    ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined },
+    cutOff: () => undefined
   }
   const source = new EventSource(
     {

@@ -1,0 +1,72 @@
+import { Effect, Layer } from "effect"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { prometheusContentType, prometheusText } from "../metrics/prometheus-text.ts"
+import { readSystemFamilies } from "../operations/status/status-metrics.ts"
+import { allTenants } from "../operations/tokens/token.ts"
+import { hasExpired } from "./access.ts"
+import { isLoopback } from "./hosts.ts"
+import { problemResponse } from "./problems.ts"
+import { LiveTokens } from "./tokens/live-tokens.ts"
+
+export const metricsPath = "/metrics"
+
+/** How long numbers are kept: several scrapers cost one look at the installation. */
+const keptFor = "5 seconds"
+
+const bearer = /^Bearer +(\S+)$/i
+
+const refused = problemResponse(
+  {
+    status: 401,
+    name: "unauthorized",
+    title: "A token is needed",
+    detail:
+      "only who asks on this machine needs none: send an operator's token of all tenants, `Authorization: Bearer ptl_…`"
+  },
+  { "www-authenticate": 'Bearer realm="petrel"' }
+)
+
+const away = problemResponse(
+  {
+    status: 503,
+    name: "unavailable",
+    title: "It cannot be answered now",
+    detail: "the broker does not answer"
+  },
+  { "retry-after": "1" }
+)
+
+/**
+ * Serves the numbers of the installation to Prometheus. Without a token only where nobody but this
+ * machine can ask: it listens on loopback, and no other address is known that leads here.
+ */
+export const metricsRoute = (host: string, publicUrl: string | undefined) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const tokens = yield* LiveTokens
+      const read = yield* Effect.cachedWithTTL(readSystemFamilies(), keptFor)
+      const isOpen = isLoopback(host) && publicUrl === undefined
+      const mayAsk = (authorization: string) => {
+        const record = tokens.find(bearer.exec(authorization)?.[1] ?? "")
+        return (
+          record !== undefined &&
+          record.tenant === allTenants &&
+          record.scopes.includes("operator") &&
+          !hasExpired(record)
+        )
+      }
+      const answer = Effect.gen(function* () {
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        if (!isOpen && !mayAsk(headers.authorization ?? "")) return refused
+        const families = yield* read
+        return HttpServerResponse.text(prometheusText(families), {
+          contentType: prometheusContentType
+        })
+      })
+      return HttpRouter.add(
+        "GET",
+        metricsPath,
+        Effect.catch(answer, () => Effect.succeed(away))
+      )
+    })
+  ).pipe(Layer.provide(LiveTokens.layer))

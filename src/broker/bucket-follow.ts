@@ -1,0 +1,97 @@
+import type { JsMsg } from "@nats-io/jetstream"
+import { Deferred, Effect, Stream } from "effect"
+import { Broker } from "./broker.ts"
+import { readStream } from "./scan.ts"
+
+/** Pause before a bucket is read again after a failure. */
+const pause = "250 millis"
+
+/** What is made of the entries of a bucket, in their order. */
+export interface FollowedEntries {
+  /** @param text undefined for a key that was removed; empty if only keys are followed. */
+  hear(key: string, text: string | undefined): void
+  /** Called once, when all entries that were there have been heard. */
+  complete?(): void
+}
+
+export interface FollowOptions {
+  readonly bucket: string
+  /** Follows keys without their values. (Default: false) */
+  readonly keysOnly?: boolean
+  /**
+   * Pause between questions to the bucket's leader how far it is, ms. A watch that lacks something
+   * for so long is started again.
+   */
+  readonly lagMs: number
+}
+
+/** Headers that only delete markers have. */
+const marks = ["KV-Operation", "Nats-Marker-Reason"]
+
+/**
+ * Follows a bucket until the scope closes. Whenever it is read anew, after a reconnect or when the
+ * watch is behind the leader, a new table takes the place of the former one once it is complete.
+ * Returns when the first one is.
+ */
+export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntries>(
+  { bucket, keysOnly = false, lagMs }: FollowOptions,
+  make: () => T
+) {
+  const { onReconnect, streamInfo } = yield* Broker
+  const stream = `KV_${bucket}`
+  const prefix = `$KV.${bucket}.`
+  const range = { stream, subjects: [`${prefix}>`], headersOnly: keysOnly }
+  const first = yield* Deferred.make<void>()
+  let current = make()
+
+  const lastSeq = Effect.map(streamInfo(`look at ${bucket}`, stream), ({ state }) => state.last_seq)
+
+  const followOnce = Effect.scoped(
+    Effect.gen(function* () {
+      const again = yield* Deferred.make<void>()
+      // A watch may miss what is changed while the connection is gone.
+      const forget = onReconnect(() => Deferred.doneUnsafe(again, Effect.void))
+      yield* Effect.addFinalizer(() => Effect.sync(forget))
+      const table = make()
+      let reached = yield* lastSeq
+      const from = reached + 1
+      const hear = (message: JsMsg) => {
+        const text = isGone(message) ? undefined : message.string()
+        table.hear(message.subject.slice(prefix.length), text)
+        reached = Math.max(reached, message.seq)
+      }
+      yield* Stream.runForEach(readStream(range), (message) => Effect.sync(() => hear(message)))
+      table.complete?.()
+      current = table
+      yield* Deferred.succeed(first, undefined)
+      const changes = Stream.runForEach(
+        readStream({ ...range, fromSeq: from, follow: true }),
+        (message) => Effect.sync(() => hear(message))
+      )
+      /** Ends when the leader has had something for a while that the watch has not shown. */
+      const untilBehind = Effect.gen(function* () {
+        let goal = 0
+        while (reached >= goal) {
+          goal = yield* lastSeq
+          yield* Effect.sleep(lagMs)
+        }
+      })
+      yield* changes.pipe(Effect.raceFirst(Deferred.await(again)), Effect.raceFirst(untilBehind))
+    })
+  )
+
+  yield* followOnce.pipe(
+    Effect.catch((error) =>
+      Effect.andThen(
+        Effect.logDebug(`following ${bucket} failed; trying again`, { why: error.message }),
+        Effect.sleep(pause)
+      )
+    ),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  yield* Deferred.await(first)
+  return () => current
+})
+
+const isGone = ({ headers }: JsMsg): boolean => marks.some((name) => headers?.has(name) === true)

@@ -1,0 +1,123 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { Effect, Schema } from "effect"
+import type { Family } from "./family.ts"
+import { prometheusContentType, prometheusText } from "./prometheus-text.ts"
+
+/** An address cannot be listened at. The message is a sentence that says what to do. */
+export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", {
+  message: Schema.String
+}) {}
+
+/** Where to listen. Port 0 takes a free one. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+export interface MetricsServerOptions extends ListenAddress {
+  readonly families: () => ReadonlyArray<Family>
+  /** What keeps the process from its work, one sentence each; none if it is ready. */
+  readonly problems: () => ReadonlyArray<string>
+}
+
+/** Whoever is slower to ask than this is cut off, ms. */
+const requestTimeoutMs = 5_000
+/** Scrapers and health checks are few. */
+const maxConnections = 64
+
+/** Parses `127.0.0.1:9464`, `[::1]:9464` or `:9464`, which is all addresses. */
+export const readListenAddress = (text: string): ListenAddress | undefined => {
+  const [, ip6, name = "", digits] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/.exec(text) ?? []
+  const port = Number(digits ?? "-1")
+  if (digits === undefined || port > 65_535) return undefined
+  return { host: ip6 ?? (name === "" ? "::" : name), port }
+}
+
+/** Formats an address as it is written in a URL. */
+export const listenText = ({ host, port }: ListenAddress): string =>
+  `${host.includes(":") ? `[${host}]` : host}:${port}`
+
+const explained = (address: ListenAddress, error: NodeJS.ErrnoException): string => {
+  const at = listenText(address)
+  switch (error.code) {
+    case "EADDRINUSE":
+      return `${at} is in use: stop what listens there, or choose another port`
+    case "EACCES":
+      return `${at} is not allowed to this user: choose a port above 1023`
+    case "EADDRNOTAVAIL":
+      return `${at} is not an address of this machine: choose one that is, such as 127.0.0.1`
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `${address.host} is no known name: choose an address of this machine, such as 127.0.0.1`
+    default:
+      return `nothing can listen at ${at}: ${error.message}`
+  }
+}
+
+const answer = (response: ServerResponse, status: number, text: string, type = "text/plain") => {
+  const body = Buffer.from(text)
+  response.writeHead(status, {
+    "content-type": type,
+    "content-length": body.length,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff"
+  })
+  response.end(body)
+}
+
+const handle = (
+  { families, problems }: MetricsServerOptions,
+  { method, url = "" }: IncomingMessage,
+  response: ServerResponse
+): void => {
+  const path = url.split("?", 1)[0]
+  if (method !== "GET" && method !== "HEAD") {
+    response.setHeader("allow", "GET, HEAD")
+    answer(response, 405, "only GET is answered here\n")
+  } else if (path === "/metrics")
+    answer(response, 200, prometheusText(families()), prometheusContentType)
+  else if (path === "/healthz") answer(response, 200, "alive\n")
+  else if (path === "/readyz") {
+    const those = problems()
+    answer(
+      response,
+      those.length === 0 ? 200 : 503,
+      those.length === 0 ? "ready\n" : those.map((problem) => `${problem}\n`).join("")
+    )
+  } else answer(response, 404, "here are /metrics, /healthz and /readyz\n")
+}
+
+const listen = (options: MetricsServerOptions) =>
+  Effect.callback<Server, ListenFailed>((resume) => {
+    const server = createServer((request, response) => handle(options, request, response))
+    server.requestTimeout = requestTimeoutMs
+    server.headersTimeout = requestTimeoutMs
+    server.maxConnections = maxConnections
+    server.once("error", (error) =>
+      resume(Effect.fail(new ListenFailed({ message: explained(options, error) })))
+    )
+    server.listen({ host: options.host, port: options.port }, () => {
+      // A connection that cannot be accepted is that client's problem.
+      server.on("error", () => undefined)
+      resume(Effect.succeed(server))
+    })
+  })
+
+/**
+ * Serves `/metrics` as Prometheus text, `/healthz` and `/readyz` until the scope closes. Returns
+ * where it listens.
+ */
+export const serveMetrics = Effect.fnUntraced(function* (options: MetricsServerOptions) {
+  const server = yield* Effect.acquireRelease(listen(options), (server) =>
+    Effect.callback<void>((resume) => {
+      server.close(() => resume(Effect.void))
+      server.closeAllConnections()
+    })
+  )
+  const { port } = server.address() as AddressInfo
+  const address: ListenAddress = { host: options.host, port }
+  return address
+})

@@ -1,0 +1,84 @@
+import type { Family, HistogramSample, Labels, NumberSample } from "./family.ts"
+
+/** Whose metrics they are, and for which time. */
+export interface OtlpSource {
+  /** Attributes of the process, such as `service.name`. */
+  readonly resource: Labels
+  readonly version: string
+  /** When the counters began, ms since the epoch. */
+  readonly startedAt: number
+  /** Now, ms since the epoch. */
+  readonly at: number
+}
+
+/** opentelemetry.proto.metrics.v1.AggregationTemporality: the sums are those since the start. */
+const cumulative = 2
+
+const nanosText = (ms: number): string => `${BigInt(Math.round(ms * 1_000)) * 1_000n}`
+
+const attributesOf = (labels: Labels) => {
+  const attributes = Object.entries(labels).map(([key, value]) => ({
+    key,
+    value: { stringValue: value }
+  }))
+  return attributes.length === 0 ? {} : { attributes }
+}
+
+/** 64-bit integers are text in OTLP's JSON. */
+const countText = (count: number): string => String(Math.round(count))
+
+/**
+ * Makes the body of an OTLP/HTTP export of metrics in JSON
+ * (opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest).
+ */
+export const otlpMetrics = (families: ReadonlyArray<Family>, source: OtlpSource): object => {
+  const times = {
+    startTimeUnixNano: nanosText(source.startedAt),
+    timeUnixNano: nanosText(source.at)
+  }
+  const number = ({ labels, value }: NumberSample) => ({
+    ...attributesOf(labels),
+    ...times,
+    asDouble: value
+  })
+  const histogram = ({ bounds, counts, labels, sum }: HistogramSample) => ({
+    ...attributesOf(labels),
+    ...times,
+    count: countText(Array.from(counts).reduce((all, count) => all + count, 0)),
+    sum,
+    bucketCounts: Array.from(counts, countText),
+    explicitBounds: bounds
+  })
+  const metric = (family: Family) => ({
+    name: family.name,
+    description: family.help,
+    unit: family.unit ?? "1",
+    ...(family.type === "gauge" ? { gauge: { dataPoints: family.samples.map(number) } } : {}),
+    ...(family.type === "counter"
+      ? {
+          sum: {
+            aggregationTemporality: cumulative,
+            isMonotonic: true,
+            dataPoints: family.samples.map(number)
+          }
+        }
+      : {}),
+    ...(family.type === "histogram"
+      ? {
+          histogram: {
+            aggregationTemporality: cumulative,
+            dataPoints: family.samples.map(histogram)
+          }
+        }
+      : {})
+  })
+  const metrics = families.filter(({ samples }) => samples.length > 0).map(metric)
+  return {
+    resourceMetrics: [
+      {
+        resource: attributesOf(source.resource),
+        scopeMetrics: [{ scope: { name: "petrel", version: source.version }, metrics }]
+      }
+    ]
+  }
+}

@@ -1,0 +1,128 @@
+import { Context } from "effect"
+import { endpointKey } from "../domain/endpoint.ts"
+import type { Fact } from "../domain/fact.ts"
+import { CappedCells } from "./capped-cells.ts"
+import { FactCells } from "./fact-cells.ts"
+import type { Family, Labels, NumberFamily } from "./family.ts"
+import { counter, gauge } from "./family.ts"
+
+/** Tenants with series of their own, where the metrics are by tenant. */
+const maxTenants = 100
+/** Hosts that are named: those with the most requests in flight. */
+const maxHosts = 20
+/** Endpoints with a count of their own of answers that say too many requests. */
+const maxRateLimited = 100
+const tooManyRequests = 429
+
+/** What a worker does at a moment. */
+export interface WorkerLoad {
+  /** Requests in flight. */
+  readonly requests: number
+  /** Most requests that may be in flight. */
+  readonly maxRequests: number
+  /** Partitions that the worker delivers in. */
+  readonly partitions: number
+  /** Returns the requests in flight by host. */
+  readonly byHost: () => ReadonlyMap<string, number>
+}
+
+const idle: WorkerLoad = { requests: 0, maxRequests: 0, partitions: 0, byHost: () => new Map() }
+
+/** Answers 429 of one endpoint. */
+interface RateLimited {
+  readonly labels: Labels
+  value: number
+}
+
+const rateLimitedCell = (key: string): RateLimited => {
+  const [tenant = key, endpoint = key] = key.split(".")
+  return { labels: { tenant, endpoint }, value: 0 }
+}
+
+const busiestHosts = (hosts: ReadonlyMap<string, number>): NumberFamily => ({
+  name: "petrel.host.inflight_requests",
+  help: `Requests in flight by host, of the ${maxHosts} hosts with the most.`,
+  type: "gauge",
+  samples: [...hosts]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, maxHosts)
+    .map(([host, value]) => ({ labels: { host }, value }))
+})
+
+/** Puts the samples of several tenants together, by metric. */
+const joined = (all: Iterable<FactCells>): ReadonlyArray<Family> => {
+  const sums: Array<Family & { readonly samples: Array<never> }> = []
+  for (const cells of all)
+    for (const [at, family] of cells.families().entries()) {
+      sums[at] ??= { ...family, samples: [] }
+      sums[at].samples.push(...(family.samples as ReadonlyArray<never>))
+    }
+  return sums
+}
+
+/**
+ * The metrics of one worker. What happened is counted from facts, each when the history is known to
+ * hold it, by the worker that stored it: so the sum over all workers is what the history tells.
+ */
+export class WorkerMetrics {
+  readonly #all: FactCells | undefined
+  readonly #tenants: CappedCells<FactCells> | undefined
+  readonly #rateLimited = new CappedCells(maxRateLimited, rateLimitedCell)
+  #unanswered = 0
+  /** Returns what the worker does now. Set once it delivers. */
+  load: () => WorkerLoad = () => idle
+
+  /** @param isByTenant true for series by tenant. (Default: false) */
+  constructor(isByTenant = false) {
+    if (isByTenant) this.#tenants = new CappedCells(maxTenants, (tenant) => new FactCells(tenant))
+    else this.#all = new FactCells()
+  }
+
+  /** Counts a fact that the history holds because of this worker. */
+  stored(fact: Fact): void {
+    const cells = this.#all ?? this.#tenants?.of(fact.tenant)
+    cells?.count(fact)
+    if (fact.status === tooManyRequests && fact.kind === "attempt-failed")
+      this.#rateLimited.of(endpointKey(fact.tenant, fact.endpoint)).value++
+  }
+
+  /** Counts a request that was cut off: its receiver may have processed it, and gets it again. */
+  cutOff(): void {
+    this.#unanswered++
+  }
+
+  families(): ReadonlyArray<Family> {
+    const { byHost, maxRequests, partitions, requests } = this.load()
+    return [
+      ...this.#facts(),
+      counter(
+        "petrel.unanswered.attempts",
+        "Requests that were cut off by a stop or a lost lease; the receiver may get them again.",
+        this.#unanswered
+      ),
+      this.#rateLimits(),
+      gauge("petrel.inflight.requests", "Requests in flight.", requests),
+      gauge("petrel.inflight.limit", "Most requests that may be in flight.", maxRequests),
+      busiestHosts(byHost()),
+      gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions)
+    ]
+  }
+
+  #facts(): ReadonlyArray<Family> {
+    return this.#all?.families() ?? joined(this.#tenants?.all ?? [])
+  }
+
+  #rateLimits(): NumberFamily {
+    return {
+      name: "petrel.rate_limited.attempts",
+      help: `Attempts answered 429, of the first ${maxRateLimited} endpoints that did; others together.`,
+      type: "counter",
+      samples: [...this.#rateLimited.all]
+    }
+  }
+}
+
+/** The metrics that what runs here writes to: a worker's own, or nobody's. */
+export const Metrics = Context.Reference<WorkerMetrics>("petrel/metrics/Metrics", {
+  defaultValue: () => new WorkerMetrics()
+})

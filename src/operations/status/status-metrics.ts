@@ -1,0 +1,188 @@
+import { Effect } from "effect"
+import type { Family, Labels, NumberFamily } from "../../metrics/family.ts"
+import { gauge } from "../../metrics/family.ts"
+import type { RaisedAlertView } from "../alerts/raised-alerts.ts"
+import { listRaisedAlerts } from "../alerts/raised-alerts.ts"
+import type { LastAudit } from "../audit/last-audit.ts"
+import { readLastAudit } from "../audit/last-audit.ts"
+import type { Status } from "./status-report.ts"
+import { readStatus } from "./status-report.ts"
+
+/** What the numbers of an installation are made of. */
+export interface SystemState {
+  readonly status: Status
+  readonly alerts: ReadonlyArray<RaisedAlertView>
+  /** Absent if none was run. */
+  readonly audit?: LastAudit | undefined
+  /** Absent where no projection runs. */
+  readonly projection?: ProjectionState | undefined
+}
+
+/** What only a projection of the history knows. */
+export interface ProjectionState {
+  /** How long ago the last fact that it has read was stored, where it has not read all; ms. */
+  readonly lagMs: number
+  /** Attempts that repeat one that was recorded. */
+  readonly repeatedAttempts: number
+}
+
+const gauges = (
+  name: string,
+  help: string,
+  values: ReadonlyArray<readonly [labels: Labels, value: number | null]>,
+  unit?: "By"
+): NumberFamily => ({
+  ...{ name, help, unit, type: "gauge" },
+  samples: values.flatMap(([labels, value]) => (value === null ? [] : [{ labels, value }]))
+})
+
+/** A gauge, or nothing where its value is not known. */
+const known = (
+  name: string,
+  help: string,
+  value: number | null,
+  unit?: "s" | "By"
+): ReadonlyArray<Family> => (value === null ? [] : [gauge(name, help, value, unit)])
+
+/** Each waiting delivery is in one place. */
+const waitingIn = ({ deliveries }: Status): NumberFamily => {
+  const { backlog, handedOut, new: fresh, retries, scheduled } = deliveries
+  const owned = handedOut === null ? null : handedOut - (retries ?? 0)
+  return gauges("petrel.waiting.deliveries", "Deliveries that have not ended, by place.", [
+    [{ place: "queue" }, fresh],
+    [{ place: "owner" }, owned],
+    [{ place: "retry" }, retries],
+    [{ place: "schedule" }, scheduled],
+    [{ place: "backlog" }, backlog]
+  ])
+}
+
+const endpointsIn = ({ endpoints }: Status): ReadonlyArray<Family> => {
+  if (endpoints === null) return []
+  const { closed, disabled, halfOpen, open, paused, suspended, unreadable } = endpoints
+  const states = { closed, open, "half-open": halfOpen, paused, suspended, disabled, unreadable }
+  return [
+    gauges(
+      "petrel.endpoints",
+      "Endpoints by state; one that is held back counts in no state of its circuit.",
+      Object.entries(states).map(([state, count]) => [{ state }, count])
+    )
+  ]
+}
+
+const deadLettersIn = ({ deadLetters }: Status): ReadonlyArray<Family> => {
+  const { bytes, limitBytes, open, stored } = deadLetters
+  return [
+    ...known("petrel.dead_letters", "Dead letters that are kept.", stored),
+    ...known("petrel.dead_letters.open", "Those that nobody has taken care of.", open),
+    ...known("petrel.dead_letters", "Size of the dead letters.", bytes, "By"),
+    ...known("petrel.dead_letters.limit", "Size at which no more are taken.", limitBytes, "By")
+  ]
+}
+
+const countsBy = (names: ReadonlyArray<string>): ReadonlyMap<string, number> =>
+  new Map([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]))
+
+const newsIn = ({ status, alerts }: SystemState): ReadonlyArray<Family> => [
+  // A zero without label: the metric is there also when all is well.
+  gauges("petrel.problems", "What stops until an operator acts, by code.", [
+    [{ code: "" }, 0],
+    ...[...countsBy(status.problems.map(({ code }) => code))].map(
+      ([code, count]) => [{ code }, count] as const
+    )
+  ]),
+  gauges("petrel.alerts.raised", "Alerts that are raised, by name.", [
+    [{ name: "" }, 0],
+    ...[...countsBy(alerts.map(({ name }) => name))].map(
+      ([name, count]) => [{ name }, count] as const
+    )
+  ])
+]
+
+const auditIn = (audit: LastAudit | undefined): ReadonlyArray<Family> =>
+  audit === undefined
+    ? []
+    : [
+        gauge("petrel.audit.problems", "Problems that the last audit found.", audit.problems),
+        gauge(
+          "petrel.audit.last_run_timestamp",
+          "When the last audit ended, since the epoch.",
+          audit.at / 1_000,
+          "s"
+        )
+      ]
+
+const projectionIn = (projection: ProjectionState | undefined): ReadonlyArray<Family> =>
+  projection === undefined
+    ? []
+    : [
+        gauge(
+          "petrel.projection.lag",
+          "Age of the oldest fact that the projection has not read.",
+          projection.lagMs / 1_000,
+          "s"
+        ),
+        {
+          name: "petrel.repeated.attempts",
+          help: "Attempts that repeat a recorded one: the receiver has it twice.",
+          type: "counter",
+          samples: [{ labels: {}, value: projection.repeatedAttempts }]
+        }
+      ]
+
+/** Returns the numbers of an installation. What is not known has no sample. */
+export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
+  const { at, events, oldestWaiting, partitions, room, workers } = state.status
+  const unowned = partitions.filter(({ owner }) => owner === null).length
+  const silent = partitions.filter(({ answers, owner }) => owner !== null && !answers).length
+  return [
+    waitingIn(state.status),
+    gauge(
+      "petrel.oldest.waiting",
+      "How long the delivery that waits longest has waited.",
+      oldestWaiting === null ? 0 : Math.max(0, at - oldestWaiting.since) / 1_000,
+      "s"
+    ),
+    ...known(
+      "petrel.router.pending_events",
+      "Events that no router has taken.",
+      events.waitingForRouter
+    ),
+    ...deadLettersIn(state.status),
+    ...endpointsIn(state.status),
+    ...known("petrel.workers", "Workers that live.", workers?.length ?? null),
+    gauges("petrel.partitions", "Partitions by whether somebody delivers in them.", [
+      [{ state: "owned" }, partitions.length - unowned - silent],
+      [{ state: "silent" }, silent],
+      [{ state: "unowned" }, unowned]
+    ]),
+    gauges(
+      "petrel.stream",
+      "Size of the streams.",
+      [
+        [{ stream: "events" }, room.events.bytes],
+        [{ stream: "history" }, room.history.bytes],
+        [{ stream: "queues" }, room.queues.bytes],
+        [{ stream: "backlogs" }, room.backlogs.bytes]
+      ],
+      "By"
+    ),
+    ...newsIn(state),
+    ...auditIn(state.audit),
+    ...projectionIn(state.projection)
+  ]
+}
+
+/**
+ * Reads the numbers of an installation, for `/metrics` of a console. One survey asks all owners and
+ * counts dead letters: who serves it keeps the result for some seconds.
+ *
+ * @param projection what the projection knows, where one runs.
+ */
+export const readSystemFamilies = Effect.fnUntraced(function* (projection?: ProjectionState) {
+  const [status, alerts, audit] = yield* Effect.all(
+    [readStatus, listRaisedAlerts(), readLastAudit],
+    { concurrency: "unbounded" }
+  )
+  return systemFamilies({ status, alerts, audit, projection })
+})

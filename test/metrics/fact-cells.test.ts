@@ -1,0 +1,148 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Fact } from "../../src/domain/fact.ts"
+import { DeadReason, ErrorClass } from "../../src/domain/outcome.ts"
+import { others } from "../../src/metrics/capped-cells.ts"
+import { prometheusText } from "../../src/metrics/prometheus-text.ts"
+import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
+import { counted } from "../kit/counted.ts"
+
+const eventAt = 1_800_000_000_000
+
+const fact = (kind: Fact["kind"], changes: Partial<Fact> = {}): Fact => ({
+  ...{ v: 1, kind, at: eventAt + 300, tenant: "acme", endpoint: "hook" },
+  ...{ eventAt, eventSeq: 1, round: "0", attempt: 1, durationMs: 100 },
+  ...changes
+})
+
+const plan = (part = 0): Fact["plan"] => ({ part, last: true, endpoints: [], skipped: [] })
+
+const countedOf = (facts: ReadonlyArray<Fact>) => {
+  const metrics = new WorkerMetrics()
+  for (const one of facts) metrics.stored(one)
+  return (name: string, labels = {}) => counted([metrics], name, labels)
+}
+
+const error = (name: ErrorClass) => ({ class: name, message: "" })
+
+describe("FactCells", () => {
+  it("counts a success with its plan as a routed event, an attempt and an end", () => {
+    const number = countedOf([fact("delivered", { status: 204, plan: plan() })])
+    assert.strictEqual(number("petrel_events_routed_total"), 1)
+    const labels = { outcome: "delivered", status_class: "2xx" }
+    assert.strictEqual(number("petrel_attempts_total", labels), 1)
+    assert.strictEqual(number("petrel_deliveries_ended_total", { end: "delivered" }), 1)
+    assert.strictEqual(number("petrel_attempts_retried_total"), 0)
+    assert.strictEqual(number("petrel_queue_delay_seconds"), 1)
+  })
+
+  it("counts an event once, however many parts its plan has", () => {
+    const number = countedOf([
+      fact("routed", { plan: plan(0) }),
+      fact("routed", { plan: plan(1) }),
+      fact("routed", { plan: plan(2) })
+    ])
+    assert.strictEqual(number("petrel_events_routed_total"), 1)
+  })
+
+  it.each([
+    [
+      { status: 503, nextAttemptAt: 1 },
+      { outcome: "retry", status_class: "5xx" }
+    ],
+    [{ status: 404 }, { outcome: "failed", status_class: "4xx" }],
+    [
+      { error: error("dns"), nextAttemptAt: 1 },
+      { outcome: "retry", status_class: "none" }
+    ],
+    [{ status: 999 }, { outcome: "failed", status_class: "other" }],
+    [{ status: 42 }, { outcome: "failed", status_class: "other" }]
+  ])("counts the failed attempt %j as %j", (changes, labels) => {
+    const number = countedOf([fact("attempt-failed", changes)])
+    assert.strictEqual(number("petrel_attempts_total", labels), 1)
+    assert.strictEqual(number("petrel_attempts_total"), 1)
+  })
+
+  it("has a counter for each class of errors and each reason of a dead letter", () => {
+    for (const name of ErrorClass.literals) {
+      const number = countedOf([fact("attempt-failed", { error: error(name) })])
+      assert.strictEqual(number("petrel_attempt_errors_total", { error: name }), 1)
+    }
+    for (const reason of [...DeadReason.literals, "other"]) {
+      const number = countedOf([fact("dead-lettered", { reason })])
+      const labels = { end: "dead-lettered", reason }
+      assert.strictEqual(number("petrel_deliveries_ended_total", labels), 1)
+    }
+    const unknown = countedOf([fact("dead-lettered", { reason: "of a newer version" })])
+    assert.strictEqual(unknown("petrel_deliveries_ended_total", { reason: "other" }), 1)
+  })
+
+  it("tells late successes apart, which the sum by end has too", () => {
+    const number = countedOf([fact("delivered"), fact("delivered-late")])
+    assert.strictEqual(number("petrel_deliveries_ended_total", { end: "delivered" }), 2)
+    assert.strictEqual(number("petrel_deliveries_ended_total", { reason: "late" }), 1)
+  })
+
+  it("measures the wait for the first attempt, and success, in the first round only", () => {
+    const number = countedOf([
+      fact("attempt-failed", { nextAttemptAt: 1 }),
+      fact("delivered", { attempt: 2, at: eventAt + 90_000 }),
+      fact("delivered", { round: "d1", at: eventAt + 1e9 })
+    ])
+    assert.strictEqual(number("petrel_queue_delay_seconds"), 1)
+    assert.strictEqual(number("petrel_delivery_duration_seconds"), 1)
+    assert.strictEqual(number("petrel_attempts_retried_total"), 1)
+    const metrics = new WorkerMetrics()
+    metrics.stored(fact("attempt-failed", { nextAttemptAt: 1 }))
+    assert.include(prometheusText(metrics.families()), "petrel_queue_delay_seconds_sum 0.2\n")
+  })
+
+  it("is not below zero where the broker's clock is ahead of the worker's", () => {
+    const metrics = new WorkerMetrics()
+    metrics.stored(fact("delivered", { at: eventAt - 5_000 }))
+    const text = prometheusText(metrics.families())
+    assert.include(text, "petrel_queue_delay_seconds_sum 0\n")
+    assert.include(text, "petrel_delivery_duration_seconds_sum 0\n")
+  })
+
+  it("ignores facts that a worker does not make of deliveries", () => {
+    const empty = prometheusText(new WorkerMetrics().families())
+    const metrics = new WorkerMetrics()
+    for (const kind of ["endpoint-changed", "alert-raised", "redelivered", "discarded"] as const)
+      metrics.stored(fact(kind))
+    assert.strictEqual(prometheusText(metrics.families()), empty)
+  })
+})
+
+describe("metrics by tenant", () => {
+  it("are of the first 100 tenants, and of all others together", () => {
+    const metrics = new WorkerMetrics(true)
+    for (let n = 0; n < 1_000; n++) metrics.stored(fact("delivered", { tenant: `t${n}` }))
+    const name = "petrel_deliveries_ended_total"
+    assert.strictEqual(counted([metrics], name, { tenant: "t7" }), 1)
+    assert.strictEqual(counted([metrics], name, { tenant: others }), 900)
+    assert.strictEqual(counted([metrics], name), 1_000)
+    const lines = prometheusText(metrics.families()).split("\n").length
+    for (let n = 0; n < 10_000; n++) metrics.stored(fact("delivered", { tenant: `u${n}` }))
+    assert.lengthOf(prometheusText(metrics.families()).split("\n"), lines)
+  })
+
+  it("name at most 100 endpoints that answer 429", () => {
+    const metrics = new WorkerMetrics()
+    for (let n = 0; n < 500; n++)
+      metrics.stored(fact("attempt-failed", { status: 429, endpoint: `e${n}` }))
+    const name = "petrel_rate_limited_attempts_total"
+    assert.strictEqual(counted([metrics], name, { tenant: "acme", endpoint: "e7" }), 1)
+    assert.strictEqual(counted([metrics], name, { endpoint: others }), 400)
+  })
+
+  it("name the 20 hosts with the most requests in flight", () => {
+    const metrics = new WorkerMetrics()
+    const hosts = new Map(Array.from({ length: 100 }, (_, n) => [`h${n}`, n]))
+    const load = { requests: 1, maxRequests: 1, partitions: 1 }
+    metrics.load = () => ({ ...load, byHost: () => hosts })
+    const name = "petrel_host_inflight_requests"
+    assert.strictEqual(counted([metrics], name, { host: "h99" }), 99)
+    assert.strictEqual(counted([metrics], name, { host: "h79" }), 0)
+    assert.strictEqual(counted([metrics], name), (20 * (80 + 99)) / 2)
+  })
+})

@@ -1,0 +1,140 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Scope } from "effect"
+import { gauge } from "../../src/metrics/family.ts"
+import type { OtlpOptions } from "../../src/metrics/otlp-push.ts"
+import { otlpUrl, pushOtlp, readOtlpHeaders } from "../../src/metrics/otlp-push.ts"
+import { eventually } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
+import type { Answer } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+
+const options = (url: string, changes: Partial<OtlpOptions> = {}): OtlpOptions => ({
+  url: otlpUrl(url) ?? "",
+  ...{ headers: { "x-key": "k" }, resource: { "service.name": "s" }, version: "1", startedAt: 1 },
+  ...{ every: 10, timeoutMs: 200, families: () => [gauge("a", "A.", 1)] },
+  ...changes
+})
+
+/** Logged texts about pushes, in order. */
+const pushLines = ({ lines }: ReturnType<typeof makeLog>) =>
+  lines.map(({ text }) => text).filter((text) => text.includes("push"))
+
+const failing = "metrics cannot be pushed"
+const working = "metrics are pushed again"
+
+const logged = (log: ReturnType<typeof makeLog>, count: number) =>
+  eventually(
+    Effect.sync(() => pushLines(log)),
+    ({ length }) => length >= count
+  )
+
+describe("otlpUrl", () => {
+  it.each([
+    ["http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/metrics"],
+    ["https://otlp.example/base/", "https://otlp.example/base/v1/metrics"],
+    ["http://127.0.0.1:4318/v1/metrics", "http://127.0.0.1:4318/v1/metrics"],
+    ["http://127.0.0.1:4318/?token=x", "http://127.0.0.1:4318/v1/metrics?token=x"],
+    ["127.0.0.1:4318", undefined],
+    ["ftp://127.0.0.1", undefined],
+    ["", undefined]
+  ])("makes of %j %j", (text, url) => {
+    assert.strictEqual(otlpUrl(text), url)
+  })
+})
+
+describe("readOtlpHeaders", () => {
+  it.each([
+    ["", {}],
+    ["api-key=abc", { "api-key": "abc" }],
+    [" A=1 , b=Bearer%20x==", { a: "1", b: "Bearer x==" }],
+    ["no value", undefined],
+    ["a=%zz", undefined]
+  ])("reads %j as %j", (text, headers) => {
+    assert.deepStrictEqual(readOtlpHeaders(text), headers)
+  })
+})
+
+describe("pushOtlp", () => {
+  it.live("POSTs JSON at an interval, and once more when it ends", () =>
+    Effect.gen(function* () {
+      const collector = yield* receiver({ answer: { body: "{}" } })
+      const scope = yield* Scope.make()
+      yield* Scope.provide(pushOtlp(options(collector.url)), scope)
+      yield* collector.received(3)
+      const [first] = collector.requests
+      assert.deepInclude(first, { method: "POST", path: "/v1/metrics" })
+      assert.deepInclude(first?.headers, { "content-type": "application/json", "x-key": "k" })
+      const { resourceMetrics } = JSON.parse(String(first?.body))
+      assert.strictEqual(resourceMetrics[0].scopeMetrics[0].metrics[0].name, "a")
+      const before = collector.requests.length
+      yield* Scope.close(scope, Exit.void)
+      const after = collector.requests.length
+      assert.isAbove(after, before)
+    })
+  )
+
+  const problems: ReadonlyArray<readonly [what: string, answer: Answer]> = [
+    ["answers 500", { status: 500, body: "x".repeat(100_000) }],
+    ["rejects values", { body: '{"partialSuccess":{"rejectedDataPoints":"5"}}' }],
+    ["redirects", { status: 302, headers: { location: "http://127.0.0.1:9/" } }]
+  ]
+  it.live.each(problems)(
+    "says once that an endpoint %s, however often, and once that it is over",
+    ([, bad]) => {
+      const log = makeLog()
+      return Effect.gen(function* () {
+        const collector = yield* receiver({ answer: bad })
+        yield* pushOtlp(options(collector.url))
+        yield* collector.received(10)
+        collector.answer({ body: "{}" })
+        yield* logged(log, 2)
+        const lines = pushLines(log)
+        assert.lengthOf(lines, 2)
+        assert.include(lines[0], failing)
+        assert.include(lines[1], working)
+      }).pipe(Effect.provide(log.layer))
+    }
+  )
+
+  it.live("has one export under way at a time, with an endpoint that does not answer", () => {
+    const log = makeLog()
+    return Effect.gen(function* () {
+      const open = yield* Deferred.make<void>()
+      const slow = yield* receiver({
+        answer: () => Effect.runPromise(Effect.as(Deferred.await(open), {}))
+      })
+      let under = 0
+      yield* pushOtlp(
+        options(slow.url, {
+          timeoutMs: 50,
+          families: () => {
+            under++
+            return []
+          }
+        })
+      )
+      yield* slow.received(3)
+      assert.isAtMost(under, slow.requests.length + 1)
+      yield* Deferred.succeed(open, undefined)
+      yield* logged(log, 2)
+      assert.lengthOf(pushLines(log), 2)
+    }).pipe(Effect.provide(log.layer))
+  })
+
+  it.live("goes on where nothing listens", () => {
+    const log = makeLog()
+    return Effect.gen(function* () {
+      let asked = 0
+      const families = () => {
+        asked++
+        return []
+      }
+      yield* pushOtlp(options("http://127.0.0.1:9", { families }))
+      yield* eventually(
+        Effect.sync(() => asked),
+        (count) => count > 5
+      )
+      assert.lengthOf(pushLines(log), 1)
+    }).pipe(Effect.provide(log.layer))
+  })
+})

@@ -1,0 +1,28 @@
+import { assert, describe, it } from "@effect/vitest"
+import { problemsOf } from "../../src/worker/readiness.ts"
+
+const ready = {
+  ...{ isConnected: true, isKnown: true, isHistoryOpen: true, delivers: true, isStopping: false },
+  overdue: []
+}
+
+describe("problemsOf", () => {
+  it.each([
+    [{}, []],
+    [{ isStopping: true, isConnected: false }, ["the worker is stopping"]],
+    [{ isConnected: false, isHistoryOpen: false }, ["the broker is not connected"]],
+    [{ isHistoryOpen: false }, ["the history takes no facts: nothing new is sent"]],
+    [{ isKnown: false }, ["the worker's heartbeats are not seen in the bucket of workers"]],
+    [{ delivers: false }, ["the worker has not begun to deliver"]],
+    [{ overdue: [3] }, ["the lease of partition 3 was not renewed in time"]],
+    [
+      { overdue: [3, 5], isHistoryOpen: false },
+      [
+        "the history takes no facts: nothing new is sent",
+        "the lease of partitions 3, 5 was not renewed in time"
+      ]
+    ]
+  ])("of %j are %j", (changes, problems) => {
+    assert.deepStrictEqual(problemsOf({ ...ready, ...changes }), problems)
+  })
+})
