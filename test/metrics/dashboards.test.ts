@@ -2,8 +2,13 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { prometheusName } from "../../src/metrics/prometheus-text.ts"
+import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
+import { systemFamilies } from "../../src/operations/status/status-metrics.ts"
+import { statusOf } from "../../src/operations/status/status-report.ts"
 import { alertingRules, dashboards, panelQueries, recordingRules } from "../kit/dashboards.ts"
 import { deployed } from "../kit/prometheus.ts"
+import { busy, now } from "../operations/status/surveys.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -67,6 +72,20 @@ describe("docs/metrics.md", () => {
   it("tells of each recording rule and each alert", () => {
     const untold = [...recordingRules, ...alertingRules].filter((name) => !text.includes(name))
     assert.deepStrictEqual(untold, [])
+  })
+
+  it("tells of each metric that a worker or the system has", () => {
+    const system = systemFamilies({
+      ...{ status: statusOf(busy), alerts: [] },
+      audit: { at: now, verdict: "clean", problems: 0 },
+      projection: { lagMs: 0, repeatedAttempts: 0 }
+    })
+    const names = [...new WorkerMetrics().families(), ...system].map(prometheusName)
+    assert.isAbove(names.length, 30)
+    assert.deepStrictEqual(
+      names.filter((name) => !text.includes(`\`${name}\``)),
+      []
+    )
   })
 
   it("tells of each metric that a rule or a dashboard uses", () => {
