@@ -5,6 +5,7 @@ import { withForwarded } from "../../domain/forwarded-headers.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { classify } from "../../policy/classify.ts"
 import type { AttemptRequest, Running } from "./attempt.ts"
+import { formatted } from "./body-format.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
 import type { HttpTransport } from "./transport.ts"
@@ -43,11 +44,13 @@ export interface Sending {
  * @param now ms since the epoch.
  */
 export const requestFor = (
-  { body, delivery }: Sending,
+  { body: bytes, delivery }: Sending,
   endpoint: LiveEndpoint,
   number: number,
   now: number
 ): AttemptRequest => {
+  const { format } = endpoint.config
+  const body = format === undefined ? bytes : formatted(bytes, format)
   const signer = endpoint.signer()
   const seconds = Math.floor(now / 1000)
   const headers = signer.sign(delivery.event, delivery.type, seconds, body, now)
