@@ -77,7 +77,7 @@ const deadLetterText = ({ attempts, delivery, reason }: DeadLetterAttempts): str
   const answers = runs.map(({ answer, times }) => (times === 1 ? answer : `${answer} ×${times}`))
   return [
     `${delivery} was given up`,
-    ...(reason === undefined ? [] : [` (${reason})`]),
-    ...(answers.length === 0 ? [] : [` after ${answers.join(", ")}`])
+    ...(answers.length === 0 ? [] : [` after ${answers.join(", ")}`]),
+    ...(reason === undefined ? [] : [` (reason: ${reason})`])
   ].join("")
 }

@@ -33,7 +33,7 @@ describe("an alert as a message", () => {
     [
       "says what the attempts of the last dead letter got, and whom to tell",
       { ...alert, state: "raised", tenant: "acme", endpoint: "a", lastDeadLetter, contact: "ana" },
-      "Petrel: warn about acme/a (dead-letters, since 2026-03-04T10:30:00Z): 1 dead letter over 10 min; evt_7.billing was given up (attempts) after 503 ×2, 500, timeout; contact: ana. See `petrel endpoint diagnose acme/a`."
+      "Petrel: warn about acme/a (dead-letters, since 2026-03-04T10:30:00Z): 1 dead letter over 10 min; evt_7.billing was given up after 503 ×2, 500, timeout (reason: attempts); contact: ana. See `petrel endpoint diagnose acme/a`."
     ],
     [
       "is about a tenant",

@@ -356,7 +356,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
           ]
         )
         const { body, headers } = nth(chat.requests, 0)
-        assert.include(JSON.parse(body.toString()).text, "(attempts) after 503 ×2, 500;")
+        assert.include(JSON.parse(body.toString()).text, "after 503 ×2, 500 (reason: attempts)")
         assert.notProperty(headers, "webhook-signature")
       })
   )
