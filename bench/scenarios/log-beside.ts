@@ -46,13 +46,15 @@ const deliver = ({ publisher, receiver }: Ground, count: number) =>
     return ((count - 1) * 1_000) / (last - first)
   })
 
-const caughtUp = Effect.repeat(
-  Effect.orElseSucceed(remoteStatus, () => undefined),
-  {
-    until: (status) =>
-      status !== undefined && status.state === "following" && status.lag.facts === 0
-  }
-)
+/** Waits until the log has all facts that are in the history now. */
+const caughtUp = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
+  yield* Effect.repeat(
+    Effect.orElseSucceed(remoteStatus, () => undefined),
+    { until: (status) => (status?.position ?? -1) >= state.last_seq }
+  )
+})
 
 const rate = { unit: "/s", digits: 0, panel: "deliveries a second" }
 const time = { unit: "ms", digits: 0, panel: "how far the log is behind, ms" }
