@@ -98,6 +98,15 @@ const factsOf = (
   return [fact("routed", "ok", "_", { plan }), ...ends]
 }
 
+/** Texts of the facts about events and their one delivery each, a thousand events a second. */
+export function* madeUpFacts(events: number): Generator<string> {
+  const endpoint: Changed = { id: "endpoint-0", revision: 1 }
+  for (let seq = 1; seq <= events; seq++)
+    for (const { body } of factsOf(seq, began + seq, [endpoint], 1, began + seq)) yield body
+}
+/** When the first of them happened, ms since the epoch. */
+const began = Date.UTC(2026, 0, 1)
+
 /** Stores events of 64 bytes, their plans and the ends of all their deliveries. */
 export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: MadeUp) {
   const { names } = yield* Broker

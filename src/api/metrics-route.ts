@@ -43,7 +43,7 @@ const readProjection = Effect.gen(function* () {
   const log = yield* Effect.serviceOption(DeliveryLog)
   if (Option.isNone(log)) return undefined
   return yield* log.value.status.pipe(
-    Effect.map(({ lag }) => ({ lagMs: lag.ms })),
+    Effect.map(({ lag, repeatedAttempts }) => ({ lagMs: lag.ms, repeatedAttempts })),
     Effect.orElseSucceed(() => undefined)
   )
 })

@@ -20,13 +20,15 @@ const states = {
 } as const
 
 const statusLines = (status: ProjectionStatus, now: number): ReadonlyArray<string> => {
-  const { bytes, data, lag, oldest, position, problem, rows, state, waiting } = status
+  const { bytes, data, lag, oldest, position, problem, repeatedAttempts, rows, state, waiting } =
+    status
   const since = oldest === null ? "" : `, since ${momentText(oldest, now)}`
   return [
     `the projection ${states[state]}`,
     ...(problem === null ? [] : labelled("  problem   ", plainText(problem), screenWidth())),
     `  position  fact ${position}, ${lagText(lag)} the history`,
     `  rows      ${rows} ended${since}; ${waiting} waiting`,
+    `  repeats   ${plural(repeatedAttempts, "attempt")} recorded again`,
     `  files     ${bytesText(bytes)} in ${plainText(data)}`
   ]
 }

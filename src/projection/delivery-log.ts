@@ -182,6 +182,8 @@ export const ProjectionStatus = Schema.Struct({
   /** Rounds that have ended, and those that have not. */
   rows: Schema.Int,
   waiting: Schema.Int,
+  /** Attempts that were recorded again, since the files were made or rebuilt. */
+  repeatedAttempts: Schema.Int,
   /** On disk. */
   bytes: Schema.Int,
   /** When the oldest round that is kept ended, ms since the epoch; null if none is. */

@@ -7,6 +7,13 @@ export class NewerFiles extends Error {
   }
 }
 
+/** The files were written by an older version of Petrel. */
+export class OlderFiles extends Error {
+  constructor(directory: string) {
+    super(`${directory} was written by an older version of Petrel`)
+  }
+}
+
 /** Another process writes the same files. */
 export class OtherWriter extends Error {
   constructor(directory: string) {
@@ -34,7 +41,7 @@ const codeOf = (error: unknown): number | undefined => {
 
 /** True if the files have to be removed and made again. */
 export const isUseless = (error: unknown): boolean =>
-  isBroken(error) || error instanceof OtherHistory
+  isBroken(error) || error instanceof OtherHistory || error instanceof OlderFiles
 
 /** True if a file is damaged. */
 export const isBroken = (error: unknown): boolean =>
@@ -50,7 +57,7 @@ export class BrokenFiles extends Error {
 /** Returns the sentence for what keeps the projection from going on. */
 export const problemOf = (error: unknown, directory: string): string => {
   if (error instanceof NewerFiles || error instanceof OtherWriter) return error.message
-  if (error instanceof OtherHistory) return error.message
+  if (error instanceof OtherHistory || error instanceof OlderFiles) return error.message
   if (codeOf(error) === fullCode)
     return `no room is left for ${directory}: free some, or keep less with --max-bytes`
   if (isBroken(error)) return `a file in ${directory} is damaged`

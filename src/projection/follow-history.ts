@@ -46,6 +46,7 @@ const noReport: WriterReport = {
   position: 0,
   rows: 0,
   waiting: 0,
+  repeatedAttempts: 0,
   bytes: 0,
   oldest: null,
   last: 0,
@@ -146,6 +147,7 @@ const follow = Effect.fnUntraced(function* (
       storedAt: nanoseconds === "" ? 0 : millisOf(nanoseconds),
       rows: ended,
       waiting,
+      repeatedAttempts: store.repeatedAttempts,
       bytes: store.bytes,
       oldest: store.oldest
     })

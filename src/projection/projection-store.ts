@@ -2,8 +2,9 @@ import { mkdirSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { millisOf } from "../broker/stream-message.ts"
+import { type Fact, isSuccess } from "../domain/fact.ts"
 import { endpointName, insertInto, tableOf, valuesOf } from "./columns.ts"
-import { NewerFiles, OtherWriter } from "./file-problems.ts"
+import { NewerFiles, OlderFiles, OtherWriter } from "./file-problems.ts"
 import { namesTable, WritableNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
 import { countOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
@@ -19,7 +20,7 @@ import {
 } from "./tracked-round.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 1
+export const fileVersion = 2
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
@@ -46,7 +47,8 @@ interface Working {
 
 const schema = `
   CREATE TABLE IF NOT EXISTS state (
-    seq INTEGER NOT NULL, nanoseconds TEXT NOT NULL, newest_event INTEGER NOT NULL);
+    seq INTEGER NOT NULL, nanoseconds TEXT NOT NULL, newest_event INTEGER NOT NULL,
+    repeated_attempts INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
   ${segmentTables}
@@ -77,6 +79,7 @@ export class ProjectionStore {
   /** Up to where the batch under way has read. */
   #next: StorePosition
   #waitingRows: number
+  #repeatedAttempts: number
 
   /** Opens the files, or makes them. @throws NewerFiles, or an error of SQLite. */
   constructor(options: StoreOptions) {
@@ -85,12 +88,14 @@ export class ProjectionStore {
     this.#main = openToWrite(mainFile(options.directory), mainCacheKiB)
     const version = Number(this.#main.prepare("PRAGMA user_version").get()?.user_version)
     if (version > fileVersion) throw new NewerFiles(options.directory)
+    if (version > 0 && version < fileVersion) throw new OlderFiles(options.directory)
     this.#main.exec(schema)
     if (this.#main.prepare("SELECT seq FROM state").get() === undefined)
-      this.#main.exec("INSERT INTO state VALUES (0, '', 0)")
+      this.#main.exec("INSERT INTO state VALUES (0, '', 0, 0)")
     const state = this.#main.prepare("SELECT * FROM state").get() ?? {}
     this.#position = { seq: Number(state.seq), nanoseconds: String(state.nanoseconds) }
     this.#next = this.#position
+    this.#repeatedAttempts = Number(state.repeated_attempts)
     this.#recent = new RecentEvents(Number(state.newest_event))
     this.#names = new WritableNames(this.#main)
     this.#waiting = new RoundFinder(this.#main, "waiting", this.#names)
@@ -117,6 +122,11 @@ export class ProjectionStore {
   /** Rounds that have ended, and that have not. */
   get rows(): { readonly ended: number; readonly waiting: number } {
     return { ended: this.#segments.rows, waiting: this.#waitingRows }
+  }
+
+  /** Attempts that were recorded again, since the files were made or the history was read again. */
+  get repeatedAttempts(): number {
+    return this.#repeatedAttempts
   }
 
   /** When the oldest ended round that is kept ended, ms since the epoch. */
@@ -146,7 +156,9 @@ export class ProjectionStore {
         working = isNew ? unknown() : this.#find(change, tenant, event)
         this.#working.set(change.key, working)
       }
-      working.now = change.apply(working.now)
+      const before = working.now
+      working.now = change.apply(before)
+      if (isRepeatedAttempt(fact, before, working.now)) this.#repeatedAttempts++
     }
     const again = sentAgainIn(fact)
     if (again !== undefined) this.#markSentAgain(again, tenant)
@@ -199,6 +211,7 @@ export class ProjectionStore {
    */
   rewind(first: number): void {
     this.#working.clear()
+    this.#repeatedAttempts = 0
     this.#next = { seq: first - 1, nanoseconds: "" }
     this.#main.exec("BEGIN IMMEDIATE")
     this.#main.prepare("DELETE FROM waiting WHERE position >= ?").run(positionOf(first, 0))
@@ -296,8 +309,8 @@ export class ProjectionStore {
   #storePosition(): void {
     const { nanoseconds, seq } = this.#next
     this.#main
-      .prepare("UPDATE state SET seq = ?, nanoseconds = ?, newest_event = ?")
-      .run(seq, nanoseconds, this.#recent.newest)
+      .prepare("UPDATE state SET seq = ?, nanoseconds = ?, newest_event = ?, repeated_attempts = ?")
+      .run(seq, nanoseconds, this.#recent.newest, this.#repeatedAttempts)
     const ms = nanoseconds === "" ? 0 : millisOf(nanoseconds)
     if (ms - this.#lastMoment < betweenMomentsMs) return
     this.#lastMoment = ms
@@ -305,5 +318,15 @@ export class ProjectionStore {
   }
   #lastMoment = 0
 }
+
+/** Whether a fact tells of a request that another fact has told of: the receiver got it twice. */
+const isRepeatedAttempt = (
+  fact: Fact,
+  before: TrackedRound | undefined,
+  after: TrackedRound | undefined
+): boolean =>
+  fact.attempt !== undefined &&
+  (isSuccess(fact.kind) || fact.kind === "attempt-failed") &&
+  (after?.round.repeats ?? 0) > (before?.round.repeats ?? 0)
 
 const unknown = (): Working => ({ stored: undefined, segment: undefined, now: undefined })

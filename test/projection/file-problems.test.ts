@@ -4,6 +4,7 @@ import {
   isBroken,
   isUseless,
   NewerFiles,
+  OlderFiles,
   OtherHistory,
   OtherWriter,
   problemOf
@@ -21,6 +22,7 @@ describe("a problem with the files of the projection", () => {
     [sqliteError(10 | (1 << 8), "disk I/O error"), false, /cannot be written \(disk I\/O error\)/],
     [new BrokenFiles("/data"), true, /a file in \/data is damaged/],
     [new OtherHistory("/data"), true, /the history is not the one/],
+    [new OlderFiles("/data"), true, /by an older version/],
     [new NewerFiles("/data"), false, /newer version of Petrel: use that one/],
     [new OtherWriter("/data"), false, /another process writes to \/data too: stop one/]
   ])("is one sentence: %s", (error, makesAnew, says) => {

@@ -6,8 +6,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { afterEach, vi } from "vitest"
 import type { Fact } from "../../src/domain/fact.ts"
 import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
+import { OlderFiles } from "../../src/projection/file-problems.ts"
 import { LogReader } from "../../src/projection/log-reader.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
+import { mainFile } from "../../src/projection/segment.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
 import { foldedRows, saidBy } from "./folded-rows.ts"
 
@@ -63,6 +65,13 @@ const rowsIn = (directory: string, query: DeliveryQuery = {}) => {
   return rows
 }
 
+const repeatedIn = (directory: string) => {
+  const store = new ProjectionStore({ ...optionsOf(), directory })
+  const { repeatedAttempts } = store
+  store.close()
+  return repeatedAttempts
+}
+
 const seeds = Array.from({ length: 12 }, (_, seed) => seed + 1)
 
 describe("the files of the projection", () => {
@@ -98,9 +107,45 @@ describe("the files of the projection", () => {
       }
     }
     assert.isAbove(crashes, 2)
+    const direct = made(facts)
+    assert.strictEqual(repeatedIn(options.directory), repeatedIn(direct))
     const crashed = rowsIn(options.directory)
     assert.deepStrictEqual(saidBy(crashed), foldedRows(facts))
-    assert.deepStrictEqual(crashed, rowsIn(made(facts)))
+    assert.deepStrictEqual(crashed, rowsIn(direct))
+  })
+
+  it("count requests that were recorded twice, and no other facts", () => {
+    const fact: Fact = {
+      ...{ v: 1, kind: "attempt-failed", at: 2, tenant: "acme", endpoint: "e" },
+      ...{ event: "acme.1", eventSeq: 1, eventAt: 1, type: "a", attempt: 1, worker: "one" }
+    }
+    const delivered: Fact = { ...fact, kind: "delivered", attempt: 2 }
+    const again: Fact = { ...delivered, worker: "two" }
+    const discarded: Fact = { ...fact, kind: "discarded", dead: 1 }
+    assert.strictEqual(repeatedIn(made([fact, delivered])), 0)
+    assert.strictEqual(repeatedIn(made([fact, delivered, again, fact, discarded])), 2)
+  })
+
+  it("begin to count anew where the history is read again", () => {
+    const options = optionsOf()
+    const facts = randomFacts(3, 600)
+    made(facts, options)
+    const before = repeatedIn(options.directory)
+    assert.isAbove(before, 0)
+    const store = new ProjectionStore(options)
+    store.rewind(1)
+    takeAll(store, facts, randomOf(2))
+    assert.strictEqual(store.repeatedAttempts, before)
+    store.close()
+  })
+
+  it("are refused where an older version made them", () => {
+    const options = optionsOf()
+    made([], options)
+    const db = new DatabaseSync(mainFile(options.directory))
+    db.exec("PRAGMA user_version = 1")
+    db.close()
+    assert.throws(() => new ProjectionStore(options), OlderFiles)
   })
 
   it("show who is left out by a plan, and what a dead letter was sent again as", () => {

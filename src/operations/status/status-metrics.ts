@@ -22,8 +22,8 @@ export interface SystemState {
 export interface ProjectionState {
   /** How long ago the last fact that it has read was stored, where it has not read all; ms. */
   readonly lagMs: number
-  /** Attempts that repeat one that was recorded; absent if it does not count them. */
-  readonly repeatedAttempts?: number | undefined
+  /** Attempts that repeat one that was recorded. */
+  readonly repeatedAttempts: number
 }
 
 const gauges = (
@@ -122,15 +122,11 @@ const projectionIn = (projection: ProjectionState | undefined): ReadonlyArray<Fa
           projection.lagMs / 1_000,
           "s"
         ),
-        ...(projection.repeatedAttempts === undefined
-          ? []
-          : [
-              counter(
-                "petrel.repeated.attempts",
-                "Attempts that repeat a recorded one: the receiver has it twice.",
-                projection.repeatedAttempts
-              )
-            ])
+        counter(
+          "petrel.repeated.attempts",
+          "Attempts that repeat a recorded one: the receiver got it twice.",
+          projection.repeatedAttempts
+        )
       ]
 
 /** Returns the numbers of an installation. What is not known has no sample. */
