@@ -46,6 +46,7 @@ import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
+import { tracesFlag } from "./traces-flags.ts"
 import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
@@ -113,6 +114,7 @@ interface DevOptions extends MetricsChoice {
   readonly withSample: boolean
   readonly asksForToken: boolean
   readonly quiet: boolean
+  readonly traces: boolean
 }
 
 /** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
@@ -129,7 +131,7 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample"> & {
+  options: Omit<DevOptions, "port" | "store" | "asksForToken"> & {
     readonly client: BrokerOptions
   },
   token: DevToken | undefined,
@@ -138,7 +140,7 @@ const serve = Effect.fnUntraced(function* (
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
-  const { client, data, listen, quiet, withSample } = options
+  const { client, data, listen, quiet, traces, withSample } = options
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
@@ -156,6 +158,7 @@ const serve = Effect.fnUntraced(function* (
       allowNetworks: loopback,
       allowPorts: "any",
       stopWithin,
+      traces,
       metrics
     })
   )
@@ -339,7 +342,8 @@ export const dev = Command.make(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
     ),
-    ...metricsFlags
+    ...metricsFlags,
+    traces: tracesFlag
   },
   ({ listen, ...options }) => {
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
