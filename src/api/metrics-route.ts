@@ -1,11 +1,13 @@
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { prometheusContentType, prometheusText } from "../metrics/prometheus-text.ts"
 import { readSystemFamilies } from "../operations/status/status-metrics.ts"
 import { allTenants } from "../operations/tokens/token.ts"
+import { DeliveryLog } from "../projection/delivery-log.ts"
 import { hasExpired } from "./access.ts"
 import { isLoopback } from "./hosts.ts"
 import { problemResponse } from "./problems.ts"
+import type { RequestDurations } from "./request-durations.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
 
 export const metricsPath = "/metrics"
@@ -36,15 +38,32 @@ const away = problemResponse(
   { "retry-after": "1" }
 )
 
+/** Returns how far the log of deliveries is behind; undefined where no projection answers. */
+const readProjection = Effect.gen(function* () {
+  const log = yield* Effect.serviceOption(DeliveryLog)
+  if (Option.isNone(log)) return undefined
+  return yield* log.value.status.pipe(
+    Effect.map(({ lag }) => ({ lagMs: lag.ms })),
+    Effect.orElseSucceed(() => undefined)
+  )
+})
+
 /**
  * Serves the numbers of the installation to Prometheus. Without a token only where nobody but this
  * machine can ask: it listens on loopback, and no other address is known that leads here.
  */
-export const metricsRoute = (host: string, publicUrl: string | undefined) =>
+export const metricsRoute = (
+  host: string,
+  publicUrl: string | undefined,
+  durations: RequestDurations
+) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const tokens = yield* LiveTokens
-      const read = yield* Effect.cachedWithTTL(readSystemFamilies(), keptFor)
+      const read = yield* Effect.cachedWithTTL(
+        Effect.flatMap(readProjection, readSystemFamilies),
+        keptFor
+      )
       const isOpen = isLoopback(host) && publicUrl === undefined
       const mayAsk = (authorization: string) => {
         const record = tokens.find(bearer.exec(authorization)?.[1] ?? "")
@@ -59,7 +78,7 @@ export const metricsRoute = (host: string, publicUrl: string | undefined) =>
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         if (!isOpen && !mayAsk(headers.authorization ?? "")) return refused
         const families = yield* read
-        return HttpServerResponse.text(prometheusText(families), {
+        return HttpServerResponse.text(prometheusText([...families, durations.family()]), {
           contentType: prometheusContentType
         })
       })

@@ -21,6 +21,7 @@ import { tokensHandlers } from "./handlers/tokens.ts"
 import { allowedHosts } from "./hosts.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { problemBody, problemType } from "./problems.ts"
+import { RequestDurations } from "./request-durations.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
@@ -133,15 +134,20 @@ const docs = Layer.mergeAll(
 
 const extraRoutes = ["/openapi.json", "/docs", metricsPath].map((path) => ({ method: "get", path }))
 
-const routes = (options: ApiOptions) =>
-  Layer.mergeAll(
+const routes = (options: ApiOptions) => {
+  const durations = new RequestDurations()
+  return Layer.mergeAll(
     HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
     docs,
-    metricsRoute(options.host, options.publicUrl),
-    surround([...apiRoutes(), ...extraRoutes], allowedHosts(options.host, options.publicUrl), {
-      "/docs": { "content-security-policy": contentPolicy }
-    })
+    metricsRoute(options.host, options.publicUrl, durations),
+    surround(
+      [...apiRoutes(), ...extraRoutes],
+      allowedHosts(options.host, options.publicUrl),
+      { "/docs": { "content-security-policy": contentPolicy } },
+      durations
+    )
   )
+}
 
 const reasonOf = (cause: unknown): { readonly code: string; readonly message: string } => {
   const error = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause

@@ -11,6 +11,7 @@ import { bytesText } from "../operations/text/bytes.ts"
 import { hostName } from "./hosts.ts"
 import type { BareProblem } from "./problems.ts"
 import { problemResponse, problemType } from "./problems.ts"
+import type { RequestDurations } from "./request-durations.ts"
 import type { Notes } from "./request-notes.ts"
 import { RequestNotes } from "./request-notes.ts"
 
@@ -155,13 +156,16 @@ const asProblem = (response: HttpServerResponse.HttpServerResponse) => {
  *
  * @param hosts names under which the server may be asked.
  * @param headersOf headers of the answers of some paths.
+ * @param durations gets each request that was answered.
  */
 export const surround = (
   routes: ReadonlyArray<KnownRoute>,
   hosts: ReadonlySet<string>,
-  headersOf: Record<string, Record<string, string>>
+  headersOf: Record<string, Record<string, string>>,
+  durations: RequestDurations
 ) => {
-  const patterns = routes.map(({ method, path }) => ({ method, pattern: patternOf(path) }))
+  const patterns = routes.map(({ method, path }) => ({ method, path, pattern: patternOf(path) }))
+  const routeOf = (path: string) => patterns.find(({ pattern }) => pattern.test(path))?.path
   const methodsOf = (path: string) => [
     ...new Set(
       patterns.flatMap(({ method, pattern }) => (pattern.test(path) ? [method.toUpperCase()] : []))
@@ -200,10 +204,13 @@ export const surround = (
               )
             : problemResponse(wrongHost)
           const ms = (yield* Clock.currentTimeMillis) - began
+          const { method } = request
+          const { status } = response
+          durations.note({ method, route: routeOf(pathOf(request.url)), status, ms })
           yield* Effect.logInfo("request", {
-            method: request.method,
+            method,
             path: pathOf(request.url),
-            status: response.status,
+            status,
             ms,
             ...(notes.token === undefined ? {} : { tokenId: notes.token })
           })

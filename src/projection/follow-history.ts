@@ -1,12 +1,13 @@
-import { rmSync } from "node:fs"
 import { Clock, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { BrokerError } from "../broker/broker-error.ts"
 import { readThrough } from "../broker/bulk-read.ts"
 import { millisOf } from "../broker/stream-message.ts"
 import { timers } from "../time/timers.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
 import { BrokenFiles, isUseless, OtherHistory, problemOf } from "./file-problems.ts"
 import { ProjectionStore, type StoreOptions } from "./projection-store.ts"
+import { removeFiles } from "./segment.ts"
 
 /** Facts of a batch at most, and how long one takes at most, ms. */
 const factsPerBatch = 10_000
@@ -76,12 +77,16 @@ export const followHistory = (options: StoreOptions, follower: Follower) => {
   return Effect.forever(
     Effect.catch(once, (error) =>
       Effect.suspend(() => {
-        stopped(problemOf(error, options.directory))
+        stopped(
+          error instanceof BrokerError
+            ? `the history cannot be read now (${error.message}): the delivery log goes on when it can`
+            : problemOf(error, options.directory)
+        )
         if (!isUseless(error)) return Effect.sleep(problemPauseMs)
         follower.warn(
           `the delivery log in ${options.directory} is made again from the history; what is older than the history is lost`
         )
-        return Effect.sync(() => rmSync(options.directory, { recursive: true, force: true }))
+        return Effect.sync(() => removeFiles(options.directory))
       })
     )
   )

@@ -62,6 +62,9 @@ const thread = (
         if (stop !== undefined) {
           const ended = Effect.callback<void>((resume) => {
             worker.once("exit", () => resume(Effect.void))
+            worker.on("message", ({ tells }: FromWriter) => {
+              if (tells === "stopped") resume(Effect.void)
+            })
             worker.postMessage(stop.message)
           })
           yield* Effect.timeoutOption(ended, stop.withinMs)
@@ -124,11 +127,14 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
   const tell = (message: ToWriter) => writer.postMessage(message)
   writer.on("message", (message: FromWriter) => {
     if (message.tells === "report") report = message.report
-    else run(Effect.logWarning(message.sentence))
+    else if (message.tells === "warning") run(Effect.logWarning(message.sentence))
   })
   writer.on("error", (error) => {
     ended = `its writer has ended (${error instanceof Error ? error.message : String(error)})`
     run(Effect.logError(`the delivery log does not go on: ${ended}`))
+  })
+  writer.on("exit", () => {
+    ended ??= "its writer has ended; the log says why"
   })
   const current = Effect.suspend(() =>
     ended !== undefined

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs"
+import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
 import { columns, insertInto, type Names, type StoredRow, tableOf, trackedOf } from "./columns.ts"
@@ -35,6 +35,15 @@ export const segmentFilePattern = /^segment-(\d+)\.db/
 /** Removes a database with its log. */
 export const removeDatabase = (path: string): void => {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true })
+}
+
+/** Removes all files of a projection, and nothing else that is there. */
+export const removeFiles = (directory: string): void => {
+  removeDatabase(mainFile(directory))
+  for (const name of readdirSync(directory)) {
+    const n = segmentFilePattern.exec(name)?.[1]
+    if (n !== undefined) removeDatabase(segmentFile(directory, Number(n)))
+  }
 }
 
 /** Opens a database to write to it. @param cacheKiB of pages. */

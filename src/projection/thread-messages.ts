@@ -18,6 +18,8 @@ export interface ToWriter {
 export type FromWriter =
   | { readonly tells: "report"; readonly report: WriterReport }
   | { readonly tells: "warning"; readonly sentence: string }
+  /** Its files are closed. */
+  | { readonly tells: "stopped" }
 
 /** What the thread that answers queries is started with. */
 export interface QueryData {

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads"
-import { Effect, Fiber } from "effect"
+import { Cause, Effect, Exit, Fiber, Schedule } from "effect"
 import { connectTo } from "../broker/connection.ts"
 import { followHistory } from "./follow-history.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
@@ -11,21 +11,31 @@ import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 
 const { broker, store }: WriterData = workerData
 const tell = (message: FromWriter) => parentPort?.postMessage(message)
+const warn = (sentence: string) => tell({ tells: "warning", sentence })
 let wanted: "rebuild" | "remake" | undefined
 
 const following = Effect.runFork(
   followHistory(store, {
     report: (report) => tell({ tells: "report", report }),
-    warn: (sentence) => tell({ tells: "warning", sentence }),
+    warn,
     wanted: () => {
       const now = wanted
       wanted = undefined
       return now
     }
-  }).pipe(Effect.provide(connectTo({ ...broker, clientName: "petrel projection" })))
+  }).pipe(
+    // Nobody waits for its connection to end: the broker may be gone.
+    Effect.ensuring(Effect.sync(() => tell({ tells: "stopped" }))),
+    Effect.provide(connectTo({ ...broker, clientName: "petrel projection" })),
+    Effect.tapError(({ message }) => Effect.sync(() => warn(`the delivery log waits: ${message}`))),
+    Effect.retry(Schedule.spaced("5 seconds"))
+  )
 )
 
-following.addObserver(() => parentPort?.close())
+following.addObserver((exit) => {
+  if (Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause)) warn(Cause.pretty(exit.cause))
+  parentPort?.close()
+})
 
 parentPort?.on("message", (message: ToWriter) => {
   if (message.do === "stop") Effect.runFork(Fiber.interrupt(following))

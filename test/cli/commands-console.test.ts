@@ -57,6 +57,12 @@ describe("petrel console", () => {
         )
         const found = yield* eventually(log, (text) => text.includes('"acme.x.e"'))
         assert.include(found, '"lag"')
+        const event = Effect.promise(() =>
+          fetch(`${address}/v1/tenants/acme/events/acme.x`, {
+            headers: { authorization: `Bearer ${token}` }
+          }).then((response) => response.text())
+        )
+        assert.include(yield* event, '"delivery":"acme.x.e"')
         const listed = yield* run("token", "list", ...where)
         assert.include(listed.out.join("\n"), `${id}  acme    endpoints:read,deliveries:read  ours`)
         assert.notInclude(listed.out.join("\n"), token)

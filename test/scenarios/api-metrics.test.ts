@@ -23,6 +23,17 @@ describe.concurrent("the console's /metrics", () => {
       )
       assert.include(headers.get("content-type") ?? "", "version=0.0.4")
       assert.include(text, 'petrel_endpoints{state="closed"} 1\n')
+      yield* ask("/v1/tenants/acme/endpoints/none")
+      yield* ask("/v1/nothing/of/this/kind")
+      const later = yield* eventually(ask("/metrics"), (answer) =>
+        answer.text.includes('http_route="none"')
+      )
+      const counted = (labels: string) =>
+        assert.include(later.text, `http_server_request_duration_seconds_count{${labels}} 1\n`)
+      counted(
+        'http_request_method="GET",http_route="/v1/tenants/{tenant}/endpoints/{id}",http_response_status_code="401"'
+      )
+      counted('http_request_method="_OTHER",http_route="none",http_response_status_code="404"')
       assert.include(text, "\npetrel_workers 1\n")
       assert.include(text, "\npetrel_audit_problems 0\n")
       assert.include(text, 'petrel_partitions{state="owned"} 2\n')

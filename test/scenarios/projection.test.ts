@@ -20,6 +20,7 @@ import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
+import { tcpProxy } from "../kit/tcp-proxy.ts"
 import { foldedRows, saidBy } from "../projection/folded-rows.ts"
 
 vi.setConfig({ maxConcurrency: 3, testTimeout: 90_000 })
@@ -183,6 +184,26 @@ describe.concurrent("the projection", () => {
       })
   )
 
+  scenario("goes on where it was once its broker is back", (place, server) =>
+    Effect.gen(function* () {
+      const facts = randomFacts(14, 200)
+      yield* store(facts.slice(0, 100))
+      const proxy = yield* tcpProxy(server.port)
+      const near = optionsOf(place, yield* directory)
+      const url = `nats://127.0.0.1:${proxy.port}`
+      const { log } = yield* startProjection({ ...near, broker: { ...near.broker, url } })
+      yield* caughtUp(log.status)
+      yield* proxy.cut
+      yield* store(facts.slice(100))
+      const stopped = yield* eventually(log.status, ({ state }) => state === "stopped")
+      assert.include(stopped.problem ?? "", "the history cannot be read now")
+      assert.isAbove((yield* log.find({})).deliveries.length, 0)
+      yield* proxy.join
+      yield* caughtUp(log.status)
+      assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(facts))
+    })
+  )
+
   scenario("makes damaged files again, and those of another history", (place) =>
     Effect.gen(function* () {
       const facts = randomFacts(11, 300)
@@ -198,6 +219,7 @@ describe.concurrent("the projection", () => {
           })
         )
       yield* shows(facts)
+      writeFileSync(join(options.data, "notes"), "of somebody else")
       const segment = readdirSync(options.data).find((name) => /^segment-\d+\.db$/.test(name))
       truncateSync(join(options.data, segment ?? ""), 4_096)
       rmSync(join(options.data, `${segment}-wal`), { force: true })
@@ -211,6 +233,7 @@ describe.concurrent("the projection", () => {
       const others = randomFacts(12, 400)
       yield* store(others)
       yield* shows(others)
+      assert.include(readdirSync(options.data), "notes")
     })
   )
 })

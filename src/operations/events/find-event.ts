@@ -1,10 +1,14 @@
 import { Effect, HashMap, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { headerOf } from "../../broker/header-lookup.ts"
+import type { EventIdentity } from "../../domain/event.ts"
 import { contentOf, parseEventSubject } from "../../domain/event.ts"
+import type { DeliveryLife } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"
 import { viewOf } from "../../history/fold/view.ts"
 import { readFacts } from "../../history/read.ts"
+import { livesOf } from "../../projection/logged-round.ts"
+import { getRemotely } from "../../projection/remote-log.ts"
 import { EventNotKept } from "../replays/replay-events.ts"
 
 /** What became of an event at an endpoint: its last round. */
@@ -49,30 +53,67 @@ const messageOf = Effect.fnUntraced(function* (tenant: string, seq: number, at: 
   return parsed.tenant === tenant ? message : undefined
 })
 
+/** A projection that is further behind the history is not asked, ms. */
+const maxLagMs = 5_000
+
+/** What is known of an event, and its deliveries. */
+interface KnownEvent extends EventIdentity {
+  readonly id: string
+  readonly type: string
+  readonly lives: ReadonlyArray<DeliveryLife>
+}
+
 /**
- * Finds the facts about an event. The history has no index by event: this reads the tenant's facts.
+ * Asks a projection for an event. Returns undefined if none runs, or it does not know the event: it
+ * has none that no endpoint wants.
  */
-const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
+const findLogged = Effect.fnUntraced(function* (tenant: string, event: string) {
+  const found = yield* getRemotely({ tenant, event }).pipe(Effect.orElseSucceed(() => undefined))
+  const rounds = found?.rounds.filter(({ state }) => state !== "skipped") ?? []
+  const last = rounds.at(-1)
+  if (found === undefined || last === undefined || found.lag.ms > maxLagMs) return undefined
+  const { eventAt, eventSeq, type } = last
+  const lives = livesOf(rounds.filter((round) => round.eventSeq === eventSeq))
+  return { id: last.event, type: type ?? "", eventAt, eventSeq, lives } satisfies KnownEvent
+})
+
+/**
+ * Finds an event in the history, which has no index by event: this reads the tenant's facts. Fails
+ * with EventNotKept.
+ */
+const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string) {
   const facts = yield* Stream.runCollect(readFacts({ tenant, event }))
   const last = facts.findLast(({ fact }) => fact.eventSeq !== undefined)?.fact
   const { eventAt, eventSeq } = last ?? {}
   if (eventAt === undefined || eventSeq === undefined)
     return yield* new EventNotKept({ tenant, event })
   const own = facts.map(({ fact }) => fact).filter((fact) => fact.eventSeq === eventSeq)
-  return { eventAt, eventSeq, facts: own }
+  return {
+    id: own.find((fact) => fact.event !== undefined)?.event ?? event,
+    type: own.find((fact) => fact.type !== undefined)?.type ?? "",
+    eventAt,
+    eventSeq,
+    lives: [...HashMap.values(viewOf(own).deliveries)]
+  } satisfies KnownEvent
 })
 
-/** Shows an event. Fails with EventNotKept if the history tells of none of this id. */
+const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
+  const logged = yield* findLogged(tenant, event)
+  return logged ?? (yield* findInHistory(tenant, event))
+})
+
+/**
+ * Shows an event. Asks a projection if one runs and is not far behind, else reads the history. Fails with EventNotKept if that tells of none of this id.
+ */
 export const showEvent = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const { eventAt, eventSeq, facts } = yield* lookUp(tenant, event)
+  const { eventAt, eventSeq, id, lives, type } = yield* lookUp(tenant, event)
   const message = yield* messageOf(tenant, eventSeq, eventAt)
-  const lives = [...HashMap.values(viewOf(facts).deliveries)]
   const content = message === undefined ? {} : contentOf(headerOf(message.header))
   const { contentType } = content
   return {
-    id: facts.find((fact) => fact.event !== undefined)?.event ?? event,
+    id,
     tenant,
-    type: facts.find((fact) => fact.type !== undefined)?.type ?? "",
+    type,
     seq: eventSeq,
     at: eventAt,
     ...(message === undefined ? {} : { bytes: message.data.length }),
