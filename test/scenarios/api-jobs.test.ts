@@ -1,13 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Exit, Scope } from "effect"
+import { leaseMs } from "../../src/cluster/lease.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
-import {
-  changeJob,
-  leaseMs,
-  readJob,
-  readJobs,
-  takeJob
-} from "../../src/operations/jobs/job-store.ts"
+import { changeJob, readJob, readJobs, takeJob } from "../../src/operations/jobs/job-store.ts"
 import { addJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { startConsole } from "../kit/console.ts"
 import { deadLetters, endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
