@@ -46,7 +46,7 @@ import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
-import { tracesFlag } from "./traces-flags.ts"
+import { startTraces, tracesFlag, tracesOtlpFlag } from "./traces-flags.ts"
 import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
@@ -115,6 +115,7 @@ interface DevOptions extends MetricsChoice {
   readonly asksForToken: boolean
   readonly quiet: boolean
   readonly traces: boolean
+  readonly tracesOtlp: string | undefined
 }
 
 /** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
@@ -147,6 +148,7 @@ const serve = Effect.fnUntraced(function* (
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
+  yield* startTraces(options.tracesOtlp, id)
   const console = yield* serveDevConsole(data, listen, client)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
@@ -343,7 +345,8 @@ export const dev = Command.make(
       Flag.withDefault(true)
     ),
     ...metricsFlags,
-    traces: tracesFlag
+    traces: tracesFlag,
+    tracesOtlp: tracesOtlpFlag
   },
   ({ listen, ...options }) => {
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
