@@ -79,15 +79,15 @@ describe.concurrent("a sampled trace", () => {
       yield* received(6)
       const spans = yield* collector.different(3)
       assert.lengthOf(spans, 3)
-      const [routing, first, second] = [nth(spans, 0), nth(spans, 1), nth(spans, 2)]
-      assert.deepStrictEqual(
-        spans.map(({ name, parentSpanId }) => [name, parentSpanId]),
-        [
-          ["route", publisher],
-          ["POST", routing.spanId],
-          ["POST", routing.spanId]
-        ]
+      const attempts = spans.filter(({ name }) => name === "POST")
+      const [first, second] = [nth(attempts, 0), nth(attempts, 1)]
+      const routing = nth(
+        spans.filter(({ name }) => name === "route"),
+        0
       )
+      assert.strictEqual(routing.parentSpanId, publisher)
+      assert.strictEqual(first.parentSpanId, routing.spanId)
+      assert.strictEqual(second.parentSpanId, routing.spanId)
       const headersOf = (body: string) =>
         requests.filter((request) => String(request.body) === body).map(({ headers }) => headers)
       assert.deepStrictEqual(
