@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import type { DeliveryIdentity } from "./delivery.ts"
 import { roundKey } from "./delivery.ts"
 import type { EventIdentity } from "./event.ts"
@@ -45,8 +45,7 @@ export const spanIdOf = (digest: string): string => {
   return id === noSpanId ? `${noSpanId.slice(1)}1` : id
 }
 
-const hashed = (text: string): string =>
-  spanIdOf(createHash("sha256").update(text, "utf8").digest("hex"))
+const hashed = (text: string): string => spanIdOf(hash("sha256", text, "hex"))
 
 /** Returns the id of the span in which an event is routed. */
 export const routingSpanId = (event: EventIdentity): string => hashed(`route ${eventName(event)}`)
