@@ -1,7 +1,9 @@
 /* The processes of a measurement, and their CPU time and memory. */
 import { fork, spawn } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import type { Requested, Requesting } from "./programs/api-load.ts"
@@ -191,11 +193,13 @@ export interface Console {
 export const startConsole = (nats: string) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
+      const data = mkdtempSync(join(tmpdir(), "petrel-bench-console-"))
       const child = spawn(
         process.execPath,
         [
           pathOf("../src/cli/main.ts"),
-          ...["console", "--listen", "127.0.0.1:0", "--nats", nats, "--json"]
+          ...["console", "--listen", "127.0.0.1:0", "--nats", nats, "--json"],
+          ...["--data", data]
         ],
         { stdio: ["ignore", "pipe", "ignore"] }
       )
@@ -208,12 +212,13 @@ export const startConsole = (nats: string) =>
       }
       if (address === undefined) throw new Error("the console has ended")
       child.stdout.resume()
-      return { child, pid: child.pid ?? 0, address }
+      return { child, data, pid: child.pid ?? 0, address }
     }),
-    ({ child }) =>
+    ({ child, data }) =>
       Effect.promise(async () => {
         child.kill("SIGTERM")
         if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
+        rmSync(data, { recursive: true, force: true })
       })
   ).pipe(Effect.map(({ address, pid }): Console => ({ address, pid })))
 

@@ -8,6 +8,7 @@ import { fanOut } from "./scenarios/fan-out.ts"
 import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
+import { logBeside } from "./scenarios/log-beside.ts"
 import { memory } from "./scenarios/memory.ts"
 import { outage } from "./scenarios/outage.ts"
 import { recovery } from "./scenarios/recovery.ts"
@@ -29,5 +30,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   outage,
   audit,
   api,
-  deliveryLog
+  deliveryLog,
+  logBeside
 ]

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { connectTo } from "../../src/broker/connection.ts"
 import { watch } from "../machine.ts"
 import {
   cpuOf,
@@ -8,8 +9,8 @@ import {
   startConsole,
   startPublisher
 } from "../processes.ts"
-import { startBroker } from "../rig.ts"
-import type { Scenario } from "../scenario.ts"
+import { addEndpoints, startBroker } from "../rig.ts"
+import type { Row, Scenario } from "../scenario.ts"
 
 const bytes = 1024
 
@@ -20,6 +21,25 @@ const cases = [
 
 const Made = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
 const rate = { unit: "/s", digits: 0, panel: "events a second" }
+
+const manyEndpoints = 100_000
+const restingCase = "at rest with 100,000 endpoints, scraped once a second"
+const scrapes = 10
+
+/** Another console with many endpoints, of which nobody asks anything but its numbers. */
+const atRest = Effect.fnUntraced(function* (
+  broker: { readonly url: string },
+  row: (row: Row) => void
+) {
+  const many = addEndpoints(manyEndpoints, (number) => ({
+    ...{ id: `e${number}`, url: `https://example.com/${number}`, types: [`type${number}`] }
+  }))
+  yield* Effect.provide(many, connectTo(broker))
+  const { address, pid } = yield* startConsole(broker.url)
+  const scrape = Effect.promise(() => fetch(`${address}/metrics`).then((answer) => answer.text()))
+  yield* Effect.repeat(Effect.andThen(scrape, Effect.sleep("1 second")), { times: scrapes })
+  row({ of: restingCase, round: 1, figures: { memory: memoryOf(pid) } })
+})
 
 /** Events that are published over HTTP, to no endpoint. */
 export const api: Scenario = {
@@ -81,9 +101,11 @@ export const api: Scenario = {
           machine: { petrel: use, limit: limitUse }
         })
       }
+    yield* atRest(broker, row)
     return {
-      settings: { events: all, bytes, rounds },
+      settings: { events: all, bytes, rounds, endpoints: manyEndpoints },
       aims: [
+        { of: restingCase, figure: "memory", atMost: 300 },
         { of: cases[0].of, figure: "petrel", atLeast: 10_000 },
         { of: cases[1].of, figure: "petrel", atLeast: 3_000 }
       ]

@@ -19,7 +19,10 @@ export interface SubjectReading {
   readonly generation?: string
   /** Why the alert is cleared, where the reading's state does not say it. */
   readonly reason?: string
-  readonly more: Pick<Alert, "contact" | "failuresInRow" | "lastError" | "lastStatus">
+  readonly more: Pick<
+    Alert,
+    "contact" | "failuresInRow" | "lastDeadLetter" | "lastError" | "lastStatus"
+  >
 }
 
 /** Who decides about a change, and the id that it gets if it raises an alert. */

@@ -15,8 +15,12 @@ import { parseFact } from "../history/read.ts"
  * Records facts of alerts: appends each to the history once, and publishes its event.
  *
  * @param dedupe the history's dedupe window, ms.
+ * @param systemAlertsTo returns the tenant whose endpoints get the alerts about the system.
  */
-export const makeAlertFacts = Effect.fnUntraced(function* (dedupe: number) {
+export const makeAlertFacts = Effect.fnUntraced(function* (
+  dedupe: number,
+  systemAlertsTo: () => string | undefined
+) {
   const { names, publish, readMessage } = yield* Broker
   const context = yield* Effect.context<Broker>()
   const facts = yield* Facts
@@ -40,16 +44,21 @@ export const makeAlertFacts = Effect.fnUntraced(function* (dedupe: number) {
    * an alert that cannot be delivered would raise the next.
    */
   const publishEvent = (fact: Fact): Effect.Effect<unknown, PublishError> => {
-    const { alert, endpoint, tenant } = fact
-    if (alert === undefined || tenant === nobody) return Effect.void
+    const { alert, endpoint } = fact
+    const tenant = fact.tenant === nobody ? systemAlertsTo() : fact.tenant
+    if (alert === undefined || tenant === undefined) return Effect.void
     const type = alertType(alert.name)
     if (directory.match(tenant, type).length === 0) return Effect.void
     const about = directory.find(endpointKey(tenant, endpoint))
     if (about !== undefined && isOperational(about.config)) return Effect.void
-    return publish(names.subjects.alertEvent(tenant, type), JSON.stringify(eventBody(fact, type)), [
-      ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
-      ["content-type", "application/json"]
-    ])
+    return publish(
+      names.subjects.alertEvent(tenant, type),
+      JSON.stringify(alertEventBody(fact, type)),
+      [
+        ["Nats-Msg-Id", `${tenant}.${factId(fact)}`],
+        ["content-type", "application/json"]
+      ]
+    )
   }
 
   return {
@@ -70,12 +79,16 @@ const factId = ({ alert, kind }: Fact): string => `${alert?.id}.${stateOf(kind)}
 
 const stateOf = (kind: Fact["kind"]) => (kind === "alert-raised" ? "raised" : "cleared")
 
-const eventBody = ({ alert, at, endpoint, kind, reason, tenant }: Fact, type: string) => ({
+/** Returns the body of the event of an alert that was raised or cleared. */
+export const alertEventBody = (
+  { alert, at, endpoint, kind, reason, tenant }: Fact,
+  type: string
+) => ({
   type,
   timestamp: new Date(at).toISOString(),
   data: {
     state: stateOf(kind),
-    tenant,
+    ...(tenant === nobody ? {} : { tenant }),
     ...(endpoint === nobody ? {} : { endpoint }),
     ...alert,
     ...(reason === undefined ? {} : { reason })

@@ -22,10 +22,11 @@ export interface RegisterOptions extends ChangeMaker {
   readonly holds: () => boolean
   /** The history's dedupe window, ms. */
   readonly dedupe: number
+  readonly thresholds: Pick<Thresholds, "systemAlertsTo">
 }
 
 /** What the judges of endpoints and of the system need alike. */
-export interface JudgeOptions extends Omit<RegisterOptions, "keys" | "isMine"> {
+export interface JudgeOptions extends Omit<RegisterOptions, "isMine" | "keys"> {
   readonly partitions: number
   readonly clock: Clock.Clock
   /** Interval of looks, ms. */
@@ -39,7 +40,7 @@ export interface JudgeOptions extends Omit<RegisterOptions, "keys" | "isMine"> {
  * the fact if the former one has not.
  */
 export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterOptions) {
-  const facts = yield* makeAlertFacts(options.dedupe)
+  const facts = yield* makeAlertFacts(options.dedupe, options.thresholds.systemAlertsTo)
   const reached = yield* Failpoint
   const entries = yield* makeAlertEntries(options.keys, options.isMine)
   let looks = 0

@@ -15,6 +15,7 @@ import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { isRaised, makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
 import type { AlertSubject } from "./alert-store.ts"
+import { lastDeadLetter } from "./last-dead-letter.ts"
 
 /** Endpoints that are judged before deliveries get their turn: less than a ms. */
 const maxConcurrentEndpoints = 128
@@ -143,11 +144,21 @@ export class EndpointJudge {
         watched: at - this.#began >= thresholds.window,
         window: thresholds.window,
         generation: endpoint.config.generation,
-        more
+        more:
+          isKnown || reading.name !== "dead-letters"
+            ? more
+            : yield* this.#withDeadLetter(subject, more)
       })
     }
     if (!isRaised(this.#register.raised(subject), "circuit-opened")) this.#openAt.delete(key)
   })
+
+  /** An alert is raised without the dead letter where the history does not answer. */
+  readonly #withDeadLetter = (subject: AlertSubject, more: SubjectReading["more"]) =>
+    Effect.match(lastDeadLetter(subject), {
+      onFailure: () => more,
+      onSuccess: (found) => (found === undefined ? more : { ...more, lastDeadLetter: found })
+    })
 
   /** An endpoint that was removed, or made again, has no alerts. */
   readonly #clearAll = Effect.fnUntraced(

@@ -9,6 +9,8 @@ import { readThresholds } from "./alert-store.ts"
 export interface Thresholds {
   readonly system: () => AlertThresholds
   readonly tenant: (tenant: string) => AlertThresholds
+  /** The tenant whose operational endpoints get the alerts about the system. */
+  readonly systemAlertsTo: () => string | undefined
   /** Contact of a tenant, and of its endpoints without a contact of their own. */
   readonly contact: (tenant: string) => string | undefined
   /** @param choice the endpoint's own; the same object gives the same thresholds at no cost. */
@@ -17,7 +19,8 @@ export interface Thresholds {
 
 /** Thresholds from what was set. */
 export const thresholdsFrom = (stored: StoredThresholds): Thresholds => {
-  const system = withSettings(defaultThresholds, stored.system)
+  const { systemAlertsTo, ...ofSystem } = stored.system ?? {}
+  const system = withSettings(defaultThresholds, ofSystem)
   const tenants = new Map<string, AlertThresholds>()
   const contacts = new Map<string, string>()
   for (const [tenant, choice] of stored.tenants) {
@@ -30,6 +33,7 @@ export const thresholdsFrom = (stored: StoredThresholds): Thresholds => {
   const ofTenant = (tenant: string) => tenants.get(tenant) ?? system
   return {
     system: () => system,
+    systemAlertsTo: () => systemAlertsTo,
     tenant: ofTenant,
     contact: (tenant) => contacts.get(tenant),
     endpoint: (tenant, choice) => {
@@ -69,6 +73,7 @@ export const watchThresholds = Effect.fnUntraced(function* (every: number) {
   yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(every), read)))
   return {
     system: () => now.system(),
+    systemAlertsTo: () => now.systemAlertsTo(),
     tenant: (tenant) => now.tenant(tenant),
     contact: (tenant) => now.contact(tenant),
     endpoint: (tenant, choice) => now.endpoint(tenant, choice)

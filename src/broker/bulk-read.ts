@@ -43,7 +43,8 @@ export const readThrough = Effect.fnUntraced(function* (
 ) {
   const { from, stream, to } = options
   const operation = `read ${stream}`
-  let next = from
+  // A stream that never had a message begins at 0, where no consumer can.
+  let next = Math.max(1, from)
   let silentSince = timers.monotonicMs()
   while (next <= to) {
     const before = next

@@ -14,7 +14,8 @@ import { isSet } from "./endpoint-flags.ts"
 import { Refused, refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 
-const tenantArgument = Argument.String("TENANT").pipe(
+/** The tenant that a command about alerts is for; undefined for the system. */
+export const tenantArgument = Argument.String("TENANT").pipe(
   Argument.withDescription("Whose and whose endpoints'; without it those of all and of the system"),
   Argument.filterMap(
     (text) => (isToken(text) ? Option.some(text) : Option.none()),
@@ -25,7 +26,7 @@ const tenantArgument = Argument.String("TENANT").pipe(
 )
 
 const viewText = (view: ThresholdsView): string => {
-  const { contact, off, set, tenant, thresholds } = view
+  const { contact, off, set, systemAlertsTo, tenant, thresholds } = view
   const own = new Set(set)
   const names = Object.keys(thresholds)
   const width = Math.max(...names.map((name) => name.length))
@@ -33,6 +34,9 @@ const viewText = (view: ThresholdsView): string => {
   return [
     `Alerts about ${tenant === undefined ? "the system, and all tenants and endpoints that have no thresholds of their own" : `${tenant} and its endpoints that have none of their own`}:`,
     ...names.map((name) => `  ${name.padEnd(width)}  ${thresholds[name]}${source(name)}`),
+    ...(systemAlertsTo === undefined
+      ? []
+      : [`  ${"systemAlertsTo".padEnd(width)}  ${systemAlertsTo}  (set)`]),
     ...(contact === undefined ? [] : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`])
   ].join("\n")
 }
@@ -56,7 +60,7 @@ export const thresholds = Command.make(
     set: Flag.String("set").pipe(
       Flag.withMetavar("JSON"),
       Flag.withDescription(
-        `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell`
+        `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)

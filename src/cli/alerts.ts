@@ -5,6 +5,7 @@ import { Broker } from "../broker/broker.ts"
 import { streamNotFound } from "../broker/installed.ts"
 import { parseFact } from "../history/read.ts"
 import { list } from "./alerts-list.ts"
+import { test } from "./alerts-test.ts"
 import { thresholds } from "./alerts-thresholds.ts"
 import { reportFact } from "./history.ts"
 import { connected, petrel } from "./root-command.ts"
@@ -53,5 +54,5 @@ export const alerts = Command.make("alerts", { tenant: tenantFlag }, ({ tenant }
 ).pipe(
   Command.withDescription("Show failures as they happen, until it is stopped"),
   Command.withShortDescription("Show failures as they happen, and which alerts are raised"),
-  Command.withSubcommands([list, thresholds])
+  Command.withSubcommands([list, test, thresholds])
 )

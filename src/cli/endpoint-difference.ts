@@ -19,7 +19,8 @@ const unset: Readonly<Record<string, string>> = {
   rate: "no limit",
   timeout: "the policy's",
   connectTimeout: "the policy's",
-  contact: "nobody"
+  contact: "nobody",
+  format: "the event's bytes"
 }
 
 const retryForPart = "retryFor."

@@ -1,6 +1,6 @@
 import { Duration, Result } from "effect"
 import { AlertSettings, Contact } from "../domain/alert.ts"
-import { Endpoint, type RateLimit } from "../domain/endpoint.ts"
+import { BodyFormat, Endpoint, type RateLimit } from "../domain/endpoint.ts"
 import type { HeaderNames } from "../domain/header-names.ts"
 import { headerNameProblem, IdentityHeaderName, identities } from "../domain/header-names.ts"
 import { RetryPolicy } from "../domain/retry-policy.ts"
@@ -31,6 +31,7 @@ export interface EndpointFlags {
   readonly circuit: string | undefined
   readonly maxInFlight: string | undefined
   readonly adapt: string | undefined
+  readonly format?: string | undefined
   readonly rate: string | undefined
   readonly timeout: string | undefined
   readonly connectTimeout?: string | undefined
@@ -207,6 +208,7 @@ export const readFields = (flags: EndpointFlags): Read<EndpointFields> => {
     circuit: read(flags.circuit, readCircuit),
     maxInFlight: read(flags.maxInFlight, readNumber("maxInFlight")),
     adapt: read(flags.adapt, readAdapt),
+    format: read(flags.format, (text) => readField("format", BodyFormat, text)),
     rate: read(flags.rate, readRateFlag),
     timeout: read(flags.timeout, readTimeout("timeout")),
     connectTimeout: read(flags.connectTimeout, readTimeout("connectTimeout")),

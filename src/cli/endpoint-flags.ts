@@ -117,6 +117,11 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     "JSON|off",
     `When alerts are raised about it, such as '{"successWarnPercent":98}'${orElse("{}, as its tenant has it")}`
   ),
+  format: text(
+    "format",
+    "FORMAT",
+    `slack: as incoming webhooks of chat tools take messages, unsigned; for an endpoint that only gets alerts${orElse("the event's bytes")}`
+  ),
   operational: isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
   headerFile: text(
     "header-file",

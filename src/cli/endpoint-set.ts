@@ -17,7 +17,7 @@ import { connected, report } from "./root-command.ts"
 const encode = Schema.encodeSync(ChangedEndpointView.mapFields(Struct.omit(["cautions"])))
 
 /** Settings with a flag that removes them. */
-const removable = ["timeout", "connectTimeout", "contact", "rate"] as const
+const removable = ["timeout", "connectTimeout", "contact", "format", "rate"] as const
 type Removable = (typeof removable)[number]
 
 /** Returns the settings that are given and removed at the same time. */
@@ -54,6 +54,7 @@ export const set = Command.make(
       "These event types have no policy of their own any more; may be repeated"
     ),
     noContact: isSet("no-contact", "Its alerts name nobody"),
+    noFormat: isSet("no-format", "Bodies are the events' bytes"),
     noRate: isSet("no-rate", "As many requests as it takes"),
     noTimeout: isSet("no-timeout", "Back to the retry policy's time-out"),
     noConnectTimeout: isSet("no-connect-timeout", "Back to the retry policy's"),
@@ -64,6 +65,7 @@ export const set = Command.make(
     name,
     noConnectTimeout,
     noContact,
+    noFormat,
     noHeader,
     noRate,
     noRetryFor,
@@ -77,6 +79,7 @@ export const set = Command.make(
       timeout: noTimeout,
       connectTimeout: noConnectTimeout,
       contact: noContact,
+      format: noFormat,
       rate: noRate
     }
     const isAnyRemoved =

@@ -105,6 +105,7 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
     ...healthRows(endpoint, now),
     ...raised.map((alert) => ["raised", raisedText(alert, now)] as const),
     ["sign", signText(endpoint)],
+    ...(endpoint.format === undefined ? [] : [["format", endpoint.format] as const]),
     ...endpoint.secrets.map(
       ({ createdAt, until, value }) =>
         [

@@ -1,5 +1,7 @@
 import { Duration, Schema } from "effect"
 import { PositiveDuration } from "./duration.ts"
+import { ErrorClass } from "./outcome.ts"
+import { Token } from "./token.ts"
 
 /** Alerts about one endpoint. */
 export const endpointAlerts = [
@@ -34,9 +36,33 @@ export const systemAlerts = [
 export const AlertName = Schema.Literals([
   ...endpointAlerts,
   "tenant-dead-letters",
-  ...systemAlerts
+  ...systemAlerts,
+  /** Sent on request: nothing is wrong. */
+  "test"
 ])
 export type AlertName = typeof AlertName.Type
+
+/** A delivery that was given up, with its attempts. */
+export const DeadLetterAttempts = Schema.Struct({
+  /** `<event id>.<endpoint id>` */
+  delivery: Schema.String,
+  type: Schema.optionalKey(Schema.String),
+  /** Why it was given up. */
+  reason: Schema.optionalKey(Schema.String),
+  /** The last ones, in order. */
+  attempts: Schema.Array(
+    Schema.Struct({
+      /** Its number in its round, from 1. */
+      attempt: Schema.Int,
+      /** ms since the epoch. */
+      at: Schema.Number,
+      durationMs: Schema.optionalKey(Schema.Number),
+      status: Schema.optionalKey(Schema.Int),
+      error: Schema.optionalKey(ErrorClass)
+    })
+  )
+})
+export type DeadLetterAttempts = typeof DeadLetterAttempts.Type
 
 /**
  * The content of an alert. It is the same in the fact, in the list of raised alerts, and in the
@@ -66,7 +92,9 @@ export const Alert = Schema.Struct({
   lastStatus: Schema.optionalKey(Schema.Int),
   /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
   status: Schema.optionalKey(Schema.String),
-  lastError: Schema.optionalKey(Schema.String)
+  lastError: Schema.optionalKey(Schema.String),
+  /** In `dead-letters`: the delivery that was given up last when the alert was raised. */
+  lastDeadLetter: Schema.optionalKey(DeadLetterAttempts)
 })
 export type Alert = typeof Alert.Type
 
@@ -150,7 +178,12 @@ export const TenantAlertSettings = Schema.Struct({
 export type TenantAlertSettings = typeof TenantAlertSettings.Type
 
 /** Thresholds of the system, and the defaults of all tenants. */
-export const SystemAlertSettings = Schema.Struct({ ...thresholds, ...systemThresholds })
+export const SystemAlertSettings = Schema.Struct({
+  ...thresholds,
+  ...systemThresholds,
+  /** The tenant whose operational endpoints get the alerts about the system. (Default: none) */
+  systemAlertsTo: Schema.optionalKey(Token)
+})
 export type SystemAlertSettings = typeof SystemAlertSettings.Type
 
 /** An endpoint's setting: no alerts, or thresholds of its own. */

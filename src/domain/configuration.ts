@@ -27,6 +27,7 @@ export const Configuration = Schema.Struct({
   retryFor: fields.retryFor,
   maxInFlight: fields.maxInFlight,
   adapt: fields.adapt,
+  format: fields.format,
   rate: fields.rate,
   circuit: fields.circuit,
   timeout: fields.timeout,

@@ -31,6 +31,10 @@ const HeaderValue = Schema.String.check(
 export const Scheme = Schema.Literals(["standard", "standard-ed25519", "stripe", "github", "none"])
 export type Scheme = typeof Scheme.Type
 
+/** How bodies are written for a receiver that wants them otherwise: as chat tools take messages. */
+export const BodyFormat = Schema.Literals(["slack"])
+export type BodyFormat = typeof BodyFormat.Type
+
 /**
  * A signing secret. A rotation sets `until` (ms since the epoch) on the secret that it replaces.
  */
@@ -100,6 +104,8 @@ export const Endpoint = Schema.Struct({
   /** Name of the signature header in Stripe style. (Default: petrel-signature) */
   signatureHeader: Schema.optionalKey(OwnHeaderName),
   headerNames: Schema.optionalKey(HeaderNames),
+  /** Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
+  format: Schema.optionalKey(BodyFormat),
   /** Newest first. Empty only for `sign: none`. */
   secrets: Schema.Array(Secret),
   /** The name of a preset, or an inline policy. (Default: "default") */
@@ -149,6 +155,10 @@ export type EndpointJson = typeof Endpoint.Encoded
  * produce no event.
  */
 export const isOperational = ({ types }: Pick<Endpoint, "types">): boolean => types.some(isOwnType)
+
+/** Returns true for an endpoint that gets alerts, and nothing else. */
+export const getsOnlyAlerts = ({ types }: Pick<Endpoint, "types">): boolean =>
+  types.every(isOwnType)
 
 /** Returns when the endpoint's circuit opens and closes, and when the endpoint is disabled. */
 export const circuitOf = ({ circuit }: Pick<Endpoint, "circuit">): CircuitSettings =>

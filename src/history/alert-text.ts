@@ -1,4 +1,4 @@
-import type { Alert } from "../domain/alert.ts"
+import type { Alert, DeadLetterAttempts } from "../domain/alert.ts"
 import { spanText } from "./span.ts"
 
 const number = (value: number): string =>
@@ -40,15 +40,18 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
       return `${number(value)} more deliveries wait than ${spanText(windowMs)} ago`
     case "circuits-open":
       return `${number(value)} circuits are open at the same time`
+    case "test":
+      return "a test: nothing is wrong"
     case "deliveries-missing":
       return "an audit found deliveries missing: see `petrel audit`"
   }
 }
 
-/** The endpoint's failures in a row, its last answer, and its contact. */
+/** The endpoint's failures in a row, its last answer, its last dead letter, and its contact. */
 export const alertDetails = ({
   contact,
   failuresInRow = 0,
+  lastDeadLetter,
   lastError,
   lastStatus
 }: Alert): ReadonlyArray<string> => {
@@ -57,6 +60,24 @@ export const alertDetails = ({
   return [
     ...(failuresInRow === 0 ? [] : [`${number(failuresInRow)} failed in a row`]),
     ...(answer === "" ? [] : [`the last: ${answer}`]),
+    ...(lastDeadLetter === undefined ? [] : [deadLetterText(lastDeadLetter)]),
     ...(contact === undefined ? [] : [`contact: ${contact}`])
   ]
+}
+
+/** Returns the delivery and what its attempts got, such as `503 ×15, timeout`. */
+const deadLetterText = ({ attempts, delivery, reason }: DeadLetterAttempts): string => {
+  const runs: Array<{ readonly answer: string; times: number }> = []
+  for (const { error, status } of attempts) {
+    const answer = status === undefined ? (error ?? "no answer") : String(status)
+    const last = runs.at(-1)
+    if (last?.answer === answer) last.times++
+    else runs.push({ answer, times: 1 })
+  }
+  const answers = runs.map(({ answer, times }) => (times === 1 ? answer : `${answer} ×${times}`))
+  return [
+    `${delivery} was given up`,
+    ...(answers.length === 0 ? [] : [` after ${answers.join(", ")}`]),
+    ...(reason === undefined ? [] : [` (reason: ${reason})`])
+  ].join("")
 }

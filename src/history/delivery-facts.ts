@@ -25,7 +25,7 @@ export const readDeliveryFacts = Effect.fnUntraced(function* (
     {
       stream: names.history,
       subjects: [fact(tenant, "*", "*", "*")],
-      from: Math.max(1, state.first_seq),
+      from: state.first_seq,
       to: state.last_seq
     },
     ({ message, seq }) => {

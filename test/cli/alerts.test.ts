@@ -168,6 +168,33 @@ describe("petrel alerts", () => {
     )
   })
 
+  it.live("sends a test, and says who gets it and who might", () => {
+    const installed = installation(server)
+    const test = (...args: ReadonlyArray<string>) =>
+      run("alerts", "test", ...args, "--nats", installed.url, "--prefix", installed.prefix)
+    return installed.run(
+      Effect.gen(function* () {
+        const system = yield* test()
+        assert.match(system.out[0] ?? "", /^Sent a test alert about the system, alert_test_/)
+        assert.include(system.out.join("\n"), '{"systemAlertsTo":"TENANT"}')
+        const none = yield* test("acme")
+        assert.include(
+          none.out.join("\n"),
+          "`petrel endpoint add acme/ops --operational --url URL`"
+        )
+        yield* endpoint({ id: "all", types: [">"] })
+        yield* endpoint({ id: "ops", types: ["petrel.alert.>"] })
+        const { code, out } = yield* test("acme", "--json")
+        assert.strictEqual(code, 0)
+        const sent = JSON.parse(out.join(""))
+        assert.deepInclude(sent, { tenant: "acme", endpoints: [{ id: "ops" }] })
+        assert.deepInclude(sent.alert, { name: "test", about: "tenant" })
+        const wrong = yield* test("not a tenant")
+        assert.notStrictEqual(wrong.code, 0)
+      })
+    )
+  })
+
   it.live(
     "shows and changes thresholds: a tenant's over those of all, and says what is wrong",
     () => {

@@ -7,7 +7,7 @@ import { alertKey, listAlerts, storeTenantThresholds } from "../../src/alerts/al
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { eraseValue, writeValue } from "../../src/broker/values.ts"
-import type { Alert, AlertName } from "../../src/domain/alert.ts"
+import type { Alert, AlertName, DeadLetterAttempts } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
@@ -26,7 +26,7 @@ import {
 } from "../kit/engine.ts"
 import { readByHand, writeByHand } from "../kit/live-endpoints.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer } from "../kit/scenario.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 import { plannedFor } from "./replaying.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
@@ -38,6 +38,8 @@ const alertEvery = 100
 const once = quickRetry({ maxAttempts: 1 })
 const raisedType = "petrel.alert.dead-letters"
 const ownTypes = "types whose first token is petrel belong to Petrel's own events: choose another"
+
+type DeadLetterAttempt = DeadLetterAttempts["attempts"][number]
 
 /** Raisings and clearings by alert: `success-low` as `raised` or `cleared`. */
 const story = (facts: ReadonlyArray<Fact>, name: AlertName, id = "hook") =>
@@ -319,6 +321,43 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         assert.deepStrictEqual(yield* again("petrel.alert.*"), [raisedType, raisedType])
         assert.deepStrictEqual(yield* again("petrel.>", "b"), [raisedType, "b", raisedType])
         assert.deepStrictEqual(yield* again(">"), ["a", "b"])
+      })
+  )
+
+  scenario(
+    "gets the attempts of the delivery that was given up, also as a message for a chat",
+    () =>
+      Effect.gen(function* () {
+        const bad = yield* receiver({ answer: byAttempt(503, 503, 500) })
+        const [ops, chat] = [yield* receiver(), yield* receiver()]
+        const retry = quickRetry({ maxAttempts: 3 })
+        yield* endpoint({ id: "bad", url: bad.url, types: ["a"], retry, alerts: {} })
+        yield* endpoint({ id: "ops", url: ops.url, types: [raisedType] })
+        const chats = { id: "chat", url: chat.url, format: "slack", sign: "none" } as const
+        yield* endpoint({ ...chats, types: [raisedType] })
+        yield* worker({ alertEvery })
+        yield* publish("a")
+        yield* Effect.all([ops.received(1), chat.received(1)])
+        const { data } = JSON.parse(nth(ops.requests, 0).body.toString())
+        assert.deepInclude(data.lastDeadLetter, {
+          delivery: `${nth(bad.requests, 0).headers["webhook-id"]}.bad`,
+          type: "a",
+          reason: "attempts"
+        })
+        assert.deepStrictEqual(
+          data.lastDeadLetter.attempts.map(({ attempt, status }: DeadLetterAttempt) => [
+            attempt,
+            status
+          ]),
+          [
+            [1, 503],
+            [2, 503],
+            [3, 500]
+          ]
+        )
+        const { body, headers } = nth(chat.requests, 0)
+        assert.include(JSON.parse(body.toString()).text, "after 503 ×2, 500 (reason: attempts)")
+        assert.notProperty(headers, "webhook-signature")
       })
   )
 

@@ -1,9 +1,8 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Effect, Exit, Scope } from "effect"
-import { leaseMs } from "../../src/cluster/lease.ts"
+import { Effect, Exit, Scope } from "effect"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
-import { changeJob, readJob, readJobs, takeJob } from "../../src/operations/jobs/job-store.ts"
-import { addJob } from "../../src/operations/jobs/manage-jobs.ts"
+import { readJobs, takeJob } from "../../src/operations/jobs/job-store.ts"
+import { start } from "../cli/running.ts"
 import { startConsole } from "../kit/console.ts"
 import { deadLetters, endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -16,7 +15,7 @@ const redeliveries = "/v1/tenants/acme/redeliveries"
 /** Makes so many dead letters of acme/e, whose receiver takes everything from then on. */
 const buried = Effect.fnUntraced(function* (count: number) {
   const { answer, received, url } = yield* receiver({ answer: { status: 400 } })
-  yield* endpoint({ id: "e", url, maxInFlight: 2 })
+  yield* endpoint({ id: "e", url, maxInFlight: 2, circuit: { permanentFailures: 1_000_000 } })
   const facts = yield* history
   const { stop } = yield* worker()
   for (let n = 0; n < count; n++) yield* publish("a", `${n}`)
@@ -93,26 +92,35 @@ describe.concurrent("long work", () => {
     })
   )
 
-  scenario("is taken up when the lease of a console that died has expired, and not before", () =>
+  scenario("is finished by another console when one is killed in the middle of it", (place) =>
     Effect.gen(function* () {
-      const { facts } = yield* buried(3)
-      const { id } = yield* addJob(
-        {
-          kind: "redelivery",
-          selection: { tenant: "acme", until: yield* Clock.currentTimeMillis }
-        },
-        "acme",
-        "test"
-      )
-      // What a console leaves behind that is killed in the middle of it.
-      assert.isDefined(yield* takeJob(id, "killed"))
-      yield* changeJob(id, (job) => ({ ...job, state: "running", progress: { done: 1, total: 3 } }))
-      assert.isUndefined(yield* takeJob(id, "another"))
-      const began = yield* Clock.currentTimeMillis
-      yield* runJobs("one")
-      yield* eventually(readJob(id), (job) => job?.record.state === "done")
-      assert.isAtLeast((yield* Clock.currentTimeMillis) - began, leaseMs - 2_000)
-      assert.lengthOf(facts.of("redelivered"), 3)
+      const count = 1_500
+      const { facts, stop } = yield* buried(count)
+      // Without a worker the queue is full soon, and the rest waits.
+      yield* stop
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const console = () =>
+        start(
+          ...["console", "--roles", "api", "--listen", "127.0.0.1:0"],
+          ...["--nats", place.url, "--prefix", place.prefix]
+        )
+      const first = yield* console()
+      const asked = yield* ask(redeliveries, { method: "POST", token, body: { all: true } })
+      yield* facts.until((all) => all.some(({ kind }) => kind === "redelivered"))
+      yield* first.signal("SIGKILL")
+      yield* first.ended
+      assert.isBelow(facts.of("redelivered").length, count)
+      const [job] = yield* readJobs
+      assert.isUndefined(yield* takeJob(job?.id ?? "", "another"))
+      yield* console()
+      yield* worker()
+      const path = asked.headers.get("location") ?? ""
+      const done = yield* eventually(ask(path, { token }), ({ json }) => json.state === "done")
+      assert.deepInclude(done.json, { progress: { done: count, total: count } })
+      yield* facts.count("delivered", count)
+      const rounds = new Set(facts.of("redelivered").map(({ round }) => round))
+      assert.strictEqual(rounds.size, count)
     })
   )
 

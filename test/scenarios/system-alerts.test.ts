@@ -15,6 +15,7 @@ import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { testAlert } from "../../src/operations/alerts/test-alert.ts"
 import {
   endpoint,
   eventually,
@@ -89,6 +90,38 @@ describe.concurrent("an alert about the system", () => {
       assert.isAtLeast(named("tenant-dead-letters")?.alert?.value ?? 0, 4)
       assert.isAtLeast(named("system-dead-letters")?.alert?.value ?? 0, 6)
     })
+  )
+
+  scenario(
+    "goes to the operational endpoints of the tenant that is named for it, and a test too",
+    () =>
+      Effect.gen(function* () {
+        const ops = yield* receiver()
+        yield* storeSystemThresholds({ systemDeadLetters: 1, window, systemAlertsTo: "platform" })
+        const hook = yield* receiver({ answer: { status: 410 } })
+        yield* endpoint({ url: hook.url, alerts: { deadLetters: "off" } })
+        yield* endpoint({ tenant: "platform", id: "ops", url: ops.url, types: ["petrel.alert.>"] })
+        yield* worker({ alertEvery })
+        const heard: Array<unknown> = []
+        const { listen, names } = yield* Broker
+        listen(names.subjects.failures("*", "*", "alert-raised"), (message) =>
+          heard.push(message.json<Fact>().alert?.id)
+        )
+        const { alert, event, ...sent } = yield* testAlert(undefined, "ana")
+        const subject = names.subjects.failures("_", "_", "alert-raised")
+        assert.deepStrictEqual(sent, { subject, tenant: "platform", endpoints: [{ id: "ops" }] })
+        yield* ops.received(1)
+        assert.deepStrictEqual(heard, [alert.id])
+        const test = nth(ops.requests, 0)
+        assert.strictEqual(test.headers["webhook-id"], event)
+        assert.deepInclude(JSON.parse(test.body.toString()), { type: "petrel.alert.test" })
+        yield* publish("a")
+        yield* ops.received(2)
+        const { data, type } = JSON.parse(nth(ops.requests, 1).body.toString())
+        assert.strictEqual(type, "petrel.alert.system-dead-letters")
+        assert.deepInclude(data, { about: "system", state: "raised" })
+        assert.notProperty(data, "tenant")
+      })
   )
 
   scenario("tells of many open circuits, and of what an audit has found missing", () =>

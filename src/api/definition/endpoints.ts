@@ -36,6 +36,8 @@ const settingTexts = {
   forwardHeaders:
     "Headers of the publisher that it gets, by name: true adds one, null removes one.",
   retryFor: "Policies of some event types, by type filter.",
+  format:
+    "`slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts.",
   headerNames: "Other names for the headers id, type and timestamp."
 }
 

@@ -6,6 +6,7 @@ import { attemptTraceparent } from "../../domain/trace-context.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { classify } from "../../policy/classify.ts"
 import type { AttemptRequest, Running } from "./attempt.ts"
+import { formatted } from "./body-format.ts"
 import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
 import type { HttpTransport } from "./transport.ts"
@@ -47,12 +48,14 @@ export interface Sending {
  * @param traces see {@link Sender}.
  */
 export const requestFor = (
-  { body, delivery }: Sending,
+  { body: bytes, delivery }: Sending,
   endpoint: LiveEndpoint,
   number: number,
   now: number,
   traces: boolean
 ): AttemptRequest => {
+  const { format } = endpoint.config
+  const body = format === undefined ? bytes : formatted(bytes, format)
   const signer = endpoint.signer()
   const seconds = Math.floor(now / 1000)
   const headers = signer.sign(delivery.event, delivery.type, seconds, body, now)

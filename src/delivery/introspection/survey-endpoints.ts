@@ -1,7 +1,6 @@
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import type { StoredValue } from "../../broker/values.ts"
-import { readValues } from "../../broker/values.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
 import { isEndpointKey } from "../../domain/endpoint.ts"
 import { CircuitState } from "../../domain/health.ts"
 
@@ -52,17 +51,30 @@ const Fare = Schema.Struct({
 const decodeStanding = Schema.decodeUnknownOption(Schema.fromJsonString(Standing))
 const decodeFare = Schema.decodeUnknownOption(Schema.fromJsonString(Fare))
 
-/** Calls `take` with each value of a bucket. */
-const forEachValue = (bucket: string, take: (value: StoredValue) => void) =>
-  readValues(bucket).pipe(
-    Stream.runForEachArray((values) => Effect.sync(() => values.forEach(take)))
+/** Calls `take` with each value of a bucket. As a Stream, 100,000 values took three times as long. */
+const forEachValue = Effect.fnUntraced(function* (
+  bucket: string,
+  take: (key: string, text: string) => void
+) {
+  const { streamInfo } = yield* Broker
+  const stream = `KV_${bucket}`
+  const prefix = `$KV.${bucket}.`
+  const { state } = yield* streamInfo(`look at ${bucket}`, stream)
+  yield* readThrough(
+    { stream, subjects: [`${prefix}>`], from: state.first_seq, to: state.last_seq },
+    ({ message }) => {
+      // A key that was removed.
+      if (message.headers?.has("KV-Operation") === true) return
+      take(message.subject.slice(prefix.length), message.string())
+    }
   )
+})
 
 /** Counts the endpoints by state. */
 export const surveyEndpoints = Effect.gen(function* () {
   const { names } = yield* Broker
   const fares = new Map<string, typeof Fare.Type>()
-  yield* forEachValue(names.buckets.health, ({ key, text }) => {
+  yield* forEachValue(names.buckets.health, (key, text) => {
     const fare = Option.getOrUndefined(decodeFare(text))
     if (fare !== undefined && fare.circuit.state !== "closed") fares.set(key, fare)
   })
@@ -72,7 +84,7 @@ export const surveyEndpoints = Effect.gen(function* () {
   }
   const open: Array<Troubled> = []
   let total = 0
-  yield* forEachValue(names.buckets.endpoints, ({ key, text }) => {
+  yield* forEachValue(names.buckets.endpoints, (key, text) => {
     // Settings of tenants and of the system.
     if (!isEndpointKey(key)) return
     total++

@@ -32,7 +32,7 @@ const readBucket = Effect.fnUntraced(function* (bucket: string) {
   const { state } = yield* streamInfo(`look at ${stream}`, stream)
   const values = new Map<string, string>()
   yield* readThrough(
-    { stream, subjects: [`${prefix}>`], from: Math.max(1, state.first_seq), to: state.last_seq },
+    { stream, subjects: [`${prefix}>`], from: state.first_seq, to: state.last_seq },
     ({ message }) => {
       const key = message.subject.slice(prefix.length)
       if (message.headers?.has("KV-Operation") === true) values.delete(key)

@@ -34,7 +34,7 @@ export const compareDeadLetters = Effect.fnUntraced(function* (ledger: Ledger) {
     {
       stream: names.dead,
       subjects: [names.subjects.allDead],
-      from: Math.max(1, state.first_seq),
+      from: state.first_seq,
       to: state.last_seq,
       headersOnly: true
     },

@@ -17,6 +17,8 @@ export const ThresholdsView = Schema.Struct({
   /** `off` and `on` for an alert as a whole; durations in words. */
   thresholds: Schema.Record(Schema.String, Schema.Union([Schema.Number, Schema.String])),
   contact: Schema.optionalKey(Schema.String),
+  /** The tenant whose operational endpoints get the alerts about the system. */
+  systemAlertsTo: Schema.optionalKey(Schema.String),
   /** The names of those that were set here. */
   set: Schema.Array(Schema.String),
   /** All alerts about the tenant and its endpoints were turned off. */
@@ -50,9 +52,12 @@ export const thresholdsView = (
   tenant: string | undefined
 ): ThresholdsView => {
   const thresholds = thresholdsFrom(stored)
+  const systemAlertsTo = thresholds.systemAlertsTo()
+  const { systemAlertsTo: _, ...fields } = SystemAlertSettings.fields
   if (tenant === undefined)
     return {
-      thresholds: shown(thresholds.system(), Object.keys(SystemAlertSettings.fields)),
+      thresholds: shown(thresholds.system(), Object.keys(fields)),
+      ...(systemAlertsTo === undefined ? {} : { systemAlertsTo }),
       set: Object.keys(stored.system ?? {})
     }
   const own = stored.tenants.get(tenant)

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
-import { maxRetryFor, maxTypes } from "../../domain/endpoint.ts"
+import { getsOnlyAlerts, maxRetryFor, maxTypes } from "../../domain/endpoint.ts"
 import type { HeaderNames } from "../../domain/header-names.ts"
 import { identities, usualHeaderNames } from "../../domain/header-names.ts"
 import { alertType } from "../../domain/type-filter.ts"
@@ -62,7 +62,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
 ) {
   const problems = problemsOf(before, patch)
   if (problems.length > 0) return yield* new Invalid({ problems })
-  const sign = patch.sign ?? before.sign
+  const sign = signAfter(before, patch)
   const { made, secrets } = yield* secretsFor(sign, before.secrets, patch.secret, now)
   const {
     adapt: oldAdapt,
@@ -70,6 +70,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     circuit: oldCircuit,
     connectTimeout: oldConnectTimeout,
     contact: oldContact,
+    format: oldFormat,
     forwardHeaders: oldForwards = [],
     headerNames: oldNames,
     rate: oldRate,
@@ -83,6 +84,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const connectTimeout = after(patch.connectTimeout, oldConnectTimeout)
   const rate = after(patch.rate, oldRate)
   const contact = after(patch.contact, oldContact)
+  const format = after(patch.format, oldFormat)
   const alerts = patch.alerts ?? oldAlerts ?? {}
   const circuit = patch.circuit ?? oldCircuit ?? {}
   const { names: forwardHeaders } = forwardHeadersAfter(oldForwards, patch.forwardHeaders ?? {})
@@ -108,6 +110,7 @@ export const changedEndpoint = Effect.fnUntraced(function* (
     ...(Object.keys(headerNames).length === 0 ? {} : { headerNames }),
     ...(Object.keys(circuit).length === 0 ? {} : { circuit }),
     ...(contact === undefined ? {} : { contact }),
+    ...(format === undefined ? {} : { format }),
     ...(forwardHeaders.length === 0 ? {} : { forwardHeaders }),
     ...(Object.keys(alerts).length === 0 ? {} : { alerts })
   }
@@ -188,10 +191,28 @@ const retryForProblems = (before: Endpoint, patch: EndpointPatch): ReadonlyArray
   return problems
 }
 
+/** Chat tools verify no signature: an endpoint that is made for one signs none unless it is asked to. */
+const signAfter = (before: Endpoint, { format, sign }: EndpointPatch): Endpoint["sign"] =>
+  sign ?? (before.url === "" && format === "slack" ? "none" : before.sign)
+
+/** Returns what is wrong with a format after a change. */
+const formatProblems = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
+  if (after(patch.format, before.format) === undefined) return []
+  return getsOnlyAlerts({ types: typesAfter(before, patch) })
+    ? []
+    : [
+        {
+          field: "format",
+          message:
+            "slack is for an endpoint that gets nothing but alerts: give it `operational` alone, or `types` that begin with petrel.alert"
+        }
+      ]
+}
+
 /** Returns what of the given settings does not go with each other or with the endpoint. */
 const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
-  const sign = patch.sign ?? before.sign
+  const sign = signAfter(before, patch)
   if (before.url === "" && patch.url === undefined)
     problems.push({ field: "url", message: "is missing" })
   const problem = patch.secret === undefined ? undefined : secretProblem(sign, patch.secret)
@@ -213,6 +234,7 @@ const problemsOf = (before: Endpoint, patch: EndpointPatch): ReadonlyArray<Probl
       problems.push({ field: `headers.${name}`, message: "names a header that is not set" })
   const forwards = forwardHeadersAfter(before.forwardHeaders ?? [], patch.forwardHeaders ?? {})
   problems.push(
+    ...formatProblems(before, patch),
     ...retryForProblems(before, patch),
     ...forwards.problems,
     ...headerCollisions({

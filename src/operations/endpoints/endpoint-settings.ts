@@ -31,7 +31,8 @@ const PresetName = Schema.String.check(
 export const RetryChoice = Schema.Union([PresetName, RetryPolicy])
 export type RetryChoice = typeof RetryChoice.Type
 
-const { headers, maxInFlight, redirects, sign, signatureHeader, types, url } = Endpoint.fields
+const { format, headers, maxInFlight, redirects, sign, signatureHeader, types, url } =
+  Endpoint.fields
 
 /** Settings that a change may replace. What resets one of them is a value of its own. */
 const settings = {
@@ -76,7 +77,8 @@ export const NewEndpoint = Schema.Struct({
   retryFor: Schema.optional(
     Schema.Record(Schema.String, RetryChoice).check(everyKey(typeFilterProblem))
   ),
-  headerNames: Schema.optional(HeaderNames)
+  headerNames: Schema.optional(HeaderNames),
+  format: Schema.optional(format.schema)
 })
 export type NewEndpoint = typeof NewEndpoint.Type
 
@@ -98,6 +100,7 @@ export const EndpointPatch = Schema.Struct({
   retryFor: Schema.optional(
     Schema.Record(Schema.String, Schema.NullOr(RetryChoice)).check(everyKey(typeFilterProblem))
   ),
+  format: Schema.optional(Schema.NullOr(format.schema)),
   /** Null goes back to the usual name. */
   headerNames: Schema.optional(
     Schema.Struct({ id: changedName, type: changedName, timestamp: changedName })

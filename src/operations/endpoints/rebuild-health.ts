@@ -57,7 +57,7 @@ const readLives = Effect.fnUntraced(function* (endpoints: ReadonlyMap<string, En
       stream: names.history,
       // Filtering by kind takes the broker a hundred times as long.
       subjects: [names.subjects.allFacts],
-      from: Math.max(1, state.first_seq),
+      from: state.first_seq,
       to: state.last_seq
     },
     ({ message }) => {

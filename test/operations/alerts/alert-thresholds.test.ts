@@ -34,4 +34,12 @@ describe("thresholds, as they are shown", () => {
     assert.property(view.thresholds, "circuitsOpen")
     assert.deepStrictEqual(view.set, ["window", "circuitOpened"])
   })
+
+  it("say which tenant gets the alerts about the system", () => {
+    const system = { systemAlertsTo: "platform" }
+    const view = thresholdsView({ system, tenants: new Map() }, undefined)
+    assert.deepInclude(view, { systemAlertsTo: "platform", set: ["systemAlertsTo"] })
+    assert.notProperty(view.thresholds, "systemAlertsTo")
+    assert.notProperty(thresholdsView({ system, tenants: new Map() }, "acme"), "systemAlertsTo")
+  })
 })

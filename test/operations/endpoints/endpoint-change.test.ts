@@ -39,6 +39,37 @@ describe("a change of an endpoint", () => {
     })
   )
 
+  it.effect("writes bodies for a chat tool only where it gets nothing but alerts", () =>
+    Effect.gen(function* () {
+      const problem = [
+        {
+          field: "format",
+          message:
+            "slack is for an endpoint that gets nothing but alerts: give it `operational` alone, or `types` that begin with petrel.alert"
+        }
+      ]
+      assert.deepStrictEqual(yield* problems({ format: "slack" }), problem)
+      const { endpoint } = yield* change({ format: "slack", types: ["petrel.alert.>"] })
+      assert.deepInclude(endpoint, { format: "slack", sign: "standard" })
+      assert.deepStrictEqual(yield* problems({ types: ["invoice.>"] }, endpoint), problem)
+      const back = yield* change({ format: null, types: ["invoice.>"] }, endpoint)
+      assert.notProperty(back.endpoint, "format")
+    })
+  )
+
+  it.effect("signs nothing for a chat tool, unless it is asked to", () =>
+    Effect.gen(function* () {
+      const blank = blankEndpoint({ tenant: "acme", id: "ops" }, "0123456789abcdef", now)
+      const slack: EndpointPatch = {
+        ...{ url: "https://chat.example/T/B", operational: true, format: "slack" }
+      }
+      const { endpoint } = yield* change(slack, blank)
+      assert.deepInclude(endpoint, { sign: "none", secrets: [] })
+      const signed = yield* change({ ...slack, sign: "standard" }, blank)
+      assert.lengthOf(signed.endpoint.secrets, 1)
+    })
+  )
+
   it.effect("names headers to forward, but none that the endpoint sets itself", () =>
     Effect.gen(function* () {
       const { endpoint } = yield* change({ forwardHeaders: { "X-Request-Id": true, "x-b": true } })
