@@ -46,7 +46,7 @@ import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
-import { startTraces, tracesFlag, tracesOtlpFlag } from "./traces-flags.ts"
+import { tracesFlag, tracesOtlpFlag } from "./traces-flags.ts"
 import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
@@ -141,15 +141,14 @@ const serve = Effect.fnUntraced(function* (
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
-  const { client, data, listen, quiet, traces, withSample } = options
+  const { data, quiet, traces, withSample } = options
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
-  yield* startTraces(options.tracesOtlp, id)
-  const console = yield* serveDevConsole(data, listen, client)
+  const console = yield* serveDevConsole(options)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
@@ -159,9 +158,7 @@ const serve = Effect.fnUntraced(function* (
       roles: ["router", "deliver"],
       allowNetworks: loopback,
       allowPorts: "any",
-      stopWithin,
-      traces,
-      metrics
+      ...{ stopWithin, traces, metrics }
     })
   )
   started(worker.problems)

@@ -6,6 +6,7 @@ import { millisOf } from "../../broker/stream-message.ts"
 import { keepLease, takeLease } from "../../cluster/lease.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { decodeFact } from "../../history/fact-at.ts"
+import type { ReadingPosition } from "../../history/reading-position.ts"
 import { isOtherHistory } from "../../history/reading-position.ts"
 import type { Span, TracedFact } from "../../metrics/fact-spans.ts"
 import { spansOf, tracedFact } from "../../metrics/fact-spans.ts"
@@ -13,7 +14,6 @@ import { otlpSpans } from "../../metrics/otlp-json.ts"
 import type { OtlpTarget } from "../../metrics/otlp-post.ts"
 import { makeOtlpPost } from "../../metrics/otlp-post.ts"
 import { EndpointOrigins } from "./endpoint-origins.ts"
-import type { StoredPosition } from "./trace-position.ts"
 import { readTracePosition, storeTracePosition } from "./trace-position.ts"
 
 export interface TraceExportOptions extends OtlpTarget {
@@ -44,7 +44,7 @@ const mayBeTraced = '"trace":"'
 interface Reading {
   /** Facts of sampled traces and changes of endpoints, in order. */
   readonly facts: ReadonlyArray<TracedFact | Fact>
-  readonly end: Omit<StoredPosition, "revision">
+  readonly end: ReadingPosition
 }
 
 const isTraced = (fact: TracedFact | Fact): fact is TracedFact => "fact" in fact

@@ -2,6 +2,7 @@ import { Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { writeValue } from "../../broker/values.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"
+import type { ReadingPosition } from "../../history/reading-position.ts"
 
 /** Up to where spans of the history were exported, under this key of the bucket of jobs. */
 const key = "traces.position"
@@ -18,11 +19,11 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(TracePosition))
 const encode = Schema.encodeSync(Schema.fromJsonString(TracePosition))
 
 /** A position with its revision in the bucket. */
-export interface StoredPosition extends Omit<typeof TracePosition.Type, "v"> {
+export interface StoredPosition extends ReadingPosition {
   readonly revision: number
 }
 
-/** Reads the position; its sequence is undefined if nothing was exported yet. */
+/** Reads the position, undefined if there is none yet, and the revision to store another one over. */
 export const readTracePosition = Effect.gen(function* () {
   const { names } = yield* Broker
   const { revision, text } = yield* readEntry(names.buckets.jobs, key)
@@ -36,7 +37,7 @@ export const readTracePosition = Effect.gen(function* () {
  * @param revision of the one before; 0 for none.
  */
 export const storeTracePosition = Effect.fnUntraced(function* (
-  { nanoseconds, seq }: Omit<StoredPosition, "revision">,
+  { nanoseconds, seq }: ReadingPosition,
   revision: number
 ) {
   const { names } = yield* Broker
