@@ -5,8 +5,10 @@ import { factLine } from "../history/line.ts"
 import { readNewestFacts } from "../history/newest.ts"
 import type { StoredFact } from "../history/read.ts"
 import { readFacts } from "../history/read.ts"
+import { type EventQuery, readEventFacts } from "../operations/history/event-facts.ts"
 import { historyExport } from "./history-export.ts"
 import { historyTotals } from "./history-totals.ts"
+import { lagText } from "./projection.ts"
 import { connected, petrel, report } from "./root-command.ts"
 import { endpointFlag, limitFlag, nameFlag, tenantFlag, timeFlag } from "./selection.ts"
 import { untilStopped } from "./signals.ts"
@@ -41,6 +43,18 @@ const flags = {
   )
 }
 
+/** The facts about one event; says so where the delivery log says where they are. */
+const aboutEvent = (query: EventQuery, limit = Number.POSITIVE_INFINITY) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { facts, lag } = yield* readEventFacts(query)
+      const { json } = yield* petrel
+      if (lag !== undefined && !json)
+        yield* remark(`Found by the delivery log, which is ${lagText(lag)} the history.`)
+      return Stream.fromIterable(facts.slice(-limit))
+    })
+  )
+
 /** Prints the facts as stored, or one line each. */
 export const history = Command.make(
   "history",
@@ -56,7 +70,12 @@ export const history = Command.make(
       until,
       follow
     }
-    const facts = limit === undefined ? readFacts(query) : readNewestFacts(query, limit)
+    const facts =
+      query.event === undefined || follow
+        ? limit === undefined
+          ? readFacts(query)
+          : readNewestFacts(query, limit)
+        : aboutEvent({ ...query, event: query.event }, limit)
     const read = facts.pipe(
       Stream.tap(() =>
         Effect.sync(() => {

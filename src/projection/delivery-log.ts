@@ -160,6 +160,9 @@ export const DeliveryLookup = Schema.Struct({
 })
 export type DeliveryLookup = typeof DeliveryLookup.Type
 
+/** Rounds of one delivery or event that are shown at most. */
+export const maxLoggedRounds = 1_000
+
 /** The rounds of a delivery or of an event, oldest first. */
 export const LoggedDeliveries = Schema.Struct({
   rounds: Schema.Array(LoggedRound),

@@ -10,7 +10,7 @@ import type {
   DeliveryQuery,
   LoggedDeliveries
 } from "./delivery-log.ts"
-import { defaultPageRows } from "./delivery-log.ts"
+import { defaultPageRows, maxLoggedRounds } from "./delivery-log.ts"
 import { fileVersion } from "./projection-store.ts"
 import { RowSearch, RowTable, type Searched } from "./row-search.ts"
 import { mainFile, segmentFile } from "./segment.ts"
@@ -20,8 +20,6 @@ import { positionAfter, seqOf } from "./tracked-round.ts"
 export const pageBudgetMs = 40
 /** How far clocks of workers and broker may be apart, ms: beyond half of it nothing is recorded. */
 const skewMs = 60_000
-/** Rounds of one delivery or event that are shown at most. */
-const maxRounds = 1_000
 
 /** Nothing can be read: there are no files, or none of this version. */
 export class NoFiles extends Error {}
@@ -80,7 +78,7 @@ export class LogReader {
       const tables = [main, ...this.#segmentsOf(main).map(({ table }) => table)]
       for (const table of tables) {
         const query = `SELECT ${columns.join(", ")} FROM ${table.name} WHERE event = ? AND position < ? LIMIT ?`
-        const found = table.prepare(query).all(event, positionAfter(seq), maxRounds)
+        const found = table.prepare(query).all(event, positionAfter(seq), maxLoggedRounds)
         rows.push(...(found as unknown as Array<StoredRow>))
       }
       return {
@@ -89,7 +87,7 @@ export class LogReader {
           .map((row) => trackedOf(row, this.#names(main)))
           .filter((one) => tenant === undefined || one.tenant === tenant)
           .filter((one) => endpoint === undefined || one.endpoint === endpoint)
-          .slice(-maxRounds)
+          .slice(-maxLoggedRounds)
           .map(loggedRoundOf)
       }
     })

@@ -3,20 +3,25 @@ import { mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "n
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
+import { readDeadLetters } from "../../src/history/dead-letters.ts"
+import { discardDeadLetters } from "../../src/history/discard.ts"
+import { readFacts } from "../../src/history/read.ts"
 import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
+import type { EventQuery } from "../../src/operations/history/event-facts.ts"
+import { readEventFacts } from "../../src/operations/history/event-facts.ts"
 import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
 import type { Projection, ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
 import { findRemotely, getRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { Installation } from "../kit/engine.ts"
-import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
@@ -140,6 +145,45 @@ describe.concurrent("the projection", () => {
       )
       const fault = yield* Effect.flip(log.find({ cursor: "nonsense" }))
       assert.include(fault.message, "cursor must be")
+    })
+  )
+
+  scenario("says where in the history the facts about an event are", (place) =>
+    Effect.gen(function* () {
+      const marginMs = 300
+      const apart = Effect.gen(function* () {
+        const began = yield* Clock.currentTimeMillis
+        yield* eventually(Clock.currentTimeMillis, (now) => now - began > 3 * marginMs)
+      })
+      const hook = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "gone", url: hook.url, types: ["a"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a", "{}", { "Nats-Msg-Id": "acme.one" })
+      yield* facts.count("dead-lettered", 1)
+      yield* apart
+      yield* publish("a", "{}", { "Nats-Msg-Id": "acme.two" })
+      yield* facts.count("dead-lettered", 2)
+      yield* discardDeadLetters(
+        [nth(yield* Stream.runCollect(readDeadLetters({})), 0)],
+        "test",
+        () => {}
+      )
+      yield* facts.count("discarded", 1)
+      yield* apart
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      for (const query of [
+        { event: "acme.one" },
+        { event: "acme.two", tenant: "acme", kinds: ["attempt-failed", "routed"] },
+        { event: "acme.one", endpoint: { tenant: "acme", id: "gone" } }
+      ] satisfies ReadonlyArray<EventQuery>) {
+        const all = yield* Stream.runCollect(readFacts(query))
+        assert.isNotEmpty(all)
+        const found = yield* readEventFacts(query, marginMs)
+        assert.deepStrictEqual(found, { facts: all, lag: { facts: 0, ms: 0 } })
+      }
+      assert.strictEqual(facts.of("discarded")[0]?.event, "acme.one")
     })
   )
 
