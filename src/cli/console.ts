@@ -14,6 +14,7 @@ import { giveBackMemory, setCollector } from "./gc-flags.ts"
 import { Refused, refusal } from "./refused.ts"
 import { brokerOptions, connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
+import { startTraces, tracesOtlpFlag } from "./traces-flags.ts"
 
 /** What a console can do. */
 const roleNames = ["api", "projection"] as const
@@ -111,12 +112,14 @@ const serve = Effect.fnUntraced(function* (
   roles: ReadonlyArray<ConsoleRole>,
   options: ApiOptions,
   listen: string,
-  projection: Omit<ProjectionOptions, "broker">
+  projection: Omit<ProjectionOptions, "broker">,
+  tracesOtlp: string | undefined
 ) {
   setCollector()
   // Says what to do where there is no installation, or an older one.
   yield* readLayout
   const broker = yield* brokerOptions
+  yield* startTraces(tracesOtlp, ownName())
   const log = roles.includes("projection")
     ? yield* serveProjection({ ...projection, broker })
     : undefined
@@ -175,7 +178,8 @@ export const console = Command.make(
     ...projectionFlags,
     cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
     key: file("tls-key", "The certificate's key in PEM"),
-    behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url")
+    behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url"),
+    tracesOtlp: tracesOtlpFlag
   },
   Effect.fnUntraced(function* (given) {
     const { behindProxy, cert, data, keep, key, listen, maxBytes, publicUrl, roles } = given
@@ -191,10 +195,13 @@ export const console = Command.make(
         message: `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
       })
     const projection = { data, keepMs: keep, maxBytes }
-    yield* serve(roles, { ...at, publicUrl, tls: tls.success }, listen, projection).pipe(
-      Effect.provide(connected),
-      untilStopped
-    )
+    yield* serve(
+      roles,
+      { ...at, publicUrl, tls: tls.success },
+      listen,
+      projection,
+      given.tracesOtlp
+    ).pipe(Effect.provide(connected), untilStopped)
   })
 ).pipe(
   Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),

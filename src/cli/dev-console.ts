@@ -10,6 +10,7 @@ import { addressOf, listenProblem, readListen } from "./console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "./console-projection.ts"
 import { contentOf } from "./dev-token.ts"
 import { Refused, refusal } from "./refused.ts"
+import { startTraces } from "./traces-flags.ts"
 
 /** The HTTP API of `petrel dev`, and the file of a token for it. */
 export interface DevConsole {
@@ -18,6 +19,9 @@ export interface DevConsole {
   /** The token's header for a shell, without the token itself. */
   readonly shellHeader: string
 }
+
+/** Its name, for whoever looks at a token or a lease. */
+const name = "petrel dev"
 
 /** How long a stop waits for what is in flight, ms: Ctrl-C takes effect within 2 s. */
 const stopWithin = 500
@@ -50,27 +54,33 @@ const isKnown = Effect.fnUntraced(function* (token: string) {
 const ensureToken = Effect.fnUntraced(function* (file: string) {
   const before = yield* tokenIn(file)
   if (before !== undefined && (yield* isKnown(before))) return
-  const { token } = yield* createToken(
-    { tenant: allTenants, scopes, name: "petrel dev" },
-    "petrel dev"
-  )
+  const { token } = yield* createToken({ tenant: allTenants, scopes, name }, name)
   yield* Effect.tryPromise({
     try: () => writeFile(file, `${token}\n`, { mode: 0o600 }),
     catch: (cause) => unusable(file, cause)
   })
 })
 
+/** What the console of `petrel dev` is started with. */
+interface DevConsoleOptions {
+  readonly client: BrokerOptions
+  readonly data: string
+  /** Address and port; port 0 takes a free one. */
+  readonly listen: string
+  /** Where spans go; undefined to export none. */
+  readonly tracesOtlp: string | undefined
+}
+
 /**
- * Serves the HTTP API and keeps the log of deliveries beside the broker and the worker, with a token
- * in the data directory.
- *
- * @param listen address and port; port 0 takes a free one.
+ * Serves the HTTP API, keeps the log of deliveries and exports spans beside the broker and the
+ * worker, with a token in the data directory.
  */
-export const serveDevConsole = Effect.fnUntraced(function* (
-  data: string,
-  listen: string,
-  broker: BrokerOptions
-) {
+export const serveDevConsole = Effect.fnUntraced(function* ({
+  client,
+  data,
+  listen,
+  tracesOtlp
+}: DevConsoleOptions) {
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { serveProjection } = yield* Effect.promise(
     () => import("../projection/serve-projection.ts")
@@ -80,7 +90,7 @@ export const serveDevConsole = Effect.fnUntraced(function* (
   yield* ensureToken(tokenFile)
   const at = readListen(listen) ?? { host: "", port: 0 }
   const log = yield* serveProjection({
-    broker,
+    broker: client,
     data: join(data, "console"),
     keepMs: defaultKeepMs,
     maxBytes: defaultMaxBytes,
@@ -90,7 +100,8 @@ export const serveDevConsole = Effect.fnUntraced(function* (
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
     Effect.provideService(DeliveryLog, log)
   )
-  yield* runJobs("petrel dev")
+  yield* runJobs(name)
+  yield* startTraces(tracesOtlp, name)
   return {
     address: addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port),
     tokenFile,

@@ -46,6 +46,7 @@ import { publishSamples, sampleBy, sampleIds, serveSample } from "./sample.ts"
 import { untilStopped } from "./signals.ts"
 import { print } from "./stdout.ts"
 import { remark } from "./terminal.ts"
+import { tracesFlag, tracesOtlpFlag } from "./traces-flags.ts"
 import { visible } from "./visible.ts"
 import { welcome } from "./welcome.ts"
 
@@ -113,6 +114,8 @@ interface DevOptions extends MetricsChoice {
   readonly withSample: boolean
   readonly asksForToken: boolean
   readonly quiet: boolean
+  readonly traces: boolean
+  readonly tracesOtlp: string | undefined
 }
 
 /** Suppresses log lines that repeat a fact, which is printed on the same terminal. */
@@ -129,7 +132,7 @@ const withoutRepeatedLogs = Effect.updateService(
 )
 
 const serve = Effect.fnUntraced(function* (
-  options: Pick<DevOptions, keyof MetricsChoice | "data" | "listen" | "quiet" | "withSample"> & {
+  options: Omit<DevOptions, "port" | "store" | "asksForToken"> & {
     readonly client: BrokerOptions
   },
   token: DevToken | undefined,
@@ -138,14 +141,14 @@ const serve = Effect.fnUntraced(function* (
 ) {
   // Only commands that run the engine import it, so that the others respond faster.
   setCollector()
-  const { client, data, listen, quiet, withSample } = options
+  const { data, quiet, traces, withSample } = options
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../worker/worker.ts"))
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
-  const console = yield* serveDevConsole(data, listen, client)
+  const console = yield* serveDevConsole(options)
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
@@ -155,8 +158,7 @@ const serve = Effect.fnUntraced(function* (
       roles: ["router", "deliver"],
       allowNetworks: loopback,
       allowPorts: "any",
-      stopWithin,
-      metrics
+      ...{ stopWithin, traces, metrics }
     })
   )
   started(worker.problems)
@@ -339,7 +341,9 @@ export const dev = Command.make(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
     ),
-    ...metricsFlags
+    ...metricsFlags,
+    traces: tracesFlag,
+    tracesOtlp: tracesOtlpFlag
   },
   ({ listen, ...options }) => {
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen

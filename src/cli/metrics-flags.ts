@@ -6,7 +6,8 @@ import type { Family } from "../metrics/family.ts"
 import { gauge } from "../metrics/family.ts"
 import type { ListenAddress } from "../metrics/metrics-server.ts"
 import { listenText, readListenAddress, serveMetrics } from "../metrics/metrics-server.ts"
-import { otlpUrl, pushOtlp, readOtlpHeaders } from "../metrics/otlp-push.ts"
+import { otlpUrl, readOtlpHeaders } from "../metrics/otlp-post.ts"
+import { pushOtlp } from "../metrics/otlp-push.ts"
 import { processStartedAt, watchProcess } from "../metrics/process-metrics.ts"
 import { WorkerMetrics } from "../metrics/worker-metrics.ts"
 import { Refused } from "./refused.ts"
@@ -14,7 +15,7 @@ import { Refused } from "./refused.ts"
 const { version } = packageJson
 
 /** Environment variable with headers of OTLP exports: a key in a flag would be in `ps`. */
-const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
+export const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
 
 /** Where numbers go. */
 export const metricsFlags = {
@@ -35,7 +36,7 @@ export const metricsFlags = {
       `Push the same by OTLP/HTTP, such as to http://127.0.0.1:4318; headers come from ${headersVariable}`
     ),
     Flag.filterMap(
-      (text) => Option.fromUndefinedOr(otlpUrl(text)),
+      (text) => Option.fromUndefinedOr(otlpUrl(text, "metrics")),
       () => "must be the URL of a collector, such as http://127.0.0.1:4318"
     ),
     Flag.optional
@@ -69,7 +70,8 @@ export interface WorkerNumbers {
   readonly started: (problems: () => ReadonlyArray<string>) => void
 }
 
-const readHeaders = Effect.suspend(() => {
+/** Reads the headers of OTLP exports. Fails if the variable is not of their form. */
+export const readHeaders = Effect.suspend(() => {
   const headers = readOtlpHeaders(process.env[headersVariable] ?? "")
   return headers === undefined
     ? Effect.fail(

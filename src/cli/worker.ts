@@ -18,6 +18,7 @@ import { metricsFlags, startMetrics } from "./metrics-flags.ts"
 import { refusal } from "./refused.ts"
 import { connected, report } from "./root-command.ts"
 import { untilStopped } from "./signals.ts"
+import { tracesFlag } from "./traces-flags.ts"
 import { readReach } from "./worker-reach.ts"
 
 /** With less, one endpoint would hold up the others. */
@@ -195,7 +196,8 @@ const workerFlags = {
       () => durationExpected
     )
   ),
-  ...metricsFlags
+  ...metricsFlags,
+  traces: tracesFlag
 }
 
 /** Routes events, delivers them, or both, until it is stopped. */
@@ -223,6 +225,7 @@ export const worker = Command.make(
       receiverCa: ca.success,
       answers: answers.success,
       stopWithin: Duration.toMillis(stopWithin),
+      traces: flags.traces,
       maxInFlight,
       maxBytes
     }

@@ -3,6 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { readThrough } from "../broker/bulk-read.ts"
 import { millisOf } from "../broker/stream-message.ts"
+import { isOtherHistory } from "../history/reading-position.ts"
 import { timers } from "../time/timers.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
 import { BrokenFiles, isUseless, OtherHistory, problemOf } from "./file-problems.ts"
@@ -95,29 +96,11 @@ export const followHistory = (options: StoreOptions, follower: Follower) => {
 
 /** Looks whether the files are of this history, and where to go on; else reads it anew. */
 const resume = Effect.fnUntraced(function* (store: ProjectionStore, { warn }: Follower) {
-  const { names, readMessage, streamInfo } = yield* Broker
-  const { state } = yield* streamInfo("look at the history", names.history)
-  const { nanoseconds, seq } = store.position
-  if (seq === 0) return
-  const isBeyond = seq > state.last_seq
-  const isExpired = seq < state.first_seq
-  const message =
-    isBeyond || isExpired ? null : yield* readMessage("compare the history", names.history, { seq })
-  const isOther =
-    isBeyond ||
-    (message !== null && nanoseconds !== "" && nanosecondsOf(message.timestamp) !== nanoseconds)
-  if (isOther) {
-    const { ended } = store.rows
-    warn(`all ${ended} rows of the delivery log are of another history`)
-    return yield* Effect.fail(new OtherHistory(store.directory))
-  }
+  if (!(yield* isOtherHistory(store.position))) return
+  const { ended } = store.rows
+  warn(`all ${ended} rows of the delivery log are of another history`)
+  return yield* Effect.fail(new OtherHistory(store.directory))
 })
-
-/** Converts the broker's time, as RFC 3339 text with up to nine decimals. */
-const nanosecondsOf = (timestamp: string): string => {
-  const [whole = "", fraction = ""] = timestamp.replace("Z", "").split(".")
-  return `${Date.parse(`${whole}Z`) / 1_000}${fraction.padEnd(9, "0")}`
-}
 
 const announceGap = (store: ProjectionStore, first: number, { warn }: Follower) => {
   const next = store.position.seq + 1

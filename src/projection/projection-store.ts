@@ -3,6 +3,7 @@ import { join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { millisOf } from "../broker/stream-message.ts"
 import { type Fact, isSuccess } from "../domain/fact.ts"
+import type { ReadingPosition } from "../history/reading-position.ts"
 import { endpointName, insertInto, tableOf, valuesOf } from "./columns.ts"
 import { NewerFiles, OlderFiles, OtherWriter } from "./file-problems.ts"
 import { namesTable, WritableNames } from "./names-table.ts"
@@ -28,14 +29,6 @@ const betweenMomentsMs = 5_000
 const mainCacheKiB = 16_384
 
 export type StoreOptions = SegmentOptions
-
-/** Up to where the history was read. */
-export interface StorePosition {
-  /** Sequence of the last fact. */
-  readonly seq: number
-  /** When it was stored, ns since the epoch; empty if there was none. */
-  readonly nanoseconds: string
-}
 
 /** A round under way in a batch: what is stored of it, and what it is now. */
 interface Working {
@@ -75,9 +68,9 @@ export class ProjectionStore {
   readonly #segments: SegmentList
   readonly #working = new Map<string, Working>()
   readonly #recent: RecentEvents
-  #position: StorePosition
+  #position: ReadingPosition
   /** Up to where the batch under way has read. */
-  #next: StorePosition
+  #next: ReadingPosition
   #waitingRows: number
   #repeatedAttempts: number
 
@@ -110,7 +103,7 @@ export class ProjectionStore {
   }
 
   /** Up to where the history was read and stored. */
-  get position(): StorePosition {
+  get position(): ReadingPosition {
     return this.#position
   }
 

@@ -29,6 +29,11 @@ export interface WorkerOptions {
   readonly receiverCa?: string | undefined
   /** How much of an answer is kept, by tenant. (Default: body, all that is read) */
   readonly answers?: ((tenant: string) => AnswerLevel) | undefined
+  /**
+   * True where receivers of a sampled trace get the attempt's span as its parent. (Default: false,
+   * they get the publisher's)
+   */
+  readonly traces?: boolean | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
   readonly stopWithin?: number | undefined
   /** Maximum number of requests in flight, whatever the endpoints' own limits. (Default: 1,024) */

@@ -41,7 +41,8 @@ const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
   const sender: Sender = {
     transport: new AgentTransport(agentOf),
     clock: yield* Clock.Clock,
-    answers: options.answers ?? (() => "body")
+    answers: options.answers ?? (() => "body"),
+    traces: options.traces ?? false
   }
   return { sender, checkConnection: check }
 })

@@ -1,15 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Scope } from "effect"
 import { gauge } from "../../src/metrics/family.ts"
+import { otlpUrl } from "../../src/metrics/otlp-post.ts"
 import type { OtlpOptions } from "../../src/metrics/otlp-push.ts"
-import { otlpUrl, pushOtlp, readOtlpHeaders } from "../../src/metrics/otlp-push.ts"
+import { pushOtlp } from "../../src/metrics/otlp-push.ts"
 import { eventually } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import type { Answer } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 
 const options = (url: string, changes: Partial<OtlpOptions> = {}): OtlpOptions => ({
-  url: otlpUrl(url) ?? "",
+  url: otlpUrl(url, "metrics") ?? "",
   ...{ headers: { "x-key": "k" }, resource: { "service.name": "s" }, version: "1", startedAt: 1 },
   ...{ every: 10, timeoutMs: 200, families: () => [gauge("a", "A.", 1)] },
   ...changes
@@ -27,32 +28,6 @@ const logged = (log: ReturnType<typeof makeLog>, count: number) =>
     Effect.sync(() => pushLines(log)),
     ({ length }) => length >= count
   )
-
-describe("otlpUrl", () => {
-  it.each([
-    ["http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/metrics"],
-    ["https://otlp.example/base/", "https://otlp.example/base/v1/metrics"],
-    ["http://127.0.0.1:4318/v1/metrics", "http://127.0.0.1:4318/v1/metrics"],
-    ["http://127.0.0.1:4318/?token=x", "http://127.0.0.1:4318/v1/metrics?token=x"],
-    ["127.0.0.1:4318", undefined],
-    ["ftp://127.0.0.1", undefined],
-    ["", undefined]
-  ])("makes of %j %j", (text, url) => {
-    assert.strictEqual(otlpUrl(text), url)
-  })
-})
-
-describe("readOtlpHeaders", () => {
-  it.each([
-    ["", {}],
-    ["api-key=abc", { "api-key": "abc" }],
-    [" A=1 , b=Bearer%20x==", { a: "1", b: "Bearer x==" }],
-    ["no value", undefined],
-    ["a=%zz", undefined]
-  ])("reads %j as %j", (text, headers) => {
-    assert.deepStrictEqual(readOtlpHeaders(text), headers)
-  })
-})
 
 describe("pushOtlp", () => {
   it.live("POSTs JSON at an interval, and once more when it ends", () =>

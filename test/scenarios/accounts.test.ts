@@ -13,11 +13,14 @@ import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { exportTraces } from "../../src/operations/traces/export-traces.ts"
+import { readTracePosition } from "../../src/operations/traces/trace-position.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
+import { attribute, spanCollector } from "../kit/collector.ts"
 import type { Answer } from "../kit/console.ts"
 import { startConsole } from "../kit/console.ts"
 import {
@@ -306,6 +309,12 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
         Effect.provideContext(asConsole)
       )
       yield* runJobs("console").pipe(Effect.provideContext(asConsole))
+      const collector = yield* spanCollector()
+      yield* exportTraces({
+        ...{ name: "console", url: collector.url, headers: {}, version: "1" }
+      }).pipe(Effect.provideContext(asConsole))
+      yield* eventually(readTracePosition, ({ position }) => position !== undefined)
+      const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`
       const token = yield* make({ tenant: "*" })
       const tenant = "/v1/tenants/acme"
       const must = Effect.fnUntraced(function* (method: string, path: string, body?: unknown) {
@@ -321,10 +330,13 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       const one = `${tenant}/endpoints/billing`
       yield* must("PUT", one, { url: hook.url, types: ["invoice.>"] })
       yield* must("POST", `${tenant}/events`, [
-        { type: "invoice.paid", id: "1", data: 1 },
+        { type: "invoice.paid", id: "1", data: 1, headers: { traceparent } },
         { type: "invoice.paid", id: "2", data: 2 }
       ])
       yield* facts.count("dead-lettered", 2)
+      const spans = yield* collector.different(2)
+      for (const span of spans.filter(({ name }) => name === "POST"))
+        assert.strictEqual(attribute(span, "url.full"), `${hook.url}/REDACTED`)
       hook.answer({ status: 200 })
       yield* eventually(ask("/v1/projection", { token }), ({ status }) => status === 200)
       for (const path of [

@@ -50,7 +50,7 @@ export const sendTest = (
       ...{ generation, revision: endpoint.revision, content: { contentType }, progress: untried }
     }
     const sending = { delivery, body: Buffer.from(text, "utf8") }
-    const signed = requestFor(sending, endpoint, 1, at)
+    const signed = requestFor(sending, endpoint, 1, at, sender.traces)
     const headers = [...signed.headers, ...testHeader]
     const timeoutMs = Math.min(signed.timeoutMs, maxTimeoutMs)
     const shown = [...headers, ...signed.ownHeaders.map((part, n) => (n % 2 === 0 ? part : mask))]

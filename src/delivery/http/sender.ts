@@ -2,6 +2,7 @@ import type { Clock } from "effect"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { withForwarded } from "../../domain/forwarded-headers.ts"
+import { attemptTraceparent } from "../../domain/trace-context.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { classify } from "../../policy/classify.ts"
 import type { AttemptRequest, Running } from "./attempt.ts"
@@ -15,6 +16,8 @@ export interface Sender {
   readonly transport: HttpTransport
   readonly clock: Clock.Clock
   readonly answers: (tenant: string) => AnswerLevel
+  /** True where receivers of a sampled trace get the attempt's span as its parent. */
+  readonly traces: boolean
 }
 
 const overload: ReadonlyArray<number | undefined> = [429, 503]
@@ -42,12 +45,14 @@ export interface Sending {
  *
  * @param number of this attempt within its round, from 1.
  * @param now ms since the epoch.
+ * @param traces see {@link Sender}.
  */
 export const requestFor = (
   { body: bytes, delivery }: Sending,
   endpoint: LiveEndpoint,
   number: number,
-  now: number
+  now: number,
+  traces: boolean
 ): AttemptRequest => {
   const { format } = endpoint.config
   const body = format === undefined ? bytes : formatted(bytes, format)
@@ -57,7 +62,11 @@ export const requestFor = (
   const { contentType, traceparent, tracestate } = delivery.content
   headers.push("content-type", contentType ?? defaultContentType)
   headers.push("user-agent", userAgent, "petrel-attempt", String(number))
-  if (traceparent !== undefined) headers.push("traceparent", traceparent)
+  if (traceparent !== undefined)
+    headers.push(
+      "traceparent",
+      traces ? attemptTraceparent(traceparent, delivery, number) : traceparent
+    )
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
   const { connectTimeout: connectTimeoutMs, timeout: timeoutMs } = endpoint.policyFor(delivery.type)
   const { redirects, tenant } = endpoint.config
@@ -89,7 +98,7 @@ export const startSending = (
   const now = sender.clock.currentTimeMillisUnsafe()
   return sendRequest(
     sender,
-    requestFor(sending, endpoint, number, now),
+    requestFor(sending, endpoint, number, now, sender.traces),
     sending,
     endpoint,
     now,

@@ -2,11 +2,10 @@ import { randomBytes } from "node:crypto"
 import { Cause, Clock, Effect, Exit, FiberMap } from "effect"
 import { BrokerError } from "../../broker/broker-error.ts"
 import { PublishError } from "../../broker/publisher.ts"
-import { timers } from "../../time/timers.ts"
+import { keepLease, type Lease } from "../../cluster/lease.ts"
 import type { JobRecord } from "./job.ts"
 import { hasJobEnded } from "./job.ts"
-import type { JobLease } from "./job-store.ts"
-import { changeJob, leaseMs, readJob, readJobs, takeJob } from "./job-store.ts"
+import { changeJob, readJob, readJobs, takeJob } from "./job-store.ts"
 import type { JobWatch } from "./job-work.ts"
 import { carryOutJob } from "./job-work.ts"
 
@@ -14,35 +13,12 @@ import { carryOutJob } from "./job-work.ts"
 const maxJobs = 4
 /** Pause between looks for jobs that nobody works on. */
 const lookEvery = "1 second"
-/** Pause between renewals of a lease, with which progress is stored. */
-const renewEvery = "1 second"
 
 /** Why a job's work is broken off. */
 type Interruption = "cancelled" | "lost"
 
-/** Stores progress and renews the lease, until the job is to be broken off. */
-const keep = (id: string, lease: JobLease, watch: JobWatch) =>
-  Effect.gen(function* () {
-    let renewedAt = timers.monotonicMs()
-    while (true) {
-      yield* Effect.sleep(renewEvery)
-      const reason = yield* keepOnce(id, lease, watch).pipe(
-        Effect.tap(() =>
-          Effect.sync(() => {
-            renewedAt = timers.monotonicMs()
-          })
-        ),
-        // Without an answer, another console takes the job when the lease has expired.
-        Effect.catch(() =>
-          Effect.succeed(timers.monotonicMs() - renewedAt > leaseMs / 2 ? "lost" : undefined)
-        )
-      )
-      if (reason !== undefined) return reason as Interruption
-    }
-  })
-
-const keepOnce = Effect.fnUntraced(function* (id: string, lease: JobLease, watch: JobWatch) {
-  if (!(yield* lease.renew)) return "lost"
+/** Stores how far a job has come; says when it is to be broken off. */
+const storeProgress = Effect.fnUntraced(function* (id: string, watch: JobWatch) {
   const progress = watch.progress()
   const record = yield* changeJob(id, (before) =>
     progress === undefined ||
@@ -51,7 +27,7 @@ const keepOnce = Effect.fnUntraced(function* (id: string, lease: JobLease, watch
       ? undefined
       : { ...before, progress }
   )
-  return record === undefined || record.isCancelled === true ? "cancelled" : undefined
+  return record === undefined || record.isCancelled === true ? ("cancelled" as const) : undefined
 })
 
 /** Failures after which the same work may succeed. */
@@ -77,7 +53,7 @@ const endOf = (
 }
 
 /** Works on a job whose lease is held. */
-const work = (id: string, lease: JobLease) =>
+const work = (id: string, lease: Lease) =>
   Effect.gen(function* () {
     const stored = yield* readJob(id)
     if (stored === undefined || hasJobEnded(stored.record)) return
@@ -89,7 +65,7 @@ const work = (id: string, lease: JobLease) =>
     )
     if (record === undefined || hasJobEnded(record)) return
     const exit = yield* Effect.exit(
-      Effect.raceFirst(carryOutJob(record, watch), keep(id, lease, watch))
+      Effect.raceFirst(carryOutJob(record, watch), keepLease(lease, storeProgress(id, watch)))
     )
     if (Exit.isFailure(exit) && exit.cause.reasons.some(Cause.isDieReason))
       yield* Effect.logError("a job could not be carried out", exit.cause)

@@ -1,13 +1,12 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { eraseValue, isConflict, readValues, writeValue } from "../../broker/values.ts"
+import { isConflict, readValues, writeValue } from "../../broker/values.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"
+import { takeLease } from "../../cluster/lease.ts"
 import { hasJobEnded, JobRecord } from "./job.ts"
 
 /** How long a job that has ended is kept, ms. */
 const keptMs = 7 * 24 * 60 * 60 * 1_000
-/** How long a job remains with a console that does not renew its lease, ms. */
-export const leaseMs = 10_000
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(JobRecord))
 const encode = Schema.encodeSync(Schema.fromJsonString(JobRecord))
@@ -70,37 +69,9 @@ export const changeJob = Effect.fnUntraced(function* (
   }
 })
 
-/** The right to work on a job. */
-export interface JobLease {
-  /** Returns false if another console has taken the job. */
-  readonly renew: Effect.Effect<boolean, Effect.Error<ReturnType<typeof writeValue>>, Broker>
-  readonly giveBack: Effect.Effect<void, never, Broker>
-}
-
 /**
  * Takes the lease of a job; returns undefined if another console has it.
  *
  * @param owner the console, and what tells it from others.
  */
-export const takeJob = Effect.fnUntraced(function* (id: string, owner: string) {
-  const { names } = yield* Broker
-  const bucket = names.buckets.jobs
-  const key = leaseKey(id)
-  const entry = yield* readEntry(bucket, key)
-  if (entry.text !== undefined) return undefined
-  let revision = entry.revision
-  const put = Effect.suspend(() =>
-    writeValue(bucket, key, owner, { expected: revision, ttl: leaseMs })
-  ).pipe(
-    Effect.map(({ seq }) => {
-      revision = seq
-      return true
-    }),
-    Effect.catchIf(isConflict, () => Effect.succeed(false))
-  )
-  if (!(yield* put)) return undefined
-  return {
-    renew: put,
-    giveBack: Effect.suspend(() => eraseValue(bucket, key, revision)).pipe(Effect.ignore)
-  } satisfies JobLease
-})
+export const takeJob = (id: string, owner: string) => takeLease(leaseKey(id), owner)

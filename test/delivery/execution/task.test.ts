@@ -87,7 +87,7 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
   const completed = new CompletedDeliveries(new HistoryPosition(0))
   const source = makeSource(steps, changes)
   const context = {
-    sender: { transport, clock: fixedClock, answers: () => "none" as const },
+    sender: { transport, clock: fixedClock, answers: () => "none" as const, traces: false },
     ...{ worker: "w1", inFlight, logsDeliveries: false },
     successes: new SuccessLog(broker.history.facts, fence, completed),
     reached: () => undefined,

@@ -6,6 +6,7 @@ import type { HttpTransport } from "../../../src/delivery/http/transport.ts"
 import type { AttemptOutcome } from "../../../src/domain/attempt-outcome.ts"
 import type { EndpointJson } from "../../../src/domain/endpoint.ts"
 import { Endpoint } from "../../../src/domain/endpoint.ts"
+import { attemptSpanId } from "../../../src/domain/trace-context.ts"
 import type { LiveEndpoint } from "../../../src/endpoints/live-endpoint.ts"
 import { makeLive } from "../../../src/endpoints/live-endpoint.ts"
 import { clock, timers } from "../../../src/time/timers.ts"
@@ -28,7 +29,7 @@ describe("an attempt", () => {
         const outcomes: Array<AttemptOutcome> = []
         const began = timers.wallMs()
         startSending(
-          { transport, clock, answers: () => "none" },
+          { transport, clock, answers: () => "none", traces: false },
           { body: new Uint8Array(2), delivery: deliveryOf() },
           live,
           1,
@@ -50,7 +51,11 @@ describe("a request", () => {
     makeLive(live.key, Schema.decodeUnknownSync(Endpoint)({ ...encoded, ...changes }), 2)
 
   /** Sends one event of a type. Returns the request, and the verdict on a status. */
-  const send = (endpoint: LiveEndpoint, type: string, status = 500) => {
+  const send = (
+    endpoint: LiveEndpoint,
+    type: string,
+    { content = {}, number = 1, status = 500, traces = false } = {}
+  ) => {
     const requests: Array<AttemptRequest> = []
     const verdicts: Array<string> = []
     const transport: HttpTransport = {
@@ -61,10 +66,10 @@ describe("a request", () => {
       }
     }
     startSending(
-      { transport, clock, answers: () => "none" },
-      { body: new Uint8Array(2), delivery: deliveryOf({ type }) },
+      { transport, clock, answers: () => "none", traces },
+      { body: new Uint8Array(2), delivery: deliveryOf({ type, content }) },
       endpoint,
-      1,
+      number,
       ({ verdict }) => verdicts.push(verdict)
     )
     assert.lengthOf(requests, 1)
@@ -95,5 +100,33 @@ describe("a request", () => {
     assert.deepStrictEqual(of("order.sent"), [30_000, "retry"])
     const patient = endpointOf({ retryFor, timeout: "1 minute" })
     assert.strictEqual(send(patient, "invoice.paid").request?.timeoutMs, 60_000)
+  })
+
+  const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-"
+  it.each([
+    ["off", "01", false, `${trace}01`],
+    ["sampled", "00", true, `${trace}00`],
+    [
+      "sampled",
+      "01",
+      true,
+      `00-4bf92f3577b34da6a3ce929d0e0e4736-${attemptSpanId(deliveryOf(), 3)}-01`
+    ]
+  ])("has, with traces %s, of a traceparent with flags %s", (_, flags, traces, expected) => {
+    const content = { traceparent: `${trace}${flags}`, tracestate: "a=b" }
+    const { request } = send(endpointOf({}), "paid", { content, number: 3, traces })
+    const headers = request?.headers ?? []
+    const of = (name: string) => headers[headers.indexOf(name) + 1]
+    assert.strictEqual(of("traceparent"), expected)
+    assert.strictEqual(of("tracestate"), "a=b")
+    assert.lengthOf(
+      headers.filter((part) => part === "traceparent"),
+      1
+    )
+  })
+
+  it("has no traceparent where its event has none", () => {
+    const { request } = send(endpointOf({}), "paid", { traces: true })
+    assert.notInclude(request?.headers ?? [], "traceparent")
   })
 })

@@ -67,7 +67,12 @@ export const makeSource = (changes: Partial<World> = {}) => {
   const memory = makeMemory()
   let ids = 0
   const context: TaskContext = {
-    sender: { transport: { start: () => assert.fail() }, clock: fixedClock, answers: () => "none" },
+    sender: {
+      transport: { start: () => assert.fail() },
+      clock: fixedClock,
+      answers: () => "none",
+      traces: false
+    },
     worker: "w1",
     ...{ inFlight: {} as TaskContext["inFlight"], logsDeliveries: false },
     successes: new SuccessLog(facts, fence, memory.completed),

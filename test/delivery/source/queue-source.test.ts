@@ -73,7 +73,7 @@ const makeQueue = Effect.fnUntraced(function* () {
     context: {
       sender: {
         ...{ transport: { start: () => assert.fail() }, clock: fixedClock },
-        answers: () => "none"
+        ...{ answers: () => "none", traces: false }
       },
       ...{ worker: "w1", inFlight, logsDeliveries: false },
       successes: new SuccessLog(broker.history.facts, fence, memory.completed),

@@ -1,0 +1,30 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/broker.ts"
+
+/** How far somebody has read the history. */
+export interface ReadingPosition {
+  /** Sequence of the last fact that was read; 0 for none. */
+  readonly seq: number
+  /** When that fact was stored, ns since the epoch, as text; empty if that is not known. */
+  readonly nanoseconds: string
+}
+
+/** Converts the broker's time, as RFC 3339 text with up to nine decimals. */
+const nanosecondsOf = (timestamp: string): string => {
+  const [whole = "", fraction = ""] = timestamp.replace("Z", "").split(".")
+  return `${Date.parse(`${whole}Z`) / 1_000}${fraction.padEnd(9, "0")}`
+}
+
+/**
+ * Returns true if the history is not the one that was read up to the position: it ends before, or
+ * has another fact there. A fact that the history no longer holds says nothing.
+ */
+export const isOtherHistory = Effect.fnUntraced(function* ({ nanoseconds, seq }: ReadingPosition) {
+  if (seq === 0) return false
+  const { names, readMessage, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
+  if (seq > state.last_seq) return true
+  if (seq < state.first_seq || nanoseconds === "") return false
+  const message = yield* readMessage("compare the history", names.history, { seq })
+  return message !== null && nanosecondsOf(message.timestamp) !== nanoseconds
+})

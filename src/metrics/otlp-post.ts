@@ -1,0 +1,129 @@
+import { Effect } from "effect"
+
+/** The signals of OTLP, with the path of each below a collector's URL. */
+const paths = { metrics: "/v1/metrics", traces: "/v1/traces" } as const
+export type OtlpSignal = keyof typeof paths
+
+/** Where to POST, and as whom. */
+export interface OtlpTarget {
+  /** See {@link otlpUrl}. */
+  readonly url: string
+  /** Additional headers, such as a key. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export interface OtlpPostOptions extends OtlpTarget {
+  /** What is sent, in the plural. */
+  readonly what: string
+  /** What happens while it cannot be sent, for the log. */
+  readonly meanwhile: string
+}
+
+/** How much is read of an answer, bytes: it may say that values were rejected. */
+const maxAnswerBytes = 16 * 1024
+
+/**
+ * Returns the URL to POST to: the URL of a collector with the signal's path, as OTLP says, unless
+ * it ends so already. Returns undefined for what is no http or https URL.
+ */
+export const otlpUrl = (text: string, signal: OtlpSignal): string | undefined => {
+  if (!URL.canParse(text)) return undefined
+  const url = new URL(text)
+  if (url.protocol !== "http:" && url.protocol !== "https:") return undefined
+  const path = paths[signal]
+  if (!url.pathname.endsWith(path)) url.pathname = `${url.pathname.replace(/\/+$/, "")}${path}`
+  return url.href
+}
+
+/**
+ * Parses headers as `OTEL_EXPORTER_OTLP_HEADERS` holds them: `name=value,name=value`, percent-encoded.
+ * Returns undefined if they are not of that form.
+ */
+export const readOtlpHeaders = (text: string): Readonly<Record<string, string>> | undefined => {
+  const headers: Record<string, string> = {}
+  for (const part of text.split(",").filter((part) => part.trim() !== "")) {
+    const [, name, value] = /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=\s*(.*?)\s*$/.exec(part) ?? []
+    if (name === undefined || value === undefined) return undefined
+    try {
+      headers[name.toLowerCase()] = decodeURIComponent(value)
+    } catch {
+      return undefined
+    }
+  }
+  return headers
+}
+
+const readStart = async (response: Response): Promise<string> => {
+  const reader = response.body?.getReader()
+  if (reader === undefined) return ""
+  let text = ""
+  const decoder = new TextDecoder()
+  for (;;) {
+    const { done, value } = await reader.read()
+    if (value !== undefined) text += decoder.decode(value, { stream: true })
+    if (!done && text.length < maxAnswerBytes) continue
+    await reader.cancel()
+    return text.slice(0, maxAnswerBytes)
+  }
+}
+
+/** Whether a body was taken, and what was wrong. */
+interface Posted {
+  readonly isTaken: boolean
+  readonly why?: string
+}
+
+const judge = async (response: Response): Promise<Posted> => {
+  const text = await readStart(response)
+  if (!response.ok) return { isTaken: false, why: `it answers ${response.status}` }
+  // What was rejected in part must not be sent again, says OTLP.
+  const rejected = /"rejected(?:DataPoints|Spans)"\s*:\s*"?([1-9]\d*)/.exec(text)?.[1]
+  return rejected === undefined
+    ? { isTaken: true }
+    : { isTaken: true, why: `it rejects ${rejected} values` }
+}
+
+const whyOf = (error: unknown): string => {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return cause instanceof Error ? cause.message : String(cause)
+}
+
+/**
+ * Returns what POSTs a body as JSON, within a time (ms), and returns whether it was taken. It logs
+ * once when POSTs begin to fail, and once when they work again.
+ */
+export const makeOtlpPost = ({ headers, meanwhile, url, what }: OtlpPostOptions) => {
+  const { origin } = new URL(url)
+  let isFailing = false
+  return (body: () => object, withinMs: number): Effect.Effect<boolean> =>
+    Effect.tryPromise({
+      try: async (signal) => {
+        const response = await fetch(url, {
+          method: "POST",
+          headers: { ...headers, "content-type": "application/json" },
+          body: JSON.stringify(body()),
+          redirect: "error",
+          signal
+        })
+        return judge(response)
+      },
+      catch: whyOf
+    }).pipe(
+      Effect.timeoutOrElse({
+        duration: withinMs,
+        orElse: () => Effect.fail(`no answer within ${withinMs} ms`)
+      }),
+      Effect.catch((why) => Effect.succeed<Posted>({ isTaken: false, why })),
+      Effect.flatMap(({ isTaken, why }) => {
+        const was = isFailing
+        isFailing = why !== undefined
+        const log =
+          isFailing === was
+            ? Effect.void
+            : isFailing
+              ? Effect.logWarning(`${what} cannot be pushed; ${meanwhile}`, { otlp: origin, why })
+              : Effect.logInfo(`${what} are pushed again`, { otlp: origin })
+        return Effect.as(log, isTaken)
+      })
+    )
+}

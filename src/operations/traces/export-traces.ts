@@ -1,0 +1,173 @@
+import { randomBytes } from "node:crypto"
+import { Effect, Option } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { readThrough } from "../../broker/bulk-read.ts"
+import { millisOf } from "../../broker/stream-message.ts"
+import { keepLease, takeLease } from "../../cluster/lease.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { decodeFact } from "../../history/fact-at.ts"
+import type { ReadingPosition } from "../../history/reading-position.ts"
+import { isOtherHistory } from "../../history/reading-position.ts"
+import type { Span, TracedFact } from "../../metrics/fact-spans.ts"
+import { spansOf, tracedFact } from "../../metrics/fact-spans.ts"
+import { otlpSpans } from "../../metrics/otlp-json.ts"
+import type { OtlpTarget } from "../../metrics/otlp-post.ts"
+import { makeOtlpPost } from "../../metrics/otlp-post.ts"
+import { EndpointOrigins } from "./endpoint-origins.ts"
+import { readTracePosition, storeTracePosition } from "./trace-position.ts"
+
+export interface TraceExportOptions extends OtlpTarget {
+  /** The console, for whoever looks at the lease. */
+  readonly name: string
+  readonly version: string
+  /** How long a POST may take, ms. (Default: 10 s) */
+  readonly timeoutMs?: number | undefined
+  /** Pause after a POST that was not taken, ms. (Default: 5 s) */
+  readonly retryMs?: number | undefined
+}
+
+const defaultTimeoutMs = 10_000
+const defaultRetryMs = 5_000
+/** Facts that are read before their spans are pushed: this bounds what is in memory. */
+const factsPerReading = 2_000
+/** Spans of one POST: some 200 KB, which any collector takes. */
+const spansPerPost = 200
+/** Pause before it is looked for new facts, or for the lease. */
+const lookEvery = "1 second"
+/** Key of the lease: one console exports. */
+const leaseKey = "lease.traces"
+
+/** Only facts with a traceparent have it in their text; most facts of most installations have none. */
+const mayBeTraced = '"trace":"'
+
+/** What was read of the history. */
+interface Reading {
+  /** Facts of sampled traces and changes of endpoints, in order. */
+  readonly facts: ReadonlyArray<TracedFact | Fact>
+  readonly end: ReadingPosition
+}
+
+const isTraced = (fact: TracedFact | Fact): fact is TracedFact => "fact" in fact
+
+/** Reads a range of the history. */
+const readRange = Effect.fnUntraced(function* (from: number, to: number) {
+  const { names } = yield* Broker
+  const facts: Array<TracedFact | Fact> = []
+  let end: Reading["end"] = { seq: to, nanoseconds: "" }
+  yield* readThrough(
+    { stream: names.history, subjects: [names.subjects.allFacts], from, to },
+    ({ message, nanoseconds, seq }) => {
+      if (seq === to) end = { seq, nanoseconds }
+      const isChange = message.subject.endsWith(".endpoint-changed")
+      const text = message.string()
+      if (!isChange && !text.includes(mayBeTraced)) return
+      const fact = Option.getOrUndefined(decodeFact(text))
+      const kept = fact === undefined || isChange ? fact : tracedFact(fact)
+      if (kept !== undefined) facts.push(kept)
+    }
+  )
+  return { facts, end } satisfies Reading
+})
+
+/** Makes the spans of what was read. */
+const makeSpans = Effect.fnUntraced(function* (
+  facts: Reading["facts"],
+  origins: EndpointOrigins
+): Effect.fn.Return<ReadonlyArray<Span>, Effect.Error<ReturnType<typeof origins.of>>, Broker> {
+  const spans: Array<Span> = []
+  for (const one of facts) {
+    if (!isTraced(one)) {
+      origins.note(one)
+      continue
+    }
+    const { at, endpoint, kind, tenant } = one.fact
+    const origin = kind === "routed" ? undefined : yield* origins.of(tenant, endpoint, at)
+    spans.push(...spansOf(one, origin))
+  }
+  return spans
+})
+
+/** Where to go on: after what was exported, or with what happens from now on. */
+const findPosition = Effect.gen(function* () {
+  const { firstSince, names, streamInfo } = yield* Broker
+  const { position, revision } = yield* readTracePosition
+  if (position !== undefined && !(yield* isOtherHistory(position))) return { ...position, revision }
+  const { state } = yield* streamInfo("look at the history", names.history)
+  const { nanoseconds = "" } = position ?? {}
+  const next =
+    nanoseconds === ""
+      ? state.last_seq + 1
+      : yield* firstSince(names.history, millisOf(nanoseconds))
+  if (position !== undefined)
+    yield* Effect.logWarning(
+      `the history is another one than the one whose spans were exported: exports go on with fact ${next}`
+    )
+  return yield* storeTracePosition({ seq: next - 1, nanoseconds: "" }, revision)
+})
+
+type Push = (spans: ReadonlyArray<Span>) => Effect.Effect<void>
+
+/** Exports what the history tells, from the stored position on, without end. */
+const follow = Effect.fnUntraced(function* (push: Push) {
+  const { names, streamInfo } = yield* Broker
+  const origins = new EndpointOrigins()
+  let position = yield* findPosition
+  while (true) {
+    const { state } = yield* streamInfo("look at the history", names.history)
+    const { first_seq: first, last_seq: last } = state
+    if (last < position.seq) position = yield* findPosition
+    const next = position.seq + 1
+    if (first > next) {
+      yield* Effect.logWarning(
+        `the history has removed ${first - next} facts before their spans were exported: traces lack these`
+      )
+      position = yield* storeTracePosition({ seq: first - 1, nanoseconds: "" }, position.revision)
+    } else if (next > last) {
+      yield* Effect.sleep(lookEvery)
+    } else {
+      const { end, facts } = yield* readRange(next, Math.min(last, position.seq + factsPerReading))
+      yield* push(yield* makeSpans(facts, origins))
+      position = yield* storeTracePosition(end, position.revision)
+    }
+  }
+})
+
+const makePush = (options: TraceExportOptions): Push => {
+  const { name: _, retryMs = defaultRetryMs, timeoutMs = defaultTimeoutMs, version } = options
+  const source = { resource: { "service.name": "petrel-worker" }, version }
+  const post = makeOtlpPost({ ...options, what: "spans", meanwhile: "they wait in the history" })
+  return Effect.fnUntraced(function* (spans) {
+    for (let at = 0; at < spans.length; at += spansPerPost) {
+      const some = spans.slice(at, at + spansPerPost)
+      while (!(yield* post(() => otlpSpans(some, source), timeoutMs))) yield* Effect.sleep(retryMs)
+    }
+  })
+}
+
+/**
+ * Exports the spans of sampled traces by OTLP/HTTP, until the scope closes. Of all consoles that do,
+ * one exports; another goes on from its position where it has ended. A position is stored after its
+ * spans were taken, so that some may be exported again: with the same ids.
+ *
+ * While the collector takes nothing the position stays, and nothing but one reading is in memory.
+ */
+export const exportTraces = Effect.fnUntraced(function* (options: TraceExportOptions) {
+  const owner = yield* Effect.sync(() => `${options.name} ${randomBytes(6).toString("hex")}`)
+  const push = makePush(options)
+  const work = Effect.gen(function* () {
+    const lease = yield* takeLease(leaseKey, owner)
+    if (lease === undefined) return
+    yield* Effect.raceFirst(follow(push), keepLease(lease, Effect.undefined)).pipe(
+      Effect.ensuring(lease.giveBack)
+    )
+  })
+  yield* work.pipe(
+    Effect.catch((error) =>
+      Effect.logDebug("spans could not be exported; trying again", { why: error.message })
+    ),
+    Effect.catchDefect((defect) => Effect.logError("spans could not be exported", defect)),
+    Effect.andThen(Effect.sleep(lookEvery)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+})

@@ -1,0 +1,51 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeOtlpPost, otlpUrl, readOtlpHeaders } from "../../src/metrics/otlp-post.ts"
+import { receiver } from "../kit/receiver.ts"
+
+describe("otlpUrl", () => {
+  it.each([
+    ["http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/metrics"],
+    ["https://otlp.example/base/", "https://otlp.example/base/v1/metrics"],
+    ["http://127.0.0.1:4318/v1/metrics", "http://127.0.0.1:4318/v1/metrics"],
+    ["http://127.0.0.1:4318/?token=x", "http://127.0.0.1:4318/v1/metrics?token=x"],
+    ["127.0.0.1:4318", undefined],
+    ["ftp://127.0.0.1", undefined],
+    ["", undefined]
+  ])("makes of %j %j", (text, url) => {
+    assert.strictEqual(otlpUrl(text, "metrics"), url)
+    const traces = url?.replace("/v1/metrics", "/v1/traces")
+    assert.strictEqual(otlpUrl(text.replace("metrics", "traces"), "traces"), traces)
+  })
+})
+
+describe("readOtlpHeaders", () => {
+  it.each([
+    ["", {}],
+    ["api-key=abc", { "api-key": "abc" }],
+    [" A=1 , b=Bearer%20x==", { a: "1", b: "Bearer x==" }],
+    ["no value", undefined],
+    ["a=%zz", undefined]
+  ])("reads %j as %j", (text, headers) => {
+    assert.deepStrictEqual(readOtlpHeaders(text), headers)
+  })
+})
+
+describe("makeOtlpPost", () => {
+  it.live.each([
+    [200, "{}", true],
+    [200, '{"partialSuccess":{"rejectedSpans":"2"}}', true],
+    [400, "", false],
+    [500, "", false]
+  ] as const)("says of an answer %d with %j whether it was taken: %j", ([status, body, taken]) =>
+    Effect.gen(function* () {
+      const collector = yield* receiver({ answer: { status, body } })
+      const post = makeOtlpPost({
+        ...{ url: `${collector.url}/v1/traces`, headers: {} },
+        ...{ what: "spans", meanwhile: "they wait" }
+      })
+      assert.strictEqual(yield* post(() => ({ a: 1 }), 5_000), taken)
+      assert.strictEqual(String(collector.requests[0]?.body), '{"a":1}')
+    })
+  )
+})
