@@ -61,6 +61,8 @@ const noReport: WriterReport = {
 export const followHistory = (options: StoreOptions, follower: Follower) => {
   let report = noReport
   const tell = (change: Partial<WriterReport>) => {
+    if (report.problem !== null && change.problem === null)
+      follower.warn("the delivery log goes on")
     report = { ...report, ...change }
     follower.report(report)
   }

@@ -22,6 +22,7 @@ import { findRemotely, getRemotely, remoteStatus } from "../../src/projection/re
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
@@ -235,7 +236,9 @@ describe.concurrent("the projection", () => {
       const proxy = yield* tcpProxy(server.port)
       const near = optionsOf(place, yield* directory)
       const url = `nats://127.0.0.1:${proxy.port}`
-      const { log } = yield* startProjection({ ...near, broker: { ...near.broker, url } })
+      const { count, layer } = makeLog()
+      const projection = startProjection({ ...near, broker: { ...near.broker, url } })
+      const { log } = yield* Effect.provide(projection, layer)
       yield* caughtUp(log.status)
       yield* proxy.cut
       yield* store(facts.slice(100))
@@ -244,6 +247,8 @@ describe.concurrent("the projection", () => {
       assert.isAbove((yield* log.find({})).deliveries.length, 0)
       yield* proxy.join
       yield* caughtUp(log.status)
+      assert.strictEqual(count("the history cannot be read now"), 1)
+      assert.strictEqual(count("the delivery log goes on"), 2)
       assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(facts))
     })
   )
