@@ -42,6 +42,11 @@ const firstStep = 4_096
 const leastStep = 512
 const quickMs = 2
 const slowMs = 6
+const nextStep = (step: number, ms: number): number => {
+  if (ms < quickMs) return step * 2
+  return ms > slowMs ? Math.max(leastStep, step / 2) : step
+}
+
 /** Among more events that begin alike it is quicker to look at all rows. */
 const fewEvents = 2_000
 
@@ -92,8 +97,8 @@ export class RowSearch {
       if (this.#take(table, source.from, from, below)) return false
       below = from
       const now = timers.monotonicMs()
-      if (now - began < quickMs) this.#step *= 2
-      else if (now - began > slowMs) this.#step = Math.max(leastStep, this.#step / 2)
+      // How long an index of events takes says nothing of a range of rows.
+      if (!isOneStep) this.#step = nextStep(this.#step, now - began)
       // The next step may take as long.
       if (now + (now - began) > this.#deadlineMs) {
         this.#found.floor = below
