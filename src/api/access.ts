@@ -6,6 +6,7 @@ import type { TokenRecord, TokenScope } from "../operations/tokens/token.ts"
 import { allTenants, defaultTokenRate } from "../operations/tokens/token.ts"
 import { timers } from "../time/timers.ts"
 import { withHeader } from "./answer.ts"
+import { Insider, type InsiderRecord } from "./insider.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { RequestNotes } from "./request-notes.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
@@ -58,17 +59,18 @@ const tooMany = (waitMs: number, { rate = defaultTokenRate }: TokenRecord) => {
   )
 }
 
-/** Returns why a token may not use a route for a tenant, or undefined. */
+/** Returns why a token or a subject may not use a route for a tenant, or undefined. */
 const refusalOf = (
-  { scopes, tenant: own }: TokenRecord,
+  { scopes, tenant: own }: Pick<InsiderRecord, "scopes" | "tenant">,
   needs: TokenScope,
-  tenant: string | undefined
+  tenant: string | undefined,
+  what: "subject" | "token"
 ): string | undefined => {
-  if (!scopes.includes(needs)) return `the token does not have the scope ${needs}`
+  if (!scopes.includes(needs)) return `the ${what} does not have the scope ${needs}`
   if (own === allTenants) return undefined
   if (tenant === undefined || tenant === allTenants)
-    return `this needs a token of all tenants, and the token is one of ${own}`
-  return tenant === own ? undefined : `the token is one of ${own}, and not of ${tenant}`
+    return `this needs a ${what} of all tenants, and the ${what} is one of ${own}`
+  return tenant === own ? undefined : `the ${what} is one of ${own}, and not of ${tenant}`
 }
 
 /** True for a token that is not valid any more. */
@@ -78,7 +80,7 @@ export const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
 const needsOf = (endpoint: HttpApiEndpoint.Top): TokenScope =>
   Context.getOrElse(endpoint.annotations as Context.Context<Needs>, Needs, () => "operator")
 
-/** `Access` by the tokens in the bucket. */
+/** `Access` by the tokens in the bucket, or by what has authorised an insider. */
 export const accessLayer = Layer.effect(
   Access,
   Effect.gen(function* () {
@@ -86,6 +88,18 @@ export const accessLayer = Layer.effect(
     const rates = new RequestRates()
     return Access.of({
       token: Effect.fnUntraced(function* (next, { credential, endpoint }) {
+        const insider = yield* Insider
+        const { tenant } = yield* HttpRouter.params
+        const needs = needsOf(endpoint)
+        if (insider !== undefined) {
+          const refusal = refusalOf(insider, needs, tenant, "subject")
+          if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
+          return yield* Effect.provideService(next, Caller, {
+            id: "",
+            isValid: () => true,
+            ...insider
+          })
+        }
         const given = Redacted.value(credential)
         if (given === "") return yield* unauthorized("send a token: `Authorization: Bearer ptl_…`")
         const record = tokens.find(given)
@@ -96,8 +110,7 @@ export const accessLayer = Layer.effect(
         if (hasExpired(record)) return yield* unauthorized("the token has expired")
         const waitMs = rates.take(record.id, record.rate ?? defaultTokenRate)
         if (waitMs > 0) return yield* tooMany(waitMs, record)
-        const { tenant } = yield* HttpRouter.params
-        const refusal = refusalOf(record, needsOf(endpoint), tenant)
+        const refusal = refusalOf(record, needs, tenant, "token")
         if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
         const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
         const caller = {

@@ -2,8 +2,10 @@ import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import type { Scope } from "effect"
 import { Deferred, Effect, Layer, Schema } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import type { HttpServerRequest } from "effect/http"
+import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { accessLayer } from "./access.ts"
@@ -155,8 +157,32 @@ const reasonOf = (cause: unknown): { readonly code: string; readonly message: st
   return { code, message: error instanceof Error ? error.message : String(error) }
 }
 
+/** Answers a request. It does not fail: each failure is a problem document. */
+export type ApiApp = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  never,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+type Needed = HttpRouter.Request.Without<Layer.Services<ReturnType<typeof routes>>>
+
+/** Makes what answers requests. What a middleware would need is inferred as unknown. */
+const makeApp = (options: ApiOptions) =>
+  HttpRouter.toHttpEffect(
+    routes(options).pipe(Layer.provide(NodeHttpServer.layerHttpServices))
+  ) as Effect.Effect<
+    ApiApp,
+    never,
+    | Exclude<
+        Needed,
+        HttpRouter.HttpRouter | Layer.Success<typeof NodeHttpServer.layerHttpServices>
+      >
+    | Scope.Scope
+  >
+
 /**
- * Serves the API until the scope closes: requests in flight are answered first. Returns the port.
+ * Serves the API until the scope closes: requests in flight are answered first. Returns the port,
+ * and what answers a request, for those that come on another way (insider.ts).
  * Fails with ListenRefused if the address cannot be used.
  */
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
@@ -171,23 +197,14 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   const closing = Layer.effectDiscard(
     Effect.acquireRelease(Effect.void, () => Effect.sync(() => node.closeAllConnections()))
   )
-  type Needed = Layer.Services<ReturnType<typeof routes>>
-  // Without them, what a middleware would need is inferred as unknown.
-  const serving = HttpRouter.serve<never, never, Needed, never, never>(routes(options), {
-    disableLogger: true,
-    disableListenLog: true
-  })
   const stopping = yield* Deferred.make<void>()
+  const app = yield* Effect.provideService(makeApp(options), Stopping, stopping)
   yield* Layer.build(
-    serving.pipe(
-      Layer.provide(closing),
-      Layer.provide(server),
-      Layer.provide(Layer.succeed(Stopping, stopping))
-    )
+    HttpServer.serve(app).pipe(Layer.provide(closing), Layer.provide(server))
   ).pipe(
     Effect.catchTag("ServeError", ({ cause }) => Effect.fail(new ListenRefused(reasonOf(cause))))
   )
   yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
   const at = node.address()
-  return { port: typeof at === "object" && at !== null ? at.port : options.port }
+  return { app, port: typeof at === "object" && at !== null ? at.port : options.port }
 })

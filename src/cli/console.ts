@@ -102,9 +102,11 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
   const { serveApi } = yield* Effect.promise(() => import("../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   yield* runJobs(ownName())
-  const { port } = yield* serveApi(options).pipe(
+  const { startNatsService } = yield* Effect.promise(() => import("../service/nats-service.ts"))
+  const { app, port } = yield* serveApi(options).pipe(
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
   )
+  yield* startNatsService(app)
   return addressOf(options, port)
 })
 

@@ -85,6 +85,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   const { serveProjection } = yield* Effect.promise(
     () => import("../projection/serve-projection.ts")
   )
+  const { startNatsService } = yield* Effect.promise(() => import("../service/nats-service.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../operations/jobs/job-runner.ts"))
   const tokenFile = join(data, "api-token")
   yield* ensureToken(tokenFile)
@@ -96,10 +97,11 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     maxBytes: defaultMaxBytes,
     stopWithinMs: stopWithin
   })
-  const { port } = yield* serveApi({ ...at, stopWithin }).pipe(
+  const { app, port } = yield* serveApi({ ...at, stopWithin }).pipe(
     Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
     Effect.provideService(DeliveryLog, log)
   )
+  yield* startNatsService(app)
   yield* runJobs(name)
   yield* startTraces(tracesOtlp, name)
   return {

@@ -54,6 +54,9 @@ export interface Names {
     readonly command: (partition: number) => string
     /** The subject on which a projection answers queries of the delivery log. */
     readonly projection: string
+    /** The root of all but events, and the name of the NATS service. */
+    readonly root: string
+    readonly api: (tenant: string, operation: string) => string
     /** The subject of a stream that is about to be removed. Nothing is published to it. */
     readonly removed: (stream: string) => string
     readonly fact: (
@@ -130,6 +133,8 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       ask: (partition) => `${root}.ask.${partition}`,
       command: (partition) => `${root}.command.${partition}`,
       projection: `${root}.projection`,
+      root,
+      api: (tenant, operation) => `${root}.api.v1.${tenant}.${operation}`,
       removed: (stream) => `${root}.removed.${stream}`,
       fact: (tenant, endpoint, result, kind) =>
         `${root}.history.${tenant}.${endpoint}.${result}.${kind}`,

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { ApiOptions } from "../../src/api/server.ts"
+import type { ApiApp, ApiOptions } from "../../src/api/server.ts"
 import { serveApi } from "../../src/api/server.ts"
 import { createToken } from "../../src/operations/tokens/manage-tokens.ts"
 import type { NewToken } from "../../src/operations/tokens/token.ts"
@@ -25,6 +25,7 @@ export interface Request {
 
 /** A console that serves the API, in this process. */
 export interface TestConsole {
+  readonly app: ApiApp
   readonly url: string
   readonly ask: (path: string, request?: Request) => Effect.Effect<Answer>
   /** Makes a token; by default one of acme with all scopes of a tenant. */
@@ -60,10 +61,16 @@ export const tenantScopes = scopes.filter((scope) => scope !== "operator")
 /** Starts a console on a free port. It stops with the scope. */
 export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOptions> = {}) {
   const context = yield* Effect.context<Effect.Services<ReturnType<typeof createToken>>>()
-  const { port } = yield* serveApi({ host: "127.0.0.1", port: 0, stopWithin: 2_000, ...options })
+  const { app, port } = yield* serveApi({
+    host: "127.0.0.1",
+    port: 0,
+    stopWithin: 2_000,
+    ...options
+  })
   const url = `http://127.0.0.1:${port}`
   const ask = (path: string, request?: Request) => asked(`${url}${path}`, request)
   return {
+    app,
     url,
     ask,
     token: (settings = {}) =>

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
+import { RequestError } from "@nats-io/transport-node"
 import { Duration, Effect, Layer, type Scope } from "effect"
 import { vi } from "vitest"
 import { storeSystemThresholds, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
@@ -17,6 +18,7 @@ import { exportTraces } from "../../src/operations/traces/export-traces.ts"
 import { readTracePosition } from "../../src/operations/traces/trace-position.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { startNatsService } from "../../src/service/nats-service.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
@@ -304,10 +306,15 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
         keepMs: 3_600_000,
         maxBytes: 1_024 ** 3
       }).pipe(Effect.provideContext(asConsole))
-      const { ask, token: make } = yield* startConsole().pipe(
+      const {
+        app,
+        ask,
+        token: make
+      } = yield* startConsole().pipe(
         Effect.provideService(DeliveryLog, log),
         Effect.provideContext(asConsole)
       )
+      yield* startNatsService(app).pipe(Effect.provideContext(asConsole))
       yield* runJobs("console").pipe(Effect.provideContext(asConsole))
       const collector = yield* spanCollector()
       yield* exportTraces({
@@ -369,6 +376,21 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       yield* Effect.sync(() => live.subscribe("petrel.failures.acme.>"))
       const asked = yield* run("projection", "status", "--nats", people.server.url("operator"))
       assert.strictEqual(asked.code, 0, asked.err.join("\n"))
+      const acme = yield* Effect.promise(() => people.server.as("acme"))
+      const over = (subject: string) =>
+        Effect.promise(() =>
+          acme.request(`petrel.api.v1.${subject}`, '{"id":"billing"}').then(
+            (message) => message.json<{ readonly id?: string }>().id ?? "",
+            (error: unknown) =>
+              error instanceof RequestError && error.isNoResponders() ? "nobody" : ""
+          )
+        )
+      yield* eventually(over("acme.endpoints.get"), (id) => id === "billing")
+      assert.strictEqual(yield* over("globex.endpoints.get"), "nobody")
+      assert.strictEqual(yield* over("_.system.status"), "nobody")
+      const operator = yield* Effect.promise(() => people.server.as("operator"))
+      const info = yield* Effect.promise(() => operator.request("$SRV.INFO.petrel"))
+      assert.strictEqual(info.json<{ readonly name: string }>().name, "petrel")
       yield* must("PATCH", one, { contact: "ops" })
       yield* must("DELETE", one)
       const made = yield* must("POST", `${tenant}/tokens`, { scopes: ["events:publish"] })

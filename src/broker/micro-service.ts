@@ -1,0 +1,124 @@
+import type { Endpoint, NamedEndpointStats, ServiceMsg } from "@nats-io/services"
+import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm } from "@nats-io/services"
+import { headers as makeHeaders } from "@nats-io/transport-node"
+import { Clock, Effect } from "effect"
+import type { GetHeader } from "../domain/event.ts"
+import { BrokerError } from "./broker-error.ts"
+import { natsClients } from "./clients.ts"
+
+/** A request that an endpoint of a service got. */
+export interface ServiceRequest {
+  readonly subject: string
+  readonly body: Uint8Array
+  readonly header: GetHeader
+}
+
+/** The answer to it. */
+export interface ServiceAnswer {
+  readonly body: Uint8Array
+  readonly headers: Readonly<Record<string, string>>
+  /** What went wrong, with a code of HTTP. (Default: nothing) */
+  readonly error?: { readonly code: number; readonly description: string } | undefined
+}
+
+/** An endpoint of a service. */
+export interface ServiceEndpoint {
+  /** Letters, digits, `-` and `_`. */
+  readonly name: string
+  readonly subject: string
+  /** Shown to whoever asks what the service can do. */
+  readonly metadata: Readonly<Record<string, string>>
+  readonly answer: (request: ServiceRequest) => Effect.Effect<ServiceAnswer>
+}
+
+export interface MicroService {
+  readonly name: string
+  /** As of semantic versioning. */
+  readonly version: string
+  readonly description: string
+  readonly endpoints: ReadonlyArray<ServiceEndpoint>
+}
+
+/** What `nats micro stats` shows of an endpoint; times in ns. */
+interface Counted {
+  requests: number
+  errors: number
+  nanoseconds: number
+  lastError: string
+}
+
+const nanosecondsPerMs = 1_000_000
+
+/**
+ * Offers a service by the protocol of NATS micro services, so that `nats micro` finds it, until the
+ * scope closes. Services of one name share their requests.
+ *
+ * The library counts a callback as done once it has returned, and no error that is answered. So
+ * requests are counted here, and put in its place when somebody asks.
+ */
+export const startMicroService = Effect.fnUntraced(function* (service: MicroService) {
+  const { connection } = yield* natsClients
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const { description, endpoints, name, version } = service
+  const counts = new Map<string, Counted>()
+  const offered = yield* Effect.acquireRelease(
+    Effect.tryPromise({
+      try: () =>
+        new Svcm(connection).add({
+          ...{ name, version, description },
+          statsHandler: (endpoint: Endpoint) => {
+            showCounts(endpoint, counts)
+            return Promise.resolve(null)
+          }
+        }),
+      catch: (cause) => new BrokerError({ operation: "offer the service", cause })
+    }),
+    (added) => Effect.ignoreCause(Effect.promise(() => added.stop()))
+  )
+  for (const { answer, metadata, name: endpoint, subject } of endpoints) {
+    const counted: Counted = { requests: 0, errors: 0, nanoseconds: 0, lastError: "" }
+    counts.set(subject, counted)
+    const handler = answering(answer, counted)
+    offered.addEndpoint(endpoint, {
+      subject,
+      metadata: { ...metadata },
+      handler: (error, message) => {
+        if (error === null) run(handler(message))
+      }
+    })
+  }
+})
+
+const answering = (answer: ServiceEndpoint["answer"], counted: Counted) =>
+  Effect.fnUntraced(function* (message: ServiceMsg) {
+    const began = yield* Clock.currentTimeMillis
+    const { body, error, headers } = yield* answer({
+      subject: message.subject,
+      body: message.data,
+      header: (name) => message.headers?.get(name, "insensitive") || undefined
+    })
+    const sent = makeHeaders()
+    for (const [name, value] of Object.entries(headers)) sent.set(name, value)
+    if (error !== undefined) {
+      sent.set(ServiceErrorCodeHeader, String(error.code))
+      sent.set(ServiceErrorHeader, error.description)
+    }
+    message.respond(body, { headers: sent })
+    counted.requests++
+    counted.nanoseconds += ((yield* Clock.currentTimeMillis) - began) * nanosecondsPerMs
+    if (error === undefined) return
+    counted.errors++
+    counted.lastError = `${error.code}: ${error.description}`
+  })
+
+const showCounts = (endpoint: Endpoint, counts: ReadonlyMap<string, Counted>): void => {
+  const counted = counts.get(endpoint.subject)
+  const { stats } = endpoint as Endpoint & { readonly stats?: NamedEndpointStats }
+  if (counted === undefined || stats === undefined) return
+  const { errors, lastError, nanoseconds, requests } = counted
+  stats.num_requests = requests
+  stats.num_errors = errors
+  stats.processing_time = nanoseconds
+  stats.average_processing_time = requests === 0 ? 0 : Math.round(nanoseconds / requests)
+  if (lastError !== "") stats.last_error = lastError
+}

@@ -1,0 +1,88 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { apiRequest } from "../../src/service/api-request.ts"
+import { notOffered, serviceOperations } from "../../src/service/operations.ts"
+import { operations } from "../kit/api-operations.ts"
+
+const ask = (
+  id: string,
+  message: unknown = {},
+  { headers = {}, tenant = "acme" }: { headers?: Record<string, string>; tenant?: string } = {}
+) => {
+  const operation = serviceOperations().find((one) => one.id === id)
+  if (operation === undefined) throw new Error(`there is no ${id}`)
+  const body = Buffer.from(typeof message === "string" ? message : JSON.stringify(message))
+  return apiRequest(operation, tenant, { body, header: (name) => headers[name] })
+}
+const asked = (...args: Parameters<typeof ask>) => Result.getOrThrow(ask(...args))
+const problem = (...args: Parameters<typeof ask>) => Result.getOrThrow(Result.flip(ask(...args)))
+
+describe("a request over NATS", () => {
+  it("is one for each operation of the API that is not left out with a reason", () => {
+    const all = operations.map(({ id }) => id)
+    const offered = serviceOperations().map(({ id }) => id)
+    assert.sameMembers([...offered, ...Object.keys(notOffered)], all)
+    assert.isEmpty(
+      serviceOperations().flatMap(({ parameters }) =>
+        parameters.filter(({ name }) => name === "body")
+      )
+    )
+  })
+
+  it("puts parameters where the API has them", () => {
+    assert.deepStrictEqual(asked("endpoints.get", { id: "billing" }), {
+      ...{ method: "GET", url: "/v1/tenants/acme/endpoints/billing", headers: {} },
+      body: undefined
+    })
+    assert.strictEqual(
+      asked("log.list", { endpoint: "billing", limit: 10, state: "waiting" }).url,
+      "/v1/tenants/acme/deliveries?endpoint=billing&limit=10&state=waiting"
+    )
+    assert.strictEqual(asked("system.status", "").url, "/v1/status")
+    assert.strictEqual(
+      asked("deadLetters.list", {}, { tenant: "*" }).url,
+      "/v1/tenants/*/dead-letters"
+    )
+    assert.strictEqual(
+      asked("deliveries.event", { event: "a/b?c" }).url,
+      "/v1/tenants/acme/events/a%2Fb%3Fc"
+    )
+  })
+
+  it("has the body, with its numbers as they are written, and headers that mean something", () => {
+    const text = '{"id":"billing","body":{"maxInFlight":1.0,"big":12345678901234567890}}'
+    const headers = { "if-match": '"7"', authorization: "Bearer x" }
+    const { body, headers: sent, method } = asked("endpoints.patch", text, { headers })
+    assert.strictEqual(body, '{"maxInFlight":1.0,"big":12345678901234567890}')
+    assert.strictEqual(method, "PATCH")
+    assert.deepStrictEqual(sent, {
+      ...{ "content-type": "application/json", "content-length": "46" },
+      "if-match": '"7"'
+    })
+  })
+
+  for (const [what, id, message, detail] of [
+    ["no JSON", "endpoints.get", "hello", /^the message must be a JSON object/],
+    ["no object", "endpoints.get", "[1]", /^the message must be a JSON object/],
+    ["a missing parameter", "endpoints.get", "{}", /^id is missing$/],
+    ["a parameter that is no text", "endpoints.get", '{"id":{}}', /^id is missing$/],
+    [
+      "a body where there is none",
+      "endpoints.get",
+      '{"id":"a","body":1}',
+      /^body is not a field of endpoints.get: it has id$/
+    ],
+    [
+      "a misspelt one",
+      "log.list",
+      '{"limmit":1}',
+      /^limmit is not a field of log.list: did you mean limit\?$/
+    ],
+    ["a tenant", "log.list", '{"tenant":"globex"}', /^tenant is not a field: the subject names it$/]
+  ] as const)
+    it(`is refused with ${what}`, () => {
+      const { detail: said, status } = problem(id, message)
+      assert.strictEqual(status, 400)
+      assert.match(said, detail)
+    })
+})
