@@ -32,6 +32,14 @@ describe("package-lock.json", () => {
     assert.match(await read(".npmrc"), /^ignore-scripts=true$/m)
   })
 
+  it("has one core of the NATS clients, whatever each of them names", async () => {
+    const { packages } = Schema.decodeUnknownSync(Lock)(await read("package-lock.json"))
+    assert.lengthOf(
+      Object.keys(packages).filter((path) => path.endsWith("@nats-io/nats-core")),
+      1
+    )
+  })
+
   it("has the Node that everything runs on, of one version for each platform", async () => {
     const { packages } = Schema.decodeUnknownSync(Lock)(await read("package-lock.json"))
     const nodes = Object.entries(packages).filter(([, { bin }]) => bin?.node !== undefined)

@@ -1,9 +1,8 @@
-import type { Endpoint, NamedEndpointStats, ServiceMsg } from "@nats-io/services"
+import type { Endpoint, NamedEndpointStats, Service, ServiceMsg } from "@nats-io/services"
 import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm } from "@nats-io/services"
 import { headers as makeHeaders } from "@nats-io/transport-node"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, FiberSet } from "effect"
 import type { GetHeader } from "../domain/event.ts"
-import { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 
 /** A request that an endpoint of a service got. */
@@ -39,6 +38,9 @@ export interface MicroService {
   readonly endpoints: ReadonlyArray<ServiceEndpoint>
 }
 
+/** How long requests under way may take when a service ends, ms. */
+const stopWithinMs = 5_000
+
 /** What `nats micro stats` shows of an endpoint; times in ns. */
 interface Counted {
   requests: number
@@ -51,29 +53,33 @@ const nanosecondsPerMs = 1_000_000
 
 /**
  * Offers a service by the protocol of NATS micro services, so that `nats micro` finds it, until the
- * scope closes. Services of one name share their requests.
+ * scope closes: requests under way are answered first. Services of one name share their requests.
  *
  * The library counts a callback as done once it has returned, and no error that is answered. So
  * requests are counted here, and put in its place when somebody asks.
  */
 export const startMicroService = Effect.fnUntraced(function* (service: MicroService) {
-  const { connection } = yield* natsClients
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const { ask, connection } = yield* natsClients
+  const underWay = yield* FiberSet.make()
+  const run = yield* FiberSet.runtime(underWay)<never>()
   const { description, endpoints, name, version } = service
   const counts = new Map<string, Counted>()
   const offered = yield* Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () =>
-        new Svcm(connection).add({
-          ...{ name, version, description },
-          statsHandler: (endpoint: Endpoint) => {
-            showCounts(endpoint, counts)
-            return Promise.resolve(null)
-          }
-        }),
-      catch: (cause) => new BrokerError({ operation: "offer the service", cause })
-    }),
-    (added) => Effect.ignoreCause(Effect.promise(() => added.stop()))
+    ask("offer the NATS service", () =>
+      new Svcm(connection).add({
+        ...{ name, version, description },
+        statsHandler: (endpoint: Endpoint) => {
+          showCounts(endpoint, counts)
+          return Promise.resolve(null)
+        }
+      })
+    ),
+    (added) =>
+      Effect.promise(async () => added.stop()).pipe(
+        Effect.andThen(FiberSet.awaitEmpty(underWay)),
+        Effect.timeoutOption(stopWithinMs),
+        Effect.ignoreCause
+      )
   )
   for (const { answer, metadata, name: endpoint, subject } of endpoints) {
     const counted: Counted = { requests: 0, errors: 0, nanoseconds: 0, lastError: "" }
@@ -83,11 +89,25 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
       subject,
       metadata: { ...metadata },
       handler: (error, message) => {
+        // Else the service ends by it, which is told.
         if (error === null) run(handler(message))
       }
     })
   }
+  yield* Effect.forkScoped(tellEnd(offered, name))
+  yield* ask("offer the NATS service", () => connection.flush())
 })
+
+/** Says why a service has ended before it was to. */
+const tellEnd = (offered: Service, service: string) =>
+  Effect.flatMap(
+    Effect.promise(() => offered.stopped),
+    (error) =>
+      Effect.logWarning("the NATS service has ended", {
+        service,
+        why: error?.message ?? "the connection is closed"
+      })
+  )
 
 const answering = (answer: ServiceEndpoint["answer"], counted: Counted) =>
   Effect.fnUntraced(function* (message: ServiceMsg) {

@@ -25,22 +25,25 @@ const invalid = (detail: string): BareProblem => ({
   detail
 })
 
-/** Parses the body of a message: a JSON object, or nothing. */
-const fieldsOf = (
-  body: Uint8Array
-): Result.Result<Readonly<Record<string, unknown>>, BareProblem> => {
+/** What a message says: fields, or the body as a whole. */
+interface Said {
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly whole: ReadonlyArray<unknown> | undefined
+}
+
+/** Parses a message: a JSON object, a list for an operation that takes one, or nothing. */
+const readMessage = (body: Uint8Array, hasBody: boolean): Result.Result<Said, BareProblem> => {
   const text = textOf(body)
-  if (text?.trim() === "") return Result.succeed({})
+  if (text?.trim() === "") return Result.succeed({ fields: {}, whole: undefined })
   try {
     const value = parseExact(text ?? "")
+    if (Array.isArray(value) && hasBody) return Result.succeed({ fields: {}, whole: value })
     if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return Result.succeed({ ...value })
+      return Result.succeed({ fields: { ...value }, whole: undefined })
   } catch {
     // Said below.
   }
-  return Result.fail(
-    invalid('the message must be a JSON object of parameters and `body`, such as {"id":"billing"}')
-  )
+  return Result.fail(invalid('the message must be a JSON object, such as {"id":"billing"}'))
 }
 
 const textIn = (value: unknown): string | undefined =>
@@ -59,32 +62,30 @@ const pathWith = (path: string, values: Readonly<Record<string, unknown>>) => {
   return { filled, missing }
 }
 
-/** Returns a sentence about a field that an operation does not have. */
-const unknownIn = (
-  { hasBody, id, parameters }: ServiceOperation,
-  given: object
-): string | undefined => {
-  const names = [
-    ...parameters.flatMap((one) =>
-      one.in === "header" || one.name === "tenant" ? [] : [one.name]
-    ),
-    ...(hasBody ? ["body"] : [])
-  ]
-  const unknown = Object.keys(given).find((name) => !names.includes(name))
-  if (unknown === undefined) return undefined
-  if (unknown === "tenant") return "tenant is not a field: the subject names it"
-  const near = nearestName(unknown, names)
+/** Returns a sentence about a field of an operation that has parameters only. */
+const unknownIn = ({ id, parameters }: ServiceOperation, name: string): string => {
+  const names = parameters.flatMap((one) =>
+    one.in === "header" || one.name === "tenant" ? [] : [one.name]
+  )
+  const near = nearestName(name, names)
   const advice =
     near === undefined ? `it has ${names.join(", ") || "none"}` : `did you mean ${near}?`
-  return `${unknown} is not a field of ${id}: ${advice}`
+  return `${name} is not a field of ${id}: ${advice}`
 }
 
-/** Returns the tenant that a token of the subject stands for: `_` for all of them. */
-export const tenantIn = (token: string): string => (token === nobody ? allTenants : token)
+/**
+ * Returns the tenant that a token of the subject stands for: `_` for all of them. A client may send
+ * `*` itself, which is no name of a tenant.
+ */
+export const tenantIn = (token: string): string => {
+  if (token === nobody) return allTenants
+  return token === allTenants ? nobody : token
+}
 
 /**
  * Returns what a message asks the API for. The message is a JSON object with the parameters of path
- * and query by their names, and `body`; parameters in headers are headers of the message.
+ * and query by their names, beside the fields of the body, or a list as the body; parameters in
+ * headers are headers of the message. No operation has a parameter and a field of one name.
  *
  * @param tenant from the subject.
  */
@@ -93,18 +94,23 @@ export const apiRequest = (
   tenant: string,
   message: { readonly body: Uint8Array; readonly header: GetHeader }
 ): Result.Result<ApiRequest, BareProblem> =>
-  Result.flatMap(fieldsOf(message.body), ({ body, ...given }) => {
-    const { method, parameters, path } = operation
-    const { filled, missing } = pathWith(path, { ...given, tenant })
+  Result.flatMap(readMessage(message.body, operation.hasBody), ({ fields, whole }) => {
+    const { hasBody, method, parameters, path } = operation
+    if ("tenant" in fields)
+      return Result.fail(invalid("tenant is not a field: the subject names it"))
+    const placeOf = new Map(parameters.map(({ in: place, name }) => [name, place]))
+    const query = new URLSearchParams()
+    const body: Record<string, unknown> = {}
+    for (const [name, value] of Object.entries(fields)) {
+      const place = placeOf.get(name)
+      if (place === "query") query.append(name, textIn(value) ?? JSON.stringify(value))
+      else if (place !== "path" && hasBody) body[name] = value
+      else if (place !== "path") return Result.fail(invalid(unknownIn(operation, name)))
+    }
+    const { filled, missing } = pathWith(path, { ...fields, tenant })
     if (missing.length > 0)
       return Result.fail(invalid(missing.map((name) => `${name} is missing`).join("; ")))
-    const unknown = unknownIn(operation, { ...given, ...(body === undefined ? {} : { body }) })
-    if (unknown !== undefined) return Result.fail(invalid(unknown))
-    const inPath = new Set(parameters.filter((one) => one.in === "path").map(({ name }) => name))
-    const query = new URLSearchParams()
-    for (const [name, value] of Object.entries(given))
-      if (!inPath.has(name)) query.append(name, textIn(value) ?? JSON.stringify(value))
-    const text = body === undefined ? undefined : JSON.stringify(body)
+    const text = hasBody ? JSON.stringify(whole ?? body) : undefined
     const headers: Record<string, string> =
       text === undefined
         ? {}

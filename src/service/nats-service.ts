@@ -10,6 +10,7 @@ import type { ApiApp } from "../api/server.ts"
 import { Broker } from "../broker/broker.ts"
 import type { ServiceAnswer, ServiceRequest } from "../broker/micro-service.ts"
 import { startMicroService } from "../broker/micro-service.ts"
+import { nobody } from "../domain/token.ts"
 import { bytesText } from "../operations/text/bytes.ts"
 import { allTenants, scopes } from "../operations/tokens/token.ts"
 import { apiRequest, tenantIn } from "./api-request.ts"
@@ -41,7 +42,7 @@ const busy: BareProblem = {
 const insiderOf = (tenant: string): InsiderRecord => ({
   tenant,
   scopes: tenant === allTenants ? scopes : scopes.filter((scope) => scope !== "operator"),
-  by: `the NATS service, for ${tenant === allTenants ? "all tenants" : tenant}`
+  by: `NATS (${tenant === allTenants ? "all tenants" : `tenant ${tenant}`})`
 })
 
 const titleIn = (body: Uint8Array): string | undefined => {
@@ -126,10 +127,14 @@ export const startNatsService = Effect.fnUntraced(function* (app: ApiApp) {
   yield* startMicroService({
     name: names.subjects.root,
     version: packageJson.version,
-    description: "Publishes events, manages endpoints, and shows what became of deliveries",
+    description: packageJson.description,
     endpoints: serviceOperations().map((operation) => {
-      const subject = names.subjects.api("*", operation.id)
-      const answer = answerWith(handle, most, operation, subject.split(".").indexOf("*"))
+      const anyTenant = names.subjects.api("*", operation.id)
+      // What is of no tenant is asked for as all of them.
+      const subject = operation.path.includes("{tenant}")
+        ? anyTenant
+        : names.subjects.api(nobody, operation.id)
+      const answer = answerWith(handle, most, operation, anyTenant.split(".").indexOf("*"))
       return {
         name: operation.id.replaceAll(".", "-"),
         subject,

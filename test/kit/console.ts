@@ -4,6 +4,7 @@ import { serveApi } from "../../src/api/server.ts"
 import { createToken } from "../../src/operations/tokens/manage-tokens.ts"
 import type { NewToken } from "../../src/operations/tokens/token.ts"
 import { allTenants, scopes } from "../../src/operations/tokens/token.ts"
+import { startNatsService } from "../../src/service/nats-service.ts"
 import { eventually } from "./engine.ts"
 
 /** An answer of the API. */
@@ -89,3 +90,6 @@ export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOpt
       }).pipe(Effect.provideContext(context), Effect.orDie)
   } satisfies TestConsole
 })
+
+/** Offers the API over NATS, until the scope closes. */
+export const serveNatsApi = () => Effect.flatMap(startConsole(), ({ app }) => startNatsService(app))

@@ -35,7 +35,7 @@ const tenantAccounts = async (tenants: ReadonlyArray<string>, withhold?: string)
   // These accounts replace the example of a tenant that publishes into Petrel's stream.
   const rest = text
     .replace(/^# {2}ACME \{\n(?:#.*\n)*?# {2}\}\n/m, "")
-    .replace(/^.*accounts: \[ACME\].*\n/m, "")
+    .replace(/^.*accounts: \[ACME\].*\n/gm, "")
   return part(rest, /^#accounts \{\n(?:#.*\n)*?#\}$/m)
     .replace(/^ {2}PETREL \{$/m, `  PETREL {\n    imports: [${forEachTenant(list)}]`)
     .replace(/\}$/, `${forEachTenant(part(section, /^# {2}GLOBEX \{\n(?:#.*\n)*?# {2}\}$/m))}\n}`)

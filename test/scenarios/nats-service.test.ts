@@ -1,134 +1,273 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Scope } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { startNatsService } from "../../src/service/nats-service.ts"
-import { startConsole } from "../kit/console.ts"
-import { eventually, history, nth, worker } from "../kit/engine.ts"
+import { DeliveryLog } from "../../src/projection/delivery-log.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { serveNatsApi, startConsole } from "../kit/console.ts"
+import { endpoint, eventually, history, worker } from "../kit/engine.ts"
+import type { ServiceAnswer } from "../kit/nats-requests.ts"
+import { askOverNats } from "../kit/nats-requests.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
-const { scenario } = onServer()
+const { scenario, server } = onServer()
 
-/** Starts the service, and asks it as any NATS client can. */
-const startService = Effect.gen(function* () {
-  const { connection, names } = yield* natsClients
-  const { app } = yield* startConsole()
-  yield* startNatsService(app)
-  yield* Effect.promise(() => connection.flush())
-  const request = (subject: string, text: string) =>
-    Effect.promise(async () => {
-      const message = await connection.request(subject, text, { timeout: 10_000 })
-      const body = message.string()
-      return {
-        code: message.headers?.get("Nats-Service-Error-Code") ?? "",
-        description: message.headers?.get("Nats-Service-Error") ?? "",
-        status: message.headers?.get("status"),
-        json: body === "" ? {} : JSON.parse(body)
-      }
-    })
-  const ask = (tenant: string, operation: string, message: unknown = "") =>
-    request(
-      names.subjects.api(tenant, operation),
-      typeof message === "string" ? message : JSON.stringify(message)
-    )
-  const control = (verb: string) => request(`$SRV.${verb}.${names.subjects.root}`, "")
-  return { ask, control }
+/** Asks for operations of a tenant, as a program with a NATS client does. */
+const asking = (tenant = "acme") =>
+  Effect.gen(function* () {
+    const { connection, names } = yield* natsClients
+    return (operation: string, body?: unknown, headers?: Readonly<Record<string, string>>) =>
+      askOverNats(connection, names.subjects.api(tenant, operation), body, headers)
+  })
+
+/** What the services of the installation answer to `$SRV.<verb>.<name>`. */
+const srv = (verb: "INFO" | "STATS" | "PING") =>
+  Effect.gen(function* () {
+    const { connection, names } = yield* natsClients
+    return yield* askOverNats(connection, `$SRV.${verb}.${names.subjects.root}`)
+  })
+
+interface EndpointStats {
+  readonly name: string
+  readonly num_requests: number
+  readonly num_errors: number
+  readonly last_error?: string
+  readonly processing_time: number
+}
+
+const statsOf = (name: string) =>
+  Effect.map(srv("STATS"), ({ json }) =>
+    (json.endpoints as ReadonlyArray<EndpointStats>).find((one) => one.name === name)
+  )
+
+/** Runs a projection until the scope ends. */
+const projecting = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const data = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-service-"))),
+    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+  )
+  const prefix = names.history.replace(/HISTORY$/, "")
+  return yield* serveProjection({
+    broker: { url: server().url, prefix, eventRoot: names.eventRoot },
+    data,
+    keepMs: 3_600_000,
+    maxBytes: 1_024 ** 3
+  })
 })
 
-describe.concurrent("the NATS service", () => {
-  scenario("publishes, manages endpoints, and says what became of an event", () =>
+describe.concurrent("a program that has a NATS client", () => {
+  scenario("adds an endpoint, publishes, and sees what became of it", () =>
     Effect.gen(function* () {
-      const { ask } = yield* startService
-      const hook = yield* receiver()
-      const facts = yield* history
+      const { received, requests, url } = yield* receiver()
       yield* worker()
-      const url = hook.url
-      const added = yield* ask("acme", "endpoints.put", { id: "hook", body: { url, types: ["a"] } })
-      assert.deepInclude(added, { code: "", status: "201" })
-      assert.include(JSON.stringify(added.json), "whsec_")
-      const got = yield* ask("acme", "endpoints.get", { id: "hook" })
-      assert.deepInclude(got.json, { id: "hook", url })
-      const event = { type: "a", id: "one", data: { total: 1 } }
-      const published = yield* ask("acme", "events.publish", { body: event })
-      assert.deepInclude(published.json, { id: "acme.one", tenant: "acme", duplicate: false })
-      yield* hook.received(1)
-      assert.strictEqual(nth(hook.requests, 0).body.toString(), '{"total":1}')
-      yield* facts.count("delivered", 1)
-      const delivery = { delivery: "acme.one.hook" }
-      const life = yield* ask("acme", "deliveries.delivery", delivery)
-      assert.strictEqual(life.json.rounds[0].state, "delivered")
-      assert.strictEqual((yield* ask("acme", "endpoints.pause", { id: "hook" })).code, "")
-      yield* facts.count("endpoint-paused", 1)
-      assert.strictEqual(facts.of("endpoint-paused")[0]?.by, "the NATS service, for acme")
-    })
-  )
-
-  scenario("refuses with the problems of the API, and counts them", () =>
-    Effect.gen(function* () {
-      const { ask, control } = yield* startService
-      const missing = yield* ask("acme", "endpoints.get", { id: "nowhere" })
-      assert.deepInclude(missing, { code: "404", description: "There is no such thing" })
-      assert.deepInclude(missing.json, { status: 404, type: "urn:petrel:problem:not-found" })
-      const wrong = yield* ask("acme", "endpoints.put", {
-        id: "hook",
-        body: { url: "https://example.com", typs: ["a"] }
-      })
-      assert.strictEqual(wrong.code, "400")
-      assert.match(wrong.json.detail, /typs .*did you mean types/)
-      assert.strictEqual((yield* ask("acme", "endpoints.get", "hello")).code, "400")
-      assert.match(
-        (yield* ask("acme", "endpoints.get", { id: "a", odd: 1 })).json.detail,
-        /^odd is not/
+      const facts = yield* history
+      const log = yield* projecting
+      yield* serveNatsApi().pipe(Effect.provideService(DeliveryLog, log))
+      const ask = yield* asking()
+      const put = yield* ask("endpoints.put", { id: "billing", url, types: ["invoice.*"] })
+      assert.isUndefined(put.code, put.text)
+      assert.strictEqual(put.header("etag"), `"${put.json.revision}"`)
+      const event = '{"type":"invoice.paid","id":"i1","data":{"n":12345678901234567890}}'
+      const published = yield* ask("events.publish", event)
+      assert.deepInclude(published.json, { id: "acme.i1", tenant: "acme", duplicate: false })
+      const again = yield* ask("events.publish", event)
+      assert.deepInclude(again.json, { id: "acme.i1", duplicate: true })
+      const keyed = yield* ask(
+        "events.publish",
+        { type: "invoice.paid", data: 1 },
+        { "Idempotency-Key": "i2" }
       )
-      const operators = yield* ask("acme", "system.status")
-      assert.deepInclude(operators, { code: "403" })
-      assert.match(operators.json.detail, /^the subject does not have the scope operator/)
-      assert.strictEqual((yield* ask("_", "system.status")).code, "")
-      assert.isArray((yield* ask("_", "endpoints.list")).json.endpoints)
-      const stats = yield* control("STATS")
-      const counted = stats.json.endpoints.find(
-        ({ name }: { name: string }) => name === "endpoints-get"
+      assert.strictEqual(keyed.json.id, "acme.i2")
+      const batch = yield* ask("events.publish", [
+        { type: "invoice.paid", data: 3 },
+        { type: "in valid", data: 4 }
+      ])
+      assert.deepInclude(batch.json, { stored: 1, failed: 1 })
+      yield* received(3)
+      assert.include(
+        requests.map(({ body }) => body.toString("utf8")),
+        '{"n":12345678901234567890}'
       )
-      assert.deepInclude(counted, { num_requests: 3, num_errors: 3 })
-      assert.match(counted.last_error, /^400: /)
+      yield* facts.count("delivered", 3)
+      const rowsOf = ({ json: { deliveries = [] } }: ServiceAnswer) =>
+        deliveries as ReadonlyArray<unknown>
+      const query = { endpoint: "billing", state: "delivered" }
+      yield* eventually(ask("log.list", query), (answer) => rowsOf(answer).length === 3)
+      const page = yield* ask("log.list", { ...query, limit: 2 })
+      assert.lengthOf(rowsOf(page), 2)
+      const rest = yield* ask("log.list", { ...query, limit: 2, cursor: page.json.next })
+      assert.lengthOf(rowsOf(rest), 1)
+      const shown = yield* ask("deliveries.delivery", { delivery: "acme.i1.billing" })
+      assert.deepInclude(shown.json, { event: "acme.i1" })
+      const body = yield* ask("deliveries.eventBody", { event: "acme.i1" })
+      assert.strictEqual(body.text, '{"n":12345678901234567890}')
+      assert.strictEqual(body.header("content-type"), "application/json")
     })
   )
 
-  scenario("says what it can do", () =>
+  scenario("gets the problems of the HTTP API, word for word, and changes nothing", () =>
     Effect.gen(function* () {
-      const { control } = yield* startService
-      const { json } = yield* control("INFO")
-      const publish = json.endpoints.find(({ name }: { name: string }) => name === "events-publish")
-      assert.match(publish.subject, /\.api\.v1\.\*\.events\.publish$/)
-      assert.strictEqual(publish.metadata.http, "POST /v1/tenants/{tenant}/events")
-      assert.isAbove(json.endpoints.length, 40)
-    })
-  )
-
-  scenario("shares requests between consoles, and leaves none when one ends", () =>
-    Effect.gen(function* () {
-      const one = yield* startService
-      const counts = Effect.gen(function* () {
-        const { connection, names } = yield* natsClients
-        const answers = yield* Effect.promise(() =>
-          connection.requestMany(`$SRV.PING.${names.subjects.root}`, "", { maxWait: 300 })
+      yield* endpoint({ id: "billing" })
+      yield* serveNatsApi()
+      const http = yield* startConsole()
+      const token = yield* http.token()
+      const ask = yield* asking()
+      const one = "/v1/tenants/acme/endpoints/billing"
+      const before = yield* ask("endpoints.get", { id: "billing" })
+      const url = "https://example.com/"
+      const stale = '"999"'
+      for (const [asked, overHttp] of [
+        [ask("endpoints.get", { id: "missing" }), { path: "/v1/tenants/acme/endpoints/missing" }],
+        [
+          ask("endpoints.patch", { id: "billing", maxInFligth: 5 }),
+          { path: one, method: "PATCH", body: { maxInFligth: 5 } }
+        ],
+        [
+          ask("endpoints.patch", { id: "billing", maxInFlight: "x" }),
+          { path: one, method: "PATCH", body: { maxInFlight: "x" } }
+        ],
+        [ask("endpoints.put", { id: "billing" }), { path: one, method: "PUT", body: {} }],
+        [
+          ask("endpoints.put", { id: "billing", url }, { "If-Match": stale }),
+          { path: one, method: "PUT", body: { url }, headers: { "if-match": stale } }
+        ],
+        [
+          ask("endpoints.list", { cursor: "nonsense" }),
+          { path: "/v1/tenants/acme/endpoints?cursor=nonsense" }
+        ],
+        [
+          ask("endpoints.list", { limit: 1_000 }),
+          { path: "/v1/tenants/acme/endpoints?limit=1000" }
+        ],
+        [ask("log.list"), { path: "/v1/tenants/acme/deliveries" }],
+        [
+          ask("events.publish", '{"type":"petrel.x","data":1}'),
+          { path: "/v1/tenants/acme/events", method: "POST", body: { type: "petrel.x", data: 1 } }
+        ],
+        [
+          ask("endpoints.patch", { id: "billing", contact: "x".repeat(300_000) }),
+          { path: one, method: "PATCH", body: { contact: "x".repeat(300_000) } }
+        ]
+      ] as const) {
+        const { path, ...request } = overHttp
+        const [answer, expected] = [yield* asked, yield* http.ask(path, { token, ...request })]
+        assert.isAtLeast(expected.status, 400, path)
+        assert.deepStrictEqual(answer.json, expected.json)
+        assert.strictEqual(answer.code, expected.status)
+        assert.strictEqual(answer.error, expected.json.title)
+        assert.strictEqual(answer.header("content-type"), "application/problem+json")
+        assert.strictEqual(
+          answer.header("retry-after"),
+          expected.headers.get("retry-after") ?? undefined
         )
-        return yield* Effect.promise(async () => {
-          let count = 0
-          for await (const _ of answers) count++
-          return count
-        })
+      }
+      const after = yield* ask("endpoints.get", { id: "billing" })
+      assert.strictEqual(after.json.revision, before.json.revision)
+    })
+  )
+
+  scenario("says in the subject whose things it asks for", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ tenant: "acme", id: "a" })
+      yield* endpoint({ tenant: "globex", id: "b" })
+      yield* serveNatsApi()
+      const idsOf = (answer: { readonly json: Record<string, unknown> }) =>
+        (answer.json.endpoints as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
+      const [acme, all, star, odd] = [
+        yield* asking("acme"),
+        yield* asking("_"),
+        yield* asking("*"),
+        yield* asking("a$b")
+      ]
+      const isListed = (count: number) => (answer: { readonly json: Record<string, unknown> }) =>
+        idsOf(answer).length === count
+      assert.deepStrictEqual(idsOf(yield* eventually(acme("endpoints.list"), isListed(1))), ["a"])
+      assert.deepStrictEqual(idsOf(yield* eventually(all("endpoints.list"), isListed(2))), [
+        "a",
+        "b"
+      ])
+      assert.strictEqual((yield* all("system.tenants")).code, undefined)
+      for (const ask of [star, odd]) {
+        const refused = yield* ask("endpoints.list")
+        assert.strictEqual(refused.code, 400)
+        assert.include(String(refused.json.detail), "tenant")
+      }
+      // What is of all tenants is not to be had by the name of one.
+      for (const operation of ["system.tenants", "jobs.audit", "no.such"]) {
+        const exit = yield* Effect.exit(acme(operation))
+        assert.include(String(exit), "no responders")
+      }
+      const token = yield* acme("tokens.create", { scopes: ["operator"] })
+      assert.strictEqual(token.code, 403, token.text)
+    })
+  )
+
+  scenario("finds the service with its endpoints, and how they fare", () =>
+    Effect.gen(function* () {
+      const consoles = [yield* Scope.make(), yield* Scope.make()]
+      for (const scope of consoles) yield* serveNatsApi().pipe(Scope.provide(scope))
+      const { names } = yield* Broker
+      const info = yield* srv("INFO")
+      assert.deepInclude(info.json, {
+        type: "io.nats.micro.v1.info_response",
+        name: names.subjects.root,
+        version: packageJson.version,
+        description: packageJson.description
       })
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* startService
-          assert.strictEqual(yield* counts, 2)
-          for (let n = 0; n < 20; n++)
-            assert.strictEqual((yield* one.ask("acme", "endpoints.list")).code, "")
-        })
+      const endpoints = info.json.endpoints as ReadonlyArray<Record<string, unknown>>
+      assert.deepInclude(
+        endpoints.find(({ name }) => name === "events-publish"),
+        { subject: names.subjects.api("*", "events.publish"), queue_group: "q" }
       )
-      yield* eventually(counts, (count) => count === 1)
-      assert.strictEqual((yield* one.ask("acme", "endpoints.list")).code, "")
+      const [first, second] = consoles
+      if (first === undefined || second === undefined) return
+      // One answers, whoever it is; then the other one alone, all of whose requests are known.
+      const ask = yield* asking()
+      assert.isUndefined((yield* ask("endpoints.list")).code)
+      yield* Scope.close(first, yield* Effect.exit(Effect.void))
+      const before = yield* statsOf("endpoints-get")
+      assert.deepInclude(before, { num_requests: 0, num_errors: 0 })
+      yield* ask("endpoints.put", { id: "a", url: "https://example.com/" })
+      yield* ask("endpoints.get", { id: "a" })
+      yield* ask("endpoints.get", { id: "missing" })
+      yield* ask("endpoints.get", { idd: "a" })
+      const after = yield* statsOf("endpoints-get")
+      assert.deepInclude(after, {
+        num_requests: 3,
+        num_errors: 2,
+        last_error: "400: The request is not valid"
+      })
+      assert.isAbove(after?.processing_time ?? 0, 0)
+      yield* Scope.close(second, yield* Effect.exit(Effect.void))
+      assert.include(String(yield* Effect.exit(ask("endpoints.list"))), "no responders")
+    })
+  )
+})
+
+describe("where the broker takes small messages, a program that has a NATS client", () => {
+  const small = onServer({ config: "max_payload: 64KB" })
+  small.scenario("is told that an answer is too large, and gets less of it", () =>
+    Effect.gen(function* () {
+      yield* serveNatsApi()
+      const ask = yield* asking()
+      const url = `https://example.com/${"x".repeat(1_000)}`
+      for (let n = 100; n < 180; n++) yield* endpoint({ id: `e${n}`, url })
+      const refused = yield* eventually(
+        ask("endpoints.list", { limit: 80 }),
+        ({ code }) => code !== undefined
+      )
+      assert.strictEqual(refused.code, 413)
+      assert.include(String(refused.json.detail), "limit")
+      const page = yield* ask("endpoints.list", { limit: 5 })
+      assert.lengthOf(page.json.endpoints as ReadonlyArray<unknown>, 5)
+      const rest = yield* ask("endpoints.list", { limit: 5, cursor: page.json.next })
+      assert.lengthOf(rest.json.endpoints as ReadonlyArray<unknown>, 5)
     })
   )
 })

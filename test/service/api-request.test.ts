@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { apiRequest } from "../../src/service/api-request.ts"
+import { apiRequest, tenantIn } from "../../src/service/api-request.ts"
 import { notOffered, serviceOperations } from "../../src/service/operations.ts"
-import { operations } from "../kit/api-operations.ts"
+import { operations, resolved } from "../kit/api-operations.ts"
 
 const ask = (
   id: string,
@@ -19,14 +19,23 @@ const problem = (...args: Parameters<typeof ask>) => Result.getOrThrow(Result.fl
 
 describe("a request over NATS", () => {
   it("is one for each operation of the API that is not left out with a reason", () => {
-    const all = operations.map(({ id }) => id)
     const offered = serviceOperations().map(({ id }) => id)
-    assert.sameMembers([...offered, ...Object.keys(notOffered)], all)
-    assert.isEmpty(
-      serviceOperations().flatMap(({ parameters }) =>
-        parameters.filter(({ name }) => name === "body")
-      )
+    assert.sameMembers(
+      [...offered, ...Object.keys(notOffered)],
+      operations.map(({ id }) => id)
     )
+  })
+
+  it("has no parameter and field of one name", () => {
+    for (const { body, id, parameters } of operations) {
+      const kinds = body === undefined ? [] : (resolved(body).anyOf ?? [body])
+      const fields = kinds.flatMap((kind) => Object.keys(resolved(kind).properties ?? {}))
+      const names = parameters.flatMap(({ in: place, name }) => (place === "header" ? [] : [name]))
+      assert.isEmpty(
+        names.filter((name) => fields.includes(name)),
+        id
+      )
+    }
   })
 
   it("puts parameters where the API has them", () => {
@@ -49,8 +58,8 @@ describe("a request over NATS", () => {
     )
   })
 
-  it("has the body, with its numbers as they are written, and headers that mean something", () => {
-    const text = '{"id":"billing","body":{"maxInFlight":1.0,"big":12345678901234567890}}'
+  it("has all other fields in the body, with numbers as they are written", () => {
+    const text = '{"id":"billing","maxInFlight":1.0,"big":12345678901234567890}'
     const headers = { "if-match": '"7"', authorization: "Bearer x" }
     const { body, headers: sent, method } = asked("endpoints.patch", text, { headers })
     assert.strictEqual(body, '{"maxInFlight":1.0,"big":12345678901234567890}')
@@ -59,6 +68,19 @@ describe("a request over NATS", () => {
       ...{ "content-type": "application/json", "content-length": "46" },
       "if-match": '"7"'
     })
+    assert.strictEqual(asked("attempts.retryNow", { id: "a" }).body, "{}")
+  })
+
+  it("is the body as a whole where that is a list", () => {
+    assert.strictEqual(
+      asked("events.publish", '[{"type":"a","data":1.0}]').body,
+      '[{"type":"a","data":1.0}]'
+    )
+    assert.match(problem("endpoints.put", "[]").detail, /^id is missing$/)
+  })
+
+  it("is of the tenant in the subject", () => {
+    assert.deepStrictEqual(["acme", "_", "*"].map(tenantIn), ["acme", "*", "_"])
   })
 
   for (const [what, id, message, detail] of [
@@ -67,7 +89,7 @@ describe("a request over NATS", () => {
     ["a missing parameter", "endpoints.get", "{}", /^id is missing$/],
     ["a parameter that is no text", "endpoints.get", '{"id":{}}', /^id is missing$/],
     [
-      "a body where there is none",
+      "an unknown field",
       "endpoints.get",
       '{"id":"a","body":1}',
       /^body is not a field of endpoints.get: it has id$/
