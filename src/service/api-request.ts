@@ -51,15 +51,19 @@ const textIn = (value: unknown): string | undefined =>
     ? String(value)
     : undefined
 
-/** Fills in the path. Returns the names of parameters that are missing or no texts, too. */
+/** What a URL takes for a step in its path: another operation would be asked for. */
+const steps: ReadonlySet<string> = new Set([".", ".."])
+
+/** Fills in the path. Returns what is wrong with its parameters, too. */
 const pathWith = (path: string, values: Readonly<Record<string, unknown>>) => {
-  const missing: Array<string> = []
+  const problems: Array<string> = []
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const text = textIn(values[name])
-    if (text === undefined || text === "") missing.push(name)
+    if (text === undefined || text === "") problems.push(`${name} is missing`)
+    else if (steps.has(text)) problems.push(`${name} must not be ${text}`)
     return encodeURIComponent(text ?? "")
   })
-  return { filled, missing }
+  return { filled, problems }
 }
 
 /** Returns a sentence about a field of an operation that has parameters only. */
@@ -107,9 +111,8 @@ export const apiRequest = (
       else if (place !== "path" && hasBody) body[name] = value
       else if (place !== "path") return Result.fail(invalid(unknownIn(operation, name)))
     }
-    const { filled, missing } = pathWith(path, { ...fields, tenant })
-    if (missing.length > 0)
-      return Result.fail(invalid(missing.map((name) => `${name} is missing`).join("; ")))
+    const { filled, problems } = pathWith(path, { ...fields, tenant })
+    if (problems.length > 0) return Result.fail(invalid(problems.join("; ")))
     const text = hasBody ? JSON.stringify(whole ?? body) : undefined
     const headers: Record<string, string> =
       text === undefined

@@ -87,6 +87,7 @@ describe("a request over NATS", () => {
     ["no JSON", "endpoints.get", "hello", /^the message must be a JSON object/],
     ["no object", "endpoints.get", "[1]", /^the message must be a JSON object/],
     ["a missing parameter", "endpoints.get", "{}", /^id is missing$/],
+    ["a step of a path", "deliveries.delivery", '{"delivery":".."}', /^delivery must not be \.\.$/],
     ["a parameter that is no text", "endpoints.get", '{"id":{}}', /^id is missing$/],
     [
       "an unknown field",
