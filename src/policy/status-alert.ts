@@ -1,5 +1,5 @@
 import type { AlertName } from "../domain/alert.ts"
-import type { AlertReading } from "./alerts.ts"
+import type { AlertReading } from "./alert-reading.ts"
 
 /** Answers of an endpoint in a row that one rule of a policy's `statuses` holds for. */
 export interface AnswersInARow {

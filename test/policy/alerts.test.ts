@@ -1,17 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Schema } from "effect"
 import type { AlertName } from "../../src/domain/alert.ts"
+import type { AlertReading, Transition } from "../../src/policy/alert-reading.ts"
+import { transitionOf } from "../../src/policy/alert-reading.ts"
 import { defaultThresholds, withSettings } from "../../src/policy/alert-thresholds.ts"
 import type { AlertCounts } from "../../src/policy/alert-window.ts"
 import { AlertWindow, noAlertCounts } from "../../src/policy/alert-window.ts"
-import type { AlertReading, Transition } from "../../src/policy/alerts.ts"
 import {
   endpointReadings,
   isSimplyWell,
   successReadings,
   systemReadings,
-  tenantReadings,
-  transitionOf
+  tenantReadings
 } from "../../src/policy/alerts.ts"
 import { Growth } from "../../src/policy/growth.ts"
 
