@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
-import { Problem } from "../operations/problem.ts"
+import { Problem } from "../domain/problem.ts"
 
 /** What the types of problems begin with (RFC 9457). */
 const typeRoot = "urn:petrel:problem:"

@@ -1,8 +1,8 @@
 import { Cause, Effect, ErrorReporter } from "effect"
 import { HttpServerRespondable } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
+import type { Problem } from "../domain/problem.ts"
 import { inputProblems } from "../operations/input.ts"
-import type { Problem } from "../operations/problem.ts"
 import { Internal, InvalidRequest, TooLarge, Unavailable } from "./problems.ts"
 
 /** Every route may answer with these: its input is refused, or the broker is away. */

@@ -1,6 +1,6 @@
 import { Result, type Schema } from "effect"
+import type { Problem } from "../domain/problem.ts"
 import { readInput } from "../operations/input.ts"
-import type { Problem } from "../operations/problem.ts"
 
 /** Fields whose flags take JSON: what is wrong inside follows a colon. */
 const jsonFields: ReadonlySet<string> = new Set(["retry", "circuit", "alerts", "set"])

@@ -1,7 +1,7 @@
 import { Clock, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { Invalid } from "../domain/problem.ts"
 import { endpointLabel } from "../operations/endpoints/endpoint-settings.ts"
-import { Invalid } from "../operations/problem.ts"
 import type { Replayed, ReplayPlan, ReplaySelection } from "../operations/replays/replay-events.ts"
 import type { ReplayRequest } from "../operations/replays/replay-request.ts"
 import { replayIdProblem, replayProblems } from "../operations/replays/replay-request.ts"

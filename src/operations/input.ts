@@ -1,6 +1,6 @@
 import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
+import type { Problem } from "../domain/problem.ts"
 import { nearestName } from "../policy/nearest-name.ts"
-import type { Problem } from "./problem.ts"
 
 const missing = "Missing key"
 const noSuchField = "Expected no excess property"

@@ -1,4 +1,4 @@
-import { invalid } from "../operations/problem.ts"
+import { invalid } from "../domain/problem.ts"
 import { deliveredNumber, endpointName, stateNumbers } from "./columns.ts"
 import type { DeliveryQuery } from "./delivery-log.ts"
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { invalid } from "../operations/problem.ts"
+import { invalid } from "../domain/problem.ts"
 import type { DeliveryQuery } from "./delivery-log.ts"
 
 /** A short name of what is asked for, without the page. */

@@ -1,7 +1,7 @@
 import { Context, type Effect, Schema } from "effect"
 import { ErrorClass } from "../domain/outcome.ts"
+import type { Invalid } from "../domain/problem.ts"
 import { Token } from "../domain/token.ts"
-import type { Invalid } from "../operations/problem.ts"
 
 /** The most rows of a page, and how many it has by default. */
 export const maxPageRows = 200

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads"
 import { Clock, type Context, Deferred, Effect } from "effect"
 import type { BrokerOptions } from "../broker/connection.ts"
-import { Invalid } from "../operations/problem.ts"
+import { Invalid } from "../domain/problem.ts"
 import type { DeliveryPage, Lag, LoggedDeliveries, ProjectionStatus } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads"
-import { Invalid } from "../operations/problem.ts"
+import { Invalid } from "../domain/problem.ts"
 import { isBroken, problemOf } from "./file-problems.ts"
 import { LogReader, NoFiles } from "./log-reader.ts"
 import type { FromQuery, QueryData, ToQuery } from "./thread-messages.ts"

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { Invalid, Problem } from "../operations/problem.ts"
+import { Invalid, Problem } from "../domain/problem.ts"
 import { timers } from "../time/timers.ts"
 import {
   DeliveryLookup,

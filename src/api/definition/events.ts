@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { Problem } from "../../domain/problem.ts"
 import { PublishedEvent } from "../../operations/events/publish-event.ts"
-import { Problem } from "../../operations/problem.ts"
 import { Access, Needs } from "../access.ts"
 import { Conflict } from "../problems.ts"
 import { Tenant, tenantPath } from "./common.ts"

@@ -1,10 +1,10 @@
 import { Effect, Schema, Stream } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
+import { invalid } from "../../domain/problem.ts"
 import { Token } from "../../domain/token.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import { invalid } from "../problem.ts"
 import { countText } from "../text/number-format.ts"
 
 /** All reasons except `gone`, which leaves no dead letter. */

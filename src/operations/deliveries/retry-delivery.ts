@@ -1,11 +1,11 @@
 import { Clock, Effect, Schema } from "effect"
 import { commandOwner } from "../../cluster/command-owner.ts"
+import { invalid } from "../../domain/problem.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { endOf, hasEnded } from "../../history/fold/round.ts"
 import { healthOf } from "../endpoints/current-health.ts"
 import type { RetryNowRequest } from "../endpoints/retry-now.ts"
 import { paceOf, refuseWhereHeld } from "../endpoints/retry-now.ts"
-import { invalid } from "../problem.ts"
 import { findDelivery } from "./explain-delivery.ts"
 
 /** A delivery that was to be tried now. */

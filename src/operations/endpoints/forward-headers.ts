@@ -1,5 +1,5 @@
 import { maxForwardHeaders } from "../../domain/forwarded-headers.ts"
-import type { Problem } from "../problem.ts"
+import type { Problem } from "../../domain/problem.ts"
 import type { ForwardHeadersPatch } from "./endpoint-settings.ts"
 
 /**

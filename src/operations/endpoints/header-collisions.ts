@@ -1,7 +1,7 @@
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { githubHeaderNames, identities, usualHeaderNames } from "../../domain/header-names.ts"
+import type { Problem } from "../../domain/problem.ts"
 import { signatureHeaderOf } from "../../endpoints/signing.ts"
-import type { Problem } from "../problem.ts"
 
 /** The settings that name headers of an endpoint's requests. */
 interface HeaderSettings extends Pick<Endpoint, "sign" | "headers"> {

@@ -1,10 +1,10 @@
 import { Clock, Effect, Random, Result, Schema } from "effect"
 import { TestExchange } from "../../cluster/command.ts"
 import { commandOwner } from "../../cluster/command-owner.ts"
+import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { readInput } from "../input.ts"
-import { Invalid } from "../problem.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 
 /** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */

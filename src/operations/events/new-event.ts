@@ -1,9 +1,9 @@
 import { Result, Schema } from "effect"
 import type { HeaderList } from "../../broker/publisher.ts"
 import { contentOf, eventId } from "../../domain/event.ts"
+import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
-import type { Problem } from "../problem.ts"
 
 /** An event to be published, without its body. */
 export const NewEvent = Schema.Struct({

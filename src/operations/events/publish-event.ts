@@ -1,7 +1,7 @@
 import { Effect, Random, Result, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { PublishError } from "../../broker/publisher.ts"
-import { Invalid } from "../problem.ts"
+import { Invalid } from "../../domain/problem.ts"
 import { bytesText } from "../text/bytes.ts"
 import type { CheckedEvent, NewEvent } from "./new-event.ts"
 import { checkEvent } from "./new-event.ts"

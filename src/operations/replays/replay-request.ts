@@ -1,8 +1,8 @@
 import { Schema } from "effect"
+import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"
 import { TypeFilter } from "../../domain/type-filter.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import type { Problem } from "../problem.ts"
 
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
+import { Invalid } from "../../domain/problem.ts"
 import { HostCap, systemKey, type TenantSettings } from "../../domain/tenant-settings.ts"
 import type { StoredSettings } from "../../endpoints/settings-store.ts"
 import { changeSettings, readSettings } from "../../endpoints/settings-store.ts"
 import { ForwardHeadersPatch } from "../endpoints/endpoint-settings.ts"
 import { forwardHeadersAfter } from "../endpoints/forward-headers.ts"
-import { Invalid } from "../problem.ts"
 
 /** A change of settings. What is left out stays as it is; null removes a setting. */
 export const TenantPatch = Schema.Struct({

@@ -1,6 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
-import type { Problem } from "../problem.ts"
-import { Invalid } from "../problem.ts"
+import type { Problem } from "../../domain/problem.ts"
+import { Invalid } from "../../domain/problem.ts"
 import type { CreatedToken, NewToken, TokenView } from "./token.ts"
 import { allTenants, generateToken, isTokenId, tokenView } from "./token.ts"
 import { eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
