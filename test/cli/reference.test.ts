@@ -1,0 +1,78 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { run } from "./in-process.ts"
+
+const folder = join(import.meta.dirname, "../../docs/reference")
+const writes = process.env.PETREL_WRITE_REFERENCE !== undefined
+
+/**
+ * Compares a text with the file of docs/reference that holds it, and writes the file instead if
+ * that is asked for.
+ */
+const compare = async (name: string, text: string): Promise<void> => {
+  const path = join(folder, name)
+  if (writes) {
+    await mkdir(folder, { recursive: true })
+    await writeFile(path, text)
+  }
+  assert.strictEqual(
+    await readFile(path, "utf8"),
+    text,
+    `docs/reference/${name} is not what Petrel says now; \`npm run reference\` writes it anew`
+  )
+}
+
+/** The help of a command, in blocks that begin with a heading at the left margin. */
+const helpOf = (path: ReadonlyArray<string>) =>
+  Effect.map(run(...path, "--help"), ({ code, err, out }) => {
+    assert.deepStrictEqual({ code, err }, { code: 0, err: [] })
+    return out.join("\n").split(/\n+(?=[A-Z])/)
+  })
+
+const subcommandsIn = (blocks: ReadonlyArray<string>): ReadonlyArray<string> =>
+  blocks
+    .filter((block) => block.startsWith("SUBCOMMANDS\n"))
+    .flatMap((block) => [...block.matchAll(/^ {2}(\S+)/gm)].map(([, name = ""]) => name))
+
+const isShared = (block: string): boolean => /^(INHERITED|GLOBAL) FLAGS\n/.test(block)
+
+const sectionsOf = (
+  path: ReadonlyArray<string>,
+  shown: ReadonlySet<string>
+): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.gen(function* () {
+    const blocks = yield* helpOf(path)
+    const own = blocks.filter((block) => !shown.has(block)).join("\n\n")
+    const inner = yield* Effect.forEach(subcommandsIn(blocks), (name) =>
+      sectionsOf([...path, name], shown)
+    )
+    return [`## petrel ${path.join(" ")}\n\n\`\`\`\n${own}\n\`\`\`\n`, ...inner.flat()]
+  })
+
+describe("The reference in docs/", () => {
+  it.effect("has the help of every command", () =>
+    Effect.gen(function* () {
+      const root = yield* helpOf([])
+      const names = subcommandsIn(root)
+      const shared = (yield* helpOf(names.slice(0, 1))).filter(isShared)
+      const sections = yield* Effect.forEach(names, (name) => sectionsOf([name], new Set(shared)))
+      const head = [
+        "# Commands",
+        "",
+        "What `petrel COMMAND --help` prints, for every command, made by `npm run reference`. The inherited and global flags hold for every command and stand here once.",
+        "",
+        `\`\`\`\n${[...root.filter((block) => !isShared(block) && !block.startsWith("FLAGS\n")), ...shared].join("\n\n")}\n\`\`\`\n`
+      ]
+      yield* Effect.promise(() => compare("commands.md", [...head, ...sections.flat()].join("\n")))
+    })
+  )
+
+  it.effect("has the OpenAPI document", () =>
+    Effect.gen(function* () {
+      const { out } = yield* run("openapi")
+      yield* Effect.promise(() => compare("openapi.json", `${out.join("\n")}\n`))
+    })
+  )
+})
