@@ -6,8 +6,8 @@ import type {
   Redelivered,
   RedeliveryPlan
 } from "../operations/dead-letters/redeliver-dead-letters.ts"
-import type { RoundCounts } from "../operations/rounds/round.ts"
 import { countText } from "../operations/text/number-format.ts"
+import type { RoundCounts } from "../rounds/round.ts"
 import { byFlag } from "./asked-by.ts"
 import { lettersText, reasonLines, selectionFlags } from "./dead-selection.ts"
 import { isSet } from "./endpoint-flags.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { RoundCounts } from "../operations/rounds/round.ts"
+import type { RoundCounts } from "../rounds/round.ts"
 import type { ProgressView } from "./replay-progress.ts"
 import { remark } from "./terminal.ts"
 

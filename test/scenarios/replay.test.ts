@@ -7,7 +7,7 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
-import { countTypes } from "../../src/operations/rounds/replay.ts"
+import { countTypes } from "../../src/rounds/replay.ts"
 import { closedBooks, quiet } from "../kit/books.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"

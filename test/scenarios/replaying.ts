@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { ReplayOptions } from "../../src/operations/rounds/replay.ts"
-import { openReplay, planReplay } from "../../src/operations/rounds/replay.ts"
+import type { ReplayOptions } from "../../src/rounds/replay.ts"
+import { openReplay, planReplay } from "../../src/rounds/replay.ts"
 import type { Receiver } from "../kit/receiver.ts"
 
 /** What a story asks a replay for, unless it says otherwise: all of acme's events. */

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import { readUnended } from "../../history/dead-fates.ts"
-import type { EndpointRedelivery } from "../rounds/redeliver.ts"
-import { planRedelivery as planRounds, redeliver } from "../rounds/redeliver.ts"
-import type { RoundCounts, StartedRound } from "../rounds/round.ts"
+import type { EndpointRedelivery } from "../../rounds/redeliver.ts"
+import { planRedelivery as planRounds, redeliver } from "../../rounds/redeliver.ts"
+import type { RoundCounts, StartedRound } from "../../rounds/round.ts"
 import type { DeadLetterSelection } from "./dead-letter-selection.ts"
 import {
   countReasons,

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import type { Books } from "../../history/audit/books.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
+import type { RoundCounts } from "../../rounds/round.ts"
 import { AuditReport, runAudit } from "../audit/audit-report.ts"
 import { planRedelivery, Redelivered } from "../dead-letters/redeliver-dead-letters.ts"
 import { Replayed, startReplay } from "../replays/replay-events.ts"
-import type { RoundCounts } from "../rounds/round.ts"
 import type { JobProgress, JobRecord } from "./job.ts"
 
 /** Problems of an audit that a job's result lists: it is one message. */

@@ -1,15 +1,9 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/broker.ts"
-import { headerOf } from "../../broker/header-lookup.ts"
-import { maxRoundSkewMs } from "../../domain/clock-bounds.ts"
-import {
-  contentOf,
-  eventId,
-  eventName,
-  parseEventSubject,
-  subjectWithId
-} from "../../domain/event.ts"
-import { forwardedOf } from "../../domain/forwarded-headers.ts"
+import { Broker } from "../broker/broker.ts"
+import { headerOf } from "../broker/header-lookup.ts"
+import { maxRoundSkewMs } from "../domain/clock-bounds.ts"
+import { contentOf, eventId, eventName, parseEventSubject, subjectWithId } from "../domain/event.ts"
+import { forwardedOf } from "../domain/forwarded-headers.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import type { ReplayWish } from "./replay-record.ts"
 import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { Broker } from "../../broker/broker.ts"
-import type { Delivery } from "../../domain/delivery.ts"
-import { timers } from "../../time/timers.ts"
+import { Broker } from "../broker/broker.ts"
+import type { Delivery } from "../domain/delivery.ts"
+import { timers } from "../time/timers.ts"
 
 /** Maximum number of waiting messages of an endpoint while more are sent to it. */
 export interface BackpressureLimits {

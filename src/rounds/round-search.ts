@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import type { Addressee } from "../../domain/delivery.ts"
-import type { Sighting, Whereabouts } from "../../history/locate.ts"
-import { locate, roundKeyOf } from "../../history/locate.ts"
+import type { Addressee } from "../domain/delivery.ts"
+import type { Sighting, Whereabouts } from "../history/locate.ts"
+import { locate, roundKeyOf } from "../history/locate.ts"
 
 /**
  * Returns the `roundKey`s of the rounds that have, or had, a message: it waits in the queue or in

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
-import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import { forwardedTo } from "../../endpoints/inherited-settings.ts"
-import { windowsOf } from "../../endpoints/live-endpoint.ts"
-import { readSettingsInForce } from "../../endpoints/settings-store.ts"
+import { getEndpoint } from "../endpoints/endpoint-store.ts"
+import { forwardedTo } from "../endpoints/inherited-settings.ts"
+import { windowsOf } from "../endpoints/live-endpoint.ts"
+import { readSettingsInForce } from "../endpoints/settings-store.ts"
 import type { RoundTarget } from "./round.ts"
 
 /** Why an endpoint accepts no further rounds. */

@@ -1,8 +1,8 @@
 import { Clock, Effect, Schema } from "effect"
-import { Broker } from "../../broker/broker.ts"
-import { isConflict, writeValue } from "../../broker/values.ts"
-import { readEntry } from "../../cluster/kv-entry.ts"
-import { invalid } from "../../domain/problem.ts"
+import { Broker } from "../broker/broker.ts"
+import { isConflict, writeValue } from "../broker/values.ts"
+import { readEntry } from "../cluster/kv-entry.ts"
+import { invalid } from "../domain/problem.ts"
 
 /**
  * The record of a replay, in the workers bucket under `replay.<tenant>.<endpoint>.<name>`. The same

@@ -1,5 +1,5 @@
-import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
-import type { Windows } from "../../endpoints/live-endpoint.ts"
+import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
+import type { Windows } from "../endpoints/live-endpoint.ts"
 
 /** A further round of one of an endpoint's deliveries. */
 export interface Round extends RoundIdentity {

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { readLayout, refuseChange, TopologyError } from "../../broker/installed.ts"
+import { readLayout, refuseChange, TopologyError } from "../broker/installed.ts"
 
 /**
  * Returns the layout and a check that it has not changed: a message stored by another number of
