@@ -4,8 +4,8 @@ import { BrokerError } from "../broker/broker-error.ts"
 import { isUnanswered } from "../broker/until-answered.ts"
 import { Invalid } from "../domain/problem.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
-import { flagProblems, withFlags } from "./flag-problems.ts"
-import { OutputClosed } from "./stdout.ts"
+import { flagProblems, withFlags } from "./flags/flag-problems.ts"
+import { OutputClosed } from "./terminal/stdout.ts"
 
 /** How the process exits: its exit code, and its message on stderr. */
 export interface ProcessExit {

@@ -3,39 +3,39 @@ import { Command } from "effect/cli"
 import packageJson from "../../package.json" with { type: "json" }
 import { clock } from "../time/timers.ts"
 import { exitOf } from "./exit.ts"
+import { visible } from "./format/visible.ts"
 import { named } from "./named.ts"
-import type { OutputStreams } from "./output.ts"
 import { petrel } from "./root-command.ts"
+import type { OutputStreams } from "./terminal/output.ts"
 import { usage } from "./usage.ts"
-import { visible } from "./visible.ts"
 
 /**
  * In the order of the help. Each command is imported separately, since each loads many modules that
  * the others do not need.
  */
 const commands = {
-  dev: async () => (await import("./dev.ts")).dev,
-  init: async () => (await import("./init.ts")).init,
-  status: async () => (await import("./status.ts")).status,
-  worker: async () => (await import("./worker.ts")).worker,
-  workers: async () => (await import("./workers.ts")).workers,
-  console: async () => (await import("./console.ts")).console,
-  openapi: async () => (await import("./openapi.ts")).openapi,
-  repartition: async () => (await import("./repartition.ts")).repartition,
-  endpoint: async () => (await import("./endpoint.ts")).endpoint,
-  tenant: async () => (await import("./tenant.ts")).tenant,
-  token: async () => (await import("./token.ts")).token,
-  publish: async () => (await import("./publish.ts")).publish,
-  receive: async () => (await import("./receive.ts")).receive,
-  history: async () => (await import("./history.ts")).history,
-  dead: async () => (await import("./dead.ts")).dead,
-  replay: async () => (await import("./replay.ts")).replay,
-  audit: async () => (await import("./audit.ts")).audit,
-  delivery: async () => (await import("./delivery.ts")).delivery,
-  projection: async () => (await import("./projection.ts")).projection,
-  rebuild: async () => (await import("./rebuild.ts")).rebuild,
-  alerts: async () => (await import("./alerts.ts")).alerts,
-  presets: async () => (await import("./presets.ts")).presets
+  dev: async () => (await import("./commands/dev/dev.ts")).dev,
+  init: async () => (await import("./commands/init/init.ts")).init,
+  status: async () => (await import("./commands/status/status.ts")).status,
+  worker: async () => (await import("./commands/worker/worker.ts")).worker,
+  workers: async () => (await import("./commands/workers.ts")).workers,
+  console: async () => (await import("./commands/console/console.ts")).console,
+  openapi: async () => (await import("./commands/openapi.ts")).openapi,
+  repartition: async () => (await import("./commands/repartition.ts")).repartition,
+  endpoint: async () => (await import("./commands/endpoint/endpoint.ts")).endpoint,
+  tenant: async () => (await import("./commands/tenant.ts")).tenant,
+  token: async () => (await import("./commands/token.ts")).token,
+  publish: async () => (await import("./commands/publish.ts")).publish,
+  receive: async () => (await import("./commands/receive/receive.ts")).receive,
+  history: async () => (await import("./commands/history/history.ts")).history,
+  dead: async () => (await import("./commands/dead/dead.ts")).dead,
+  replay: async () => (await import("./commands/replay/replay.ts")).replay,
+  audit: async () => (await import("./commands/audit/audit.ts")).audit,
+  delivery: async () => (await import("./commands/delivery/delivery.ts")).delivery,
+  projection: async () => (await import("./commands/projection.ts")).projection,
+  rebuild: async () => (await import("./commands/rebuild.ts")).rebuild,
+  alerts: async () => (await import("./commands/alerts/alerts.ts")).alerts,
+  presets: async () => (await import("./commands/presets.ts")).presets
 }
 
 /** Loads the named command. Without one, loads all commands, for the help and for suggestions. */

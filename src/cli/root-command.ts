@@ -3,7 +3,7 @@ import { Command, Flag } from "effect/cli"
 import { readAddress } from "../broker/address.ts"
 import { connectTo } from "../broker/connection.ts"
 import { Facts } from "../history/facts.ts"
-import { print } from "./stdout.ts"
+import { print } from "./terminal/stdout.ts"
 
 const defaultUrl = "nats://127.0.0.1:4222"
 

@@ -4,9 +4,9 @@ import * as NodePath from "@effect/platform-node-shared/NodePath"
 import * as NodeStdio from "@effect/platform-node-shared/NodeStdio"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import { Effect, Layer } from "effect"
-import { logging } from "./logging.ts"
 import { program, reportExit } from "./program.ts"
-import { runMain } from "./signals.ts"
+import { logging } from "./terminal/logging.ts"
+import { runMain } from "./terminal/signals.ts"
 
 const platform = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(

@@ -3,7 +3,7 @@ import type { CliError, HelpDoc } from "effect/cli"
 import { CliConfig, CliOutput, GlobalFlag } from "effect/cli"
 import { shownAddress } from "../broker/address.ts"
 import { nearestName } from "../policy/nearest-name.ts"
-import { visible } from "./visible.ts"
+import { visible } from "./format/visible.ts"
 
 const flagNames = (help: HelpDoc.HelpDoc): ReadonlyArray<string> =>
   [...help.flags, ...(help.inheritedFlags ?? []), ...(help.globalFlags ?? [])].map(

@@ -5,7 +5,7 @@ import { CliError } from "effect/cli"
 import { BrokerError } from "../../src/broker/broker-error.ts"
 import { exitOf } from "../../src/cli/exit.ts"
 import { Refused } from "../../src/cli/refused.ts"
-import { OutputClosed } from "../../src/cli/stdout.ts"
+import { OutputClosed } from "../../src/cli/terminal/stdout.ts"
 import { Invalid } from "../../src/domain/problem.ts"
 import { EventNotStored } from "../../src/operations/events/publish-event.ts"
 

@@ -5,10 +5,10 @@ import * as NodeFileSystem from "@effect/platform-node-shared/NodeFileSystem"
 import * as NodePath from "@effect/platform-node-shared/NodePath"
 import * as NodeTerminal from "@effect/platform-node-shared/NodeTerminal"
 import { ConfigProvider, Console, Effect, Layer, Stdio, Stream } from "effect"
-import { loggingTo } from "../../src/cli/logging.ts"
-import { Output } from "../../src/cli/output.ts"
+import { visible } from "../../src/cli/format/visible.ts"
 import { program, reportExit } from "../../src/cli/program.ts"
-import { visible } from "../../src/cli/visible.ts"
+import { loggingTo } from "../../src/cli/terminal/logging.ts"
+import { Output } from "../../src/cli/terminal/output.ts"
 
 /** Its exit code for a command that was interrupted, as by Ctrl-C. */
 const interrupted = 130

@@ -6,7 +6,7 @@ import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
 import { countOpen } from "../../src/history/open-dead-letters.ts"
 import { listDeadLetters } from "../../src/operations/dead-letters/dead-letter-queries.ts"
-import { buriedAt, bury } from "../cli/dead-letters.ts"
+import { buriedAt, bury } from "../cli/commands/dead/dead-letters.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()

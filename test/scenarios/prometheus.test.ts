@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { startMetrics } from "../../src/cli/metrics-flags.ts"
+import { startMetrics } from "../../src/cli/flags/metrics-flags.ts"
 import type { Family } from "../../src/metrics/family.ts"
 import { listenText, serveMetrics } from "../../src/metrics/metrics-server.ts"
 import { runAudit } from "../../src/operations/audit/audit-report.ts"

@@ -7,7 +7,7 @@ import {
 } from "../../../src/operations/dead-letters/dead-letter-queries.ts"
 import { planDiscard } from "../../../src/operations/dead-letters/discard-dead-letters.ts"
 import { planRedelivery } from "../../../src/operations/dead-letters/redeliver-dead-letters.ts"
-import { bury } from "../../cli/dead-letters.ts"
+import { bury } from "../../cli/commands/dead/dead-letters.ts"
 import { endpoint } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
 

@@ -1,0 +1,128 @@
+import type { Audit } from "../../../history/audit/audit.ts"
+import type { AuditProblem } from "../../../history/audit/problem.ts"
+import { momentText, plainText } from "../../../history/line.ts"
+import { countText, plural } from "../../../operations/text/number-format.ts"
+
+const width = 80
+/** Maximum number of problems listed for people. The others are only counted. */
+const shownProblems = 50
+
+const row = (label: string, count: number, says = ""): string =>
+  `  ${label.padEnd(24)}${countText(count).padStart(14)}${says === "" ? "" : `  ${says}`}`
+
+const rowIf = (label: string, count: number, says = ""): ReadonlyArray<string> =>
+  count === 0 ? [] : [row(label, count, says)]
+
+const byCount = (counts: ReadonlyMap<string, number>): ReadonlyArray<string> =>
+  [...counts].sort(([, a], [, b]) => b - a).map(([name, count]) => row(`  ${name}`, count))
+
+/** Wraps a text to the width, with continuation lines indented. */
+const fitted = (text: string): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  let line = ""
+  for (const word of plainText(text).split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = `    ${word}`
+    } else line = line === "" ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+const whose = ({ endpoint, event, eventSeq, round, tenant }: AuditProblem): string => {
+  const name = event ?? (eventSeq === undefined ? "" : `event ${eventSeq}`)
+  const target = endpoint === undefined || tenant === undefined ? "" : ` → ${tenant}/${endpoint}`
+  const again = round === undefined || round === "0" ? "" : ` (round ${round})`
+  return name === "" ? "" : `${name}${target}${again}: `
+}
+
+const problemLines = ({ judgement }: Audit): ReadonlyArray<string> => {
+  const { counts, list, total } = judgement.problems
+  if (total === 0) return []
+  const rest = total - Math.min(list.length, shownProblems)
+  return [
+    "",
+    "Problems",
+    ...[...counts].map(([kind, count]) => row(kind, count)),
+    "",
+    ...list
+      .slice(0, shownProblems)
+      .flatMap((problem) => fitted(`${problem.kind}: ${whose(problem)}${problem.says}`)),
+    ...(rest === 0 ? [] : [`and ${countText(rest)} more; --json shows up to 10,000`])
+  ]
+}
+
+const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
+  const { firstEvent, lastEvent, tenant } = reach.scope
+  const whom = tenant === undefined ? "" : ` of ${tenant}`
+  const begin =
+    reach.since === 0
+      ? []
+      : [`What was before ${momentText(reach.since, now)} is not all there any more.`]
+  return [
+    ...fitted(
+      firstEvent > lastEvent
+        ? `No event${whom} in this range is there any more.`
+        : `Events ${countText(firstEvent)} to ${countText(lastEvent)}${whom}.`
+    ),
+    ...begin
+  ]
+}
+
+/** Returns the failure message of the audit, or undefined if it is clean. */
+export const refusalOf = ({ books, judgement, reach }: Audit): string | undefined => {
+  switch (judgement.verdict) {
+    case "clean":
+      return undefined
+    case "problems":
+      return `the audit found ${plural(judgement.problems.total, "problem")}; docs/audit.md says what each means`
+    case "unvouched":
+      if (books.planCheck.unknown > 0 && reach.isVouched)
+        return `the range cannot be vouched for: plans of events up to ${new Date(books.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
+      return `the range cannot be vouched for: the streams reach back to ${new Date(reach.since).toISOString()} only. Within that nothing is wrong; --since that or later audits what is there`
+  }
+}
+
+/** Returns the audit for people, in lines of up to 80 columns. */
+export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => {
+  const { books, judgement } = audit
+  const { events, tally } = judgement
+  const skipped = [...books.ledger.skipped.values()].reduce((sum, count) => sum + count, 0)
+  return [
+    ...rangeText(audit, now),
+    "",
+    row("events", events.stored),
+    ...rowIf("  not routed yet", events.unreached, "the router has not come to them"),
+    ...rowIf("  brought twice", events.repeated, "by a source: repeats are left out"),
+    ...rowIf("    delivered again", events.deliveredAgain, "they came long after the first"),
+    row("deliveries", tally.begun),
+    row("  delivered", tally.delivered),
+    ...rowIf("    more than once", tally.repeated, "repeats after a crash: no fault"),
+    ...rowIf("    late", tally.late, "recorded by a former owner: no fault"),
+    ...rowIf("  dead-lettered", tally.deadLettered),
+    ...byCount(tally.reasons).map((line) => `  ${line}`),
+    ...rowIf("  discarded", tally.discarded),
+    ...rowIf("  waiting", tally.pending, "each was found where it waits"),
+    ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
+    row("  missing", tally.missing),
+    ...rowIf("skipped", skipped, "endpoints that took no events"),
+    row("plans recomputed", books.planCheck.recomputed, "each endpoint that wanted an event"),
+    ...rowIf("  not possible", books.planCheck.unknown, "an older version made them"),
+    row("facts read", books.history.messages),
+    ...problemLines(audit),
+    ...audit.cautions.flatMap(({ events, kind, says, tenant }) => [
+      "",
+      ...fitted(`Caution: ${kind}: ${plural(events, "event")} of ${tenant}: ${says}`)
+    ]),
+    ...audit.remarks.flatMap(({ endpoint, kind, says, tenant }) => [
+      "",
+      ...fitted(`Remark: ${kind}: ${tenant}/${endpoint}: ${says}; see petrel rebuild health`)
+    ]),
+    "",
+    judgement.verdict === "clean"
+      ? "Clean: every delivery has ended once, or waits where it was found."
+      : judgement.verdict === "unvouched"
+        ? "Unvouched: nothing is wrong in what is there, but it does not reach back far enough."
+        : `${plural(judgement.problems.total, "problem")} found.`
+  ]
+}

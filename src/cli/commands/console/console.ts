@@ -1,0 +1,219 @@
+import { readFileSync } from "node:fs"
+import { hostname } from "node:os"
+import { Effect, Option, Result } from "effect"
+import { Command, Flag } from "effect/cli"
+import { isLoopback } from "../../../api/hosts.ts"
+import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
+import { readLayout } from "../../../broker/installed.ts"
+import { DeliveryLog } from "../../../projection/delivery-log.ts"
+import type { ProjectionOptions } from "../../../projection/projection.ts"
+import { serveProjection } from "../../../projection/serve-projection.ts"
+import { startTraces, tracesOtlpFlag } from "../../flags/traces-flags.ts"
+import { giveBackMemory, setCollector } from "../../gc-flags.ts"
+import { Refused, refusal } from "../../refused.ts"
+import { brokerOptions, connected, report } from "../../root-command.ts"
+import { untilStopped } from "../../terminal/signals.ts"
+import { isSet } from "../endpoint/flags.ts"
+import { projectionFlags } from "./projection.ts"
+
+/** What a console can do. */
+const roleNames = ["api", "projection"] as const
+type ConsoleRole = (typeof roleNames)[number]
+
+export const defaultListen = "127.0.0.1:4280"
+
+/** Parses `127.0.0.1:4280` or `[::1]:4280`. */
+export const readListen = (
+  text: string
+): { readonly host: string; readonly port: number } | undefined => {
+  const [, bracketed, plain, digits] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text) ?? []
+  const host = bracketed ?? plain
+  const port = Number(digits)
+  return host === undefined || port > 65_535 ? undefined : { host, port }
+}
+
+const readRoles = (text: string): Option.Option<ReadonlyArray<ConsoleRole>> => {
+  const names = text.split(",").map((name) => name.trim())
+  const roles = roleNames.filter((role) => names.includes(role))
+  return names.every((name) => roles.some((role) => role === name))
+    ? Option.some(roles)
+    : Option.none()
+}
+
+const isPublicUrl = (text: string): boolean => {
+  if (!URL.canParse(text)) return false
+  const { pathname, protocol } = new URL(text)
+  return (protocol === "http:" || protocol === "https:") && pathname === "/"
+}
+
+const optional = (flag: Flag.Flag<string>) =>
+  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+const file = (name: string, description: string) =>
+  optional(Flag.String(name).pipe(Flag.withMetavar("FILE"), Flag.withDescription(description)))
+
+const readPem = (flag: string, path: string): Result.Result<string, string> =>
+  Result.mapError(
+    Result.try(() => readFileSync(path, "utf8")),
+    (cause) => `--${flag} ${path} cannot be read (${String(cause)})`
+  )
+
+/** Reads certificate and key. Fails with the problems of the flags. */
+const readTls = (
+  cert: string | undefined,
+  key: string | undefined
+): Result.Result<ApiOptions["tls"], ReadonlyArray<string>> => {
+  if (cert === undefined && key === undefined) return Result.succeed(undefined)
+  if (cert === undefined || key === undefined)
+    return Result.fail(["--tls-cert and --tls-key go together: give both or none"])
+  const [certificate, secret] = [readPem("tls-cert", cert), readPem("tls-key", key)]
+  if (Result.isSuccess(certificate) && Result.isSuccess(secret))
+    return Result.succeed({ cert: certificate.success, key: secret.success })
+  return Result.fail(
+    [certificate, secret].flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
+  )
+}
+
+/** Returns the sentence for an address that cannot be used. */
+export const listenProblem = ({ code, message }: ListenRefused, listen: string): string => {
+  if (code === "EADDRINUSE")
+    return `something listens on ${listen} already: choose another address with --listen, such as 127.0.0.1:4281`
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return `this machine has no address ${listen}: choose another with --listen`
+  if (code === "EACCES")
+    return `this user may not listen on ${listen}: choose another with --listen`
+  return `the console cannot listen on ${listen} (${message}): choose another address with --listen`
+}
+
+/** Returns the address that clients use. */
+export const addressOf = (
+  { host, publicUrl, tls }: Pick<ApiOptions, "host" | "publicUrl" | "tls">,
+  port: number
+): string =>
+  publicUrl?.replace(/\/$/, "") ??
+  `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
+
+/** Returns a name of this machine and process. */
+const ownName = (): string => `${hostname()}-${process.pid}`
+
+/** Serves the API. Returns its address. */
+const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
+  const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
+  const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
+  yield* runJobs(ownName())
+  const { startNatsService } = yield* Effect.promise(
+    () => import("../../../service/nats-service.ts")
+  )
+  const { app, port } = yield* serveApi(options).pipe(
+    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
+  )
+  yield* startNatsService(app)
+  return addressOf(options, port)
+})
+
+const serve = Effect.fnUntraced(function* (
+  roles: ReadonlyArray<ConsoleRole>,
+  options: ApiOptions,
+  listen: string,
+  projection: Omit<ProjectionOptions, "broker">,
+  tracesOtlp: string | undefined
+) {
+  setCollector()
+  // Says what to do where there is no installation, or an older one.
+  yield* readLayout
+  const broker = yield* brokerOptions
+  yield* startTraces(tracesOtlp, ownName())
+  const log = roles.includes("projection")
+    ? yield* serveProjection({ ...projection, broker })
+    : undefined
+  const api = serveRoleApi(options, listen)
+  const address = roles.includes("api")
+    ? yield* log === undefined ? api : Effect.provideService(api, DeliveryLog, log)
+    : undefined
+  giveBackMemory()
+  yield* Effect.ignore(
+    report(
+      { event: "ready", ...(address === undefined ? {} : { address }), roles },
+      address === undefined
+        ? `the projection runs, with its files in ${projection.data}`
+        : `the console answers at ${address}`
+    )
+  )
+  return yield* Effect.never.pipe(
+    Effect.onInterrupt(() => Effect.logInfo("stopping; requests in flight are answered first"))
+  )
+}, Effect.scoped)
+
+/** Serves the HTTP API until it is stopped. */
+export const console = Command.make(
+  "console",
+  {
+    listen: Flag.String("listen").pipe(
+      Flag.withMetavar("HOST:PORT"),
+      Flag.withDescription("Where it listens; port 0 takes a free one"),
+      Flag.withDefault(defaultListen),
+      Flag.filter(
+        (text) => readListen(text) !== undefined,
+        () => `must be an address and a port, such as ${defaultListen}`
+      )
+    ),
+    publicUrl: optional(
+      Flag.String("public-url").pipe(
+        Flag.withMetavar("URL"),
+        Flag.withDescription("The address that clients know it by (default: where it listens)"),
+        Flag.filter(
+          isPublicUrl,
+          () => "must be a URL without a path, such as https://petrel.example"
+        )
+      )
+    ),
+    roles: Flag.String("roles").pipe(
+      Flag.withMetavar("ROLES"),
+      Flag.withDescription(
+        "What it does: api, projection (the log of deliveries), or both (default: both)"
+      ),
+      Flag.withDefault(roleNames.join(",")),
+      Flag.filterMap(
+        readRoles,
+        () => `must be ${roleNames.join(", ")} or both with a comma between`
+      )
+    ),
+    ...projectionFlags,
+    cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
+    key: file("tls-key", "The certificate's key in PEM"),
+    behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url"),
+    tracesOtlp: tracesOtlpFlag
+  },
+  Effect.fnUntraced(function* (given) {
+    const { behindProxy, cert, data, keep, key, listen, maxBytes, publicUrl, roles } = given
+    const at = readListen(listen) ?? { host: "", port: 0 }
+    const tls = readTls(cert, key)
+    if (Result.isFailure(tls)) return yield* refusal(tls.failure)
+    if (behindProxy && publicUrl === undefined)
+      return yield* new Refused({
+        message: "--behind-proxy needs --public-url: the name that requests of the proxy have"
+      })
+    if (!isLoopback(at.host) && tls.success === undefined && !behindProxy)
+      return yield* new Refused({
+        message: `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
+      })
+    const projection = { data, keepMs: keep, maxBytes }
+    yield* serve(
+      roles,
+      { ...at, publicUrl, tls: tls.success },
+      listen,
+      projection,
+      given.tracesOtlp
+    ).pipe(Effect.provide(connected), untilStopped)
+  })
+).pipe(
+  Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),
+  Command.withExamples([
+    { command: "petrel console" },
+    {
+      command:
+        "petrel console --listen 0.0.0.0:443 --tls-cert tls.crt --tls-key tls.key --public-url https://petrel.example"
+    }
+  ])
+)

@@ -1,0 +1,49 @@
+import { resolve } from "node:path"
+import { Duration, Option } from "effect"
+import { Flag } from "effect/cli"
+import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
+import { durationExpected, readDuration } from "../../flags/duration.ts"
+
+/** What a projection keeps by default: how long, ms, and how much, bytes. */
+export const defaultKeepMs = 7 * 24 * 60 * 60_000
+export const defaultMaxBytes = 10 * 1_024 ** 3
+
+/** With less, a few hours of deliveries are all that is there to search. */
+const minBytes = 16 * 1_024 ** 2
+const minKeepMs = 60_000
+
+/** The flags of a console's projection. */
+export const projectionFlags = {
+  data: Flag.String("data").pipe(
+    Flag.withMetavar("DIR"),
+    Flag.withDescription("Where the projection keeps its files (default: .petrel/console)"),
+    Flag.withDefault(".petrel/console"),
+    Flag.map((path) => resolve(path))
+  ),
+  keep: Flag.String("keep").pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription("How long the projection keeps deliveries that have ended (default: 7d)"),
+    Flag.withDefault("7d"),
+    Flag.filterMap(
+      (text) =>
+        Option.fromUndefinedOr(readDuration(text)).pipe(
+          Option.map(Duration.toMillis),
+          Option.filter((ms) => ms >= minKeepMs)
+        ),
+      (text) => (readDuration(text) === undefined ? durationExpected : "must be at least a minute")
+    )
+  ),
+  maxBytes: Flag.String("max-bytes").pipe(
+    Flag.withMetavar("BYTES"),
+    Flag.withDescription(
+      `How much disk it may take: the oldest deliveries go first (default: ${bytesText(defaultMaxBytes)})`
+    ),
+    Flag.withDefault(bytesText(defaultMaxBytes)),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minBytes),
+      (text) =>
+        readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(minBytes)}`
+    )
+  )
+}

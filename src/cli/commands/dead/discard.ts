@@ -1,0 +1,105 @@
+import { Effect, Stdio } from "effect"
+import { Command, Prompt } from "effect/cli"
+import { selectionProblem } from "../../../operations/dead-letters/dead-letter-selection.ts"
+import type {
+  DiscardPlan,
+  DiscardProgress
+} from "../../../operations/dead-letters/discard-dead-letters.ts"
+import { planDiscard } from "../../../operations/dead-letters/discard-dead-letters.ts"
+import { countText } from "../../../operations/text/number-format.ts"
+import { byFlag } from "../../flags/asked-by.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { makeProgress } from "../../terminal/replay-progress.ts"
+import { remark } from "../../terminal/terminal.ts"
+import { isSet } from "../endpoint/flags.ts"
+import { lettersText, reasonLines, selectionFlags } from "./selection.ts"
+
+const canAsk = Effect.gen(function* () {
+  const stdio = yield* Stdio.Stdio
+  return (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+})
+
+const agreed = ({ discard, reasons }: DiscardPlan) => {
+  const parts = Object.entries(reasons).map(([reason, count]) => `${countText(count)} ${reason}`)
+  return Prompt.run(
+    Prompt.Confirm({
+      message: `Discard ${lettersText(discard)} for good (${parts.join(", ")})?`
+    })
+  )
+}
+
+const waitingLines = ({ waiting }: Pick<DiscardPlan, "waiting">): ReadonlyArray<string> =>
+  waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and on the way still`]
+
+/** Runs a discard and shows its progress, and how to go on if it is broken off. */
+const withProgress = Effect.fnUntraced(function* <A, E, R>(
+  run: (by: string, progress: DiscardProgress) => Effect.Effect<A, E, R>,
+  by: string
+) {
+  const { json } = yield* petrel
+  const bar = yield* makeProgress(json)
+  let [done, total] = [0, 0]
+  const brokenOff = Effect.suspend(() =>
+    remark(
+      `stopped after ${countText(done)} of ${countText(total)}: run the same command to discard the rest`
+    )
+  )
+  return yield* run(by, (now, all) => {
+    if (now === 0) bar.total(all)
+    else bar.advance()
+    done = now
+    total = all
+  }).pipe(
+    Effect.ensuring(Effect.sync(bar.clear)),
+    Effect.onInterrupt(() => brokenOff),
+    Effect.tapError(() => brokenOff)
+  )
+})
+
+export const discard = Command.make(
+  "discard",
+  {
+    ...selectionFlags,
+    by: byFlag,
+    yes: isSet("yes", "Do not ask"),
+    dryRun: isSet("dry-run", "Say how many there are for each reason, and discard none")
+  },
+  Effect.fnUntraced(function* ({ all, by, dryRun, yes, ...filter }) {
+    const problem = selectionProblem({ ...filter, all }, "discard")
+    if (problem !== undefined) return yield* problem
+    const { json } = yield* petrel
+    if (!yes && !dryRun && (json || !(yield* canAsk)))
+      return yield* new Refused({
+        message: "what is discarded cannot be sent again: say --yes where nobody can be asked"
+      })
+    yield* Effect.gen(function* () {
+      const { plan, run } = yield* planDiscard({ ...filter, all })
+      if (dryRun)
+        return yield* report(
+          { event: "planned", ...plan },
+          [
+            `would discard ${lettersText(plan.discard)}`,
+            ...reasonLines(plan.reasons),
+            ...waitingLines(plan)
+          ].join("\n")
+        )
+      if (!yes && plan.discard > 0 && !(yield* agreed(plan)))
+        return yield* remark("nothing was discarded")
+      const done = yield* withProgress(run, by)
+      yield* report(
+        { event: "done", ...done },
+        [
+          done.discarded === 0
+            ? "nothing was discarded"
+            : `${lettersText(done.discarded)} discarded`,
+          ...waitingLines(done)
+        ].join("\n")
+      )
+    }).pipe(Effect.provide(connected))
+  })
+).pipe(
+  Command.withDescription("Remove dead letters for good; the history tells who did it"),
+  Command.withShortDescription("Remove dead letters for good"),
+  Command.withExamples([{ command: "petrel dead discard --endpoint acme/old --until 7d --yes" }])
+)

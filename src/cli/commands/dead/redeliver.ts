@@ -1,0 +1,135 @@
+import { Clock, Effect } from "effect"
+import { Command } from "effect/cli"
+import { selectionProblem } from "../../../operations/dead-letters/dead-letter-selection.ts"
+import type {
+  LeftAlone,
+  Redelivered,
+  RedeliveryPlan
+} from "../../../operations/dead-letters/redeliver-dead-letters.ts"
+import { countText } from "../../../operations/text/number-format.ts"
+import type { RoundCounts } from "../../../rounds/round.ts"
+import { byFlag } from "../../flags/asked-by.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { makeProgress } from "../../terminal/replay-progress.ts"
+import { watchRounds } from "../../terminal/rounds-progress.ts"
+import { isSet } from "../endpoint/flags.ts"
+import { lettersText, reasonLines, selectionFlags } from "./selection.ts"
+
+/** Maximum number of unavailable endpoints that are listed by name. */
+const named = 5
+
+const unfitTexts: Record<LeftAlone["skipped"][number]["why"], string> = {
+  "endpoint-disabled": "is disabled: put it back to work with `petrel endpoint enable`",
+  "endpoint-removed": "is removed",
+  "endpoint-unreadable": "has a configuration that cannot be read"
+}
+
+/** Imported on demand: other commands do not need the engine. */
+const operation = Effect.promise(
+  () => import("../../../operations/dead-letters/redeliver-dead-letters.ts")
+)
+
+/** Returns why dead letters are skipped, one sentence each. */
+const leftTexts = ({ before, deliveredLate, skipped }: LeftAlone): ReadonlyArray<string> => {
+  const others = skipped.slice(named)
+  const rest = others.reduce((sum, { count }) => sum + count, 0)
+  return [
+    ...(before === 0 ? [] : [`${countText(before)} left alone: sent again before`]),
+    ...(deliveredLate === 0
+      ? []
+      : [
+          `${countText(deliveredLate)} left alone: delivered late, so the receiver has ${deliveredLate === 1 ? "it" : "them"}`
+        ]),
+    ...skipped
+      .slice(0, named)
+      .map(
+        ({ count, endpoint, why }) =>
+          `${countText(count)} left alone: ${endpoint} ${unfitTexts[why]}`
+      ),
+    ...(rest === 0
+      ? []
+      : [`${countText(rest)} left alone: of ${countText(others.length)} more such endpoints`])
+  ]
+}
+
+const planText = (plan: RedeliveryPlan): string =>
+  [
+    `would send ${lettersText(plan.redeliver)} again`,
+    ...reasonLines(plan.reasons),
+    ...leftTexts(plan)
+  ].join("\n")
+
+/** @param others the number that somebody else has sent meanwhile. */
+const doneText = (done: Redelivered, others: number): string => {
+  const { gone, redelivered } = done
+  return [
+    redelivered === 0
+      ? "nothing was sent"
+      : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what comes of ${redelivered === 1 ? "it" : "them"}`,
+    ...leftTexts(done),
+    ...(others === 0 ? [] : [`${countText(others)} were sent by somebody else at the same time`]),
+    ...(gone === 0
+      ? []
+      : [`${countText(gone)} left out: discarded, or too old and not kept any more`])
+  ].join("\n")
+}
+
+export const redeliver = Command.make(
+  "redeliver",
+  {
+    ...selectionFlags,
+    by: byFlag,
+    dryRun: isSet("dry-run", "Say how many there are for each reason, and send none")
+  },
+  Effect.fnUntraced(function* ({ all, by, dryRun, ...filter }) {
+    const selection = { ...filter, all }
+    const problem = selectionProblem(selection, "send again")
+    if (problem !== undefined) return yield* problem
+    const { json } = yield* petrel
+    const started = yield* Clock.currentTimeMillis
+    const progress = yield* makeProgress(json)
+    yield* Effect.gen(function* () {
+      const { planRedelivery } = yield* operation
+      const { plan, run } = yield* planRedelivery(selection, { by, held: progress.held })
+      if (dryRun) return yield* report({ event: "planned", ...plan }, planText(plan))
+      const nothing = plan.selected === 0 && plan.redeliver === 0
+      const { counts, done } = yield* watchRounds(run, plan.redeliver, progress, (sent) =>
+        brokenOff(sent, plan.redeliver, filter.id, started)
+      )
+      yield* report(
+        { event: "done", ...done },
+        nothing ? "there are no such dead letters: nothing was sent" : doneText(done, counts.before)
+      )
+      const [unfit, ...others] = done.skipped
+      if (done.redelivered === 0 && unfit !== undefined && counts.before === 0)
+        return yield* new Refused({
+          message: `nothing was sent: ${others.length === 0 ? `${unfit.endpoint} takes nothing` : "none of these endpoints takes anything"}`
+        })
+    }).pipe(Effect.provide(connected))
+  })
+).pipe(
+  Command.withDescription(
+    "Send dead letters again, each once: the same event, attempts and deadline begin anew"
+  ),
+  Command.withShortDescription("Send dead letters again"),
+  Command.withExamples([
+    { command: "petrel dead redeliver --endpoint acme/billing --status 5xx" },
+    { command: "petrel dead redeliver --all --dry-run", description: "How many, for each reason" }
+  ])
+)
+
+/**
+ * Returns how to continue. Without ids, `--until` excludes letters created since, which may be dead
+ * letters of the same deliveries.
+ */
+const brokenOff = (
+  counts: RoundCounts,
+  total: number,
+  ids: ReadonlyArray<number>,
+  started: number
+): string => {
+  const sent = counts.begun + counts.finished + counts.before
+  const until = ids.length > 0 ? "" : ` with --until ${new Date(started).toISOString()}`
+  return `stopped after ${countText(sent)} of ${countText(total)}: run the same command${until} to send the rest`
+}

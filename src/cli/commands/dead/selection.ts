@@ -1,0 +1,73 @@
+import { Option } from "effect"
+import { Argument, Flag } from "effect/cli"
+import type { ReasonCounts } from "../../../operations/dead-letters/dead-letter-selection.ts"
+import {
+  deadReasons,
+  statusProblem
+} from "../../../operations/dead-letters/dead-letter-selection.ts"
+import { countText, plural } from "../../../operations/text/number-format.ts"
+import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "../../flags/selection.ts"
+
+const idExpected = "must be the number of a dead letter, as `petrel dead list` shows it"
+
+const readId = (text: string): Option.Option<number> => {
+  const id = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  return id > 0 ? Option.some(id) : Option.none()
+}
+
+/** The id of the dead letter that a command acts on. */
+export const idArgument = Argument.String("ID").pipe(
+  Argument.withDescription("Its number, as `petrel dead list` shows it"),
+  Argument.filterMap(readId, () => idExpected)
+)
+
+/** Flags that select dead letters. */
+export const filterFlags = {
+  tenant: tenantFlag,
+  endpoint: endpointFlag,
+  reason: nameFlag("reason", deadReasons).pipe(
+    Flag.withMetavar("REASON"),
+    Flag.withDescription(`Only those that ended so: ${deadReasons.join(", ")}`),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  ),
+  status: Flag.String("status").pipe(
+    Flag.withMetavar("STATUS"),
+    Flag.withDescription("Only those whose last answer was that: 503, or 5xx"),
+    Flag.filterMap(
+      (text) => {
+        const status = text.toLowerCase()
+        return statusProblem(status) === undefined ? Option.some(status) : Option.none()
+      },
+      (text) => statusProblem(text.toLowerCase()) ?? ""
+    ),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  ),
+  since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  until: timeFlag("until", "Up to then, in the same form"),
+  id: Flag.String("id").pipe(
+    Flag.withMetavar("ID"),
+    Flag.withDescription("Only the one of this number; may be repeated"),
+    Flag.filterMap(readId, () => idExpected),
+    Flag.atLeast(0)
+  )
+}
+
+/** The same flags for commands that change dead letters: selecting all of them needs --all. */
+export const selectionFlags = {
+  ...filterFlags,
+  all: Flag.Boolean("all").pipe(
+    Flag.withDescription("All there are"),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
+}
+
+/** Returns the numbers of dead letters by reason as lines, highest first. */
+export const reasonLines = (reasons: ReasonCounts): ReadonlyArray<string> =>
+  Object.entries(reasons).map(
+    ([reason, count]) => `  ${reason.padEnd(18)}  ${countText(count).padStart(9)}`
+  )
+
+export const lettersText = (count: number): string => plural(count, "dead letter")

@@ -1,0 +1,126 @@
+import { Clock, Effect, Option, Schema } from "effect"
+import { Command } from "effect/cli"
+import { Fact } from "../../../domain/fact.ts"
+import type { DeadReason } from "../../../domain/outcome.ts"
+import { plainText } from "../../../history/line.ts"
+import { spanText } from "../../../history/span.ts"
+import type { DeadLetterDetail } from "../../../operations/dead-letters/dead-letter-queries.ts"
+import { bodyOf, showDeadLetter } from "../../../operations/dead-letters/dead-letter-queries.ts"
+import { moment } from "../../../operations/text/time.ts"
+import { shownBody } from "../../format/body-text.ts"
+import { labelled, screenWidth } from "../../format/screen.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel } from "../../root-command.ts"
+import { print, printRaw } from "../../terminal/stdout.ts"
+import { isSet } from "../endpoint/flags.ts"
+import { idArgument } from "./selection.ts"
+import { outcomeText } from "./view.ts"
+
+/** Maximum number of characters of an answer that are shown for each attempt. */
+const snippet = 200
+
+const reasonTexts: Record<DeadReason, string> = {
+  permanent: "the answer says that trying again will not help",
+  attempts: "all attempts were used up",
+  "status-limit": "it was answered with this status for as long as its policy allows",
+  deadline: "its time was over",
+  "endpoint-disabled": "its endpoint was disabled",
+  "endpoint-removed": "its endpoint was removed",
+  "circuit-open": "its endpoint's circuit was open",
+  "backlog-full": "too many waited for its endpoint",
+  defect: "its worker failed on it each time",
+  gone: "what was to be sent again was not kept any more"
+}
+
+const decodeFact = Schema.decodeUnknownOption(Fact)
+
+const attemptText = (fact: Fact, now: number): string => {
+  const { attempt = 0, durationMs, error, response, status } = fact
+  const body = plainText(response?.body ?? "").trim()
+  return [
+    `#${attempt}`,
+    ...(fact.probe === true ? ["probe"] : []),
+    moment(fact.at, now),
+    ...(status === undefined ? [] : [String(status)]),
+    ...(error === undefined ? [] : [plainText(`${error.class}: ${error.message}`)]),
+    ...(durationMs === undefined ? [] : [spanText(durationMs)]),
+    ...(body === "" ? [] : [body.length > snippet ? `${body.slice(0, snippet)}…` : body])
+  ].join("  ")
+}
+
+const attemptsText = ({ attempts, probes = 0 }: DeadLetterDetail): string => {
+  if (attempts === 0) return "none was made"
+  return probes === 0 ? String(attempts) : `${attempts}, ${probes} of them probes`
+}
+
+const fateText = ({ deliveredLate, id, redelivered }: DeadLetterDetail, now: number): string => {
+  if (redelivered === undefined)
+    return deliveredLate === undefined
+      ? `not yet: \`petrel dead redeliver --id ${id}\` does it`
+      : "no: it was delivered late"
+  const { at, by, endedAt } = redelivered
+  const who = by === undefined ? "" : ` by ${plainText(by)}`
+  const ended = endedAt === undefined ? "" : ` ${moment(endedAt, now)}`
+  return `${moment(at, now)}${who}: ${outcomeText(redelivered)}${ended}`
+}
+
+const lateRow = ({ deliveredLate }: DeadLetterDetail, now: number): ReadonlyArray<string> =>
+  deliveredLate === undefined
+    ? []
+    : [
+        `delivered late ${moment(deliveredLate.at, now)}: ${plainText(deliveredLate.worker ?? "a worker")} had sent it while it owned the partition`
+      ]
+
+const screen = (
+  letter: DeadLetterDetail,
+  now: number,
+  width: number | undefined
+): ReadonlyArray<string> => {
+  const { attempts, began, deadAt, deadline, endpoint, event, eventSeq } = letter
+  const { headers, history, id, reason, round, tenant, type } = letter
+  const body = shownBody(bodyOf(letter))
+  const row = (label: string, text: string) =>
+    labelled(`  ${label.padEnd(12)}`, plainText(text), width)
+  const under = (texts: ReadonlyArray<string>) =>
+    texts.flatMap((text) => labelled("    ", text, width))
+  const facts = history.flatMap((record) => Option.toArray(decodeFact(record)))
+  const notKept =
+    facts.length < attempts
+      ? [`the history tells of ${facts.length} of ${attempts}: the others are too old to be kept`]
+      : []
+  return [
+    `dead letter ${id}: ${tenant}/${endpoint}`,
+    ...row("event", `${event} (${type}), ${eventSeq} of all events`),
+    ...row("reason", `${reason}: ${reasonTexts[reason]}`),
+    ...row("dead since", moment(deadAt, now)),
+    ...row("round", `${round}, from ${moment(began, now)} to ${moment(deadline, now)} at most`),
+    ...lateRow(letter, now).flatMap((text) => row("late", text)),
+    ...row("sent again", fateText(letter, now)),
+    ...row("attempts", attemptsText(letter)),
+    ...under([...facts.map((fact) => attemptText(fact, now)), ...notKept]),
+    ...row("headers", ""),
+    ...under(Object.entries(headers).map(([name, value]) => plainText(`${name}: ${value}`))),
+    ...row("body", body.note),
+    ...body.lines
+  ]
+}
+
+export const show = Command.make(
+  "show",
+  { id: idArgument, raw: isSet("raw", "Write the body's bytes as they are, and nothing else") },
+  Effect.fnUntraced(function* ({ id, raw }) {
+    const { json } = yield* petrel
+    if (json && raw) return yield* new Refused({ message: "--raw and --json exclude each other" })
+    const letter = yield* showDeadLetter(id).pipe(Effect.provide(connected))
+    if (raw) return yield* printRaw(bodyOf(letter))
+    if (json) return yield* print(JSON.stringify(letter))
+    const now = yield* Clock.currentTimeMillis
+    yield* Effect.forEach(screen(letter, now, screenWidth()), print, { discard: true })
+  })
+).pipe(
+  Command.withDescription("Show a dead letter: its body, its headers, and how each attempt went"),
+  Command.withExamples([
+    { command: "petrel dead show 17" },
+    { command: "petrel dead show 17 --raw > body.bin", description: "The body, byte for byte" }
+  ])
+)

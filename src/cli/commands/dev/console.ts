@@ -1,0 +1,114 @@
+import { readFile, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { BrokerOptions } from "../../../broker/connection.ts"
+import { createToken } from "../../../operations/tokens/manage-tokens.ts"
+import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/tokens/token.ts"
+import { readToken } from "../../../operations/tokens/token-store.ts"
+import { DeliveryLog } from "../../../projection/delivery-log.ts"
+import { startTraces } from "../../flags/traces-flags.ts"
+import { Refused, refusal } from "../../refused.ts"
+import { addressOf, listenProblem, readListen } from "../console/console.ts"
+import { defaultKeepMs, defaultMaxBytes } from "../console/projection.ts"
+import { contentOf } from "./token.ts"
+
+/** The HTTP API of `petrel dev`, and the file of a token for it. */
+export interface DevConsole {
+  readonly address: string
+  readonly tokenFile: string
+  /** The token's header for a shell, without the token itself. */
+  readonly shellHeader: string
+}
+
+/** Its name, for whoever looks at a token or a lease. */
+const name = "petrel dev"
+
+/** How long a stop waits for what is in flight, ms: Ctrl-C takes effect within 2 s. */
+const stopWithin = 500
+
+const unusable = (file: string, cause: unknown) =>
+  new Refused({
+    message: `the token of the HTTP API in ${file} cannot be used (${cause instanceof Error ? cause.message : String(cause)}): remove the file, and a new one is made`
+  })
+
+/** Returns the token in a file; undefined if there is none. Fails if others can read it. */
+const tokenIn = (file: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const found = await stat(file).catch(() => undefined)
+      if (found === undefined) return undefined
+      if ((found.mode & 0o077) !== 0) throw new Error("others on this machine may read it")
+      return (await readFile(file, "utf8")).trim()
+    },
+    catch: (cause) => unusable(file, cause)
+  })
+
+/** Returns true for a token that the installation knows. */
+const isKnown = Effect.fnUntraced(function* (token: string) {
+  const id = tokenIdOf(token)
+  const record = id === undefined ? undefined : yield* readToken(id)
+  return record !== undefined && isTokenOf(record, token)
+})
+
+/** Makes a token for all that the API can do, in a file that only its owner can read. */
+const ensureToken = Effect.fnUntraced(function* (file: string) {
+  const before = yield* tokenIn(file)
+  if (before !== undefined && (yield* isKnown(before))) return
+  const { token } = yield* createToken({ tenant: allTenants, scopes, name }, name)
+  yield* Effect.tryPromise({
+    try: () => writeFile(file, `${token}\n`, { mode: 0o600 }),
+    catch: (cause) => unusable(file, cause)
+  })
+})
+
+/** What the console of `petrel dev` is started with. */
+interface DevConsoleOptions {
+  readonly client: BrokerOptions
+  readonly data: string
+  /** Address and port; port 0 takes a free one. */
+  readonly listen: string
+  /** Where spans go; undefined to export none. */
+  readonly tracesOtlp: string | undefined
+}
+
+/**
+ * Serves the HTTP API, keeps the log of deliveries and exports spans beside the broker and the
+ * worker, with a token in the data directory.
+ */
+export const serveDevConsole = Effect.fnUntraced(function* ({
+  client,
+  data,
+  listen,
+  tracesOtlp
+}: DevConsoleOptions) {
+  const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
+  const { serveProjection } = yield* Effect.promise(
+    () => import("../../../projection/serve-projection.ts")
+  )
+  const { startNatsService } = yield* Effect.promise(
+    () => import("../../../service/nats-service.ts")
+  )
+  const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
+  const tokenFile = join(data, "api-token")
+  yield* ensureToken(tokenFile)
+  const at = readListen(listen) ?? { host: "", port: 0 }
+  const log = yield* serveProjection({
+    broker: client,
+    data: join(data, "console"),
+    keepMs: defaultKeepMs,
+    maxBytes: defaultMaxBytes,
+    stopWithinMs: stopWithin
+  })
+  const { app, port } = yield* serveApi({ ...at, stopWithin }).pipe(
+    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
+    Effect.provideService(DeliveryLog, log)
+  )
+  yield* startNatsService(app)
+  yield* runJobs(name)
+  yield* startTraces(tracesOtlp, name)
+  return {
+    address: addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port),
+    tokenFile,
+    shellHeader: `"Authorization: Bearer ${contentOf(tokenFile)}"`
+  } satisfies DevConsole
+})

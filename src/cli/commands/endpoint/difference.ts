@@ -1,0 +1,124 @@
+import { Option, Schema } from "effect"
+import { Configuration } from "../../../domain/configuration.ts"
+import type { SettingDifference } from "../../../domain/configuration-difference.ts"
+import { Paused, RateLimit, Stopped } from "../../../domain/endpoint.ts"
+import { plainText } from "../../../history/line.ts"
+import { moment } from "../../../operations/text/time.ts"
+import { settingName } from "../../flags/flag-problems.ts"
+import { rateText } from "../../format/rate.ts"
+import { sinceText } from "./view.ts"
+
+const decodeRate = Schema.decodeUnknownOption(RateLimit)
+const decodeStopped = Schema.decodeUnknownOption(Stopped)
+const decodePaused = Schema.decodeUnknownOption(Paused)
+const decodeSecrets = Schema.decodeUnknownOption(Configuration.fields.secrets)
+
+/** The value of a setting that is not set; `default` for all others. */
+const unset: Readonly<Record<string, string>> = {
+  adapt: "off",
+  rate: "no limit",
+  timeout: "the policy's",
+  connectTimeout: "the policy's",
+  contact: "nobody",
+  format: "the event's bytes"
+}
+
+const retryForPart = "retryFor."
+
+/** Returns the flag's name of a setting, without dashes; with the event types of a policy. */
+const nameText = (setting: string): string =>
+  setting.startsWith(retryForPart)
+    ? `${settingName("retryFor")} ${setting.slice(retryForPart.length)}`
+    : settingName(setting)
+
+const valueText = (setting: string, value: unknown): string => {
+  if (value === undefined)
+    return setting.startsWith(retryForPart) ? "none" : (unset[setting] ?? "default")
+  if (setting === "rate")
+    return Option.match(decodeRate(value), { onNone: String, onSome: rateText })
+  if (typeof value === "boolean") return value ? "on" : "off"
+  if (setting === "types" && Array.isArray(value) && value.includes(">")) return "all events"
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.join(", ")
+  return typeof value === "string" ? value : JSON.stringify(value)
+}
+
+const secretsText = ({ from, to }: SettingDifference, now: number): string => {
+  const [before, after] = [from, to].map((it) => Option.getOrElse(decodeSecrets(it), () => []))
+  const [old] = before ?? []
+  const [newest, second] = after ?? []
+  if (newest === undefined) return "secrets dropped"
+  if (old === undefined)
+    return after?.length === 1 ? "secret made" : `${after?.length} secrets made`
+  if (newest.createdAt === old.createdAt) return "old secrets dropped"
+  return second?.createdAt === old.createdAt && second.until !== undefined
+    ? `secret rotated, the old one valid until ${moment(second.until, now)}`
+    : "secret rotated, the old one dropped"
+}
+
+const urlText = ({ from, to }: SettingDifference): string => {
+  if (from === undefined) return `url at ${to}`
+  return from === to ? "url changed (same host)" : `url ${from} → ${to}`
+}
+
+const pausedText = (value: unknown, now: number): string =>
+  Option.match(decodePaused(value), {
+    onNone: () => "resumed",
+    onSome: (paused) => sinceText("paused", paused, now)
+  })
+
+const disabledText = (value: unknown, now: number): string =>
+  Option.match(decodeStopped(value), {
+    onNone: () => "enabled",
+    onSome: (disabled) => sinceText("disabled", disabled, now)
+  })
+
+const suspendedText = (value: unknown, now: number): string =>
+  Option.match(decodeStopped(value), {
+    onNone: () => "resumed",
+    onSome: (suspended) => sinceText("suspended", suspended, now)
+  })
+
+const differenceText = (difference: SettingDifference, now: number): string => {
+  const { from, setting, to } = difference
+  if (setting === "generation") return "another endpoint of that name"
+  if (setting === "url") return urlText(difference)
+  if (setting === "secrets") return secretsText(difference, now)
+  if (setting === "disabled") return disabledText(to, now)
+  if (setting === "suspended") return suspendedText(to, now)
+  if (setting === "paused") return pausedText(to, now)
+  return `${nameText(setting)} ${valueText(setting, from)} → ${valueText(setting, to)}`
+}
+
+/** The text if only settings have changed that the history does not record. */
+const nothingTold = "nothing but what the history does not tell: values of secrets and headers"
+
+/**
+ * Returns the differences for people, a line for each setting: `types invoice.> → invoice.>,
+ * order.>`.
+ *
+ * @param now ms since the epoch: times on another day are shown with their date.
+ */
+export const differenceTexts = (
+  differences: ReadonlyArray<SettingDifference>,
+  now: number
+): ReadonlyArray<string> =>
+  differences.length === 0
+    ? [nothingTold]
+    : differences.map((difference) => plainText(differenceText(difference, now)))
+
+/** Returns the settings of a new endpoint, a line for each that differs from its default. */
+export const additionTexts = (
+  differences: ReadonlyArray<SettingDifference>,
+  now: number
+): ReadonlyArray<string> =>
+  differences
+    .filter(({ setting, to }) => setting !== "generation" && !isEmpty(to))
+    .map((difference) => {
+      const { setting, to } = difference
+      const isValue = !["url", "secrets", "disabled", "suspended", "paused"].includes(setting)
+      return plainText(
+        isValue ? `${nameText(setting)} ${valueText(setting, to)}` : differenceText(difference, now)
+      )
+    })
+
+const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0

@@ -1,0 +1,162 @@
+import { Clock, Effect, Option, Schema, Stdio } from "effect"
+import { Argument, Command, Prompt } from "effect/cli"
+import { isToken } from "../../../domain/token.ts"
+import { listEndpoints, showEndpoint } from "../../../operations/endpoints/endpoint-queries.ts"
+import type { EndpointName } from "../../../operations/endpoints/endpoint-settings.ts"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { removeEndpoint } from "../../../operations/endpoints/endpoint-state.ts"
+import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
+import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
+import { byFlag } from "../../flags/asked-by.ts"
+import { svgFlag, writeSvg } from "../../flags/svg-file.ts"
+import { outlineLines } from "../../format/outline-view.ts"
+import { cutTo, screenWidth } from "../../format/screen.ts"
+import { makeTable } from "../../format/table.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { print } from "../../terminal/stdout.ts"
+import { remark } from "../../terminal/terminal.ts"
+import { endpointRetryNow } from "../delivery/retry-now.ts"
+import { add } from "./add.ts"
+import { diagnose } from "./diagnose.ts"
+import { diff } from "./diff.ts"
+import { endpointArgument, isSet, revealFlag } from "./flags.ts"
+import { showHistory } from "./history.ts"
+import { rotate } from "./rotate.ts"
+import { set } from "./set.ts"
+import { disable, enable, pause, resume } from "./state.ts"
+import { test } from "./test.ts"
+import { endpointText, listHeadings, listRow } from "./view.ts"
+
+const encodeListed = Schema.encodeSync(ListedEndpoint)
+const encodeDetail = Schema.encodeSync(EndpointDetail)
+
+/** Endpoints whose columns are aligned together. */
+const rowsPerPage = 1_000
+
+const list = Command.make(
+  "list",
+  {
+    tenant: Argument.String("TENANT").pipe(
+      Argument.withDescription("Only this tenant's"),
+      Argument.filterMap(
+        (text) => (isToken(text) ? Option.some(text) : Option.none()),
+        () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+      ),
+      Argument.optional
+    )
+  },
+  Effect.fnUntraced(function* ({ tenant }) {
+    const { json } = yield* petrel
+    const listed = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(
+      Effect.provide(connected)
+    )
+    if (json)
+      return yield* Effect.forEach(listed, (one) => print(JSON.stringify(encodeListed(one))), {
+        discard: true
+      })
+    if (listed.length === 0)
+      return yield* remark(
+        Option.match(tenant, {
+          onNone: () => "there are no endpoints: `petrel endpoint add` adds one",
+          onSome: (name) => `${name} has no endpoints: \`petrel endpoint add\` adds one`
+        })
+      )
+    const width = screenWidth()
+    const headings = listHeadings(width)
+    const table = makeTable(headings)
+    for (let from = 0; from < listed.length; from += rowsPerPage) {
+      const rows = listed
+        .slice(from, from + rowsPerPage)
+        .map((one) => listRow(one).slice(0, headings.length))
+      for (const line of table.lines(rows)) yield* print(cutTo(width, line))
+    }
+  })
+).pipe(Command.withDescription("List the endpoints, or a tenant's"))
+
+/** Draws an endpoint's retry policies. */
+const showRetry = Effect.fnUntraced(function* (name: EndpointName, svg: string | undefined) {
+  const { json } = yield* petrel
+  const outlines = yield* outlineEndpoint(name)
+  if (svg !== undefined) return yield* writeSvg(svg, outlines)
+  if (json)
+    return yield* Effect.forEach(outlines, (one) => print(JSON.stringify(one)), { discard: true })
+  const drawn = outlines.map((one) => outlineLines(one, screenWidth()).join("\n"))
+  yield* print(drawn.join("\n\n"))
+})
+
+const show = Command.make(
+  "show",
+  {
+    name: endpointArgument,
+    reveal: revealFlag,
+    history: isSet("history", "Show all its changes instead, also of one that is removed"),
+    retry: isSet("retry", "Draw its retry policies instead"),
+    svg: svgFlag
+  },
+  Effect.fnUntraced(function* ({ history, name, retry, reveal, svg }) {
+    if (svg !== undefined && !retry)
+      return yield* new Refused({ message: "--svg goes with --retry, which it draws" })
+    if (retry) return yield* showRetry(name, svg).pipe(Effect.provide(connected))
+    if (history && reveal)
+      return yield* new Refused({
+        message: "--history and --reveal exclude each other: the history has no secrets"
+      })
+    if (history) return yield* showHistory(name).pipe(Effect.provide(connected))
+    const found = yield* showEndpoint(name, { reveal }).pipe(Effect.provide(connected))
+    const at = yield* Clock.currentTimeMillis
+    yield* report(encodeDetail(found), endpointText(found, { at, width: screenWidth() }))
+  })
+).pipe(
+  Command.withDescription("Show an endpoint's configuration and how it fares, or its changes"),
+  Command.withExamples([
+    { command: "petrel endpoint show acme/billing" },
+    {
+      command: "petrel endpoint show acme/billing --history",
+      description: "Who changed what, and when"
+    },
+    { command: "petrel endpoint show acme/billing --retry", description: "Its waits, drawn" }
+  ])
+)
+
+/**
+ * Asks for confirmation on a terminal. Without one, the answer is yes: a program that runs the
+ * command has already decided.
+ */
+const agreed = Effect.fnUntraced(function* (question: string) {
+  const stdio = yield* Stdio.Stdio
+  const asks = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+  return asks ? yield* Prompt.run(Prompt.Confirm({ message: question })) : true
+})
+
+const remove = Command.make(
+  "remove",
+  { name: endpointArgument, yes: isSet("yes", "Do not ask"), by: byFlag },
+  Effect.fnUntraced(function* ({ by, name, yes }) {
+    const label = endpointLabel(name)
+    const question = `Remove ${label}? What waits for it ends as dead letters.`
+    if (!yes && !(yield* agreed(question))) return yield* remark(`${label} stays`)
+    const removed = yield* removeEndpoint(name, by).pipe(Effect.provide(connected))
+    yield* report(removed, `${label} is removed; what waits for it ends as dead letters`)
+  })
+).pipe(Command.withDescription("Remove an endpoint"))
+
+export const endpoint = Command.make("endpoint").pipe(
+  Command.withDescription("Where events are sent, and how"),
+  Command.withSubcommands([
+    add,
+    list,
+    show,
+    diff,
+    diagnose,
+    test,
+    set,
+    rotate,
+    pause,
+    resume,
+    enable,
+    disable,
+    endpointRetryNow,
+    remove
+  ])
+)

@@ -1,0 +1,160 @@
+import { Option } from "effect"
+import { Argument, Flag } from "effect/cli"
+import { usualHeaderNames, usualStripeHeader } from "../../../domain/header-names.ts"
+import { isToken } from "../../../domain/token.ts"
+
+const text = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+/** A flag that may be repeated. */
+export const repeated = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.atLeast(0)
+  )
+
+/** A flag without a value. */
+export const isSet = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(
+    Flag.withDescription(description),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
+
+/** How its requests are signed, and how their headers are named. */
+const signingFlags = (orElse: (fallback: string) => string) => ({
+  secretFile: text(
+    "secret-file",
+    "FILE",
+    `The secret to sign with${orElse("a new one, which is shown")}`
+  ),
+  secret: text("secret", "-", "The same from standard input; the secret itself is seen by others"),
+  sign: text(
+    "sign",
+    "SCHEME",
+    `standard, standard-ed25519, stripe, github or none${orElse("standard")}`
+  ),
+  signatureHeader: text(
+    "signature-header",
+    "NAME",
+    `For --sign stripe${orElse(usualStripeHeader)}`
+  ),
+  idHeader: text(
+    "id-header",
+    "NAME",
+    `The header with the event's id${orElse(usualHeaderNames.id)}`
+  ),
+  typeHeader: text(
+    "type-header",
+    "NAME",
+    `The header with the event's type${orElse(usualHeaderNames.type)}`
+  ),
+  timestampHeader: text(
+    "timestamp-header",
+    "NAME",
+    `The header with the time of the attempt; libraries that verify look for the usual name${orElse(usualHeaderNames.timestamp)}`
+  )
+})
+
+const flagsWith = (orElse: (fallback: string) => string) => ({
+  url: text("url", "URL", "Where its events are sent"),
+  types: text(
+    "types",
+    "FILTERS",
+    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
+  ),
+  ...signingFlags(orElse),
+  retry: text(
+    "retry",
+    "PRESET-OR-JSON",
+    `A name from \`petrel presets\`, or a policy${orElse("default")}`
+  ),
+  retryFor: repeated(
+    "retry-for",
+    "FILTER=PRESET-OR-JSON",
+    "The same for some event types, such as 'invoice.>=stripe'; may be repeated"
+  ),
+  circuit: text(
+    "circuit",
+    "JSON",
+    `When it is spared and given up, such as '{"failures":3}'${orElse("{}, all as usual")}`
+  ),
+  maxInFlight: text("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
+  adapt: text(
+    "adapt",
+    "ON-OR-OFF",
+    `Fewer at the same time while it answers 429 or slows down${orElse("off")}`
+  ),
+  rate: text(
+    "rate",
+    "RATE",
+    `Requests per second: 20/s, 30/min or, with how many at once, '20/s burst 40'${orElse("no limit")}`
+  ),
+  timeout: text(
+    "timeout",
+    "DURATION",
+    `For a whole attempt${orElse("the policy's, else 30 seconds")}`
+  ),
+  connectTimeout: text(
+    "connect-timeout",
+    "DURATION",
+    `For look-up, TCP and TLS of a connection${orElse("the policy's, else 10 seconds")}`
+  ),
+  redirects: text("redirects", "N", `Redirects that are followed${orElse("3")}`),
+  contact: text(
+    "contact",
+    "TEXT",
+    `Whom to tell when it does not work, named in its alerts${orElse("nobody")}`
+  ),
+  alerts: text(
+    "alerts",
+    "JSON|off",
+    `When alerts are raised about it, such as '{"successWarnPercent":98}'${orElse("{}, as its tenant has it")}`
+  ),
+  format: text(
+    "format",
+    "FORMAT",
+    `slack: as incoming webhooks of chat tools take messages, unsigned; for an endpoint that only gets alerts${orElse("the event's bytes")}`
+  ),
+  operational: isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
+  headerFile: text(
+    "header-file",
+    "FILE",
+    "Headers sent with each request, one 'NAME: VALUE' a line"
+  ),
+  header: repeated("header", "'NAME: VALUE'", "The same where others may see it; may be repeated"),
+  forwardHeader: repeated(
+    "forward-header",
+    "NAME",
+    "It gets this header of the event's NATS message, such as x-correlation-id; may be repeated"
+  )
+})
+
+/** All settings of an endpoint, as text. They are validated together. */
+export const endpointFlags = flagsWith((fallback) => ` (default: ${fallback})`)
+
+/** The same settings for an existing endpoint. Settings that are not given stay unchanged. */
+export const changeFlags = flagsWith(() => "")
+
+export const revealFlag = isSet("reveal", "Show secrets and the values of headers")
+
+/** The name of an endpoint: `<tenant>/<endpoint>`. */
+export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
+  Argument.withDescription("Such as acme/billing"),
+  Argument.filterMap(
+    (name) => {
+      const [tenant = "", id = "", ...rest] = name.split("/")
+      return isToken(tenant) && isToken(id) && rest.length === 0
+        ? Option.some({ tenant, id })
+        : Option.none()
+    },
+    () =>
+      "must be a tenant and an endpoint such as acme/billing, each 1 to 64 letters, digits, - or _ (and not a lone _)"
+  )
+)

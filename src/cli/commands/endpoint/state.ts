@@ -1,0 +1,107 @@
+import { Clock, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import {
+  disableEndpoint,
+  EndpointState,
+  enableEndpoint,
+  pauseEndpoint,
+  resumeEndpoint
+} from "../../../operations/endpoints/endpoint-state.ts"
+import { byFlag } from "../../flags/asked-by.ts"
+import { Refused } from "../../refused.ts"
+import { connected, report } from "../../root-command.ts"
+import { endpointArgument } from "./flags.ts"
+import { stateText } from "./view.ts"
+
+const encode = Schema.encodeSync(EndpointState)
+
+/** Prints an endpoint's state: one sentence if it was changed, another if it was so already. */
+const reportState = Effect.fnUntraced(function* (
+  after: EndpointState,
+  changed: (state: string) => string,
+  unchanged: (state: string) => string
+) {
+  const state = stateText(after, yield* Clock.currentTimeMillis)
+  const says = after.changed ? changed(state) : unchanged(state)
+  yield* report(encode(after), `${endpointLabel(after)} ${says}`)
+})
+
+export const pause = Command.make(
+  "pause",
+  {
+    name: endpointArgument,
+    reason: Flag.String("reason").pipe(
+      Flag.withMetavar("TEXT"),
+      Flag.withDescription("Told in the history"),
+      Flag.optional
+    ),
+    by: byFlag
+  },
+  Effect.fnUntraced(function* ({ by, name, reason }) {
+    const after = yield* pauseEndpoint(name, { reason: Option.getOrUndefined(reason) }, by).pipe(
+      Effect.provide(connected)
+    )
+    yield* reportState(
+      after,
+      () => `is paused: its events wait until \`petrel endpoint resume ${endpointLabel(name)}\``,
+      (state) => `is so already: ${state}`
+    )
+  })
+).pipe(
+  Command.withDescription("Keep an endpoint's events back until it is resumed"),
+  Command.withExamples([{ command: "petrel endpoint pause acme/billing --reason maintenance" }])
+)
+
+export const resume = Command.make(
+  "resume",
+  { name: endpointArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name }) {
+    const after = yield* resumeEndpoint(name, by).pipe(Effect.provide(connected))
+    yield* reportState(
+      after,
+      (state) => `is resumed: ${state}`,
+      (state) => `is neither paused nor suspended: ${state}`
+    )
+  })
+).pipe(Command.withDescription("Let the events of a paused or suspended endpoint go on"))
+
+export const enable = Command.make(
+  "enable",
+  { name: endpointArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name }) {
+    const after = yield* enableEndpoint(name, by).pipe(Effect.provide(connected))
+    if (after.suspended !== undefined)
+      return yield* new Refused({
+        message: `${endpointLabel(name)} is suspended, not disabled: \`petrel endpoint resume ${endpointLabel(name)}\` lets its events go on`
+      })
+    yield* reportState(
+      after,
+      () => "is enabled",
+      () => "is enabled already"
+    )
+  })
+).pipe(Command.withDescription("Put a disabled endpoint back to work"))
+
+export const disable = Command.make(
+  "disable",
+  {
+    name: endpointArgument,
+    reason: Flag.String("reason").pipe(
+      Flag.withMetavar("TEXT"),
+      Flag.withDescription("Told in the history (default: by hand)"),
+      Flag.optional
+    ),
+    by: byFlag
+  },
+  Effect.fnUntraced(function* ({ by, name, reason }) {
+    const after = yield* disableEndpoint(name, { reason: Option.getOrUndefined(reason) }, by).pipe(
+      Effect.provide(connected)
+    )
+    yield* reportState(
+      after,
+      () => "is disabled: it gets no events, and what waits for it ends as dead letters",
+      (state) => `is so already: ${state}`
+    )
+  })
+).pipe(Command.withDescription("Take an endpoint out of service"))

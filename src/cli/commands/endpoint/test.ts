@@ -1,0 +1,109 @@
+import { Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { plainText } from "../../../history/line.ts"
+import { spanText } from "../../../history/span.ts"
+import {
+  errorAdvice,
+  statusAdvice
+} from "../../../operations/endpoints/diagnosis/failure-advice.ts"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
+import { bytesText } from "../../../operations/text/bytes.ts"
+import { thisUser } from "../../flags/asked-by.ts"
+import { shownBody } from "../../format/body-text.ts"
+import { sideBySide } from "../../format/columns.ts"
+import { screenWidth } from "../../format/screen.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel } from "../../root-command.ts"
+import { print } from "../../terminal/stdout.ts"
+import { endpointArgument } from "./flags.ts"
+
+const encode = Schema.encodeSync(TestReport)
+
+const textFlag = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+const bodyLines = (body: string): ReadonlyArray<string> => {
+  const { lines, note } = shownBody(Buffer.from(body, "utf8"))
+  return ["", ...(lines.length === 0 ? [`(${note})`] : lines)]
+}
+
+const requestLines = ({ body, headers, url }: TestReport): ReadonlyArray<string> => [
+  "REQUEST",
+  `POST ${plainText(url)}`,
+  ...headers.flatMap((name, n) =>
+    n % 2 === 0 ? [`${name}: ${plainText(headers[n + 1] ?? "")}`] : []
+  ),
+  ...bodyLines(body)
+]
+
+const timesText = ({ connectMs, durationMs, firstByteMs }: TestReport): string =>
+  [
+    `after ${spanText(durationMs)}`,
+    ...(connectMs === undefined ? [] : [`connected in ${spanText(connectMs)}`]),
+    ...(firstByteMs === undefined ? [] : [`first byte after ${spanText(firstByteMs)}`])
+  ].join(", ")
+
+const answerLines = (report: TestReport): ReadonlyArray<string> => {
+  const { error, response, status } = report
+  return [
+    "ANSWER",
+    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(error === undefined ? [] : [`${error.class}: ${plainText(error.message)}`]),
+    timesText(report),
+    ...Object.entries(response?.headers ?? {}).map(
+      ([name, value]) => `${name}: ${plainText(value)}`
+    ),
+    ...(response === undefined ? [] : bodyLines(response.body)),
+    ...(response !== undefined && response.bytes > Buffer.byteLength(response.body)
+      ? [`(of ${bytesText(response.bytes)})`]
+      : [])
+  ]
+}
+
+const verdictTexts = {
+  delivered: "The receiver took it.",
+  retry: "A delivery that is answered so would be tried again.",
+  fail: "A delivery that is answered so would not be tried again."
+} as const
+
+const adviceOf = ({ endpoint, error, status = 0, tenant }: TestReport): string => {
+  const name = endpointLabel({ tenant, id: endpoint })
+  return error === undefined ? statusAdvice(status, name) : errorAdvice(error.class, name)
+}
+
+/** Sends a test event to an endpoint. */
+export const test = Command.make(
+  "test",
+  {
+    name: endpointArgument,
+    type: textFlag("type", "TYPE", "Its event type (default: petrel.test)"),
+    body: textFlag("body", "BODY", "What is sent (default: JSON that says what it is)"),
+    contentType: textFlag("content-type", "TYPE", "What it is (default: application/json)")
+  },
+  Effect.fnUntraced(function* ({ name, ...flags }) {
+    const { json } = yield* petrel
+    const report = yield* testEndpoint(name, flags, thisUser()).pipe(Effect.provide(connected))
+    if (json) yield* print(JSON.stringify(encode(report)))
+    else {
+      const columns = sideBySide(requestLines(report), answerLines(report), screenWidth())
+      yield* print([...columns, "", verdictTexts[report.verdict]].join("\n"))
+    }
+    if (report.verdict !== "delivered")
+      return yield* new Refused({ message: `the test failed. ${adviceOf(report)}` })
+  })
+).pipe(
+  Command.withDescription(
+    "Send one signed event to an endpoint at once, from the worker that delivers to it, and show request and answer. It counts for nothing: not for the endpoint's health or limits, and the history does not tell of it. Receivers see the header petrel-test: true"
+  ),
+  Command.withShortDescription("Send an endpoint one test event, and show its answer"),
+  Command.withExamples([
+    { command: "petrel endpoint test acme/billing" },
+    { command: `petrel endpoint test acme/billing --type invoice.paid --body '{"total":42}'` }
+  ])
+)

@@ -1,0 +1,177 @@
+import { Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { spanText } from "../../../history/span.ts"
+import type {
+  GroupsQuery,
+  GroupTotals,
+  PeriodTotals,
+  SpreadTotals
+} from "../../../operations/history/period-totals.ts"
+import { sumUpGroups, sumUpHistory } from "../../../operations/history/period-totals.ts"
+import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
+import { limitFlag, nameFlag, tenantFlag, timeFlag } from "../../flags/selection.ts"
+import { makeTable } from "../../format/table.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel } from "../../root-command.ts"
+import type { ReadingProgress } from "../../terminal/reading-progress.ts"
+import { clearProgress, showingProgress } from "../../terminal/reading-progress.ts"
+import { print } from "../../terminal/stdout.ts"
+import { remark } from "../../terminal/terminal.ts"
+import { isSet } from "../endpoint/flags.ts"
+
+/** Endpoints or types that are listed unless --limit says otherwise. */
+const usualLimit = 20
+
+/** Number of text columns, before the columns of numbers. */
+const texts = { period: 2, group: 1 }
+
+const countHeadings = [
+  "events",
+  "delivered",
+  "dead letters",
+  "attempts",
+  "retries",
+  "success",
+  "mean attempts"
+]
+
+const counts = (one: GroupTotals | PeriodTotals): ReadonlyArray<string> => {
+  const { attempts, deadLettered, delivered, events, meanAttempts, retries } = one
+  const ended = deadLettered + delivered
+  return [
+    countText(events),
+    countText(delivered),
+    countText(deadLettered),
+    countText(attempts),
+    countText(retries),
+    ended === 0 ? "-" : percentText(delivered, ended),
+    meanAttempts?.toFixed(2) ?? "-"
+  ]
+}
+
+const periodRow = (one: PeriodTotals): ReadonlyArray<string> => {
+  const { begins, by, tenant } = one
+  const beginning = new Date(begins).toISOString().slice(0, by === "day" ? 10 : 16)
+  return [beginning.replace("T", " "), tenant, ...counts(one)]
+}
+
+const groupRow = (one: GroupTotals): ReadonlyArray<string> => {
+  const { by, latencyMs, name, others = 0, toSuccessMs } = one
+  const span = (ms: number | undefined) => (ms === undefined ? "-" : spanText(ms))
+  return [
+    name ?? `and ${plural(others, `more ${by}`)}`,
+    ...counts(one),
+    span(toSuccessMs?.p50),
+    span(toSuccessMs?.p99),
+    span(latencyMs?.p50),
+    span(latencyMs?.p99)
+  ]
+}
+
+const groupHeadings = (by: GroupsQuery["by"]) => [
+  by,
+  ...countHeadings,
+  "to success p50",
+  "to success p99",
+  "latency p50",
+  "latency p99"
+]
+
+const quantilesText = (found: SpreadTotals["latencyMs"]): string =>
+  found === null
+    ? "-"
+    : `p50 ${spanText(found.p50)}, p90 ${spanText(found.p90)}, p99 ${spanText(found.p99)}`
+
+/** How all that was summed up is distributed, as lines below the table. */
+const spreadLines = ({ attemptCounts, latencyMs, toSuccessMs }: SpreadTotals) => {
+  const taken = Object.entries(attemptCounts).map(
+    ([group, count]) => `${group}: ${countText(count)}`
+  )
+  return [
+    "",
+    `attempts taken   ${taken.length === 0 ? "-" : taken.join(", ")}`,
+    `time to success  ${quantilesText(toSuccessMs)}`,
+    `latency          ${quantilesText(latencyMs)}`
+  ]
+}
+
+const flags = {
+  tenant: tenantFlag,
+  since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  until: timeFlag("until", "Up to then, in the same form"),
+  by: nameFlag("by", ["hour", "day"]).pipe(
+    Flag.withMetavar("PERIOD"),
+    Flag.withDescription("By tenant and hour, or day of UTC (default: hour)"),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  ),
+  byEndpoint: isSet("by-endpoint", "By endpoint, those where most went wrong first"),
+  byType: isSet("by-type", "By event type, those where most went wrong first"),
+  limit: limitFlag(
+    `With --by-endpoint and --by-type: list so many, and sum up the others (default: ${usualLimit})`
+  )
+}
+
+/** Sums up the facts by tenant and period, or by endpoint or type. */
+export const historyTotals = Command.make(
+  "totals",
+  flags,
+  Effect.fnUntraced(function* ({ by, byEndpoint, byType, limit, ...query }) {
+    const { json } = yield* petrel
+    if ([by !== undefined, byEndpoint, byType].filter(Boolean).length > 1)
+      return yield* new Refused({
+        message: "--by, --by-endpoint and --by-type exclude each other: give one of them"
+      })
+    const grouping = byEndpoint ? "endpoint" : byType ? "type" : undefined
+    if (grouping === undefined && limit !== undefined)
+      return yield* new Refused({
+        message: "--limit needs --by-endpoint or --by-type: periods are all listed"
+      })
+    let isEmpty = true
+    let read: ReadingProgress | undefined
+    const progress = (now: ReadingProgress) => {
+      read = now
+    }
+    const shows = <A>(
+      table: ReturnType<typeof makeTable>,
+      row: (one: A) => ReadonlyArray<string>
+    ) =>
+      Effect.fnUntraced(function* (rows: ReadonlyArray<A>) {
+        if (rows.length === 0) return
+        isEmpty = false
+        const lines = json ? rows.map((one) => JSON.stringify(one)) : table.lines(rows.map(row))
+        yield* clearProgress
+        yield* print(lines.join("\n"))
+      })
+    const period = by ?? "hour"
+    const work =
+      grouping === undefined
+        ? sumUpHistory(
+            { ...query, by: period },
+            shows(
+              makeTable([`${period} (UTC)`, "tenant", ...countHeadings], texts.period),
+              periodRow
+            ),
+            progress
+          )
+        : sumUpGroups({ ...query, by: grouping, limit: limit ?? usualLimit }, progress).pipe(
+            Effect.tap(({ rows }) =>
+              shows(makeTable(groupHeadings(grouping), texts.group), groupRow)(rows)
+            ),
+            Effect.map(({ whole }) => whole)
+          )
+    const whole = yield* showingProgress(work, () => read).pipe(Effect.provide(connected))
+    if (json) return
+    if (isEmpty) return yield* remark("Nothing in the history is like that.")
+    yield* print(spreadLines(whole).join("\n"))
+  })
+).pipe(
+  Command.withDescription(
+    "Sum up what happened, by tenant and by hour or day, or by endpoint or event type. What a period counts is what was stored within it. Below stands how many attempts deliveries took, how long they took to succeed and how long requests took."
+  ),
+  Command.withShortDescription("Sum up what happened, by tenant and hour, endpoint or type"),
+  Command.withExamples([
+    { command: "petrel history totals --by day --since 7d" },
+    { command: "petrel history totals --by-endpoint --since 1h", description: "Who fails most" }
+  ])
+)

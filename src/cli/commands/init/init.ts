@@ -1,0 +1,314 @@
+import { Duration, Effect, Option, Result } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Broker } from "../../../broker/broker.ts"
+import type { Change } from "../../../broker/init.ts"
+import { init as makeTopology } from "../../../broker/init.ts"
+import { ifFound, readInstalled, streamNotFound } from "../../../broker/installed.ts"
+import type { Shares } from "../../../broker/storage-limits.ts"
+import { defaultEventBytes, minStreamBytes } from "../../../broker/storage-limits.ts"
+import { unheardTenants } from "../../../broker/tenant-streams.ts"
+import type { TopologyOptions } from "../../../broker/topology.ts"
+import { defaultTopology } from "../../../broker/topology.ts"
+import type { Names } from "../../../domain/names.ts"
+import { isToken } from "../../../domain/token.ts"
+import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
+import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
+import { durationText } from "../../../operations/text/time.ts"
+import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
+import { durationExpected, readDuration } from "../../flags/duration.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel } from "../../root-command.ts"
+import { print } from "../../terminal/stdout.ts"
+import type { InitChanges } from "./room.ts"
+import { makeWithRoom } from "./room.ts"
+
+const left = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+const count = (name: string, [least, most]: readonly [number, number], description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (text) => {
+        const number = /^\d{1,6}$/.test(text) ? Number(text) : 0
+        return number >= least && number <= most ? Option.some(number) : Option.none()
+      },
+      () => `must be a whole number from ${least} to ${most}`
+    ),
+    left
+  )
+
+const time = (name: string, fallback: number, least: number, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription(`${description} (default: ${durationText(Duration.millis(fallback))})`),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(
+          Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
+          (ms) => ms >= least
+        ),
+      (text) =>
+        readDuration(text) === undefined
+          ? durationExpected
+          : `must be at least ${durationText(Duration.millis(least))}`
+    ),
+    left
+  )
+
+const second = 1_000
+const minute = 60 * second
+
+const size = (name: string, fallback: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("SIZE"),
+    Flag.withDescription(`${description} (default: ${fallback})`),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readBytes(text)), (bytes) => bytes >= minStreamBytes),
+      (text) =>
+        readBytes(text) === undefined
+          ? bytesExpected
+          : `must be at least ${bytesText(minStreamBytes)}`
+    ),
+    left
+  )
+
+const flags = {
+  replicas: count("replicas", [1, 5], "Copies of each stream in a cluster (default: 1)"),
+  partitions: count(
+    "partitions",
+    [1, 256],
+    "Slices of all endpoints, fixed once made: 8 for one machine, 32 or more for a fleet (default: 8)"
+  ),
+  ackWait: time(
+    "ack-wait",
+    defaultTopology.ackWait,
+    second,
+    "How long a worker may hold a message without a sign of life"
+  ),
+  eventDedupe: time(
+    "event-dedupe",
+    defaultTopology.eventDedupe,
+    second,
+    "How long an event's id is remembered"
+  ),
+  eventAge: time("event-age", defaultTopology.eventAge, minute, "How long events are kept"),
+  historyAge: time(
+    "history-age",
+    defaultTopology.historyAge,
+    minute,
+    "How long the history is kept"
+  ),
+  deadAge: time("dead-age", defaultTopology.deadAge, minute, "How long dead letters are kept"),
+  deadBytes: size(
+    "dead-bytes",
+    `a quarter of --event-bytes, at most ${bytesText(defaultTopology.deadBytes)}`,
+    "Room for dead letters"
+  ),
+  eventBytes: size(
+    "event-bytes",
+    `half of the account's limit; without one ${bytesText(defaultEventBytes)}, or less where the broker has less`,
+    "Room for events; full, it refuses what is published"
+  ),
+  historyBytes: size(
+    "history-bytes",
+    "half of --event-bytes",
+    "Room for the history; full, it drops its oldest"
+  ),
+  tenants: Flag.String("tenant-streams").pipe(
+    Flag.withMetavar("TENANTS"),
+    Flag.withDescription(
+      "Tenants, with commas, whose events come from a stream in an account of their own (nats.conf shows it), besides those that have one"
+    ),
+    Flag.filterMap(
+      (text) => {
+        const tenants = text.split(",").map((tenant) => tenant.trim())
+        return tenants.every(isToken) ? Option.some(tenants) : Option.none()
+      },
+      () => "must be names of tenants, with commas: acme,globex"
+    ),
+    left
+  ),
+  tenantBytes: size(
+    "tenant-bytes",
+    bytesText(defaultTopology.tenantBytes),
+    "With --tenant-streams, room for a tenant's events of --event-age in its stream; full, it refuses what the tenant publishes"
+  )
+}
+
+type Given = {
+  readonly [K in Exclude<keyof typeof flags, "tenants">]: number | undefined
+}
+
+const given = (options: Given) =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+
+/** Returns the sizes that the user set. */
+const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares> => ({
+  ...(deadBytes === undefined ? {} : { deadBytes }),
+  ...(eventBytes === undefined ? {} : { eventBytes }),
+  ...(historyBytes === undefined ? {} : { historyBytes })
+})
+
+/** Returns the names of the sized streams that do not exist yet. */
+const missingIn = (
+  { deadBytes, eventBytes, historyBytes }: Partial<TopologyOptions>,
+  names: Names
+): ReadonlySet<string> =>
+  new Set([
+    ...(deadBytes === undefined ? [names.dead] : []),
+    ...(eventBytes === undefined ? [names.events] : []),
+    ...(historyBytes === undefined ? [names.history] : [])
+  ])
+
+const line = ({ change, fields, what }: Change): string =>
+  `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
+
+const summary = (
+  name: string,
+  changes: ReadonlyArray<Change>,
+  { partitions, replicas }: TopologyOptions
+): string => {
+  const number = (change: Change["change"]) => changes.filter((it) => it.change === change).length
+  const unchanged = number("unchanged")
+  const layout = `${partitions} ${partitions === 1 ? "partition" : "partitions"}, ${replicas === 1 ? "1 copy" : `${replicas} copies`} of each stream`
+  const done =
+    unchanged === changes.length
+      ? "nothing to do"
+      : `${number("created")} created, ${number("updated")} updated, ${unchanged} as they were`
+  return `${name} is ready (${layout}): ${done}`
+}
+
+/** Checks that a size fits the stored messages and one more message of the maximum payload. */
+const checkRoom = Effect.fnUntraced(function* (flag: string, stream: string, bytes: number) {
+  const { server, streamInfo } = yield* Broker
+  const maxPayload = server().max_payload ?? 0
+  if (bytes < maxPayload)
+    return yield* new Refused({
+      message: `${flag} ${bytesText(bytes)} is less than one event may have: this broker takes ${bytesText(maxPayload)} (max_payload)`
+    })
+  const found = yield* ifFound(streamInfo(`look at stream ${stream}`, stream), streamNotFound)
+  const held = found?.state.bytes ?? 0
+  if (bytes < held)
+    return yield* new Refused({
+      message: `${flag} ${bytesText(bytes)} is less than the ${bytesText(held)} that ${stream} holds`
+    })
+})
+
+/** Warns if events or history expire while deliveries may still wait for their last retry. */
+const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: TopologyOptions) {
+  let longest: { readonly label: string; readonly window: number } | undefined
+  for (const { endpoint } of yield* listEndpoints()) {
+    const policies = Result.getOrThrow(policiesOf(endpoint))
+    const window = Math.max(...policies.map(({ policy }) => windowMs(policy)))
+    if (window > (longest?.window ?? 0))
+      longest = { label: `${endpoint.tenant}/${endpoint.id}`, window }
+  }
+  if (longest === undefined) return
+  const { label, window } = longest
+  const text = (ms: number) => durationText(Duration.millis(ms))
+  const retries = `${label} is tried for up to ${text(window)}`
+  if (eventAge < window)
+    yield* Effect.logWarning(
+      `events are kept for ${text(eventAge)}, and ${retries}: what is older can be neither audited nor replayed, though it is still delivered; see --event-age`
+    )
+  if (historyAge < window)
+    yield* Effect.logWarning(
+      `the history is kept for ${text(historyAge)}, and ${retries}: what was tried longer ago is not known any more; see --history-age`
+    )
+})
+
+/**
+ * Warns about tenants whose events do not arrive, and says what to do if events were published to
+ * EVENTS directly before.
+ */
+const warnOfTenants = Effect.fnUntraced(function* (
+  { tenants }: TopologyOptions,
+  isConverted: boolean
+) {
+  if (tenants.length === 0) return
+  const { names } = yield* Broker
+  if (isConverted)
+    yield* Effect.logWarning(
+      `${names.events} took what was published and is sourced from ${names.ownEvents} and the tenants' streams now: restart the workers, which find out only then that a source may bring an event twice`
+    )
+  for (const tenant of yield* unheardTenants)
+    yield* Effect.logWarning(
+      `nothing is heard of ${names.tenantEvents(tenant)}: let the account of ${tenant} export the stream "${names.subjects.tenantDeliver(tenant)}.>" and the service "$JS.FC.${names.tenantEvents(tenant)}.>", and import both here, as nats.conf shows`
+    )
+})
+
+/** Creates the streams and buckets of an installation, or updates them to the given settings. */
+export const init = Command.make(
+  "init",
+  flags,
+  Effect.fnUntraced(function* ({ tenants = [], ...options }) {
+    const { json, prefix } = yield* petrel
+    const work = Effect.gen(function* () {
+      const installed = yield* readInstalled
+      const topology: TopologyOptions = {
+        ...defaultTopology,
+        ...installed,
+        ...given(options),
+        tenants: [...new Set([...(installed.tenants ?? []), ...tenants])]
+      }
+      if (topology.eventDedupe > topology.eventAge)
+        return yield* new Refused({
+          message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
+        })
+      if (topology.deadAge > topology.historyAge)
+        return yield* new Refused({
+          message: `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
+        })
+      const { names, server } = yield* Broker
+      const rooms = [
+        ["--dead-bytes", names.dead, options.deadBytes],
+        ["--event-bytes", names.events, options.eventBytes],
+        ["--history-bytes", names.history, options.historyBytes]
+      ] as const
+      for (const [flag, stream, bytes] of rooms)
+        if (bytes !== undefined) yield* checkRoom(flag, stream, bytes)
+      // Partitions are created last: while there are none, no sizes have been chosen.
+      const make = Effect.gen(function* () {
+        if (installed.partitions === undefined)
+          return yield* makeWithRoom(topology, sizesIn(options), missingIn(installed, names))
+        return { changes: yield* makeTopology(topology), room: undefined } satisfies InitChanges
+      })
+      const { changes, room } = yield* make.pipe(
+        Effect.mapError((error) => clustered(error.message, topology.replicas, server().cluster))
+      )
+      yield* warnOfAges(topology)
+      yield* warnOfTenants(
+        topology,
+        installed.partitions !== undefined && installed.tenants === undefined
+      )
+      return { changes, room, topology }
+    })
+    const { changes, room, topology } = yield* work.pipe(Effect.provide(connected))
+    for (const change of changes)
+      if (json || change.change !== "unchanged")
+        yield* print(json ? JSON.stringify(change) : line(change))
+    if (json) return
+    if (room !== undefined) yield* print(room)
+    yield* print(summary(prefix, changes, topology))
+  })
+).pipe(
+  Command.withDescription("Make the streams and buckets, or change what differs"),
+  Command.withExamples([
+    { command: "petrel init", description: "One broker" },
+    { command: "petrel init --replicas 3 --partitions 32", description: "A cluster and a fleet" },
+    {
+      command: "petrel init --tenant-streams acme,globex",
+      description: "Tenants that do not trust each other"
+    }
+  ])
+)
+
+const clustered = (message: string, replicas: number, cluster: string | undefined): Refused =>
+  new Refused({
+    message:
+      replicas > 1 && /replicas|peers/i.test(message)
+        ? `--replicas ${replicas} needs a cluster of that many brokers with JetStream${cluster === undefined ? ", and this broker is alone" : ""} (${message})`
+        : message
+  })

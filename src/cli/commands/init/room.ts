@@ -1,0 +1,78 @@
+import { Effect } from "effect"
+import { Broker } from "../../../broker/broker.ts"
+import type { Change } from "../../../broker/init.ts"
+import { init as makeTopology } from "../../../broker/init.ts"
+import type { Shares } from "../../../broker/storage-limits.ts"
+import {
+  defaultEventBytes,
+  eventBytesToTry,
+  readAccountRoom,
+  roomLeft,
+  sharesBeside
+} from "../../../broker/storage-limits.ts"
+import type { TopologyOptions } from "../../../broker/topology.ts"
+import { bytesText } from "../../../operations/text/bytes.ts"
+
+/** The changes of the streams, and the sizes that were chosen, in words. */
+export interface InitChanges {
+  readonly changes: ReadonlyArray<Change>
+  readonly room: string | undefined
+}
+
+const roomText = (
+  { deadBytes, eventBytes, historyBytes }: Shares,
+  first: number,
+  left: number | undefined,
+  replicas: number
+): string => {
+  const rooms = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)} and dead letters ${bytesText(deadBytes)}`
+  const store = bytesText(2 * eventBytes)
+  if (eventBytes < first) return `${rooms}: the broker has no room to reserve more`
+  return left === undefined
+    ? `${rooms}: this is for a store of ${store} or more (max_file_store in the broker's configuration); a smaller one needs a smaller --event-bytes`
+    : `${rooms}, of the ${bytesText(left)} that the account has left${replicas === 1 ? "" : " for each copy"}`
+}
+
+/**
+ * Creates a new installation. By default, events get half of the account's remaining storage. If
+ * the broker cannot reserve that much, a smaller size is tried: the store may be smaller than the
+ * account's limit, and its size is unknown if the account has no limit.
+ *
+ * @param given sizes set by the user; never changed.
+ * @param fresh names of sized streams that did not exist before.
+ */
+export const makeWithRoom = Effect.fnUntraced(function* (
+  options: TopologyOptions,
+  given: Partial<Shares>,
+  fresh: ReadonlySet<string>
+) {
+  const { names } = yield* Broker
+  const left = roomLeft(yield* readAccountRoom(options.replicas), options.replicas)
+  const first = given.eventBytes ?? (left === undefined ? defaultEventBytes : Math.floor(left / 2))
+  const isGiven = (stream: string) =>
+    (stream === names.history && given.historyBytes !== undefined) ||
+    (stream === names.dead && given.deadBytes !== undefined)
+  const sizes = given.eventBytes === undefined ? eventBytesToTry(first) : [first]
+  for (const [index, eventBytes] of sizes.entries()) {
+    const shares = { ...sharesBeside(eventBytes), ...given }
+    const changes = yield* makeTopology({ ...options, ...shares }).pipe(
+      Effect.catchIf(
+        (error) =>
+          error._tag === "NoRoomError" && !isGiven(error.stream) && index < sizes.length - 1,
+        () => Effect.succeed(undefined)
+      )
+    )
+    if (changes !== undefined)
+      return {
+        changes: changes.map((change) => asCreated(change, fresh)),
+        room: roomText(shares, first, left, options.replicas)
+      } satisfies InitChanges
+  }
+  return yield* Effect.die("the last size is made, or fails")
+})
+
+/** Reports a stream as created if it was created too large for the broker and then reduced. */
+const asCreated = (change: Change, fresh: ReadonlySet<string>): Change => {
+  const stream = change.what.split(" ").at(-1) ?? ""
+  return fresh.has(stream) ? { ...change, change: "created", fields: [] } : change
+}

@@ -1,0 +1,66 @@
+import { Clock, Effect } from "effect"
+import { Command } from "effect/cli"
+import { momentText, plainText } from "../../history/line.ts"
+import { spanText } from "../../history/span.ts"
+import { bytesText } from "../../operations/text/bytes.ts"
+import { plural } from "../../operations/text/number-format.ts"
+import type { Lag, ProjectionStatus } from "../../projection/delivery-log.ts"
+import { rebuildRemotely, remoteStatus } from "../../projection/remote-log.ts"
+import { labelled, screenWidth } from "../format/screen.ts"
+import { connected, report } from "../root-command.ts"
+
+/** Says how far a projection is behind: `level with`, or `12 facts (3 s) behind`. */
+export const lagText = ({ facts, ms }: Lag): string =>
+  facts === 0 ? "level with" : `${plural(facts, "fact")} (${spanText(ms)}) behind`
+
+const states = {
+  rebuilding: "reads the history, and is not level with it yet",
+  following: "follows the history",
+  stopped: "has stopped"
+} as const
+
+const statusLines = (status: ProjectionStatus, now: number): ReadonlyArray<string> => {
+  const { bytes, data, lag, oldest, position, problem, repeatedAttempts, rows, state, waiting } =
+    status
+  const since = oldest === null ? "" : `, since ${momentText(oldest, now)}`
+  return [
+    `the projection ${states[state]}`,
+    ...(problem === null ? [] : labelled("  problem   ", plainText(problem), screenWidth())),
+    `  position  fact ${position}, ${lagText(lag)} the history`,
+    `  rows      ${rows} ended${since}; ${waiting} waiting`,
+    `  repeats   ${plural(repeatedAttempts, "attempt")} recorded again`,
+    `  files     ${bytesText(bytes)} in ${plainText(data)}`
+  ]
+}
+
+const status = Command.make(
+  "status",
+  {},
+  Effect.fnUntraced(function* () {
+    const found = yield* Effect.provide(remoteStatus, connected)
+    const now = yield* Clock.currentTimeMillis
+    yield* report(found, statusLines(found, now).join("\n"))
+  })
+).pipe(Command.withDescription("Show how far the delivery log is, and what it keeps"))
+
+const rebuild = Command.make(
+  "rebuild",
+  {},
+  Effect.fnUntraced(function* () {
+    yield* Effect.provide(rebuildRemotely, connected)
+    yield* report(
+      { rebuilding: true },
+      "The delivery log reads the history again. What it has of older facts it keeps; petrel projection status shows how far it is."
+    )
+  })
+).pipe(
+  Command.withDescription(
+    "Make the delivery log again from the history. Rows of facts that the history has no longer are kept."
+  )
+)
+
+/** Commands for the delivery log of a running console. */
+export const projection = Command.make("projection").pipe(
+  Command.withDescription("See how the delivery log of a console does, or make it again"),
+  Command.withSubcommands([status, rebuild])
+)

@@ -1,0 +1,45 @@
+import { Clock, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { plainText } from "../../history/line.ts"
+import type { RebuiltHealth } from "../../operations/endpoints/rebuild-health.ts"
+import { rebuildHealth } from "../../operations/endpoints/rebuild-health.ts"
+import { plural } from "../../operations/text/number-format.ts"
+import { connected, petrel, report } from "../root-command.ts"
+import { remark } from "../terminal/terminal.ts"
+
+const shown = (value: unknown): string => (value === undefined ? "-" : plainText(String(value)))
+
+const differenceText = ({ field, told, stored }: RebuiltHealth["differences"][number]): string =>
+  `  ${field}: stored ${shown(stored)}, told ${shown(told)}`
+
+const health = Command.make(
+  "health",
+  {
+    dryRun: Flag.Boolean("dry-run").pipe(
+      Flag.withDescription("Only say what differs"),
+      Flag.withDefault(false),
+      Flag.withoutNegation
+    )
+  },
+  Effect.fnUntraced(function* ({ dryRun }) {
+    const { json } = yield* petrel
+    const began = yield* Clock.currentTimeMillis
+    const { endpoints, rebuilt } = yield* Effect.provide(rebuildHealth({ dryRun }), connected)
+    for (const one of rebuilt)
+      yield* report(one, [one.endpoint, ...one.differences.map(differenceText)].join("\n"))
+    const ms = (yield* Clock.currentTimeMillis) - began
+    const done = dryRun ? "differ from what the history tells" : "written anew from the history"
+    if (!json)
+      yield* remark(`${rebuilt.length} of ${plural(endpoints, "endpoint")} ${done}, in ${ms} ms`)
+  })
+).pipe(
+  Command.withDescription(
+    "Work out the health of all endpoints from the history, and store it where it differs. No worker may run meanwhile."
+  )
+)
+
+/** Commands that rebuild data from the history. */
+export const rebuild = Command.make("rebuild").pipe(
+  Command.withDescription("Make again, from the history, what was lost or damaged"),
+  Command.withSubcommands([health])
+)

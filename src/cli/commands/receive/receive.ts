@@ -1,0 +1,188 @@
+import { Duration, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { publicKeyOf, secretProblem } from "../../../endpoints/signing.ts"
+import { durationExpected, readDuration } from "../../flags/duration.ts"
+import { withFlags } from "../../flags/flag-problems.ts"
+import { shownBody } from "../../format/body-text.ts"
+import { visible, visibleInColours } from "../../format/visible.ts"
+import { refusal } from "../../refused.ts"
+import { petrel } from "../../root-command.ts"
+import { makeCountedOutput } from "../../terminal/counted-output.ts"
+import { Output } from "../../terminal/output.ts"
+import { untilStopped } from "../../terminal/signals.ts"
+import { print } from "../../terminal/stdout.ts"
+import { coloured, remark } from "../../terminal/terminal.ts"
+import { isSet, repeated } from "../endpoint/flags.ts"
+import type { Misbehaviour } from "./misbehaviour.ts"
+import { misbehaviourProblems } from "./misbehaviour.ts"
+import { Receiver } from "./receiver.ts"
+import { receiveRequests } from "./server.ts"
+import type { HandledRequest } from "./view.ts"
+import { countsLine, requestLine } from "./view.ts"
+
+const whole = (
+  name: string,
+  metavar: string,
+  description: string,
+  [least, most]: readonly [number, number]
+) =>
+  Flag.Int(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (value) => (value >= least && value <= most ? Option.some(value) : Option.none()),
+      () => `must be from ${least} to ${most}`
+    ),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+const duration = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (text) => Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
+      () => durationExpected
+    ),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+const flags = {
+  port: Flag.Int("port").pipe(
+    Flag.withMetavar("PORT"),
+    Flag.withDescription("Where it listens; 0 takes a free port (default: 3000)"),
+    Flag.filterMap(
+      (port) => (port >= 0 && port <= 65_535 ? Option.some(port) : Option.none()),
+      () => "must be a port from 0 to 65535"
+    ),
+    Flag.withDefault(3_000)
+  ),
+  host: Flag.String("host").pipe(
+    Flag.withMetavar("ADDRESS"),
+    Flag.withDescription("The address that it listens on (default: 127.0.0.1)"),
+    Flag.withDefault("127.0.0.1")
+  ),
+  secret: repeated(
+    "secret",
+    "SECRET",
+    "Verifies signatures of any scheme with it; a public key (whpk_…) as well; may be repeated"
+  ),
+  tolerance: duration("tolerance", "How far the signed time may be off (default: 5 minutes)"),
+  fail: whole("fail", "N", "The first N requests of each event fail", [1, 1_000_000]),
+  percent: whole("percent", "P", "P% of all requests fail, by chance", [1, 100]),
+  status: whole(
+    "status",
+    "STATUS",
+    "Of the requests that fail, else of all (default: 500, 200)",
+    [200, 599]
+  ),
+  retryAfter: whole("retry-after", "SECONDS", "Sent with each failure", [0, 31_536_000]),
+  delay: duration("delay", "Holds each answer back for so long"),
+  drop: isSet("drop", "Close the connection instead of answering"),
+  forward: Flag.String("forward").pipe(
+    Flag.withMetavar("URL"),
+    Flag.withDescription("Pass what does not fail on to this URL, and answer as that does"),
+    Flag.filterMap(
+      (text) =>
+        URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+          ? Option.some(text)
+          : Option.none(),
+      () => "must be a URL such as http://127.0.0.1:8080/hooks"
+    ),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  ),
+  showBody: isSet("show-body", "Show the body of each request"),
+  quiet: isSet("quiet", "Print only the counts at the end")
+}
+
+/** Returns why a secret can verify nothing; undefined where it may. */
+const keyProblem = (key: string): string | undefined => {
+  if (key.startsWith("whpk_")) return undefined
+  if (key.startsWith("whsk_")) return publicKeyOf(key) === undefined ? "bad" : undefined
+  return secretProblem("stripe", key) === undefined ? undefined : "bad"
+}
+
+interface Printing {
+  readonly json: boolean
+  readonly quiet: boolean
+  readonly showBody: boolean
+}
+
+/** Returns what prints each request. */
+const makePrinter = Effect.fnUntraced(function* ({ json, quiet, showBody }: Printing) {
+  const { stdout } = yield* Output
+  const counted = yield* makeCountedOutput
+  const colour = coloured()
+  const fit = colour ? visibleInColours : visible
+  return (request: HandledRequest, body: Buffer): void => {
+    if (quiet) return
+    if (json) {
+      stdout.write(`${JSON.stringify(request)}\n`)
+      return
+    }
+    const answer = request.status === undefined ? "without an answer" : `answered ${request.status}`
+    if (!counted.note(answer)) return
+    const lines = [requestLine(request, colour), ...(showBody ? shownBody(body).lines : [])]
+    stdout.write(lines.map((line) => `${fit(line)}\n`).join(""))
+  }
+})
+
+/** Receives events in staging, and behaves as badly as told. */
+export const receive = Command.make(
+  "receive",
+  flags,
+  Effect.fnUntraced(function* (given) {
+    const { delay = 0, drop, fail, forward, host, percent, port, secret, status } = given
+    const { quiet, retryAfter, showBody, tolerance = 300_000 } = given
+    const { json } = yield* petrel
+    const misbehaviour: Misbehaviour = {
+      ...{ drop, percent, retryAfter, status },
+      failFirst: fail
+    }
+    const problems = [
+      ...misbehaviourProblems(misbehaviour).map(withFlags),
+      ...(secret.some((key) => keyProblem(key) !== undefined)
+        ? ["--secret must be a secret as `petrel endpoint add` prints it, or a public key (whpk_…)"]
+        : [])
+    ]
+    if (problems.length > 0) return yield* refusal(problems)
+    const receiver = yield* Receiver.make({
+      misbehaviour,
+      keys: { secrets: secret, toleranceSeconds: tolerance / 1_000 },
+      delayMs: delay,
+      forward,
+      onHandled: yield* makePrinter({ json, quiet, showBody })
+    })
+    const taken = yield* receiveRequests({ host, port }, receiver.receive)
+    const url = `http://${host.includes(":") ? `[${host}]` : host}:${taken}/`
+    if (json) yield* print(JSON.stringify({ event: "ready", url }))
+    else {
+      yield* remark(`Receives on ${url} until Ctrl-C. An endpoint that sends there:`)
+      yield* remark(`  petrel endpoint add default/staging --url ${url}`)
+      if (secret.length === 0)
+        yield* remark("Signatures are not checked: --secret gives what `endpoint add` prints.")
+    }
+    const counts = Effect.suspend(() =>
+      json
+        ? print(JSON.stringify({ event: "stopped", ...receiver.counts }))
+        : print(`\n${countsLine(receiver.counts)}`)
+    )
+    return yield* untilStopped(Effect.onInterrupt(Effect.never, () => Effect.ignore(counts)))
+  }, Effect.scoped)
+).pipe(
+  Command.withDescription(
+    "A receiver for staging: prints what comes, verifies signatures of every scheme, counts repeats, and behaves as badly as told"
+  ),
+  Command.withShortDescription("Receive events in staging, as badly as told"),
+  Command.withExamples([
+    { command: "petrel receive --port 3000 --secret whsec_…" },
+    {
+      command: "petrel receive --fail 2 --status 429 --retry-after 30",
+      description: "Each event is refused twice"
+    },
+    { command: "petrel receive --percent 10 --drop", description: "One of ten gets no answer" }
+  ])
+)

@@ -1,0 +1,157 @@
+import { Effect, Random } from "effect"
+import { request as send } from "undici"
+import type { Verification, VerificationOptions } from "../../../endpoints/verification.ts"
+import { verify } from "../../../endpoints/verification.ts"
+import { timers } from "../../../time/timers.ts"
+import type { Misbehaviour, Reply } from "./misbehaviour.ts"
+import { replyTo } from "./misbehaviour.ts"
+import type { ReceivedRequest } from "./server.ts"
+import type { HandledRequest, ReceivedCounts } from "./view.ts"
+
+/** Maximum events that are remembered, to count their repeats. The oldest are forgotten. */
+const maxEvents = 100_000
+
+export interface ReceiverOptions {
+  readonly misbehaviour: Misbehaviour
+  readonly keys: VerificationOptions
+  /** How long each answer is held back, ms. */
+  readonly delayMs: number
+  /** Where requests that do not fail are passed on to. */
+  readonly forward: string | undefined
+  /** Called with each request once it is answered. */
+  readonly onHandled: (request: HandledRequest, body: Buffer) => void
+}
+
+/** Headers of a connection, which are not passed on. */
+const ofConnection: ReadonlySet<string> = new Set([
+  ...["connection", "content-length", "expect", "host", "keep-alive", "transfer-encoding"],
+  ...["te", "trailer", "upgrade"]
+])
+
+const passedOn = (headers: ReceivedRequest["headers"]): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !ofConnection.has(name)))
+
+const firstOf = (headers: ReceivedRequest["headers"], ...names: ReadonlyArray<string>) => {
+  const name = names.find((one) => headers[one] !== undefined)
+  return name === undefined ? undefined : headers[name]
+}
+
+/** Receives events as a receiver in staging would, and answers as badly as it is told to. */
+export class Receiver {
+  readonly #options: ReceiverOptions
+  readonly #random: typeof Random.Random.Service
+  /** Requests of each event, by its id. */
+  readonly #seen = new Map<string, number>()
+  readonly #answers = new Map<string, number>()
+  #requests = 0
+  #events = 0
+  #repeats = 0
+  #badSignatures = 0
+
+  static readonly make = (options: ReceiverOptions) =>
+    Effect.map(Random.Random, (random) => new Receiver(options, random))
+
+  private constructor(options: ReceiverOptions, random: typeof Random.Random.Service) {
+    this.#options = options
+    this.#random = random
+  }
+
+  get counts(): ReceivedCounts {
+    return {
+      requests: this.#requests,
+      events: this.#events,
+      repeats: this.#repeats,
+      badSignatures: this.#badSignatures,
+      answers: Object.fromEntries(this.#answers)
+    }
+  }
+
+  /** Handles one request: decides, waits, answers, and reports. */
+  readonly receive = (request: ReceivedRequest): void => {
+    const { body, headers, method, path } = request
+    const { delayMs, keys, misbehaviour } = this.#options
+    const at = timers.wallMs()
+    const event = firstOf(headers, "webhook-id", "x-github-delivery")
+    const signature = verify({ headers, body }, keys, at)
+    const seen = this.#note(event, signature)
+    const reply = replyTo(misbehaviour, seen, this.#random.nextDoubleUnsafe())
+    const attempt = Number(headers["petrel-attempt"])
+    const report = (status: number | undefined) => {
+      const answer = status === undefined ? "no answer" : String(status)
+      this.#answers.set(answer, (this.#answers.get(answer) ?? 0) + 1)
+      this.#options.onHandled(
+        {
+          ...{ at, method, path, event, bytes: body.length, signature, seen, delayMs },
+          type: firstOf(headers, "webhook-event-type", "x-github-event"),
+          attempt: Number.isInteger(attempt) ? attempt : undefined,
+          ...(status === undefined ? {} : { status })
+        },
+        body
+      )
+    }
+    if (delayMs === 0) this.#answer(request, reply, report)
+    else timers.after(delayMs, () => this.#answer(request, reply, report))
+  }
+
+  #note(event: string | undefined, signature: Verification): number {
+    this.#requests++
+    if (signature.result === "bad") this.#badSignatures++
+    const seen = event === undefined ? 0 : (this.#seen.get(event) ?? 0)
+    if (seen > 0) this.#repeats++
+    else this.#events++
+    if (event !== undefined) this.#seen.set(event, seen + 1)
+    const [oldest] = this.#seen.keys()
+    if (this.#seen.size > maxEvents && oldest !== undefined) this.#seen.delete(oldest)
+    return seen
+  }
+
+  #answer(
+    request: ReceivedRequest,
+    reply: Reply,
+    report: (status: number | undefined) => void
+  ): void {
+    const { forward } = this.#options
+    switch (reply._tag) {
+      case "Drop":
+        request.drop()
+        report(undefined)
+        break
+      case "Fail": {
+        const { retryAfter, status } = reply
+        request.respond(
+          status,
+          retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
+        )
+        report(status)
+        break
+      }
+      case "Succeed":
+        if (forward !== undefined) {
+          void this.#passOn(request, forward, report)
+          break
+        }
+        request.respond(reply.status, {})
+        report(reply.status)
+    }
+  }
+
+  /** Passes a request on with its bytes and headers, and answers as it was answered. */
+  async #passOn(
+    { body, drop, headers, respond }: ReceivedRequest,
+    forward: string,
+    report: (status: number | undefined) => void
+  ): Promise<void> {
+    try {
+      const answer = await send(forward, { method: "POST", headers: passedOn(headers), body })
+      const bytes = Buffer.from(await answer.body.arrayBuffer())
+      const kept = Object.entries(answer.headers).flatMap(([name, value]) =>
+        ofConnection.has(name) || value === undefined ? [] : [[name, String(value)] as const]
+      )
+      respond(answer.statusCode, Object.fromEntries(kept), bytes)
+      report(answer.statusCode)
+    } catch {
+      drop()
+      report(undefined)
+    }
+  }
+}

@@ -1,0 +1,161 @@
+import { Clock, Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Invalid } from "../../../domain/problem.ts"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import type {
+  Replayed,
+  ReplayPlan,
+  ReplaySelection
+} from "../../../operations/replays/replay-events.ts"
+import type { ReplayRequest } from "../../../operations/replays/replay-request.ts"
+import { replayIdProblem, replayProblems } from "../../../operations/replays/replay-request.ts"
+import { countText, plural } from "../../../operations/text/number-format.ts"
+import type { RoundCounts } from "../../../rounds/round.ts"
+import { byFlag } from "../../flags/asked-by.ts"
+import { endpointNameFlag, givenTimeFlag } from "../../flags/selection.ts"
+import { cutTo, screenWidth } from "../../format/screen.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { makeProgress } from "../../terminal/replay-progress.ts"
+import { watchRounds } from "../../terminal/rounds-progress.ts"
+import { isSet } from "../endpoint/flags.ts"
+import { typesFlag } from "./types.ts"
+
+/** Maximum number of types that are listed by name. */
+const named = 15
+
+/** Imported on demand: other commands do not need the engine. */
+const operation = Effect.promise(() => import("../../../operations/replays/replay-events.ts"))
+
+const eventsText = (count: number): string => plural(count, "event")
+
+/** Returns why selected events are not sent, one sentence each. */
+const leftTexts = ({
+  before,
+  delivered,
+  underWay,
+  unrouted
+}: ReplaySelection): ReadonlyArray<string> => [
+  ...(before === 0 ? [] : [`${countText(before)} left out: sent by this replay before`]),
+  ...(delivered === 0 ? [] : [`${countText(delivered)} left out: the endpoint has taken them`]),
+  ...(underWay === 0 ? [] : [`${countText(underWay)} left out: on their way there already`]),
+  ...(unrouted === 0 ? [] : [`${countText(unrouted)} left out: workers are still to route them`])
+]
+
+const planLines = (plan: ReplayPlan, label: string): ReadonlyArray<string> => {
+  const types = Object.entries(plan.types)
+  const more = types.slice(named)
+  const rest = more.reduce((sum, [, count]) => sum + count, 0)
+  const rows = types.slice(0, named)
+  const digits = Math.max(0, ...rows.map(([, count]) => countText(count).length))
+  return [
+    `would send ${eventsText(plan.replay)} to ${label}`,
+    ...rows.map(([type, count]) =>
+      cutTo(screenWidth(), `  ${countText(count).padStart(digits)}  ${type}`)
+    ),
+    ...(rest > 0 ? [`  and ${countText(rest)} of ${plural(more.length, "more type")}`] : []),
+    ...leftTexts(plan)
+  ]
+}
+
+const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
+  const { previewReplay } = yield* operation
+  const plan = yield* previewReplay(request, by)
+  yield* report(
+    { event: "planned", ...plan },
+    planLines(plan, endpointLabel(request.to)).join("\n")
+  )
+})
+
+const brokenOff = (counts: RoundCounts, total: number, id: string): string => {
+  const sent = counts.begun + counts.finished + counts.before
+  return `stopped after ${countText(sent)} of ${countText(total)}: run the same command again and replay ${id} goes on`
+}
+
+const doneText = (done: Replayed, label: string): string => {
+  const { gone, id, replayed } = done
+  return [
+    replayed === 0
+      ? `there is nothing to send to ${label}`
+      : `${eventsText(replayed)} sent to ${label} (replay ${id}): \`petrel history --endpoint ${label}\` shows what comes of ${replayed === 1 ? "it" : "them"}`,
+    ...leftTexts(done),
+    ...(gone === 0 ? [] : [`${countText(gone)} left out: too old and not kept any more`])
+  ].join("\n")
+}
+
+const send = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
+  const { json } = yield* petrel
+  const label = endpointLabel(request.to)
+  const { startReplay } = yield* operation
+  const progress = yield* makeProgress(json)
+  const held = (waiting: number) => progress.held(label, waiting)
+  const { count, id, run } = yield* startReplay(request, { by, held })
+  const { done } = yield* watchRounds(run, count, progress, (counts) =>
+    brokenOff(counts, count, id)
+  )
+  yield* report({ event: "done", ...done }, doneText(done, label))
+})
+
+/** Sends old events to one endpoint, again or for the first time. */
+export const replay = Command.make(
+  "replay",
+  {
+    to: endpointNameFlag("to", "Where they are sent"),
+    event: Flag.String("event").pipe(
+      Flag.withMetavar("ID"),
+      Flag.withDescription("Only the event of this id, whatever its type"),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    types: typesFlag,
+    since: givenTimeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+    until: givenTimeFlag("until", "Up to then, in the same form (default: now)"),
+    skipped: isSet("skipped", "Only what it was not sent because it was disabled then"),
+    onlyMissing: isSet("only-missing", "Not what it has taken, nor what is on its way there"),
+    id: Flag.String("id").pipe(
+      Flag.withMetavar("NAME"),
+      Flag.withDescription(
+        "Of this replay: the same again goes on with it (default: made from the other flags)"
+      ),
+      Flag.filterMap(
+        (text) => (replayIdProblem(text) === undefined ? Option.some(text) : Option.none()),
+        (text) => replayIdProblem(text) ?? ""
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    by: byFlag,
+    dryRun: isSet("dry-run", "Say how many there are of each type, and send none")
+  },
+  Effect.fnUntraced(function* ({ by, dryRun, since, until, ...rest }) {
+    const request = {
+      ...rest,
+      since: since?.at,
+      until: until?.at,
+      // The same command goes on with the same replay: `1h` is not resolved to a time.
+      asked: JSON.stringify([since?.text.trim(), until?.text.trim()])
+    }
+    const problems = replayProblems(request, yield* Clock.currentTimeMillis)
+    if (problems.length > 0) return yield* new Invalid({ problems })
+    yield* (dryRun ? preview(request, by) : send(request, by)).pipe(Effect.provide(connected))
+  })
+).pipe(
+  Command.withDescription(
+    "Send events of the past to one endpoint, at its pace, under the ids they had. Broken off, the same command goes on where it was"
+  ),
+  Command.withShortDescription("Send events of the past to one endpoint"),
+  Command.withExamples([
+    { command: "petrel replay --to acme/billing --since 2d --types 'invoice.>' --dry-run" },
+    {
+      command: "petrel replay --to acme/billing --event acme.invoice-42-paid",
+      description: "One event, once more"
+    },
+    {
+      command: "petrel replay --to acme/billing --skipped",
+      description: "What it missed while it was disabled"
+    },
+    {
+      command: "petrel replay --to acme/crm --since 2026-03-04 --only-missing",
+      description: "What has never reached it"
+    }
+  ])
+)

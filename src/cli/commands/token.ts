@@ -1,0 +1,167 @@
+import { Clock, Duration, Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { isToken } from "../../domain/token.ts"
+import { readInput } from "../../operations/input.ts"
+import { countText } from "../../operations/text/number-format.ts"
+import { moment } from "../../operations/text/time.ts"
+import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
+import type { TokenView } from "../../operations/tokens/token.ts"
+import { allTenants, defaultTokenRate, NewToken, scopes } from "../../operations/tokens/token.ts"
+import { byFlag } from "../flags/asked-by.ts"
+import { durationExpected, readDuration } from "../flags/duration.ts"
+import { flagProblems } from "../flags/flag-problems.ts"
+import { makeTable } from "../format/table.ts"
+import { Refused, refusal } from "../refused.ts"
+import { connected, petrel, report } from "../root-command.ts"
+import { print } from "../terminal/stdout.ts"
+import { remark } from "../terminal/terminal.ts"
+import { isSet, repeated } from "./endpoint/flags.ts"
+
+const operatorScope = "operator"
+const everyScope = "all"
+const tenantScopes = scopes.filter((scope) => scope !== operatorScope)
+
+const tenantArgument = (description: string) =>
+  Argument.String("TENANT").pipe(
+    Argument.withDescription(description),
+    Argument.filterMap(
+      (text) => (isToken(text) ? Option.some(text) : Option.none()),
+      () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+    ),
+    Argument.optional,
+    Argument.map(Option.getOrUndefined)
+  )
+
+/** Returns the scopes that are asked for: `all` stands for those of a tenant. */
+const scopesOf = (given: ReadonlyArray<string>, operator: boolean): ReadonlyArray<string> => {
+  const named = given.flatMap((text) => text.split(",").map((name) => name.trim()))
+  if (named.length === 0) return operator ? scopes : []
+  return [...new Set(named.flatMap((name) => (name === everyScope ? tenantScopes : [name])))]
+}
+
+const create = Command.make(
+  "create",
+  {
+    tenant: tenantArgument("Whose token; none with --operator"),
+    operator: isSet("operator", "For all tenants and the installation itself"),
+    scope: repeated(
+      "scope",
+      "SCOPE",
+      `What it may do: ${tenantScopes.join(", ")}, or all of these; may be repeated (default with --operator: everything)`
+    ),
+    name: Flag.String("name").pipe(
+      Flag.withMetavar("TEXT"),
+      Flag.withDescription("What it is for"),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    expires: Flag.String("expires").pipe(
+      Flag.withMetavar("DURATION"),
+      Flag.withDescription("How long it is valid (default: until it is revoked)"),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(readDuration(text)),
+        () => durationExpected
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    rate: Flag.Int("rate").pipe(
+      Flag.withMetavar("N"),
+      Flag.withDescription(`Requests per second (default: ${countText(defaultTokenRate)})`),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    by: byFlag
+  },
+  Effect.fnUntraced(function* ({ by, expires, name, operator, rate, scope, tenant }) {
+    if (operator === (tenant !== undefined))
+      return yield* new Refused({
+        message: operator
+          ? "a tenant and --operator exclude each other"
+          : "say whose token: a tenant such as acme, or --operator for all of them"
+      })
+    const chosen = scopesOf(scope, operator)
+    if (chosen.length === 0)
+      return yield* new Refused({
+        message: `say what it may do with --scope: ${tenantScopes.join(", ")}, or all of these`
+      })
+    const now = yield* Clock.currentTimeMillis
+    const settings = readInput(NewToken, {
+      tenant: tenant ?? allTenants,
+      scopes: chosen,
+      ...(name === undefined ? {} : { name }),
+      ...(rate === undefined ? {} : { rate }),
+      ...(expires === undefined ? {} : { expiresAt: now + Duration.toMillis(expires) })
+    })
+    const fields = { scopes: "--scope", expiresAt: "--expires" }
+    if (settings._tag === "Failure") return yield* refusal(flagProblems(settings.failure, fields))
+    const { token, ...made } = yield* createToken(settings.success, by).pipe(
+      Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems, fields))),
+      Effect.provide(connected)
+    )
+    yield* report({ ...made, token }, token)
+    yield* remark("It is shown this once: keep it as you keep a password.")
+  })
+).pipe(
+  Command.withDescription("Make a token for the HTTP API"),
+  Command.withExamples([
+    { command: "petrel token create acme --scope events:publish --expires 90d" },
+    { command: "petrel token create acme --scope all --name 'their dashboard'" },
+    { command: "petrel token create --operator" }
+  ])
+)
+
+const headings = ["token", "tenant", "scopes", "name", "made", "by", "expires"]
+
+const rowOf =
+  (now: number) =>
+  (one: TokenView): ReadonlyArray<string> => [
+    one.id,
+    one.tenant === allTenants ? "all" : one.tenant,
+    one.scopes.length === scopes.length ? "all" : one.scopes.join(","),
+    one.name ?? "-",
+    moment(one.createdAt, now),
+    one.by,
+    one.expiresAt === undefined
+      ? "-"
+      : one.expiresAt <= now
+        ? "has expired"
+        : moment(one.expiresAt, now)
+  ]
+
+const list = Command.make(
+  "list",
+  { tenant: tenantArgument("Only those of this tenant") },
+  Effect.fnUntraced(function* ({ tenant }) {
+    const { json } = yield* petrel
+    const tokens = yield* Effect.provide(listTokens(tenant), connected)
+    if (json) {
+      for (const token of tokens) yield* print(JSON.stringify(token))
+      return
+    }
+    if (tokens.length === 0)
+      return yield* remark("There are no tokens: `petrel token create` makes one.")
+    const now = yield* Clock.currentTimeMillis
+    yield* Effect.forEach(makeTable(headings).lines(tokens.map(rowOf(now))), print)
+  })
+).pipe(Command.withDescription("List the tokens of the HTTP API, without what is secret of them"))
+
+const revoke = Command.make(
+  "revoke",
+  {
+    id: Argument.String("TOKEN").pipe(
+      Argument.withDescription("Its id, as `petrel token list` shows it"),
+      Argument.withSchema(Schema.NonEmptyString)
+    )
+  },
+  Effect.fnUntraced(function* ({ id }) {
+    const revoked = yield* Effect.provide(revokeToken(id), connected)
+    yield* report(revoked, `${id} is revoked: it is refused from now on`)
+  })
+).pipe(Command.withDescription("Revoke a token of the HTTP API"))
+
+export const token = Command.make("token").pipe(
+  Command.withDescription("Tokens of the HTTP API: who may do what through it"),
+  Command.withShortDescription("Who may do what through the HTTP API"),
+  Command.withSubcommands([create, list, revoke])
+)

@@ -1,0 +1,53 @@
+import { Clock, Effect } from "effect"
+import { Command } from "effect/cli"
+import type { WorkerView } from "../../operations/status/workers.ts"
+import { listWorkers } from "../../operations/status/workers.ts"
+import { moment } from "../../operations/text/time.ts"
+import { makeTable } from "../format/table.ts"
+import { connected, petrel } from "../root-command.ts"
+import { print } from "../terminal/stdout.ts"
+import { remark } from "../terminal/terminal.ts"
+
+const headings = ["worker", "host", "pid", "since", "roles", "partitions", "in flight", "in memory"]
+
+const rowOf =
+  (now: number) =>
+  (one: WorkerView): ReadonlyArray<string> => {
+    const { host, leaving, partitions, pid, roles, startedAt, worker } = one
+    const sum = (what: "inFlight" | "inMemory") =>
+      String(partitions.reduce((all, load) => all + load[what], 0))
+    return [
+      worker,
+      host ?? "-",
+      String(pid ?? "-"),
+      startedAt === undefined ? "-" : moment(startedAt, now),
+      leaving === true ? "stopping" : (roles?.join(",") ?? "gone"),
+      partitions.map(({ partition }) => partition).join(",") || "-",
+      sum("inFlight"),
+      sum("inMemory")
+    ]
+  }
+
+const unownedText = (unowned: ReadonlyArray<number>): string =>
+  unowned.length === 1
+    ? `Partition ${unowned[0]} has no worker now: nothing in it is delivered.`
+    : `Partitions ${unowned.join(", ")} have no worker now: nothing in them is delivered.`
+
+/** Lists the workers and their partitions. */
+export const workers = Command.make(
+  "workers",
+  {},
+  Effect.fnUntraced(function* () {
+    const { json } = yield* petrel
+    const { unowned, workers: all } = yield* Effect.provide(listWorkers, connected)
+    if (json) {
+      for (const worker of all) yield* print(JSON.stringify(worker))
+      if (unowned.length > 0) yield* print(JSON.stringify({ unowned }))
+      return
+    }
+    const now = yield* Clock.currentTimeMillis
+    if (all.length === 0) yield* remark("No worker is running.")
+    else yield* Effect.forEach(makeTable(headings).lines(all.map(rowOf(now))), print)
+    if (unowned.length > 0) yield* print(unownedText(unowned))
+  })
+).pipe(Command.withDescription("Show the workers that are running, and which partitions each has"))

@@ -1,0 +1,43 @@
+import { Result } from "effect"
+import { forwardNameProblem } from "../../domain/forwarded-headers.ts"
+import type { ForwardHeadersPatch } from "../../operations/endpoints/endpoint-settings.ts"
+import { repeated } from "../commands/endpoint/flags.ts"
+import { shown } from "./json-text.ts"
+
+/** The flag that removes a header from those that are forwarded. */
+export const noForwardHeader = repeated(
+  "no-forward-header",
+  "NAME",
+  "Forwards this header no more; may be repeated"
+)
+
+/**
+ * Parses the names of headers to forward, and to forward no more. Fails with the problems of all.
+ */
+export const readForwarded = (
+  given: ReadonlyArray<string>,
+  removed: ReadonlyArray<string> = []
+): Result.Result<ForwardHeadersPatch, ReadonlyArray<string>> => {
+  const [names, gone] = [given, removed].map(
+    (list) => new Set(list.map((name) => name.trim().toLowerCase()))
+  )
+  const problemsOf = (flag: string, list: Iterable<string>) =>
+    [...list].flatMap((name) => {
+      const problem = forwardNameProblem(name)
+      return problem === undefined ? [] : [`${flag} ${shown(name)} ${problem}`]
+    })
+  const problems = [
+    ...problemsOf("--forward-header", names ?? []),
+    ...problemsOf("--no-forward-header", gone ?? []),
+    ...[...(names ?? [])].flatMap((name) =>
+      gone?.has(name) === true
+        ? [`--forward-header and --no-forward-header exclude each other: both name ${shown(name)}`]
+        : []
+    )
+  ]
+  if (problems.length > 0) return Result.fail(problems)
+  return Result.succeed({
+    ...Object.fromEntries([...(names ?? [])].map((name) => [name, true] as const)),
+    ...Object.fromEntries([...(gone ?? [])].map((name) => [name, null] as const))
+  })
+}

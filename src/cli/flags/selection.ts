@@ -1,0 +1,108 @@
+import { Clock, Effect, Option } from "effect"
+import { CliError, Flag } from "effect/cli"
+import { isToken } from "../../domain/token.ts"
+import type { EndpointName } from "../../operations/endpoints/endpoint-settings.ts"
+import { nearestName } from "../../policy/nearest-name.ts"
+import { parseWhen, whenExpected } from "./when.ts"
+
+const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
+
+const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
+  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+/** `--tenant T`: restricts a command to one tenant. */
+export const tenantFlag = Flag.String("tenant").pipe(
+  Flag.withMetavar("TENANT"),
+  Flag.withDescription("Only this tenant's"),
+  Flag.filterMap(
+    (text) => (isToken(text) ? Option.some(text) : Option.none()),
+    () => `must be ${namePart}`
+  ),
+  maybe
+)
+
+const parseEndpoint = (text: string): Option.Option<EndpointName> => {
+  const [tenant = "", id = "", ...rest] = text.split("/")
+  return isToken(tenant) && isToken(id) && rest.length === 0
+    ? Option.some({ tenant, id })
+    : Option.none()
+}
+
+/** A flag whose value is an endpoint's name. */
+export const endpointNameFlag = (name: string, description: string): Flag.Flag<EndpointName> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("TENANT/ENDPOINT"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      parseEndpoint,
+      () => `must be TENANT/ENDPOINT, such as acme/billing, each ${namePart}`
+    )
+  )
+
+/** `--endpoint T/E`: restricts a command to one endpoint. */
+export const endpointFlag = maybe(endpointNameFlag("endpoint", "Only this endpoint's"))
+
+/** A time as given, and in ms since the epoch. */
+export interface GivenTime {
+  readonly text: string
+  readonly at: number
+}
+
+/** A flag whose value is a time. */
+export const givenTimeFlag = (
+  name: string,
+  description: string
+): Flag.Flag<GivenTime | undefined> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("TIME"),
+    Flag.withDescription(description),
+    Flag.mapEffect((text) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const at = parseWhen(text, now)
+        return at === undefined
+          ? new CliError.InvalidValue({
+              option: name,
+              value: text,
+              expected: whenExpected,
+              kind: "flag"
+            })
+          : Effect.succeed({ text, at })
+      })
+    ),
+    maybe
+  )
+
+/** A flag whose value is a time, in ms since the epoch. */
+export const timeFlag = (name: string, description: string): Flag.Flag<number | undefined> =>
+  Flag.map(givenTimeFlag(name, description), (given) => given?.at)
+
+/**
+ * A flag whose value is one of several names. An unknown name is answered with the most similar
+ * one.
+ */
+export const nameFlag = <const Names extends ReadonlyArray<string>>(
+  name: string,
+  names: Names
+): Flag.Flag<Names[number]> =>
+  Flag.String(name).pipe(
+    Flag.filterMap(
+      (text): Option.Option<Names[number]> =>
+        Option.fromUndefinedOr(names.find((known) => known === text)),
+      (text) => {
+        const nearest = nearestName(text, names)
+        return `must be one of ${names.join(", ")}${nearest === undefined ? "" : `; did you mean ${nearest}?`}`
+      }
+    )
+  )
+
+/** `--limit N`: shows so many of a list. */
+export const limitFlag = (description: string): Flag.Flag<number | undefined> =>
+  Flag.Int("limit").pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription(description),
+    Flag.filter(
+      (count) => count > 0,
+      () => "must be a whole number from 1 on"
+    ),
+    maybe
+  )

@@ -1,0 +1,29 @@
+import { writeFile } from "node:fs/promises"
+import { Effect, Option } from "effect"
+import { Flag } from "effect/cli"
+import type { OutlinedPolicy } from "../../operations/endpoints/outlined-policy.ts"
+import { outlineSvg } from "../format/outline-svg.ts"
+import { Refused } from "../refused.ts"
+import { remark } from "../terminal/terminal.ts"
+
+export const svgFlag = Flag.String("svg").pipe(
+  Flag.withMetavar("FILE"),
+  Flag.withDescription("Write the drawing as an SVG picture instead"),
+  Flag.optional,
+  Flag.map(Option.getOrUndefined)
+)
+
+/** Writes policies as a picture. */
+export const writeSvg = Effect.fnUntraced(function* (
+  file: string,
+  outlines: ReadonlyArray<OutlinedPolicy>
+) {
+  yield* Effect.tryPromise({
+    try: () => writeFile(file, outlineSvg(outlines)),
+    catch: (error) =>
+      new Refused({
+        message: `cannot write ${file}: ${error instanceof Error ? error.message : ""}`
+      })
+  })
+  yield* remark(`${file} is written`)
+})

@@ -1,0 +1,98 @@
+import { Cause, Context, Effect, Layer, Logger, type LogLevel, References, Tracer } from "effect"
+import type { DestinationStream, Level, Logger as Pino } from "pino"
+import { destination, pino, stdTimeFunctions } from "pino"
+import { visible } from "../format/visible.ts"
+
+const levels: Record<LogLevel.LogLevel, Level | undefined> = {
+  All: "trace",
+  Trace: "trace",
+  Debug: "debug",
+  Info: "info",
+  Warn: "warn",
+  Error: "error",
+  Fatal: "fatal",
+  None: undefined
+}
+
+const stderr = 2
+
+/**
+ * Makes a log line safe for terminals, including the texts within it. A JSON escape in it remains
+ * an escape when the JSON is parsed, except for newlines and tabs.
+ */
+export const forTerminal = (line: string): string =>
+  visible(line).replaceAll(/\\(?:u[0-9a-f]{4}|.)/gi, (written) =>
+    /^\\[ubfr]/.test(written) ? `\\${written}` : written
+  )
+
+/** Buffers lines for up to 200 ms, since a worker may log much. Flushes them on exit. */
+const lines = Effect.acquireRelease(
+  Effect.sync(() => destination({ fd: stderr, sync: false, minLength: 4096, periodicFlush: 200 })),
+  // Flushes before the process exits. On exit, lines that remain are retried forever if the reader
+  // has gone.
+  (stream) => Effect.callback<void>((resume) => stream.flush(() => resume(Effect.void)))
+).pipe(
+  Effect.map((stream): DestinationStream => ({ write: (line) => stream.write(visible(line)) }))
+)
+
+const forPeople = async (): Promise<DestinationStream> => {
+  const { default: pretty } = await import("pino-pretty")
+  const stream = pretty({
+    destination: stderr,
+    sync: true,
+    colorize: !process.env.NO_COLOR,
+    ignore: "pid,hostname",
+    translateTime: "SYS:HH:MM:ss.l"
+  })
+  return { write: (line) => stream.write(forTerminal(line)) }
+}
+
+/**
+ * A second line of defence: no logged object should have such a field. pino's own redaction
+ * searches every line for them, at many times the cost.
+ */
+const secretFields: ReadonlySet<string> = new Set([
+  "secret",
+  "secrets",
+  "authorization",
+  "password",
+  "token"
+])
+
+const toPino = (log: Pino) =>
+  Logger.make<unknown, void>(({ cause, fiber, logLevel, message }) => {
+    const level = levels[logLevel]
+    if (level === undefined) return
+    const fields: Record<string, unknown> = {
+      ...fiber.getRef(References.CurrentLogAnnotations)
+    }
+    let words = ""
+    for (const part of Array.isArray(message) ? message : [message]) {
+      if (Cause.isCause(part)) fields.cause = Cause.pretty(part)
+      else if (part instanceof Error) fields.err = part
+      else if (typeof part === "object" && part !== null) {
+        for (const name in part) fields[name] = secretFields.has(name) ? "[Redacted]" : part[name]
+      } else words += words === "" ? String(part) : ` ${part}`
+    }
+    if (cause.reasons.length > 0) fields.cause = Cause.pretty(cause)
+    const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+    if (span !== undefined) {
+      fields.traceId = span.traceId
+      fields.spanId = span.spanId
+    }
+    log[level](fields, words)
+  })
+
+/** Writes Effect's log through pino, one JSON object per line. */
+export const loggingTo = (stream: DestinationStream) =>
+  Logger.layer([toPino(pino({ level: "trace", timestamp: stdTimeFunctions.isoTime }, stream))])
+
+/**
+ * Writes Effect's log to stderr through pino: formatted on a terminal, otherwise one JSON object
+ * per line. Effect's minimum level (--log-level) applies.
+ */
+export const logging = Layer.unwrap(
+  Effect.map(process.stderr.isTTY ? Effect.promise(forPeople) : lines, (stream) =>
+    loggingTo(stream)
+  )
+)

@@ -1,0 +1,40 @@
+import { Effect, Schema } from "effect"
+import { visible, visibleInColours } from "../format/visible.ts"
+import { Refused } from "../refused.ts"
+import { Output } from "./output.ts"
+import { coloured } from "./terminal.ts"
+
+/** The reader of the results has gone (`| head`). The command ends without a failure. */
+export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {}
+
+const write = (content: string | Uint8Array): Effect.Effect<void, OutputClosed | Refused> =>
+  Effect.flatMap(Output, ({ stdout }) =>
+    Effect.callback((resume) => {
+      stdout.write(content, (error) => resume(written(error)))
+    })
+  )
+
+const written = (error: (Error & { readonly code?: string }) | null | undefined) => {
+  if (error === undefined || error === null) return Effect.void
+  return error.code === "EPIPE"
+    ? Effect.fail(new OutputClosed())
+    : Effect.fail(new Refused({ message: `cannot write the results: ${error.message}` }))
+}
+
+const fit = (text: string): string => (coloured() ? visibleInColours(text) : visible(text))
+
+/**
+ * Writes one or more lines of results and waits until they are written. Control sequences in them
+ * are escaped.
+ */
+export const print = (line: string) => write(`${fit(line)}\n`)
+
+/** Writes bytes unchanged. */
+export const printRaw = (bytes: Uint8Array) => write(bytes)
+
+/** Clears the terminal. */
+export const clearScreen = write("\u001b[2J\u001b[H")
+
+/** Overwrites the terminal line by line, without flicker. */
+export const redraw = (lines: ReadonlyArray<string>) =>
+  write(`\u001b[H${lines.map((line) => `${fit(line)}\u001b[K`).join("\n")}\u001b[J\n`)

@@ -1,0 +1,241 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Stream } from "effect"
+import { Broker } from "../../../../src/broker/broker.ts"
+import { scanQueue } from "../../../../src/broker/scan.ts"
+import { partitionOf } from "../../../../src/domain/names.ts"
+import { disableEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
+import { getEndpoint } from "../../../../src/endpoints/endpoint-store.ts"
+import { openClaims } from "../../../../src/history/claims.ts"
+import { allFacts, closedBooks } from "../../../kit/books.ts"
+import { deadLetters, endpoint, nth, worker } from "../../../kit/engine.ts"
+import { sendsAllOnce } from "../../broken-off.ts"
+import { installations, parse } from "../../command-line.ts"
+import { run } from "../../in-process.ts"
+import { buriedAt, bury } from "./dead-letters.ts"
+
+const install = installations()
+
+/** Messages that wait in the queue of acme's endpoint. */
+const waiting = (id: string) =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const partition = partitionOf("acme", id, 2)
+    const subject = names.subjects.delivery(partition, "acme", id)
+    return yield* Stream.runCollect(scanQueue(names.deliveries(partition), subject))
+  })
+
+describe("petrel dead redeliver", () => {
+  it.live("says what is wrong in one sentence, and does nothing then", () => {
+    const place = install()
+    const redeliver = (...args: ReadonlyArray<string>) =>
+      Effect.map(run("dead", "redeliver", ...place.flags, ...args), ({ code, err, out }) => ({
+        code,
+        said: [...out, ...err].join("\n")
+      }))
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        yield* bury({ endpoint: "hook", event: "acme-1", reason: "permanent" })
+        const answers = yield* Effect.all(
+          [
+            redeliver(),
+            redeliver("--all", "--reason", "permanent"),
+            redeliver("--id", "7"),
+            redeliver("--id", "x"),
+            redeliver("--status", "999"),
+            redeliver("--all", "--by", "")
+          ],
+          { concurrency: 3 }
+        )
+        for (const [index, pattern] of [
+          /say which dead letters to send again: .*nothing was done$/,
+          /--all and flags that narrow it exclude each other$/,
+          /there is no dead letter 7: /,
+          /--id "x" must be the number of a dead letter/,
+          /--status "999" must be an HTTP status/,
+          /--by needs a value/
+        ].entries()) {
+          assert.strictEqual(nth(answers, index).code, 1)
+          assert.match(nth(answers, index).said, pattern)
+        }
+        assert.deepStrictEqual(
+          (yield* allFacts).map(({ kind }) => kind),
+          ["endpoint-changed"]
+        )
+        assert.deepStrictEqual(yield* waiting("hook"), [])
+      })
+    )
+  })
+
+  it.live(
+    "counts by reason before, sends once, and leaves alone what its endpoint would not take",
+    () => {
+      const place = install()
+      const redeliver = (...args: ReadonlyArray<string>) =>
+        run("dead", "redeliver", ...place.flags, ...args)
+      return place.run(
+        Effect.gen(function* () {
+          yield* endpoint()
+          yield* endpoint({ id: "off" })
+          yield* disableEndpoint({ tenant: "acme", endpoint: "off" }, "by hand", "cli")
+          for (const [index, reason] of ["permanent", "attempts", "permanent"].entries())
+            yield* bury({ endpoint: "hook", event: `acme-${index}`, eventSeq: index + 1, reason })
+          yield* bury({ endpoint: "off", event: "acme-off", reason: "permanent" })
+          yield* bury({ endpoint: "gone", event: "acme-gone", reason: "permanent" })
+
+          const planned = yield* redeliver("--all", "--dry-run")
+          assert.deepStrictEqual(planned.out, [
+            "would send 3 dead letters again",
+            "  permanent                   2",
+            "  attempts                    1",
+            "1 left alone: acme/off is disabled: put it back to work with `petrel endpoint enable`",
+            "1 left alone: acme/gone is removed"
+          ])
+          assert.deepStrictEqual(yield* waiting("hook"), [])
+
+          const sent = yield* redeliver("--all", "--by", "ana", "--json")
+          const left = [
+            { endpoint: "acme/off", why: "endpoint-disabled", count: 1 },
+            { endpoint: "acme/gone", why: "endpoint-removed", count: 1 }
+          ]
+          assert.deepStrictEqual(parse(nth(sent.out, 0)), {
+            event: "done",
+            selected: 5,
+            redelivered: 3,
+            gone: 0,
+            before: 0,
+            deliveredLate: 0,
+            skipped: left
+          })
+          const { revision } = yield* getEndpoint("acme", "hook")
+          const messages = yield* waiting("hook")
+          assert.deepStrictEqual(
+            messages.map(({ header }) => [
+              header.get("petrel-event"),
+              header.get("petrel-round"),
+              header.get("petrel-revision"),
+              header.get("petrel-progress")
+            ]),
+            [
+              ["acme-0", "d1", String(revision), ""],
+              ["acme-1", "d2", String(revision), ""],
+              ["acme-2", "d3", String(revision), ""]
+            ]
+          )
+          assert.deepStrictEqual(
+            (yield* allFacts)
+              .filter(({ kind }) => kind === "redelivered")
+              .map(({ by, dead }) => [dead, by]),
+            [
+              [1, "ana"],
+              [2, "ana"],
+              [3, "ana"]
+            ]
+          )
+          const again = yield* redeliver("--endpoint", "acme/hook")
+          assert.deepStrictEqual(again, {
+            code: 0,
+            out: ["nothing was sent", "3 left alone: sent again before"],
+            err: []
+          })
+          const off = yield* redeliver("--endpoint", "acme/off")
+          assert.strictEqual(off.code, 1)
+          assert.match(off.err.join("\n"), /nothing was sent: acme\/off takes nothing/)
+          assert.lengthOf(yield* waiting("hook"), 3)
+        })
+      )
+    }
+  )
+
+  it.live("ends one that is too old by now, where it was claimed by somebody who died", () => {
+    const place = install()
+    const redeliver = run("dead", "redeliver", "--id", "1", ...place.flags)
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        const about = { tenant: "acme", endpoint: "hook" }
+        const round = { eventSeq: 7, eventAt: buriedAt, round: "d1" }
+        const claims = yield* openClaims("redelivered", about, 0)
+        const hourAgo = (yield* Clock.currentTimeMillis) - 3_600_000
+        yield* claims.claim({ ...about, ...round, dead: 1, at: hourAgo }, round)
+        const ended = yield* redeliver
+        assert.deepStrictEqual(ended, {
+          code: 0,
+          out: ["nothing was sent", "1 left out: discarded, or too old and not kept any more"],
+          err: []
+        })
+        const [account] = yield* closedBooks
+        assert.strictEqual(account?.ends[0]?.reason, "gone")
+        const again = yield* redeliver
+        assert.match(again.err.join("\n"), /there is no dead letter 1: /)
+      })
+    )
+  })
+
+  sendsAllOnce({
+    install,
+    kind: "redelivered",
+    endpoint: { id: "hook" },
+    command: ["dead", "redeliver", "--all"],
+    prepare: (count) =>
+      Effect.andThen(
+        worker(),
+        Effect.forEach(
+          Array.from({ length: count }, (_, n) => n),
+          (n) =>
+            bury({
+              endpoint: "hook",
+              event: `acme-${n}`,
+              eventSeq: n + 1,
+              reason: "attempts",
+              body: `body ${n}`
+            }),
+          { concurrency: 32, discard: true }
+        )
+      ),
+    nth: (n) => `acme-${n} body ${n}`,
+    said: /: run the same command with --until \d{4}-.*Z to send the rest/
+  })
+})
+
+describe("petrel dead discard", () => {
+  it.live("tells the history who did it, then removes them, where that was agreed to", () => {
+    const place = install()
+    const discard = (...args: ReadonlyArray<string>) =>
+      run("dead", "discard", ...place.flags, ...args)
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        for (const n of [1, 2, 3])
+          yield* bury({ endpoint: "hook", event: `acme-${n}`, eventSeq: n, reason: "permanent" })
+        yield* run("dead", "redeliver", "--id", "2", ...place.flags)
+
+        const unasked = yield* discard("--all")
+        assert.strictEqual(unasked.code, 1)
+        assert.match(unasked.err.join("\n"), /say --yes where nobody can be asked/)
+        assert.lengthOf(yield* deadLetters, 3)
+
+        const done = yield* discard("--all", "--yes", "--by", "ana")
+        assert.deepStrictEqual(done.out, [
+          "2 dead letters discarded",
+          "1 left alone: sent again, and on the way still"
+        ])
+        assert.deepStrictEqual(
+          (yield* deadLetters).map(({ seq }) => seq),
+          [2]
+        )
+        assert.deepStrictEqual(
+          (yield* allFacts)
+            .filter(({ kind }) => kind === "discarded")
+            .map(({ by, dead, eventSeq, round }) => [dead, eventSeq, round, by]),
+          [
+            [1, 1, "0", "ana"],
+            [3, 3, "0", "ana"]
+          ]
+        )
+        const gone = yield* run("dead", "redeliver", "--id", "1", ...place.flags)
+        assert.match(gone.err.join("\n"), /there is no dead letter 1: it was discarded/)
+      })
+    )
+  })
+})

@@ -1,0 +1,80 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { pauseEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
+import { endpoint, history, nth, publish, quickRetry, worker } from "../../../kit/engine.ts"
+import { patientRetry } from "../../../kit/outcomes.ts"
+import { receiver } from "../../../kit/receiver.ts"
+import { installations, parse } from "../../command-line.ts"
+import { run } from "../../in-process.ts"
+
+const place = installations()
+
+const reasonsFor = (rounds: unknown): ReadonlyArray<string> => {
+  const [round] = Array.isArray(rounds) ? rounds : []
+  return round.holds.map(({ by }: { readonly by: string }) => by)
+}
+
+describe("petrel delivery show", () => {
+  it.live("tells the life of a delivery, and what one that has not ended waits for", () => {
+    const { flags, run: inside } = place()
+    return inside(
+      Effect.gen(function* () {
+        const hook = yield* receiver({
+          answer: ({ headers, path }) => ({
+            status: path === "/late" || headers["petrel-attempt"] === "1" ? 503 : 200
+          })
+        })
+        const told = yield* history
+        yield* endpoint({ id: "flaky", url: `${hook.url}/flaky`, retry: quickRetry() })
+        yield* endpoint({
+          id: "late",
+          url: `${hook.url}/late`,
+          retry: patientRetry,
+          circuit: { failures: 1, rate: "none" }
+        })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker()
+            yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": "acme.42" })
+            yield* told.count("delivered", 1)
+            yield* told.count("circuit-opened", 1)
+            yield* pauseEndpoint({ tenant: "acme", endpoint: "late" }, undefined, "test")
+            const show = (id: string) => run("delivery", "show", id, "--json", ...flags)
+            const [flaky, late, people] = yield* Effect.all(
+              [
+                show("acme.42.flaky"),
+                show("acme.42.late"),
+                run("delivery", "show", "acme.42.late", ...flags)
+              ],
+              { concurrency: 3 }
+            )
+            assert.strictEqual(flaky.code, 0, flaky.err.join("\n"))
+            const ended = parse(nth(flaky.out, 0))
+            assert.deepInclude(ended, { tenant: "acme", endpoint: "flaky", eventSeq: 1 })
+            const [round] = Array.isArray(ended.rounds) ? ended.rounds : []
+            assert.strictEqual(round.state, "delivered")
+            assert.deepStrictEqual(
+              round.attempts.map(({ status }: { readonly status: number }) => status),
+              [503, 200]
+            )
+            assert.deepStrictEqual(reasonsFor(parse(nth(late.out, 0)).rounds), [
+              "time",
+              "paused",
+              "circuit"
+            ])
+            const text = people.out.join("\n")
+            assert.match(text, /^acme\.42 → acme\/late\n {2}\S+ {2}routed\n/)
+            assert.match(text, /waits +for its next attempt, in (30|29) min.*attempt 1 failed: 503/)
+            assert.match(text, /petrel endpoint resume acme\/late/)
+            assert.match(text, /in +message \d+ of \S+DELIVERIES_\d/)
+          })
+        )
+        const alone = yield* run("delivery", "show", "acme.42.late", "--json", ...flags)
+        assert.strictEqual(nth(reasonsFor(parse(nth(alone.out, 0)).rounds), 0), "no-worker")
+        const unknown = yield* run("delivery", "show", "acme.43.late", ...flags)
+        assert.strictEqual(unknown.code, 1)
+        assert.match(nth(unknown.err, 0), /tells of no delivery acme\.43\.late/)
+      })
+    )
+  })
+})

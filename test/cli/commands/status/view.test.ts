@@ -1,0 +1,65 @@
+import { assert, describe, it } from "@effect/vitest"
+import { statusLines } from "../../../../src/cli/commands/status/view.ts"
+import type { Survey } from "../../../../src/delivery/introspection/survey.ts"
+import { statusOf } from "../../../../src/operations/status/status-report.ts"
+import { busy, someone } from "../../../operations/status/surveys.ts"
+
+const plain = { colour: false, width: 80, height: 23 }
+
+describe("the screen of petrel status", () => {
+  it("says it all in 24 lines of 80 columns", () => {
+    assert.deepStrictEqual(statusLines(statusOf(busy), plain), [
+      "status      at 10:32:00",
+      "broker      nats-server 2.15.1, cluster petrels-eu-west, 1 copy of each stream;",
+      "            0 B stored",
+      "room        events 40% of 5 GiB, history 40% of 2.5 GiB, dead 1% of 100 B,",
+      "            queues 20 MiB, backlogs 980 MiB; in all 40% of 10 GiB",
+      "events      12,345,678 stored, 4 not routed yet, 3 being routed or attempted",
+      "deliveries  1,305,696 wait: 9,600 new, 16,000 for a retry, 320,000 scheduled for",
+      "            one, 960,000 in 120 backlogs; 32 in flight, 24 in line",
+      "oldest      acme/billing has waited for 2 h 5 min, in its backlog",
+      "last hour   160,000 attempts, 99.5% delivered, p50 4 ms, p95 9 ms",
+      "dead        4,321 dead letters, 1,234 open, 0 of the last hour",
+      "endpoints   100,000: 99,000 closed, 0 open, 3 half-open, 7 paused, 990 disabled",
+      "",
+      "worker    host                since     roles           partitions  in flight",
+      "worker-0  delivery-7.example  09:32:00  router,deliver  0, 3, 6     12",
+      "worker-1  delivery-7.example  09:32:00  router,deliver  1, 4, 7     12",
+      "worker-2  delivery-7.example  09:32:00  router,deliver  2, 5        8",
+      "",
+      "all is well"
+    ])
+  })
+
+  it("shows as many workers as there is room for", () => {
+    const workers = Array.from({ length: 30 }, (_, n) => someone(`w${n}`))
+    const lines = statusLines(statusOf({ ...busy, workers }), plain)
+    assert.lengthOf(lines, 23)
+    assert.strictEqual(lines.at(-3), "and 24 more: `petrel workers` shows all")
+    assert.isAbove(
+      statusLines(statusOf({ ...busy, workers }), { ...plain, height: undefined }).length,
+      40
+    )
+  })
+
+  it("has colour where bad news stands out by it, and words for it everywhere", () => {
+    const bad = { ...busy, workers: [] }
+    const line = (colour: boolean) => statusLines(statusOf(bad), { ...plain, colour }).at(-2) ?? ""
+    assert.match(line(false), /^problem {5}no worker is running/)
+    assert.strictEqual(line(true), `\u001b[31m${line(false)}\u001b[39m`)
+  })
+
+  it("says how full what is, and that nobody knows of the whole without a limit", () => {
+    const line = (survey: Survey) =>
+      statusLines(statusOf(survey), { ...plain, width: undefined }).find((line) =>
+        line.startsWith("room")
+      )
+    const { account, room } = busy
+    assert.match(line({ ...busy, account: undefined }) ?? "", /; in all \?$/)
+    const unlimited = { ...busy, account: { bytes: account?.bytes ?? 0, limit: undefined } }
+    assert.match(line(unlimited) ?? "", /; in all unknown, the account has no limit$/)
+    const silent = { ...room.events, bytes: undefined, limit: undefined, oldestAt: undefined }
+    const nothing = { ...unlimited, room: { ...room, events: silent, queues: undefined } }
+    assert.match(line(nothing) ?? "", / events \?, .* queues \?, backlogs 980 MiB/)
+  })
+})

@@ -1,0 +1,86 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { nth } from "../../kit/engine.ts"
+import { installations, parse } from "../command-line.ts"
+import { run } from "../in-process.ts"
+
+const place = installations()
+
+describe("petrel tenant", () => {
+  it.live("sets and shows what holds for a tenant and the system", () => {
+    const { flags, run: installed } = place()
+    const petrel = (...args: ReadonlyArray<string>) => run("tenant", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        const set = yield* petrel(
+          ...["set", "acme", "--host-cap", "20", "--forward-header", "X-Correlation-Id"]
+        )
+        assert.deepStrictEqual(set.out, ["acme is changed: host-cap, forward-headers"])
+        const again = yield* petrel("set", "acme", "--host-cap", "20")
+        assert.match(nth(again.out, 0), /^acme is as it was/)
+        yield* petrel("set", "--system", "--host-cap", "100")
+        const shown = yield* petrel("show", "acme")
+        assert.deepStrictEqual(shown.out, [
+          "acme",
+          "  host cap          20 at the same time to one host, over all endpoints of acme",
+          "                    and 100 at the same time to one host, over all endpoints of all tenants",
+          "  forwards headers  x-correlation-id"
+        ])
+        yield* run(
+          ...["endpoint", "add", "acme/hook", "--url", "https://H.example:8443/x", ...flags],
+          ...["--forward-header", "X-Own"]
+        )
+        const hook = yield* run("endpoint", "show", "acme/hook", ...flags)
+        for (const row of [
+          "  host cap    20 at the same time to h.example, of all endpoints of acme",
+          "  host cap    100 at the same time to h.example, of all endpoints of all tenants",
+          "  forwards    x-correlation-id, x-own"
+        ])
+          assert.include(hook.out, row)
+        const detail = parse(
+          nth((yield* run("endpoint", "show", "acme/hook", "--json", ...flags)).out, 0)
+        )
+        assert.deepInclude(detail, {
+          forwardHeaders: ["x-own"],
+          forwards: ["x-correlation-id", "x-own"],
+          sharedHost: { host: "h.example", tenantCap: 20, systemCap: 100 }
+        })
+        const json = parse(nth((yield* petrel("show", "--system", "--json")).out, 0))
+        assert.deepInclude(json, { hostCap: 100, forwardHeaders: [] })
+        yield* petrel("set", "acme", "--no-host-cap", "--no-forward-header", "x-correlation-id")
+        const less = parse(nth((yield* petrel("show", "acme", "--json")).out, 0))
+        assert.notProperty(less, "hostCap")
+        assert.deepStrictEqual(less.forwardHeaders, [])
+      })
+    )
+  })
+
+  it.live.each([
+    [["show"], "say whose settings: a tenant such as acme, or --system"],
+    [["set", "acme", "--system", "--host-cap", "3"], "a tenant and --system exclude each other"],
+    [
+      ["set", "acme"],
+      "nothing is to be changed: say what, such as --host-cap 20; see `petrel tenant set --help`"
+    ],
+    [["set", "acme", "--host-cap", "0"], "--host-cap 0 must be between 1 and 100000"],
+    [["set", "acme", "--host-cap", "x"], '--host-cap "x" must be a whole number'],
+    [
+      ["set", "acme", "--host-cap", "3", "--no-host-cap"],
+      "--host-cap and --no-host-cap exclude each other"
+    ],
+    [
+      ["set", "acme", "--forward-header", "webhook-id", "--forward-header", "a b"],
+      '--forward-header "webhook-id" is a header that Petrel or HTTP sets itself; --forward-header "a b" must be a valid header name'
+    ],
+    [
+      ["set", "acme", "--forward-header", "X-A", "--no-forward-header", "x-a"],
+      '--forward-header and --no-forward-header exclude each other: both name "x-a"'
+    ]
+  ] as const)("refuses %j in a sentence", ([args, sentence]) =>
+    Effect.gen(function* () {
+      const refused = yield* run("tenant", ...args)
+      assert.strictEqual(refused.code, 1)
+      assert.deepStrictEqual(refused.err, [`petrel: ${sentence}`])
+    })
+  )
+})
