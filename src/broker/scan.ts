@@ -122,24 +122,35 @@ const limits: BatchLimits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
 /**
  * Reads everything that is stored under a subject of a stream, delivered or not, by batched direct
  * get. It sees all messages that were acknowledged before it began; those settled meanwhile may or
- * may not appear.
+ * may not appear, and so may those stored meanwhile. A scan whose reader has messages stored again
+ * needs an end.
  *
  * @param from first sequence. (Default: all)
+ * @param to last sequence, see {@link endOf}. (Default: the end of the stream, which may move)
  */
 export const scanQueue = (
   stream: string,
   subject: string,
-  from = 1
+  from = 1,
+  to = Number.POSITIVE_INFINITY
 ): Stream.Stream<StoredMsg, BrokerError, Broker> =>
   complete({ stream, subjects: [subject], fromSeq: from }, (next) =>
     Stream.paginate(next, (seq: number) =>
       Effect.map(readOneOfFew(stream, subject, seq), (batch) => {
         const last = batch.at(-1)
-        const more = last !== undefined && last.header.get("Nats-Num-Pending") !== "0"
+        const more =
+          last !== undefined && last.seq < to && last.header.get("Nats-Num-Pending") !== "0"
         return [batch, more ? Option.some(last.seq + 1) : Option.none<number>()] as const
       })
     )
-  )
+  ).pipe(Stream.takeWhile(({ seq }) => seq <= to))
+
+/** Returns the last sequence of a stream, as its leader has it. */
+export const endOf = Effect.fnUntraced(function* (stream: string) {
+  const { streamInfo } = yield* Broker
+  const { state } = yield* streamInfo(`look where ${stream} ends`, stream)
+  return state.last_seq
+})
 
 /**
  * Reads messages of a subject in order, from a sequence on, by one direct get: see `Broker.batch`.

@@ -40,7 +40,7 @@ export type Command = typeof Command.Type
 export const Retried = Schema.Struct({
   /** Waited for their next attempt, and go on now. */
   moved: Schema.Int,
-  /** Are being attempted, or wait for their turn in memory. */
+  /** Are being attempted, wait for their turn in memory, or were attempted since. */
   inFlight: Schema.Int,
   /** Were in the endpoint's backlog, and go on when the endpoint takes them. */
   inBacklog: Schema.Int,

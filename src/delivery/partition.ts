@@ -228,7 +228,7 @@ export class Partition {
             memory,
             probeNow: health.probeNow,
             inBacklog: (key) => index.count(key),
-            hurry: (key, handle) => this.#queue.hurry(key, handle)
+            hurry: (key, handle, since) => this.#queue.hurry(key, handle, since)
           },
           endpointKey(command.tenant, command.endpoint),
           command,

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { readStream, scanQueue } from "../../src/broker/scan.ts"
+import { endOf, readStream, scanQueue } from "../../src/broker/scan.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -48,6 +48,25 @@ describe.concurrent("a scan of a work queue", () => {
       assert.deepStrictEqual(yield* Stream.runCollect(nothing), [])
       yield* store(names.subjects.delivery(0, "acme", "other"), ["1"])
       assert.deepStrictEqual(yield* Stream.runCollect(nothing), [])
+    })
+  )
+
+  scenario("ends where its stream ended, whatever is stored meanwhile", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stream = names.deliveries(0)
+      const subject = names.subjects.delivery(0, "acme", "hook")
+      yield* store(subject, numbers(300))
+      const end = yield* endOf(stream)
+      const found = yield* scanQueue(stream, subject, 1, end).pipe(
+        Stream.tap(({ seq }) => store(subject, [`again ${seq}`])),
+        Stream.runCollect
+      )
+      assert.deepStrictEqual(
+        found.map((message) => message.string()),
+        numbers(300)
+      )
+      assert.strictEqual(yield* endOf(stream), 2 * end)
     })
   )
 

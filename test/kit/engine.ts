@@ -19,6 +19,7 @@ import { parseNetwork } from "../../src/policy/address.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { startWorker } from "../../src/worker/worker.ts"
 import { makeConditions } from "./conditions.ts"
+import { notePlace } from "./explained.ts"
 import type { TestServer } from "./nats-server.ts"
 
 /** Settings for fast tests: short time-outs, few partitions. */
@@ -74,7 +75,10 @@ export const installation = (
   const within = <A, E>(
     effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
   ): Effect.Effect<A, unknown> =>
-    Effect.provide(Effect.scoped(effect), Facts.layer.pipe(Layer.provideMerge(broker)))
+    Effect.andThen(
+      notePlace(options.prefix, broker),
+      Effect.provide(Effect.scoped(effect), Facts.layer.pipe(Layer.provideMerge(broker)))
+    )
   return {
     ...options,
     within,

@@ -7,6 +7,7 @@ import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import type { Installation } from "./engine.ts"
 import { installation } from "./engine.ts"
+import { explained } from "./explained.ts"
 import { makeLog } from "./log.ts"
 import type { TestServer, TestServerOptions } from "./nats-server.ts"
 import { startServer } from "./nats-server.ts"
@@ -38,9 +39,9 @@ export const onServer = (options: TestServerOptions = {}) => {
     ) =>
       it.live(
         name,
-        () => {
+        (context) => {
           const place = installation(server, topology)
-          return Effect.provide(place.run(story(place, server)), quiet)
+          return explained(context, Effect.provide(place.run(story(place, server)), quiet))
         },
         timeoutMs
       )
@@ -60,16 +61,19 @@ export const outage = <E>(
   ) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
   topology: Partial<TopologyOptions> = {}
 ) =>
-  it.live(name, () =>
-    Effect.gen(function* () {
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() => startServer()),
-        (server) => Effect.promise(() => server.stop())
-      )
-      const log = makeLog()
-      const place = installation(server, topology)
-      yield* Effect.provide(place.run(story(place, server, log)), log.layer)
-    })
+  it.live(name, (context) =>
+    explained(
+      context,
+      Effect.gen(function* () {
+        const server = yield* Effect.acquireRelease(
+          Effect.promise(() => startServer()),
+          (server) => Effect.promise(() => server.stop())
+        )
+        const log = makeLog()
+        const place = installation(server, topology)
+        yield* Effect.provide(place.run(story(place, server, log)), log.layer)
+      }).pipe(Effect.scoped)
+    )
   )
 
 /** Answers as the script, but permanently refuses a repetition of an accepted request. */

@@ -1,11 +1,22 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
 import { retryDelivery } from "../../src/operations/deliveries/retry-delivery.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { retryEndpointNow } from "../../src/operations/endpoints/retry-now.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
-import { endpoint, eventually, history, lateRetry, nth, publish, worker } from "../kit/engine.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  lateRetry,
+  nth,
+  publish,
+  publishMany,
+  queued,
+  worker
+} from "../kit/engine.ts"
 import { change } from "../kit/live-endpoints.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
@@ -59,6 +70,39 @@ describe.concurrent("what waits for its next attempt", () => {
       yield* facts.count("delivered", 6)
       yield* closedBooks
       yield* isClean
+    })
+  )
+
+  scenario("is attempted once more, however long the command takes, where all of it fails", () =>
+    Effect.gen(function* () {
+      const many = 600
+      const to = yield* receiver({ answer: { status: 500 } })
+      const circuit = { failures: 10 * many, rate: "none" } as const
+      yield* endpoint({ url: to.url, retry: lateRetry, maxInFlight: 50, circuit })
+      const facts = yield* history
+      const { names } = yield* Broker
+      yield* worker({ maxWaiting: many / 2 })
+      yield* publishMany(many)
+      yield* facts.count("attempt-failed", many)
+      const waits = Effect.all([
+        Effect.forEach([0, 1], (index) => queued(index, names.subjects.deliveriesOf(index))),
+        Effect.forEach([0, 1], (index) => queued(index, names.subjects.schedulesOf(index)))
+      ])
+      // Half by NAK, half as schedules: both ways are scanned.
+      yield* eventually(
+        waits,
+        (found) => found.flat(2).length === many && found[1].flat().length >= many / 3
+      )
+      const { inBacklog, inFlight, left, moved } = yield* everything()
+      assert.deepStrictEqual(
+        { all: moved + inFlight, inBacklog, left },
+        { all: many, inBacklog: 0, left: 0 }
+      )
+      yield* facts.count("attempt-failed", many + moved)
+      const attempts = facts.of("attempt-failed").map(({ attempt = 0 }) => attempt)
+      assert.strictEqual(Math.max(...attempts), 2)
+      assert.lengthOf(attempts, many + moved)
+      assert.lengthOf(to.requests, many + moved)
     })
   )
 

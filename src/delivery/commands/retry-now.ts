@@ -1,7 +1,7 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { scanQueue } from "../../broker/scan.ts"
+import { endOf, scanQueue } from "../../broker/scan.ts"
 import type { Retried, RetryNow } from "../../cluster/command.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import type { Facts } from "../../history/facts.ts"
@@ -20,11 +20,12 @@ export interface RetryNowOptions {
   readonly inBacklog: (key: string) => number
   /**
    * Moves a delivery of the queue that waits for its next attempt to its endpoint's backlog, unless
-   * it is in flight.
+   * it is in flight, or was attempted after `since` (ms since the epoch).
    */
   readonly hurry: (
     key: string,
-    handle: AckHandle
+    handle: AckHandle,
+    since: number
   ) => Effect.Effect<Hurried, unknown, Broker | Facts>
 }
 
@@ -47,7 +48,8 @@ const fire = Effect.fnUntraced(function* (message: StoredMsg, delivery: Delivery
 /**
  * Lets the deliveries that wait for an endpoint go on now, or one of them: those that wait in the
  * queue move to its backlog, and those that wait as schedules come to the queue. From there they are
- * attempted as fast as the endpoint's limits allow.
+ * attempted as fast as the endpoint's limits allow. Each is let go on once: what fails again meanwhile
+ * waits as its policy says.
  *
  * @param onProgress called with what was done so far.
  */
@@ -59,6 +61,7 @@ export const retryNow = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const subject = names.subjects.delivery(memory.index, tenant, endpoint)
+  const since = yield* Clock.currentTimeMillis
   let retried: Retried = { moved: 0, inFlight: 0, inBacklog: 0, left: 0 }
   const note = (what: Hurried) => {
     retried = { ...retried, [what]: retried[what] + 1 }
@@ -90,16 +93,19 @@ export const retryNow = Effect.fnUntraced(function* (
     )
   retried = { ...retried, inBacklog: inBacklog(key) }
   probeNow(key, ignoreRetryAfter)
-  const look = Effect.andThen(
-    each(
-      scanQueue(memory.stream, subject),
+  const look = Effect.gen(function* () {
+    // What goes on and fails again is stored beyond it, as a schedule or in the queue.
+    const end = yield* endOf(memory.stream)
+    const scan = (of: string) => scanQueue(memory.stream, of, 1, end)
+    yield* each(
+      scan(subject),
       Effect.fnUntraced(function* (message) {
         const handle = yield* handleOf(memory, message, () => undefined)
-        return handle === undefined ? undefined : yield* hurry(key, handle)
+        return handle === undefined ? undefined : yield* hurry(key, handle, since)
       })
-    ),
-    each(scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)), fire)
-  )
+    )
+    yield* each(scan(names.subjects.schedulesOf(memory.index)), fire)
+  })
   yield* look
   // A delivery that has just failed may be on its way to where it waits.
   const isFound = () => retried.moved + retried.inFlight + retried.left > 0

@@ -150,16 +150,21 @@ export class QueueSource extends StoredSource<QueueMessage> {
    * on as soon as the endpoint takes it.
    *
    * @param handle of its message, which the consumer has not delivered.
+   * @param since when that was asked for, ms since the epoch. A delivery that was attempted later
+   *   counts as in flight, and stays.
    */
   hurry(
     key: string,
-    handle: AckHandle
+    handle: AckHandle,
+    since: number
   ): Effect.Effect<"inFlight" | "left" | "moved", unknown, Broker | Facts> {
     const { memory, spill } = this.#options
     const { delivery, place } = handle
     // Without a decision it does not wait: the consumer is about to deliver it.
-    const waits = memory.waiting.has(place.seq) || memory.unreadRecords.has(place.seq)
-    if (!waits || !this.takeWaiting(place)) return Effect.succeed("inFlight")
+    const { progress } = memory.waiting.get(place.seq)?.record ?? {}
+    const waits = progress !== undefined || memory.unreadRecords.has(place.seq)
+    const wasAttempted = (progress?.lastAttemptAt ?? 0) > since
+    if (!waits || wasAttempted || !this.takeWaiting(place)) return Effect.succeed("inFlight")
     return (spill.hurry(key, handle) ?? Effect.void).pipe(
       Effect.map(() => (memory.completed.has(place.seq, delivery) ? "moved" : "left")),
       Effect.ensuring(Effect.sync(() => this.releaseWaiting(place)))

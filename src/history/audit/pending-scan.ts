@@ -2,7 +2,7 @@ import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { isNoSuchMessage } from "../../broker/broker-error.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
-import { scanQueue } from "../../broker/scan.ts"
+import { endOf, scanQueue } from "../../broker/scan.ts"
 import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
@@ -54,12 +54,6 @@ const show = (
   seeUnreadable?.({ stream, seq, tenant, endpoint, about })
 }
 
-const lastOf = Effect.fnUntraced(function* (stream: string) {
-  const { streamInfo } = yield* Broker
-  const { state } = yield* streamInfo(`look at ${stream}`, stream)
-  return state.last_seq
-})
-
 /**
  * Scans everything that waits in a partition: its queue with the schedules, its backlog, and then
  * what came into either since. A delivery that moves is stored at the end of the other stream, so it
@@ -89,12 +83,12 @@ const scanPartition = Effect.fnUntraced(function* (
           seeUnreadable
         )
     )
-  const firstQueued = yield* lastOf(queue)
+  const firstQueued = yield* endOf(queue)
   yield* lookAtQueue(1)
-  const firstMoved = yield* lastOf(backlog)
+  const firstMoved = yield* endOf(backlog)
   yield* lookAtBacklog(1, firstMoved)
   yield* lookAtQueue(firstQueued + 1)
-  yield* lookAtBacklog(firstMoved + 1, yield* lastOf(backlog))
+  yield* lookAtBacklog(firstMoved + 1, yield* endOf(backlog))
 })
 
 /** Scans everything that waits. */

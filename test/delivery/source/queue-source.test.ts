@@ -21,6 +21,7 @@ import {
   key,
   live,
   makeMemory,
+  NotedHandle,
   now,
   placeOf,
   recordOf
@@ -279,6 +280,30 @@ describe("a waiting message that was found in the stream", () => {
       take(3)
       assert.lengthOf(entered, 1)
       assert.isFalse(source.takeWaiting(placeOf(3)))
+    })
+  )
+
+  it.live("moves once it is wanted now, unless it does not wait or was attempted since", () =>
+    Effect.gen(function* () {
+      const { memory, moved, source, take } = yield* makeQueue()
+      const attemptedAt = (lastAttemptAt: number) => ({
+        isOutcomeRecorded: true,
+        record: recordOf(
+          { _tag: "Nak", at: now + 60_000 },
+          { progress: { attempts: 1, lastAttemptAt } }
+        )
+      })
+      memory.waiting.set(3, attemptedAt(now - 1))
+      memory.waiting.set(4, attemptedAt(now + 1))
+      memory.unreadRecords.add(5)
+      memory.waiting.set(7, attemptedAt(now - 1))
+      take(7)
+      const broker = new MemoryBroker()
+      const hurry = (seq: number) =>
+        broker.run(source.hurry(key, new NotedHandle(deliveryOf(), placeOf(seq)), now))
+      const found = yield* Effect.forEach([3, 4, 5, 6, 7], hurry)
+      assert.deepStrictEqual(found, ["left", "inFlight", "left", "inFlight", "inFlight"])
+      assert.deepStrictEqual(moved, [placeName(placeOf(3)), placeName(placeOf(5))])
     })
   )
 })
